@@ -1,0 +1,92 @@
+"""Every error a user can meet: what is wrong, where, and what mends it.
+
+The command line turns `ForewarnError.exit_status` into its exit status and prints
+the message as one line, so a message names the file and the place by itself.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class ForewarnError(Exception):
+    """The base of all errors that Forewarn raises on purpose."""
+
+    exit_status = 2
+
+
+class InvalidInput(ForewarnError):
+    """A file or argument that cannot be used as it is.
+
+    Args:
+        problem: What is wrong, as a clause without a final stop.
+        source: The file or argument it was found in.
+        place: Where in the source: a line, a key, a column.
+        mend: What the user would most likely do about it.
+    """
+
+    def __init__(
+        self, problem: str, *, source: str = "", place: str = "", mend: str = ""
+    ) -> None:
+        self.problem, self.source, self.place, self.mend = problem, source, place, mend
+        head = ": ".join(part for part in (source, place, problem) if part)
+        super().__init__(f"{head} ({mend})" if mend else head)
+
+    def within(self, source: str, place: str = "") -> InvalidInput:
+        """The same error, said of a file that the raiser did not know."""
+        where = ", ".join(part for part in (place, self.place) if part)
+        return type(self)(
+            self.problem, source=self.source or source, place=where, mend=self.mend
+        )
+
+
+class InvalidExpression(InvalidInput):
+    """An expression or formula that does not parse or does not type-check."""
+
+
+class InvalidVocabulary(InvalidInput):
+    """A vocabulary file that breaks its schema or its own rules."""
+
+
+class InvalidAbstraction(InvalidInput):
+    """An abstraction that is malformed or cannot decide what is asked of it."""
+
+
+class InvalidTrace(InvalidInput):
+    """A recorded trace that cannot be read to its end, or not be trusted."""
+
+
+class InvalidModel(InvalidInput):
+    """A chain or model file whose rows, states or schema are wrong."""
+
+
+class InvalidProperty(InvalidInput):
+    """A property that does not parse or that the chain cannot answer."""
+
+
+class TooLarge(InvalidInput):
+    """Something exceeds a stated limit: a file, a chain, an automaton."""
+
+
+class SignalFault(ForewarnError):
+    """A provided signal is missing, not finite, or outside its range in a frame."""
+
+
+class MissingDependency(ForewarnError):
+    """A feature needs a package that is not installed."""
+
+    exit_status = 3
+
+    def __init__(self, feature: str, extra: str) -> None:
+        self.feature, self.extra = feature, extra
+        super().__init__(
+            f"{feature} needs a package that is not installed: "
+            f"run pip install 'forewarn[{extra}]'"
+        )
+
+
+def near_miss(word: str, known: Iterable[str]) -> str:
+    """A hint for `mend`: the closest known word, or nothing."""
+    close = difflib.get_close_matches(word, list(known), n=1)
+    return f"did you mean {close[0]}?" if close else ""

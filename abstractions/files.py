@@ -1,0 +1,180 @@
+"""Reading with limits, writing all or nothing."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NoReturn, TextIO
+
+import yaml
+
+from forewarn.abstractions.errors import InvalidInput, TooLarge
+
+MAX_TEXT_BYTES = 256 * 1024 * 1024
+"""No text file we read may unpack to more than this."""
+
+_PICKLE = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
+
+
+def read_bytes(path: Path, limit: int = MAX_TEXT_BYTES) -> bytes:
+    """The file's bytes, unpacked if gzipped, refused if too large or a pickle."""
+    try:
+        with path.open("rb") as raw:
+            packed = raw.read(2) == b"\x1f\x8b"
+            raw.seek(0)
+            stream = gzip.GzipFile(fileobj=raw) if packed else raw
+            data = stream.read(limit + 1)
+    except (OSError, EOFError) as error:
+        reason = getattr(error, "strerror", None) or str(error) or "cannot be read"
+        raise InvalidInput(reason[0].lower() + reason[1:], source=str(path)) from error
+    if len(data) > limit:
+        raise TooLarge(f"larger than the limit of {limit} bytes", source=str(path))
+    if data.startswith(_PICKLE):
+        raise InvalidInput(
+            "this is a pickle, which could run code when it is read",
+            source=str(path),
+            mend="save it as text in one of the formats that --help lists",
+        )
+    return data
+
+
+def read_text(path: Path, limit: int = MAX_TEXT_BYTES) -> str:
+    """The file's text, which must be UTF-8."""
+    data = read_bytes(path, limit)
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        place = f"byte {error.start}"
+        raise InvalidInput("not UTF-8 text", source=str(path), place=place) from error
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise InvalidInput(f"{name} is not a number")
+
+
+def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise InvalidInput(f"the key {key!r} stands twice")
+        found[key] = value
+    return found
+
+
+def parse_json(text: str, source: str, place: str = "") -> Any:
+    """JSON as the standard has it: no NaN, no infinities, no repeated keys."""
+    try:
+        return json.loads(
+            text, parse_constant=_no_constant, object_pairs_hook=_no_repeats
+        )
+    except json.JSONDecodeError as error:
+        where = place or f"line {error.lineno} column {error.colno}"
+        problem = f"not JSON: {error.msg.lower()}"
+        raise InvalidInput(problem, source=source, place=where) from error
+    except RecursionError as error:
+        raise InvalidInput("nested too deeply", source=source, place=place) from error
+    except InvalidInput as error:
+        raise error.within(source, place) from None
+
+
+def read_json(path: Path) -> Any:
+    return parse_json(read_text(path), str(path))
+
+
+class _UniqueKeys(yaml.SafeLoader):
+    """Safe YAML in which a repeated key is an error, not a silent overwrite."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> Any:
+        seen: set[Any] = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)  # type: ignore[no-untyped-call]
+            if isinstance(key, list | dict):
+                continue
+            if key in seen:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key {key!r} stands twice", key_node.start_mark
+                )
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+def parse_yaml(text: str, source: str) -> Any:
+    """YAML by the safe loader, with repeated keys refused."""
+    loader = _UniqueKeys(text)
+    try:
+        return loader.get_single_data()
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f"line {mark.line + 1} column {mark.column + 1}" if mark else ""
+        problem = getattr(error, "problem", None) or "malformed"
+        raise InvalidInput(f"not YAML: {problem}", source=source, place=place) from error
+    except (RecursionError, ValueError) as error:
+        raise InvalidInput(f"not YAML: {error}", source=source) from error
+    finally:
+        loader.dispose()  # type: ignore[no-untyped-call]
+
+
+def read_yaml(path: Path) -> Any:
+    return parse_yaml(read_text(path), str(path))
+
+
+def inside(folder: Path, name: str, source: str) -> Path:
+    """The path that a file names, which must stay inside that file's folder."""
+    path = Path(name)
+    if path.is_absolute() or ".." in path.parts:
+        raise InvalidInput(
+            f"the path {name!r} leaves the folder of the file that names it",
+            source=source,
+            mend="name a file beside it or below it",
+        )
+    resolved = (folder / path).resolve()
+    if not resolved.is_relative_to(folder.resolve()):
+        raise InvalidInput(f"the link {name!r} leaves its folder", source=source)
+    return resolved
+
+
+@contextmanager
+def atomic_text(path: Path) -> Iterator[TextIO]:
+    """A text file that appears whole or not at all; gzipped if it ends in .gz."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as raw:
+            packed = path.suffix == ".gz"
+            # mtime=0: the same content gives the same bytes.
+            stream = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if packed else raw
+            with io.TextIOWrapper(stream, "utf-8", newline="\n") as text:  # type: ignore[type-var]
+                yield text
+        os.chmod(beside, 0o644)
+        os.replace(beside, path)
+    except BaseException:
+        os.unlink(beside)
+        raise
+
+
+@contextmanager
+def atomic_bytes(path: Path) -> Iterator[io.BufferedWriter]:
+    """A binary file that appears whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as raw:
+            yield raw
+        os.chmod(beside, 0o644)
+        os.replace(beside, path)
+    except BaseException:
+        os.unlink(beside)
+        raise
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Indented JSON with a final newline; refuses NaN and infinities."""
+    with atomic_text(path) as out:
+        json.dump(value, out, indent=1, allow_nan=False)
+        out.write("\n")

@@ -1,0 +1,90 @@
+"""Files checked against strict models, with errors that say where and what mends it."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import ErrorDetails
+
+from forewarn.abstractions.errors import InvalidInput, near_miss
+
+
+class Strict(BaseModel):
+    """The base of all file schemas: no unknown keys, no silent conversions."""
+
+    model_config = ConfigDict(
+        extra="forbid", strict=True, frozen=True, allow_inf_nan=False
+    )
+
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+def validated(
+    model: type[_Model],
+    data: object,
+    source: str,
+    error: type[InvalidInput] = InvalidInput,
+) -> _Model:
+    """The data as the model, or the first thing wrong with it.
+
+    Args:
+        model: The schema.
+        data: What was read from the file.
+        source: The file's name, for the message.
+        error: The kind of error to raise.
+    """
+    if not isinstance(data, dict):
+        kind = "nothing" if data is None else f"a {type(data).__name__}"
+        raise error(f"expected a mapping of keys, found {kind}", source=source)
+    try:
+        return model.model_validate(data)
+    except ValidationError as failure:
+        first = failure.errors()[0]
+        # A misspelt key also makes the key it was meant to be a missing one.
+        for candidate in failure.errors():
+            if candidate["type"] == "extra_forbidden":
+                first = candidate
+                break
+        place = ".".join(str(part) for part in first["loc"])
+        problem, mend = _explain(first, model)
+        raise error(problem, source=source, place=place, mend=mend) from failure
+
+
+def _explain(details: ErrorDetails, model: type[BaseModel]) -> tuple[str, str]:
+    kind = details["type"]
+    if kind == "extra_forbidden":
+        known = _keys_at(model, details["loc"][:-1])
+        return f"unknown key {str(details['loc'][-1])!r}", near_miss(
+            str(details["loc"][-1]), known
+        )
+    if kind == "missing":
+        return "this key is missing", ""
+    if kind in ("value_error", "assertion_error"):
+        return str(details["ctx"]["error"]), ""
+    message = details["msg"]
+    return message[0].lower() + message[1:], ""
+
+
+def _keys_at(model: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
+    """The keys that the schema allows at that place."""
+    here: Any = model
+    for part in path:
+        if isinstance(here, type) and issubclass(here, BaseModel):
+            if part not in here.model_fields:
+                return []
+            here = here.model_fields[str(part)].annotation
+        here = _innermost(here)
+    if isinstance(here, type) and issubclass(here, BaseModel):
+        return list(here.model_fields)
+    return []
+
+
+def _innermost(annotation: Any) -> Any:
+    """The model inside `dict[str, Model]`, `list[Model]` or `Model | None`."""
+    for argument in getattr(annotation, "__args__", ()):
+        found = _innermost(argument)
+        if isinstance(found, type) and issubclass(found, BaseModel):
+            return found
+    return annotation

@@ -1,0 +1,418 @@
+"""Vocabularies: the signals that laws, traces and bridges of one domain share.
+
+A vocabulary is a YAML file in the form `forewarn.vocabulary/1`. Two ship with the
+package, `driving` and `household`; a user's own loads the same way.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from forewarn.abstractions.errors import (
+    InvalidExpression,
+    InvalidInput,
+    InvalidVocabulary,
+    SignalFault,
+    near_miss,
+)
+from forewarn.abstractions.files import read_yaml
+from forewarn.abstractions.schema import Strict, validated
+
+FORMAT = "forewarn.vocabulary/1"
+SHIPPED = ("driving", "household")
+
+Value = float | bool | str | None
+"""What a signal may hold in a frame; `None` is `none`: known not to be there."""
+
+SignalType = Literal["number", "bool", "enum"]
+
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_OBJECT = re.compile(r"[A-Za-z_]\w*(#\d+)?")
+_CALL = re.compile(r"(?P<name>[A-Za-z_]\w*)\((?P<arguments>[^()]*)\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """One named, typed quantity.
+
+    An enum without `values` is open: any single name is a value of it.
+    """
+
+    name: str
+    type: SignalType
+    unit: str | None = None
+    low: float | None = None
+    high: float | None = None
+    values: tuple[str, ...] = ()
+    may_be_none: bool = False
+    none_means: str = ""
+    doc: str = ""
+
+    def check(self, value: object) -> Value:
+        """The value as this signal holds it; raises `SignalFault` if it cannot."""
+        if value is None:
+            if self.may_be_none:
+                return None
+            raise SignalFault(f"{self.name} cannot be none")
+        if self.type == "number":
+            return self._check_number(value)
+        if self.type == "bool":
+            if isinstance(value, bool):
+                return value
+            raise SignalFault(f"{self.name} must be true or false, not {value!r:.60}")
+        if isinstance(value, str) and (value in self.values or self._is_open(value)):
+            return value
+        mend = near_miss(str(value)[:60], self.values)
+        raise SignalFault(
+            f"{self.name} cannot be {value!r:.60}"
+            + (f" ({mend})" if mend else self._choices())
+        )
+
+    def _check_number(self, value: object) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise SignalFault(f"{self.name} must be a number, not {value!r:.60}")
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.inf
+        if not math.isfinite(number):
+            raise SignalFault(f"{self.name} is not finite: {number}")
+        if self.low is not None and number < self.low:
+            raise SignalFault(
+                f"{self.name} is {number:g}{self._unit()}, below its range"
+                f" ({self.low:g} or more)"
+            )
+        if self.high is not None and number > self.high:
+            raise SignalFault(
+                f"{self.name} is {number:g}{self._unit()}, above its range"
+                f" ({self.high:g} or less)"
+            )
+        return number
+
+    def _is_open(self, value: str) -> bool:
+        return not self.values and _OBJECT.fullmatch(value) is not None
+
+    def _unit(self) -> str:
+        return f" {self.unit}" if self.unit else ""
+
+    def _choices(self) -> str:
+        return f" (one of {', '.join(self.values)})" if self.values else ""
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectPredicate:
+    """A Boolean signal over objects, such as `is_inside(Fork, Microwave)`."""
+
+    name: str
+    arities: tuple[int, ...]
+    doc: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Alias:
+    """Another system's name for a signal, with the coding that system uses.
+
+    A number is first looked up in `none_codes`, then in `codes`, then multiplied by
+    `scale`. Codes of a Boolean signal are 0 and 1. `none_when` names other aliases:
+    where one of them has one of those codes, this value was a stand-in for `none`.
+    """
+
+    name: str
+    signal: str
+    unit: str | None = None
+    scale: float = 1.0
+    codes: Mapping[float, bool | str] = field(default_factory=dict)
+    none_codes: tuple[float, ...] = ()
+    none_when: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    doc: str = ""
+
+    def convert(self, value: object) -> object:
+        """The foreign value in the signal's own unit and coding, not yet checked."""
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return value
+        if value in self.none_codes:
+            return None
+        if self.codes:
+            if value not in self.codes:
+                known = ", ".join(f"{code:g}" for code in self.codes)
+                raise SignalFault(
+                    f"{self.name} has no code {value!r:.60} (it has {known})"
+                )
+            return self.codes[value]
+        return value * self.scale if self.scale != 1.0 else value
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """The signals, object predicates and aliases of one domain.
+
+    `inputs` lists the inputs of each bridge whose age is a signal: an input
+    `chassis` gives the signal `chassis_age`, in seconds.
+    """
+
+    name: str
+    signals: Mapping[str, Signal]
+    predicates: Mapping[str, ObjectPredicate]
+    aliases: Mapping[str, Alias]
+    inputs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    doc: str = ""
+
+    def names(self) -> list[str]:
+        """Every name that may be written, for near misses."""
+        return [*self.signals, *self.predicates, *self.aliases]
+
+    def signal(self, name: str) -> Signal:
+        """The signal of that name; aliases are not followed."""
+        found = self.signals.get(name)
+        if found is None:
+            raise InvalidExpression(
+                f"no signal {name!r:.60} in the vocabulary {self.name}",
+                mend=near_miss(name[:60], self.names()),
+            )
+        return found
+
+    def knows(self, key: str) -> bool:
+        """Whether a frame may carry that key: a signal or an object predicate."""
+        return key in self.signals or self._predicate(key) is not None
+
+    def unknown(self, key: str) -> str:
+        """What to say of a key that no frame may carry."""
+        hint = near_miss(key[:60], self.names())
+        return f"no signal {key!r:.60} in the vocabulary {self.name}" + (
+            f" ({hint})" if hint else ""
+        )
+
+    def check_value(self, key: str, value: object) -> Value:
+        """The value as the signal holds it; `SignalFault` says what is wrong."""
+        signal = self.signals.get(key)
+        if signal is None:
+            if self._predicate(key) is None:
+                raise SignalFault(self.unknown(key))
+            signal = Signal(key, "bool")
+        return signal.check(value)
+
+    def canonical(self, key: str) -> str:
+        """An object predicate's text as frames key it; other names as they are."""
+        return self._predicate(key) or key
+
+    def translate(self, row: Mapping[str, object]) -> dict[str, Value]:
+        """A row in our names or other systems' names, as checked signal values.
+
+        Raises:
+            SignalFault: A value cannot be held, a name is unknown, or two names
+                say different things of one signal.
+        """
+        found: dict[str, Value] = {}
+        for name, raw in row.items():
+            key, value = self.canonical(name), raw
+            alias = self.aliases.get(name)
+            if alias is not None and (name not in self.signals or _is_code(raw)):
+                key, value = alias.signal, alias.convert(raw)
+                for other, codes in alias.none_when.items():
+                    if row.get(other) in codes:
+                        value = None
+            checked = self.check_value(key, value)
+            if key in found and found[key] != checked:
+                raise SignalFault(f"{name} contradicts another column for {key}")
+            found[key] = checked
+        return found
+
+    def _predicate(self, key: str) -> str | None:
+        call = _CALL.fullmatch(key.strip())
+        predicate = self.predicates.get(call["name"]) if call else None
+        if call is None or predicate is None:
+            return None
+        arguments = [part.strip() for part in call["arguments"].split(",")]
+        if len(arguments) not in predicate.arities:
+            return None
+        if not all(_OBJECT.fullmatch(part) for part in arguments):
+            return None
+        return f"{predicate.name}({', '.join(arguments)})"
+
+
+def _is_code(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+class _SignalFile(Strict):
+    type: SignalType
+    unit: str | None = None
+    range: list[float | None] | None = Field(default=None, min_length=2, max_length=2)
+    values: list[str] | None = None
+    none: str | None = None
+    doc: str = ""
+
+    @model_validator(mode="after")
+    def _fits_its_type(self) -> _SignalFile:
+        if self.type != "number" and (self.unit or self.range):
+            raise ValueError(f"a {self.type} has no unit and no range")
+        if self.type != "enum" and self.values is not None:
+            raise ValueError(f"a {self.type} has no values")
+        if self.values is not None:
+            if not self.values:
+                raise ValueError("leave values out where any name is a value")
+            if len(set(self.values)) < len(self.values):
+                raise ValueError("a value stands twice")
+            for value in self.values:
+                if not _NAME.fullmatch(value) or value == "none":
+                    raise ValueError(f"{value!r} cannot be the name of a value")
+        if self.range:
+            low, high = self.range
+            if low is not None and high is not None and low > high:
+                raise ValueError("the range is upside down")
+        return self
+
+
+class _AliasFile(Strict):
+    signal: str
+    unit: str | None = None
+    scale: float = Field(default=1.0, gt=0)
+    codes: dict[int, bool | str] | None = None
+    none_codes: list[float] = []
+    none_when: dict[str, list[float]] = {}
+    doc: str = ""
+
+
+class _PredicateFile(Strict):
+    arities: list[Literal[1, 2]] = Field(min_length=1)
+    doc: str = ""
+
+
+class _VocabularyFile(Strict):
+    format: Literal["forewarn.vocabulary/1"]
+    name: str
+    doc: str = ""
+    signals: dict[str, _SignalFile]
+    inputs: dict[str, list[str]] = {}
+    predicates: dict[str, _PredicateFile] = {}
+    aliases: dict[str, _AliasFile] = {}
+
+
+def load_vocabulary(name_or_path: str | Path) -> Vocabulary:
+    """A vocabulary by the name it ships under, or from a YAML file."""
+    if name_or_path in SHIPPED:
+        path = Path(__file__).parent / "vocabularies" / f"{name_or_path}.yaml"
+        return vocabulary_from(read_yaml(path), f"vocabulary {name_or_path}")
+    path = Path(name_or_path)
+    if path.suffix not in (".yaml", ".yml") and not path.exists():
+        raise InvalidVocabulary(
+            f"no vocabulary {str(name_or_path)!r:.80}",
+            mend=near_miss(str(name_or_path), SHIPPED)
+            or f"give {' or '.join(SHIPPED)}, or the path of a YAML file",
+        )
+    return vocabulary_from(read_yaml(path), str(path))
+
+
+def vocabulary_from(data: object, source: str) -> Vocabulary:
+    """A vocabulary from what a YAML file holds."""
+    try:
+        return _built(validated(_VocabularyFile, data, source, InvalidVocabulary))
+    except InvalidInput as error:
+        raise error.within(source) from error.__cause__
+
+
+def _built(file: _VocabularyFile) -> Vocabulary:
+    signals = {name: _signal(name, entry) for name, entry in file.signals.items()}
+    for each in dict.fromkeys(name for names in file.inputs.values() for name in names):
+        name = f"{each}_age"
+        signals.setdefault(
+            name,
+            Signal(
+                name, "number", "s", 0.0, doc=f"since the input {each} was produced"
+            ),
+        )
+    predicates = {
+        name: ObjectPredicate(name, tuple(entry.arities), entry.doc)
+        for name, entry in file.predicates.items()
+    }
+    _check_names(file, [*signals, *predicates])
+    aliases = {
+        name: _alias(name, entry, signals, file.aliases)
+        for name, entry in file.aliases.items()
+    }
+    inputs = {bridge: tuple(names) for bridge, names in file.inputs.items()}
+    return Vocabulary(file.name, signals, predicates, aliases, inputs, file.doc)
+
+
+def _check_names(file: _VocabularyFile, names: Iterable[str]) -> None:
+    for name in [*names, *file.aliases]:
+        if not _NAME.fullmatch(name) or name in _RESERVED:
+            raise InvalidVocabulary(f"{name!r:.60} cannot be the name of a signal")
+    for name in file.predicates:
+        if name in file.signals or name in file.aliases:
+            raise InvalidVocabulary(
+                f"{name!r} is both a signal and an object predicate"
+            )
+
+
+_RESERVED = frozenset(
+    "and or not true false none always eventually once historically until since next"
+    " any all s ms steps time_s sequence".split()
+)
+
+
+def _signal(name: str, entry: _SignalFile) -> Signal:
+    low, high = entry.range or (None, None)
+    return Signal(
+        name=name,
+        type=entry.type,
+        unit=entry.unit,
+        low=low,
+        high=high,
+        values=tuple(entry.values or ()),
+        may_be_none=entry.none is not None,
+        none_means=entry.none or "",
+        doc=entry.doc,
+    )
+
+
+def _alias(
+    name: str,
+    entry: _AliasFile,
+    signals: Mapping[str, Signal],
+    aliases: Mapping[str, _AliasFile],
+) -> Alias:
+    place = f"aliases.{name}"
+    signal = signals.get(entry.signal)
+    if signal is None:
+        raise InvalidVocabulary(
+            f"no signal {entry.signal!r:.60}",
+            place=place,
+            mend=near_miss(entry.signal, signals),
+        )
+    codes: dict[float, bool | str] = {**(entry.codes or {})}
+    if signal.type == "bool" and not codes:
+        codes = {0: False, 1: True}
+    for value in codes.values():
+        try:
+            signal.check(value)
+        except SignalFault as fault:
+            raise InvalidVocabulary(str(fault), place=f"{place}.codes") from fault
+    if signal.type == "enum" and not codes:
+        raise InvalidVocabulary("an alias of an enum needs codes", place=place)
+    if (entry.none_codes or entry.none_when) and not signal.may_be_none:
+        raise InvalidVocabulary(f"{signal.name} cannot be none", place=place)
+    for other in entry.none_when:
+        if other not in aliases:
+            raise InvalidVocabulary(
+                f"no alias {other!r:.60}",
+                place=f"{place}.none_when",
+                mend=near_miss(other, aliases),
+            )
+    return Alias(
+        name=name,
+        signal=entry.signal,
+        unit=entry.unit or signal.unit,
+        scale=entry.scale,
+        codes=codes,
+        none_codes=tuple(entry.none_codes),
+        none_when={other: tuple(codes) for other, codes in entry.none_when.items()},
+        doc=entry.doc,
+    )

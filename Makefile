@@ -1,0 +1,64 @@
+# `make demo` and `make test` are all a newcomer needs: each makes .venv if it is
+# missing and installs what it needs, once.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+ARGS ?=
+
+# A stamp says which set is installed; a newer pyproject.toml installs it again.
+CORE := $(VENV)/.installed-core
+TEST_CORE := $(VENV)/.installed-test-core
+TEST := $(VENV)/.installed-test
+
+.DELETE_ON_ERROR:
+.PHONY: help demo test test-core check bench
+
+help:
+	@echo 'make demo       learn, check and monitor on traces that ship with the package'
+	@echo 'make test       the tests, with everything they can use'
+	@echo 'make test-core  the tests, with the core alone (others are skipped)'
+	@echo 'make check      lint, format, types and import rules'
+	@echo 'make bench      the benchmarks'
+	@echo 'PYTHON=python3.12 chooses the Python; ARGS="-k chain" goes to pytest'
+
+demo: $(CORE)
+	@$(BIN)/forewarn demo
+
+test: $(TEST)
+	@$(BIN)/python -m pytest -m 'not slow' --numprocesses auto $(ARGS)
+
+test-core: $(TEST_CORE)
+	@$(BIN)/python -m pytest -m 'not slow' --numprocesses auto $(ARGS)
+
+check: $(TEST)
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(TEST)
+	@$(BIN)/python benchmarks/run.py
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "forewarn needs Python 3.11 or later: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; \
+	  exit 1; }
+	@echo 'Making $(VENV)'
+	@$(PYTHON) -m venv --clear $(VENV)
+
+$(CORE): pyproject.toml | $(BIN)/python
+	@echo 'Installing forewarn (about 250 MB, once)'
+	@$(PIP_INSTALL) --editable .
+	@touch $@
+
+$(TEST_CORE): pyproject.toml | $(BIN)/python
+	@echo 'Installing forewarn and its test runner (about 300 MB, once)'
+	@$(PIP_INSTALL) --editable '.[test-core]'
+	@touch $@ $(CORE)
+
+$(TEST): pyproject.toml | $(BIN)/python
+	@echo 'Installing forewarn and all that its tests use (about 600 MB, once)'
+	@$(PIP_INSTALL) --editable '.[test]'
+	@touch $@ $(TEST_CORE) $(CORE)

@@ -1,0 +1,174 @@
+"""The command line: one module a command, imported when the command is used.
+
+`forewarn --help` is answered from the table below alone, so it stays quick however
+heavy the commands become.
+"""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import io
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import Any, NamedTuple, NoReturn
+
+import click
+
+from forewarn import __version__
+from forewarn.abstractions.errors import ForewarnError, near_miss
+from forewarn.cli.support import clean
+
+BAD_INPUT = 2
+INTERNAL_ERROR = 70
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+
+
+class _Entry(NamedTuple):
+    section: str
+    target: str
+    summary: str
+
+
+_START = "Start here"
+_MODEL = "From traces to a model"
+_ASK = "Ask a model"
+_WATCH = "Watch a trace"
+
+COMMANDS = {
+    "demo": _Entry(_START, "demo:demo", "Learn, check and monitor on shipped traces."),
+    "doctor": _Entry(_START, "doctor:doctor", "What is usable here, what is missing."),
+    "learn": _Entry(_MODEL, "learn:learn", "Learn a Markov chain from traces."),
+    "import": _Entry(_MODEL, "import_:import_", "Read a chain made by another tool."),
+    "export": _Entry(_MODEL, "export:export", "Write a model for another tool."),
+    "show": _Entry(_ASK, "show:show", "Print a model: states, rows, risk."),
+    "check": _Entry(_ASK, "check:check", "How likely is it? Properties and laws."),
+    "monitor": _Entry(_WATCH, "monitor:monitor", "Judge a recorded trace by laws."),
+    "laws": _Entry(_WATCH, "laws:laws", "List the law book, or show one law."),
+}
+
+
+class _Forewarn(click.Group):
+    """A group that imports a command only to run it, and ends errors in one line."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [name for name, entry in COMMANDS.items() if _is_built(entry)]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        entry = COMMANDS.get(cmd_name)
+        if entry is None or not _is_built(entry):
+            return None
+        module, _, attribute = entry.target.partition(":")
+        home = importlib.import_module(f"forewarn.cli.{module}")
+        command: click.Command = getattr(home, attribute)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if not name.startswith("-") and self.get_command(ctx, name) is None:
+            hint = near_miss(name, self.list_commands(ctx))
+            raise click.UsageError(
+                f"no such command {name!r} ({hint or 'forewarn --help lists them'})"
+            )
+        return super().resolve_command(ctx, args)
+
+    def format_commands(
+        self, ctx: click.Context, formatter: click.HelpFormatter
+    ) -> None:
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for name in self.list_commands(ctx):
+            entry = COMMANDS[name]
+            sections.setdefault(entry.section, []).append((name, entry.summary))
+        for title, rows in sections.items():
+            with formatter.section(title):
+                formatter.write_dl(rows, col_max=12)
+
+    def main(self, args: Sequence[str] | None = None, **extra: Any) -> NoReturn:
+        """Runs one command and leaves with its exit status, always by SystemExit."""
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="backslashreplace")
+        extra |= {"standalone_mode": False, "prog_name": "forewarn"}
+        sys.exit(self._run(args, extra))
+
+    def _run(self, args: Sequence[str] | None, extra: dict[str, Any]) -> int:
+        try:
+            status = super().main(args, **extra)
+            sys.stdout.flush()
+            return status if isinstance(status, int) else 0
+        except ForewarnError as error:
+            return _complain(str(error), error.exit_status)
+        except click.UsageError as error:
+            where = error.ctx.command_path if error.ctx else "forewarn"
+            return _complain(_as_clause(error), BAD_INPUT, f"{where}: ")
+        except click.ClickException as error:
+            return _complain(_as_clause(error), BAD_INPUT)
+        except (click.Abort, KeyboardInterrupt):
+            return _complain("interrupted", INTERRUPTED)
+        except OSError as error:
+            if error.errno == errno.EPIPE:
+                return _hang_up()
+            return _complain(_os_problem(error), BAD_INPUT)
+        except Exception as error:
+            if os.environ.get("FOREWARN_TRACEBACK"):
+                traceback.print_exc()
+            return _complain(
+                f"a defect in forewarn: {type(error).__name__}: {error} "
+                "(please report it, with what FOREWARN_TRACEBACK=1 prints)",
+                INTERNAL_ERROR,
+            )
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            # Here, because click would end it with status 1, which means a finding.
+            return _hang_up()
+
+
+def _is_built(entry: _Entry) -> bool:
+    return find_spec(f"forewarn.cli.{entry.target.partition(':')[0]}") is not None
+
+
+def _complain(message: str, status: int, head: str = "forewarn: ") -> int:
+    line = " ".join(clean(message).split())
+    click.echo(f"{head}{line}", err=True)
+    return status
+
+
+def _as_clause(error: click.ClickException) -> str:
+    message = error.format_message()
+    return message[:1].lower() + message[1:]
+
+
+def _os_problem(error: OSError) -> str:
+    reason = error.strerror or str(error) or type(error).__name__
+    return f"{error.filename}: {reason.lower()}" if error.filename else reason.lower()
+
+
+def _hang_up() -> int:
+    """Whoever read our output is gone: say nothing more, not even at shutdown."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())
+    return BROKEN_PIPE
+
+
+@click.group(
+    cls=_Forewarn,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 88},
+    epilog="Every command has --help and --json. Exit status: 0 success, 1 the check "
+    "found something, 2 bad input, 3 a missing piece, 130 interrupted.",
+)
+@click.version_option(__version__, message="forewarn %(version)s")
+def main() -> None:
+    """Says how likely a car or robot is to break a rule soon.
+
+    Traces become a Markov chain over a few readable predicates; laws become
+    automata; the two together become a risk with bounds.
+    """

@@ -1,0 +1,5 @@
+"""`python -m forewarn.cli`."""
+
+from forewarn.cli import main
+
+main()

@@ -1,0 +1,147 @@
+"""`forewarn doctor`: what is usable here, and the command that adds the rest.
+
+Versions come from the metadata of what is installed; nothing is imported.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import click
+
+from forewarn import __version__
+from forewarn.abstractions.errors import InvalidInput, near_miss
+from forewarn.cli.support import emit, json_option, table
+
+MISSING_PIECE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Something that forewarn can use: an extra, or the core itself."""
+
+    name: str
+    purpose: str
+    packages: tuple[str, ...]
+
+    @property
+    def remedy(self) -> str:
+        wanted = "forewarn" if self.name == "core" else f"forewarn[{self.name}]"
+        return f"pip install '{wanted}'"
+
+
+PIECES = (
+    Piece(
+        "core",
+        "the engine: laws, chains, risk",
+        ("click", "numpy", "pydantic", "pyyaml", "scipy"),
+    ),
+    Piece("storm", "Storm as a second engine for check", ("stormpy", "umbi")),
+    Piece("umb", "UMB models, shared with PRISM and Storm", ("umbi",)),
+    Piece("sumo", "the embedded driving simulator", ("libsumo",)),
+    Piece("carla", "the CARLA simulator's client", ("carla", "msgpack")),
+    Piece("thor", "the AI2-THOR household simulator", ("ai2thor", "msgpack")),
+    Piece("apollo", "Apollo's records", ("cyber-record", "wheelos-msgs", "protobuf")),
+    Piece("langchain", "LangChain agents", ("langchain",)),
+    Piece("openai-agents", "OpenAI Agents", ("openai-agents",)),
+    Piece("gym", "Gymnasium environments", ("gymnasium",)),
+    Piece("otel", "OpenTelemetry spans and metrics", ("opentelemetry-api",)),
+    Piece("mcap", "MCAP logs, for Foxglove and Rerun", ("mcap",)),
+    Piece("rss", "RSS safe distances", ("ad-rss",)),
+    Piece("learn", "predicates found by the machine", ("scikit-learn",)),
+    Piece("ray", "campaigns on many machines", ("ray",)),
+    Piece("plots", "plots through matplotlib", ("matplotlib",)),
+)
+"""The extras of pyproject.toml; a test keeps the two alike."""
+
+
+@click.command()
+@click.argument("name", required=False)
+@json_option
+def doctor(name: str | None, as_json: bool) -> None:
+    """What is usable here: each engine, simulator and framework.
+
+    With NAME only that piece is looked at, and the exit status is 3 if it is missing.
+    """
+    pieces = PIECES if name is None else (_piece(name),)
+    found = [_examine(piece) for piece in pieces]
+    if name is None or name == "apollo":
+        found.append(_cyber())
+    system = {
+        "forewarn": __version__,
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+    }
+    emit(as_json, {**system, "pieces": found}, _lines(system, found))
+    if name is not None and not found[0]["usable"]:
+        raise SystemExit(MISSING_PIECE)
+
+
+def _piece(name: str) -> Piece:
+    known = {piece.name: piece for piece in PIECES}
+    if name not in known:
+        raise InvalidInput(
+            f"there is no piece {name!r}",
+            mend=near_miss(name, known) or "forewarn doctor lists them",
+        )
+    return known[name]
+
+
+def _examine(piece: Piece) -> dict[str, Any]:
+    versions = {package: _version(package) for package in piece.packages}
+    usable = None not in versions.values()
+    return {
+        "name": piece.name,
+        "purpose": piece.purpose,
+        "usable": usable,
+        "versions": versions,
+        "remedy": None if usable else piece.remedy,
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _cyber() -> dict[str, Any]:
+    """Apollo's own Python bindings, which no registry has: looked for, not declared."""
+    spec = find_spec("cyber")
+    places = (spec.submodule_search_locations or []) if spec else []
+    usable = any((Path(place) / "python" / "cyber_py3").is_dir() for place in places)
+    return {
+        "name": "cyber_py3",
+        "purpose": "a running Apollo",
+        "usable": usable,
+        "versions": {"cyber_py3": "found" if usable else None},
+        "remedy": None if usable else "run inside Apollo's container",
+    }
+
+
+def _lines(system: dict[str, str], found: list[dict[str, Any]]) -> Iterator[str]:
+    yield (
+        f"forewarn {system['forewarn']} on Python {system['python']}, "
+        f"{system['system']}"
+    )
+    yield ""
+    yield from table(
+        ("piece", "", "for", "found, or how to add it"),
+        (
+            (
+                piece["name"],
+                "yes" if piece["usable"] else "no",
+                piece["purpose"],
+                piece["remedy"]
+                or ", ".join(f"{k} {v}" for k, v in piece["versions"].items()),
+            )
+            for piece in found
+        ),
+    )

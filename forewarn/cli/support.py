@@ -1,0 +1,109 @@
+"""What the commands share: options, output for people or machines, progress."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import time
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeVar
+
+import click
+
+Item = TypeVar("Item")
+
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON, and nothing else."
+)
+seed_option = click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Seed of everything random.",
+)
+
+_ESCAPES = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?|[@-_])")
+_BIDI = frozenset(
+    "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+)
+_SEPARATORS = frozenset("\u2028\u2029")
+
+
+def clean(text: str) -> str:
+    """The text without what could command a terminal or reorder a line.
+
+    Escape sequences, control characters other than newline and tab, and marks that
+    change the direction of writing are dropped.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(c for c in _ESCAPES.sub("", text) if _is_harmless(c))
+
+
+def _is_harmless(character: str) -> bool:
+    if character in "\n\t":
+        return True
+    return (
+        character not in _BIDI
+        and character not in _SEPARATORS
+        and unicodedata.category(character) != "Cc"
+    )
+
+
+def emit(as_json: bool, payload: Any, lines: Iterable[str]) -> None:
+    """Prints the payload as one line of JSON, or the lines for people."""
+    if as_json:
+        click.echo(json.dumps(payload, allow_nan=False))
+        return
+    for line in lines:
+        click.echo(clean(line))
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
+    """Lines of aligned columns: numbers to the right, words to the left."""
+    body = [[clean(str(cell)) for cell in row] for row in rows]
+    columns = list(zip(head, *body, strict=True))
+    widths = [max(map(len, column)) for column in columns]
+    right = [
+        bool(cells) and all(_NUMBER.fullmatch(cell) for cell in cells)
+        for _, *cells in columns
+    ]
+    return [
+        "  ".join(
+            cell.rjust(width) if numeric else cell.ljust(width)
+            for cell, width, numeric in zip(line, widths, right, strict=True)
+        ).rstrip()
+        for line in [list(head), *body]
+    ]
+
+
+_NUMBER = re.compile(r"[-+]?[\d.,]+(e[-+]?\d+)?( ?(%|s|ms|µs))?|-|")
+
+
+def progress(
+    items: Iterable[Item], what: str, total: int | None = None
+) -> Iterator[Item]:
+    """The items, with a count on standard error if they take long.
+
+    On a terminal one line is rewritten; elsewhere a line appears every ten seconds.
+    """
+    terminal = sys.stderr.isatty()
+    pause = 0.1 if terminal else 10.0
+    due = time.monotonic() + (0.5 if terminal else pause)
+    shown = False
+    of = f" of {total}" if total is not None else ""
+    try:
+        for count, item in enumerate(items):
+            if time.monotonic() >= due:
+                shown, due = True, time.monotonic() + pause
+                head, tail = ("\r\x1b[K", "") if terminal else ("", "\n")
+                click.echo(
+                    f"{head}{clean(what)}: {count}{of}{tail}", err=True, nl=False
+                )
+            yield item
+    finally:
+        if shown and terminal:
+            click.echo("\r\x1b[K", err=True, nl=False)

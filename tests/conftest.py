@@ -1,0 +1,78 @@
+"""What all tests share: the shared data, what may be missing, the same luck in CI."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Generator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import settings
+
+ROOT = Path(__file__).parents[1]
+
+settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
+settings.register_profile("dev", deadline=None)
+settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--require",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a test skipped for want of NAME fails (may be given again; 'data' too)",
+    )
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for marker in item.iter_markers("needs"):
+        for module in marker.args:
+            if find_spec(module) is None:
+                pytest.skip(f"{module} is not installed")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    _judge_skip(report, item.config)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    _judge_skip(report, collector.config)
+    return report
+
+
+def _judge_skip(report: Any, config: pytest.Config) -> None:
+    """Fails a skip that gives no reason, or whose reason names what is required."""
+    if not report.skipped or hasattr(report, "wasxfail"):
+        return
+    reason = str(report.longrepr[2]).removeprefix("Skipped: ")
+    words = set(re.findall(r"[\w-]+", reason.lower()))
+    required = [name for name in config.getoption("--require") if name.lower() in words]
+    if required:
+        report.outcome = "failed"
+        report.longrepr = f"--require {required[0]}, but: {reason}"
+    elif reason in ("", "unconditional skip"):
+        report.outcome = "failed"
+        report.longrepr = "a skip must say what is missing"
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of shared data files, or a skip that says where it was looked for."""
+    folder = Path(os.environ.get("FOREWARN_DATA", ROOT.parent / "shared" / "data"))
+    if not folder.is_dir():
+        pytest.skip(f"no shared data at {folder} (set FOREWARN_DATA)")
+    return folder

@@ -1,0 +1,149 @@
+"""The house keeps its rules: names, imports, what may not stand in the code."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import forewarn
+from forewarn.cli.doctor import PIECES
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = Path(forewarn.__file__).parent
+ROOMS = (
+    "abstractions",
+    "apollo_bridge",
+    "monitors",
+    "plugins",
+    "scenarios",
+    "thor_bridge",
+)
+
+
+def _sources() -> list[Path]:
+    # rglob does not follow the links of a checkout, so the rooms are named.
+    folders = [PACKAGE / "cli", *(PACKAGE / room for room in ROOMS)]
+    found = [path for folder in folders for path in folder.resolve().rglob("*.py")]
+    assert len(found) > len(ROOMS)
+    return [PACKAGE / "__init__.py", *found]
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_bare_import_of_a_room_explains_itself(room: str) -> None:
+    if not (ROOT / room).is_dir():
+        pytest.skip("the rooms are not here: not a checkout")
+    done = subprocess.run(
+        [sys.executable, "-c", f"import {room}"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert f"ImportError: import forewarn.{room}, not {room}" in done.stderr
+
+
+FORBIDDEN_CALLS = {"eval", "exec", "compile", "__import__"}
+FORBIDDEN_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "marshal"}
+FORBIDDEN_METHODS = {("yaml", "load"), ("yaml", "unsafe_load"), ("yaml", "full_load")}
+
+
+def _offences(tree: ast.AST) -> list[str]:
+    found = []
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=names):
+                found += [n.name for n in names if n.name in FORBIDDEN_MODULES]
+            case ast.ImportFrom(module=str(module)) if module in FORBIDDEN_MODULES:
+                found.append(module)
+            case ast.Call(func=ast.Name(id=name)) if name in FORBIDDEN_CALLS:
+                found.append(name)
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=base), attr=name)) if (
+                base,
+                name,
+            ) in FORBIDDEN_METHODS:
+                found.append(f"{base}.{name}")
+            case ast.keyword(arg="shell", value=ast.Constant(value=True)):
+                found.append("shell=True")
+            case ast.keyword(arg="allow_pickle", value=ast.Constant(value=True)):
+                found.append("allow_pickle=True")
+    return found
+
+
+def test_no_file_can_run_code_from_data() -> None:
+    offences = {
+        str(path): found
+        for path in _sources()
+        if (found := _offences(ast.parse(path.read_text(encoding="utf-8"))))
+    }
+    assert offences == {}
+
+
+def test_the_search_for_forbidden_code_finds_it() -> None:
+    guilty = (
+        "import pickle\nfrom marshal import loads\neval('1')\nyaml.load(x)\n"
+        "run(x, shell=True)\nload(x, allow_pickle=True)\n"
+    )
+    assert sorted(_offences(ast.parse(guilty))) == [
+        "allow_pickle=True",
+        "eval",
+        "marshal",
+        "pickle",
+        "shell=True",
+        "yaml.load",
+    ]
+
+
+def test_every_package_has_an_init() -> None:
+    folders = {path.parent for path in _sources()}
+    assert [f for f in folders if not (f / "__init__.py").is_file()] == []
+
+
+def test_test_folders_are_no_packages() -> None:
+    # With one, tests/forewarn would be imported as forewarn.
+    assert list((ROOT / "tests").rglob("__init__.py")) == []
+
+
+def test_scenarios_know_plugs_only_through_the_registry() -> None:
+    plugs = [path.parent.name for path in PACKAGE.glob("plugins/*/__init__.py")]
+    named = re.compile(rf"forewarn\.plugins\.({'|'.join(plugs)})\b") if plugs else None
+    guilty = [
+        path
+        for path in (PACKAGE / "scenarios").resolve().rglob("*.py")
+        if named and named.search(path.read_text(encoding="utf-8"))
+    ]
+    assert guilty == []
+
+
+LINT_IMPORTS = """
+from importlinter.cli import lint_imports_command
+lint_imports_command()
+"""
+
+
+@pytest.mark.needs("importlinter")
+def test_rooms_import_only_what_the_table_allows() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LINT_IMPORTS, "--no-cache", "--no-logo"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 kept, 0 broken" in done.stdout
+
+
+def test_doctor_knows_every_extra() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = {
+        name: {re.split(r"[^\w.-]", line)[0] for line in lines}
+        for name, lines in project["optional-dependencies"].items()
+        if name not in ("all", "dev", "test", "test-core")
+    }
+    extras["core"] = {re.split(r"[^\w.-]", d)[0] for d in project["dependencies"]}
+    assert {piece.name: set(piece.packages) for piece in PIECES} == extras

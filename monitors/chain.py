@@ -1,0 +1,254 @@
+"""A finite Markov chain: named states and rows of successor probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forewarn.abstractions.errors import InvalidModel, TooLarge, near_miss
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+MAX_STATES = 100_000
+MAX_TRANSITIONS = 5_000_000
+ROW_SUM_TOLERANCE = 1e-9
+
+END = "END"
+"""The name of the absorbing state that a learned chain enters when a trace ends."""
+
+
+def check_size(states: int, transitions: int = 0, source: str = "") -> None:
+    """Refuses a chain that is too large, before anything is built for it."""
+    for what, size, limit in (
+        ("states", states, MAX_STATES),
+        ("transitions", transitions, MAX_TRANSITIONS),
+    ):
+        if size > limit:
+            raise TooLarge(
+                f"{size:,} {what} are more than the limit of {limit:,}", source=source
+            )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chain:
+    """A chain in compressed rows; the constructor refuses what is not stochastic.
+
+    Args:
+        states: The names of the states, each once.
+        indptr: Row i lies at `indptr[i]:indptr[i + 1]` of `indices` and `data`.
+        indices: Successors, ascending within each row.
+        data: Their probabilities, all above zero.
+        exact: The same probabilities as fractions, where the source was rational.
+        initial: Where the chain starts, if it says so.
+        labels: Named sets of states.
+        variables: For a chain from a modelling language, each variable's value in
+            every state (Booleans as 0 and 1).
+        end: The absorbing END of a learned chain.
+        deadlocks: States without a row of their own. They were made absorbing.
+    """
+
+    states: tuple[str, ...]
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int64]
+    data: NDArray[np.float64]
+    exact: tuple[Fraction, ...] | None = None
+    initial: int | None = None
+    labels: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    variables: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
+    end: int | None = None
+    deadlocks: tuple[int, ...] = ()
+    _positions: dict[str, int] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        check_size(len(self.states), len(self.data))
+        positions = {name: i for i, name in enumerate(self.states)}
+        object.__setattr__(self, "_positions", positions)
+        if not self.states:
+            raise InvalidModel("a chain needs at least one state")
+        if len(positions) < len(self.states):
+            seen: set[str] = set()
+            twice = next(s for s in self.states if s in seen or seen.add(s))  # type: ignore[func-returns-value]
+            raise InvalidModel(f"the state {twice!r} stands twice")
+        self._check_structure()
+        self._check_rows()
+        self._check_names()
+
+    def _check_structure(self) -> None:
+        n, size = self.n, len(self.data)
+        if len(self.indptr) != n + 1 or len(self.indices) != size:
+            raise InvalidModel("the rows and the states differ in number")
+        lengths = np.diff(self.indptr)
+        if self.indptr[0] != 0 or self.indptr[-1] != size or (lengths < 0).any():
+            raise InvalidModel("the row boundaries are not ascending")
+        if (empty := np.flatnonzero(lengths == 0)).size:
+            raise InvalidModel(f"the state {self.states[empty[0]]!r} has no row")
+        outside = (self.indices < 0) | (self.indices >= n)
+        if (wrong := np.flatnonzero(outside)).size:
+            name = self.states[self._row_of(wrong[0])]
+            raise InvalidModel(
+                f"the row of state {name!r} names an unknown successor, "
+                f"number {self.indices[wrong[0]]} of {n}"
+            )
+        ascending = np.diff(self.indices) > 0
+        ascending[self.indptr[1:-1] - 1] = True
+        if (wrong := np.flatnonzero(~ascending)).size:
+            name = self.states[self._row_of(wrong[0])]
+            raise InvalidModel(f"the row of state {name!r} is not in ascending order")
+
+    def _check_rows(self) -> None:
+        usable = np.isfinite(self.data) & (self.data > 0)
+        if (wrong := np.flatnonzero(~usable)).size:
+            at = wrong[0]
+            source, target = self._row_of(at), self.indices[at]
+            raise InvalidModel(
+                f"the probability from state {self.states[source]!r} to "
+                f"{self.states[target]!r} is {self.data[at]:g}, "
+                "not a number above 0 and at most 1"
+            )
+        sums = np.add.reduceat(self.data, self.indptr[:-1])
+        off = np.abs(sums - 1.0) > ROW_SUM_TOLERANCE
+        if (wrong := np.flatnonzero(off)).size:
+            raise row_sum_error(self.states[wrong[0]], float(sums[wrong[0]]))
+        if self.exact is not None and len(self.exact) != len(self.data):
+            raise InvalidModel("the exact probabilities differ in number from the rest")
+
+    def _check_names(self) -> None:
+        marks = [("initial state", self.initial), ("END", self.end)]
+        marks += [("deadlock", i) for i in self.deadlocks]
+        marks += [
+            (f"label {k!r}", i) for k, group in self.labels.items() for i in group
+        ]
+        for what, index in marks:
+            if index is not None and not 0 <= index < self.n:
+                raise InvalidModel(f"the {what} names state number {index} of {self.n}")
+        for name, values in self.variables.items():
+            if len(values) != self.n:
+                raise InvalidModel(f"the variable {name!r} misses some states")
+
+    def _row_of(self, at: int) -> int:
+        return int(np.searchsorted(self.indptr, at, side="right")) - 1
+
+    @property
+    def n(self) -> int:
+        return len(self.states)
+
+    @property
+    def transitions(self) -> int:
+        """How many transitions have a probability above zero."""
+        return len(self.data)
+
+    def index(self, name: str) -> int:
+        """The number of a state."""
+        try:
+            return self._positions[name]
+        except KeyError:
+            raise InvalidModel(
+                f"unknown state {name!r}", mend=near_miss(name, self.states)
+            ) from None
+
+    def row(self, state: int) -> dict[int, float]:
+        """The successors of a state and their probabilities."""
+        at = slice(self.indptr[state], self.indptr[state + 1])
+        return dict(zip(self.indices[at].tolist(), self.data[at].tolist(), strict=True))
+
+    def exact_row(self, state: int) -> dict[int, Fraction]:
+        """The same as fractions; doubles are taken at their exact binary value."""
+        at = slice(self.indptr[state], self.indptr[state + 1])
+        values = self.exact[at] if self.exact else map(Fraction, self.data[at].tolist())
+        return dict(zip(self.indices[at].tolist(), values, strict=True))
+
+    def written_row(self, state: int) -> list[tuple[int, str]]:
+        """The successors with numerals that read back to the same probabilities."""
+        at = slice(self.indptr[state], self.indptr[state + 1])
+        values = self.exact[at] if self.exact else self.data[at].tolist()
+        texts = map(str if self.exact else repr, values)
+        return list(zip(self.indices[at].tolist(), texts, strict=True))
+
+    def sources(self) -> NDArray[np.int64]:
+        """The source state of every entry of `indices` and `data`."""
+        return np.repeat(np.arange(self.n), np.diff(self.indptr))
+
+    def dense(self) -> NDArray[np.float64]:
+        matrix = np.zeros((self.n, self.n))
+        matrix[self.sources(), self.indices] = self.data
+        return matrix
+
+    def sparse(self) -> csr_array:
+        from scipy.sparse import csr_array
+
+        return csr_array((self.data, self.indices, self.indptr), (self.n, self.n))
+
+    def warnings(self) -> tuple[str, ...]:
+        """What was mended silently in the source and should be said."""
+        if not self.deadlocks:
+            return ()
+        names = ", ".join(self.states[i] for i in self.deadlocks[:5])
+        more = f" and {len(self.deadlocks) - 5} more" if len(self.deadlocks) > 5 else ""
+        plural = "states have" if len(self.deadlocks) > 1 else "state has"
+        count = len(self.deadlocks)
+        return (f"{count} {plural} no row and is taken as absorbing: {names}{more}",)
+
+    @classmethod
+    def from_rows(
+        cls,
+        states: Sequence[str],
+        rows: Mapping[int, Mapping[int, float | Fraction]],
+        **facts: Any,
+    ) -> Chain:
+        """A chain from rows by state number.
+
+        Zero entries are dropped; a state without a row becomes absorbing and is
+        listed among the deadlocks. Fractions are kept exactly if all are fractions
+        and every row sums to one exactly.
+        """
+        one = Fraction(1)
+        indptr, indices, values = [0], list[int](), list[float | Fraction]()
+        deadlocks, rational = list[int](), True
+        for state in range(len(states)):
+            row = rows.get(state) or {}
+            if not row:
+                deadlocks.append(state)
+                row = {state: one}
+            kept = [(j, p) for j, p in sorted(row.items()) if p != 0]
+            if rational:
+                rational = all(isinstance(p, int | Fraction) for _, p in kept)
+                rational = rational and sum((p for _, p in kept), Fraction()) == 1
+            if not kept:
+                raise row_sum_error(states[state], 0.0)
+            indices.extend(j for j, _ in kept)
+            values.extend(p for _, p in kept)
+            indptr.append(len(indices))
+        for unknown in rows.keys() - range(len(states)):
+            raise InvalidModel(f"there is a row for state number {unknown}")
+        return cls(
+            states=tuple(states),
+            indptr=np.array(indptr, dtype=np.int64),
+            indices=np.array(indices, dtype=np.int64),
+            data=np.array([float(p) for p in values]),
+            exact=tuple(map(Fraction, values)) if rational else None,
+            deadlocks=facts.pop("deadlocks", tuple(deadlocks)),
+            **facts,
+        )
+
+    @classmethod
+    def from_dense(
+        cls, states: Sequence[str], matrix: NDArray[np.float64], **facts: Any
+    ) -> Chain:
+        """A chain from a full matrix; a row of zeros is a deadlock."""
+        rows = {
+            i: {int(j): float(row[j]) for j in np.flatnonzero(row)}
+            for i, row in enumerate(np.asarray(matrix, dtype=float))
+        }
+        return cls.from_rows(states, rows, **facts)
+
+
+def row_sum_error(state: str, total: float | Fraction) -> InvalidModel:
+    """The refusal of a row that is not a distribution."""
+    text = str(total) if isinstance(total, Fraction) else f"{total:.12g}"
+    return InvalidModel(f"the row of state {state!r} sums to {text}, not to 1")

@@ -1,0 +1,1 @@
+"""File formats of chains and models: each module reads one, most write it too."""

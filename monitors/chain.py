@@ -231,7 +231,7 @@ class Chain:
             indptr=np.array(indptr, dtype=np.int64),
             indices=np.array(indices, dtype=np.int64),
             data=np.array([float(p) for p in values]),
-            exact=tuple(map(Fraction, values)) if rational else None,
+            exact=tuple(Fraction(p) for p in values) if rational else None,
             deadlocks=facts.pop("deadlocks", tuple(deadlocks)),
             **facts,
         )

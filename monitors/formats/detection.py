@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from forewarn.abstractions.errors import InvalidModel
 from forewarn.abstractions.files import parse_json, read_text
-from forewarn.monitors.chain import Chain
 from forewarn.monitors.formats import own, prism
 from forewarn.monitors.model import Model
 

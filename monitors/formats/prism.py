@@ -320,10 +320,9 @@ class _Builder:
     def build(self) -> Chain:
         rows: dict[Valuation, dict[Valuation, Fraction]] = {}
         initial = self._initial()
+        waiting: list[Valuation] = [initial]
         if len(self.variables) == 1:
             waiting = [(i,) for i in self._range()]
-        else:
-            waiting = list(initial)
         transitions, known = 0, set(waiting)
         while waiting:
             valuation = waiting.pop()
@@ -338,9 +337,9 @@ class _Builder:
     def _range(self) -> range:
         return range(self.variables[0].low, self.variables[0].high + 1)
 
-    def _initial(self) -> list[Valuation]:
+    def _initial(self) -> Valuation:
         if self.model.start is None:
-            return [tuple(v.initial for v in self.variables)]
+            return tuple(v.initial for v in self.variables)
         if len(self.variables) != 1:
             raise InvalidModel(
                 "an init block over several variables is not supported",
@@ -353,7 +352,7 @@ class _Builder:
                 f"the init block names {len(chosen)} states; one is needed",
                 source=self.read.source,
             )
-        return chosen
+        return chosen[0]
 
     def _names(self, valuation: Valuation) -> Environment:
         names = _Names(self.model.constants, self.model.formulas)
@@ -432,7 +431,7 @@ class _Builder:
         self,
         states: list[Valuation],
         rows: Mapping[Valuation, Mapping[Valuation, Fraction]],
-        initial: list[Valuation],
+        initial: Valuation,
     ) -> Chain:
         number = {valuation: i for i, valuation in enumerate(states)}
         table = np.array(states, dtype=np.int64)
@@ -446,7 +445,7 @@ class _Builder:
                 number[v]: {number[target]: p for target, p in row.items()}
                 for v, row in rows.items()
             },
-            initial=number[initial[0]],
+            initial=number[initial],
             labels=labels,
             variables={v.name: table[:, i] for i, v in enumerate(self.variables)},
         )

@@ -113,7 +113,8 @@ def parse_yaml(text: str, source: str) -> Any:
         mark = getattr(error, "problem_mark", None)
         place = f"line {mark.line + 1} column {mark.column + 1}" if mark else ""
         problem = getattr(error, "problem", None) or "malformed"
-        raise InvalidInput(f"not YAML: {problem}", source=source, place=place) from error
+        problem = f"not YAML: {problem}"
+        raise InvalidInput(problem, source=source, place=place) from error
     except (RecursionError, ValueError) as error:
         raise InvalidInput(f"not YAML: {error}", source=source) from error
     finally:

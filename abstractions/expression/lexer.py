@@ -1,0 +1,63 @@
+"""Text to tokens, with the column of each."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+from forewarn.abstractions.errors import InvalidExpression
+
+MAX_LENGTH = 20_000
+"""No expression or formula is longer than this, in characters."""
+
+_TOKEN = re.compile(
+    r"""(?P<space>\s+)
+      | (?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)
+      | (?P<name>[^\W\d]\w*(?:\#\d+)?)
+      | (?P<text>"[^"\n]*")
+      | (?P<symbol><=>|->|=>|<=|>=|==|!=|&&|\|\||[-+*/()\[\]{},<>=!&|%²^°])
+    """,
+    re.VERBOSE,
+)
+_SYNONYMS = {"&": "and", "&&": "and", "|": "or", "||": "or", "!": "not",
+             "=>": "->", "=": "=="}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A piece of the text. `kind` is number, name, text, symbol or end."""
+
+    kind: str
+    text: str
+    start: int
+    end: int
+
+
+def tokens(source: str) -> list[Token]:
+    """All tokens of the text, with an `end` token last.
+
+    Raises:
+        InvalidExpression: At a character that begins no token.
+    """
+    if len(source) > MAX_LENGTH:
+        raise InvalidExpression(f"longer than {MAX_LENGTH} characters")
+    found: list[Token] = []
+    at = 0
+    while at < len(source):
+        match = _TOKEN.match(source, at)
+        if match is None:
+            place = f"column {at + 1}"
+            raise InvalidExpression(f"{source[at]!r} is not understood", place=place)
+        kind = match.lastgroup or ""
+        if kind != "space":
+            text = match.group()
+            if kind == "symbol":
+                text = _SYNONYMS.get(text, text)
+            if kind == "number" and not math.isfinite(float(text)):
+                place = f"column {at + 1}"
+                raise InvalidExpression(f"{text} is too large a number", place=place)
+            found.append(Token(kind, text, at, match.end()))
+        at = match.end()
+    found.append(Token("end", "the end", at, at))
+    return found

@@ -1,0 +1,385 @@
+"""Text to expression trees: recursive descent, one method a level of precedence.
+
+The formula language of `monitors` extends this parser with temporal operators.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, NoReturn
+
+from forewarn.abstractions.errors import InvalidExpression, near_miss
+from forewarn.abstractions.expression.lexer import Token, tokens
+from forewarn.abstractions.expression.tree import (
+    And,
+    Arithmetic,
+    Call,
+    Compare,
+    Constant,
+    Expression,
+    Implies,
+    IsNone,
+    Name,
+    Negative,
+    Not,
+    Number,
+    ObjectPredicate,
+    Or,
+    Text,
+)
+from forewarn.abstractions.expression.typing import common_unit
+from forewarn.abstractions.units import UNITS
+
+if TYPE_CHECKING:
+    from forewarn.abstractions.vocabulary import Signal, Vocabulary
+
+_FUNCTIONS = {"abs": (1, 1), "min": (2, 8), "max": (2, 8)}
+_KEYWORDS = {"and", "or", "not", "true", "false", "is", "none"}
+_NUMERIC = (Number, Arithmetic, Negative, Call)
+MAX_DEPTH = 60
+"""How deep parentheses and operators may nest."""
+
+
+def parse_expression(
+    text: str,
+    vocabulary: Vocabulary | None = None,
+    definitions: Mapping[str, Expression] | None = None,
+) -> Expression:
+    """Parses a Boolean expression over signals.
+
+    Args:
+        text: For example `speed > 30 km/h and traffic_light == red`.
+        vocabulary: Gives types and units. Without one any name is accepted: as
+            a number where it is compared, as a truth value where it stands alone.
+        definitions: Names that stand for expressions already parsed.
+
+    Raises:
+        InvalidExpression: With the column and what was expected there.
+    """
+    return ExpressionParser(text, vocabulary, definitions).parse()
+
+
+class ExpressionParser:
+    """One parse of one text."""
+
+    keywords: frozenset[str] = frozenset(_KEYWORDS)
+
+    def __init__(
+        self,
+        text: str,
+        vocabulary: Vocabulary | None = None,
+        definitions: Mapping[str, Expression] | None = None,
+    ) -> None:
+        self._text = text
+        self._vocabulary = vocabulary
+        self._definitions = definitions or {}
+        self._tokens = tokens(text)
+        self._at = 0
+        self._depth = 0
+
+    def parse(self) -> Expression:
+        """The whole text as one truth-valued expression."""
+        node = self._truth(self._implies)
+        if self._peek.kind != "end":
+            self._fail(f"expected an operator before {self._peek.text!r}")
+        return node
+
+    # -- tokens ---------------------------------------------------------------
+
+    @property
+    def _peek(self) -> Token:
+        return self._tokens[self._at]
+
+    def _take(self) -> Token:
+        token = self._tokens[self._at]
+        self._at += token.kind != "end"
+        return token
+
+    def _accept(self, *texts: str) -> Token | None:
+        token = self._peek
+        if token.text in texts and token.kind in ("symbol", "name"):
+            return self._take()
+        return None
+
+    def _expect(self, text: str) -> Token:
+        return self._accept(text) or self._fail(
+            f"expected {text!r}, found {self._peek.text!r}"
+        )
+
+    def _fail(
+        self, problem: str, token: Token | None = None, mend: str = ""
+    ) -> NoReturn:
+        place = f"column {(token or self._peek).start + 1}"
+        raise InvalidExpression(problem, place=place, mend=mend)
+
+    # -- truth-valued levels ----------------------------------------------------
+
+    def _truth(self, level: Callable[[], Expression]) -> Expression:
+        """What `level` parses, which must have a truth value."""
+        token = self._peek
+        self._deeper()
+        node = level()
+        self._depth -= 1
+        self._check_truth(node, token)
+        return node
+
+    def _deeper(self) -> None:
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            self._fail(f"nested more than {MAX_DEPTH} deep")
+
+    def _check_truth(self, node: Expression, token: Token) -> None:
+        if isinstance(node, _NUMERIC):
+            self._fail(f"{node!r} is a number, not a condition", token)
+        declared = self._declared(node)
+        if declared and declared.type != "bool":
+            example = "> 0" if declared.type == "number" else "== red"
+            if declared.values:
+                example = f"== {declared.values[0]}"
+            mend = f"compare it, as in {declared.name} {example}"
+            self._fail(f"{declared.name} is not a condition by itself", token, mend)
+
+    def _implies(self) -> Expression:
+        token = self._peek
+        left = self._or()
+        if self._accept("->"):
+            self._check_truth(left, token)
+            return Implies(left, self._truth(self._implies))
+        return left
+
+    def _or(self) -> Expression:
+        return self._chain("or", self._and, Or)
+
+    def _and(self) -> Expression:
+        return self._chain("and", self._binary, And)
+
+    def _chain(
+        self, word: str, level: Callable[[], Expression], node: type[And | Or]
+    ) -> Expression:
+        token = self._peek
+        first = level()
+        if self._peek.text != word:
+            return first
+        self._check_truth(first, token)
+        parts = [first]
+        while self._accept(word):
+            parts.append(self._truth(level))
+        return node(tuple(parts))
+
+    def _binary(self) -> Expression:
+        """Where temporal operators between two operands come in."""
+        return self._unary()
+
+    def _unary(self) -> Expression:
+        if self._accept("not"):
+            return Not(self._truth(self._unary))
+        return self._comparison()
+
+    # -- comparisons --------------------------------------------------------------
+
+    def _comparison(self) -> Expression:
+        start = self._peek
+        left = self._sum()
+        if self._accept("is"):
+            negated = self._accept("not")
+            self._expect("none")
+            if not isinstance(left, Name):
+                self._fail("only a signal can be none", start)
+            return Not(IsNone(left)) if negated else IsNone(left)
+        operator = self._accept("<", "<=", ">", ">=", "==", "!=")
+        if operator is None:
+            return left
+        node = self._compare(start, left, operator)
+        if self._accept("<", "<=", ">", ">=", "==", "!="):
+            self._at -= 1
+            self._fail("comparisons do not chain", mend="write a < b and b < c")
+        return node
+
+    def _compare(self, start: Token, left: Expression, operator: Token) -> Expression:
+        equality = operator.text in ("==", "!=")
+        declared = self._declared(left)
+        kind = declared.type if declared else None
+        if equality and isinstance(left, Name | ObjectPredicate):
+            truth = self._accept("true", "false")
+            if truth is None and (kind == "bool" or isinstance(left, ObjectPredicate)):
+                truth = self._peek
+                if truth.text not in ("0", "1"):
+                    self._fail(f"{left!r} is true or false", mend=f"write {left!r}")
+                self._take()
+            if truth is not None:
+                holds = (truth.text in ("true", "1")) == (operator.text == "==")
+                return left if holds else Not(left)
+        if equality and isinstance(left, Name) and kind != "number":
+            text = self._enum_value(left, declared)
+            if text is not None:
+                return Compare(operator.text, left, text)  # type: ignore[arg-type]
+        self._must_be_number(left, start)
+        token = self._peek
+        right = self._sum()
+        self._must_be_number(right, token)
+        node = Compare(operator.text, left, right)  # type: ignore[arg-type]
+        self._check_units(node, operator)
+        return node
+
+    def _declared(self, node: Expression) -> Signal | None:
+        if self._vocabulary and isinstance(node, Name):
+            return self._vocabulary.signals[node.name]
+        return None
+
+    def _enum_value(self, left: Name, declared: Signal | None) -> Text | None:
+        token = self._peek
+        if declared is None or not declared.values:
+            if token.kind == "text":
+                self._take()
+                return Text(token.text[1:-1])
+            following = self._tokens[min(self._at + 1, len(self._tokens) - 1)]
+            bare = token.kind == "name" and token.text not in self.keywords
+            if bare and token.text not in _FUNCTIONS and following.text not in "+-*/(":
+                self._take()
+                return Text(token.text)
+            return None
+        values = declared.values
+        word = token.text.strip('"')
+        if word not in values:
+            mend = near_miss(word, values) or f"it is one of {', '.join(values)}"
+            self._fail(f"{left.name} is never {word!r}", mend=mend)
+        self._take()
+        return Text(word)
+
+    def _must_be_number(self, node: Expression, token: Token) -> None:
+        declared = self._declared(node)
+        numeric = isinstance(node, (*_NUMERIC, Name))
+        if not numeric or (declared and declared.type != "number"):
+            self._fail(f"{node!r} is not a number", token)
+
+    def _check_units(self, node: Expression, token: Token) -> None:
+        try:
+            common_unit(node)
+        except InvalidExpression as error:
+            self._fail(error.problem, token, error.mend)
+
+    # -- numbers --------------------------------------------------------------------
+
+    def _sum(self) -> Expression:
+        return self._operators(("+", "-"), self._product)
+
+    def _product(self) -> Expression:
+        return self._operators(("*", "/"), self._negative)
+
+    def _operators(
+        self, symbols: tuple[str, ...], level: Callable[[], Expression]
+    ) -> Expression:
+        token = self._peek
+        left = level()
+        while operator := self._accept(*symbols):
+            self._must_be_number(left, token)
+            token = self._peek
+            right = level()
+            self._must_be_number(right, token)
+            left = Arithmetic(operator.text, left, right)  # type: ignore[arg-type]
+            self._check_units(left, operator)
+        return left
+
+    def _negative(self) -> Expression:
+        if not self._accept("-"):
+            return self._atom()
+        token = self._peek
+        node = self._atom()
+        self._must_be_number(node, token)
+        if isinstance(node, Number):
+            return Number(-node.value, node.unit)
+        return Negative(node)
+
+    def _atom(self) -> Expression:
+        token = self._take()
+        if token.kind == "number":
+            return Number(float(token.text), self._unit(token))
+        if token.text == "(":
+            self._deeper()
+            node = self._implies()
+            self._depth -= 1
+            self._expect(")")
+            return node
+        if token.kind != "name":
+            self._fail(f"expected a signal or a number, found {token.text!r}", token)
+        if token.text in ("true", "false"):
+            return Constant(token.text == "true")
+        if token.text in self.keywords:
+            self._fail(f"expected a signal or a number, found {token.text!r}", token)
+        if self._peek.text == "(" and self._peek.kind == "symbol":
+            return self._application(token)
+        return self._name(token)
+
+    def _unit(self, number: Token) -> str:
+        known = set(UNITS) - {""}
+        if self._vocabulary:
+            known |= {s.unit for s in self._vocabulary.signals.values() if s.unit}
+        pattern = "|".join(re.escape(u) for u in sorted(known, key=len, reverse=True))
+        match = re.compile(rf"\s*({pattern})(?![\w/²^])").match(self._text, number.end)
+        if match is None:
+            token = self._peek
+            if token.kind == "name" and token.text not in self.keywords:
+                mend = near_miss(token.text, known)
+                self._fail(f"{token.text!r} is not a unit", mend=mend)
+            return ""
+        while self._peek.start < match.end() and self._peek.kind != "end":
+            self._take()
+        return match.group(1)
+
+    def _application(self, name: Token) -> Expression:
+        self._expect("(")
+        if name.text in _FUNCTIONS:
+            arguments = [self._number()]
+            while self._accept(","):
+                arguments.append(self._number())
+            self._expect(")")
+            fewest, most = _FUNCTIONS[name.text]
+            if not fewest <= len(arguments) <= most:
+                self._fail(f"{name.text} takes {fewest} to {most} arguments", name)
+            node = Call(name.text, tuple(arguments))  # type: ignore[arg-type]
+            self._check_units(node, name)
+            return node
+        words = [self._object()]
+        while self._accept(","):
+            words.append(self._object())
+        self._expect(")")
+        self._check_predicate(name, len(words))
+        return ObjectPredicate(name.text, tuple(words))
+
+    def _number(self) -> Expression:
+        token = self._peek
+        node = self._sum()
+        self._must_be_number(node, token)
+        return node
+
+    def _object(self) -> str:
+        token = self._take()
+        if token.kind != "name":
+            self._fail(f"expected an object's name, found {token.text!r}", token)
+        return token.text
+
+    def _check_predicate(self, name: Token, count: int) -> None:
+        if self._vocabulary is None:
+            return
+        known = self._vocabulary.predicates
+        if name.text not in known:
+            mend = near_miss(name.text, [*known, *_FUNCTIONS])
+            self._fail(f"{name.text!r} is not a predicate or function", name, mend)
+        arities = known[name.text].arities
+        if count not in arities:
+            takes = " or ".join(map(str, arities))
+            self._fail(f"{name.text} takes {takes} arguments, not {count}", name)
+
+    def _name(self, token: Token) -> Expression:
+        if token.text in self._definitions:
+            return self._definitions[token.text]
+        if self._vocabulary is None:
+            return Name(token.text)
+        declared = self._vocabulary.signals.get(token.text)
+        if declared is None:
+            alias = self._vocabulary.aliases.get(token.text)
+            known = [*self._vocabulary.signals, *self._definitions]
+            mend = f"write {alias.signal}" if alias else near_miss(token.text, known)
+            self._fail(f"unknown signal {token.text!r}", token, mend)
+        return Name(token.text, declared.unit or "")

@@ -1,0 +1,184 @@
+"""Expressions to closures over one frame's values: no eval, one call a node.
+
+A value of None means `none`: every comparison with it is false. A missing key
+raises KeyError and a number that is not finite raises SignalFault; whoever calls
+turns both into a fault of the frame.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Any
+
+from forewarn.abstractions.errors import SignalFault
+from forewarn.abstractions.expression.tree import (
+    And,
+    Arithmetic,
+    Call,
+    Compare,
+    Constant,
+    Expression,
+    Implies,
+    IsNone,
+    Name,
+    Negative,
+    Not,
+    Number,
+    ObjectPredicate,
+    Or,
+    Text,
+)
+from forewarn.abstractions.expression.typing import common_unit, unit_of
+from forewarn.abstractions.units import PLAIN, Unit
+
+Values = Mapping[str, Any]
+Test = Callable[[Values], bool]
+Quantity = Callable[[Values], float | None]
+
+OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+    "==": operator.eq, "!=": operator.ne, "+": operator.add, "-": operator.sub,
+    "*": operator.mul, "/": operator.truediv,
+}  # fmt: skip
+FUNCTIONS: dict[str, Callable[..., Any]] = {"abs": abs, "min": min, "max": max}
+
+
+def constant_in(node: Expression, other: Expression) -> float | None:
+    """The constant's value in the other operand's unit; None if not a constant."""
+    if not isinstance(node, Number):
+        return None
+    return node.value * float(ratio(unit_of(node), unit_of(other)))
+
+
+def ratio(from_unit: Unit | None, to_unit: Unit | None) -> Fraction:
+    """What a number in one unit is multiplied with to be in the other."""
+    if from_unit is None or to_unit is None:
+        return Fraction(1)
+    return from_unit.factor / to_unit.factor
+
+
+def finite(value: float, name: str) -> float:
+    """The value, unless it is NaN or infinite."""
+    # inf - inf is nan, and nan is truthy: one subtraction catches both.
+    if value - value:
+        raise SignalFault(f"{name} is {value}, not a finite number")
+    return value
+
+
+def compile_test(node: Expression) -> Test:
+    """The closure that says whether the expression holds in a frame."""
+    match node:
+        case Constant(value=value):
+            return lambda values: value
+        case Name(name=name):
+            return lambda values: bool(values[name])
+        case ObjectPredicate():
+            key = repr(node)
+            return lambda values: bool(values[key])
+        case IsNone(operand=Name(name=name)):
+            return lambda values: values[name] is None
+        case Not(operand=operand):
+            inner = compile_test(operand)
+            return lambda values: not inner(values)
+        case And(parts=parts):
+            return _all([compile_test(part) for part in parts])
+        case Or(parts=parts):
+            return _any([compile_test(part) for part in parts])
+        case Implies(left=left, right=right):
+            return _any([compile_test(Not(left)), compile_test(right)])
+        case Compare():
+            return _compare(node)
+    raise TypeError(f"{node!r} has no truth value in a frame")
+
+
+def _all(tests: list[Test]) -> Test:
+    if len(tests) == 2:
+        one, two = tests
+        return lambda values: one(values) and two(values)
+    return lambda values: all([test(values) for test in tests])
+
+
+def _any(tests: list[Test]) -> Test:
+    if len(tests) == 2:
+        one, two = tests
+        return lambda values: one(values) or two(values)
+    return lambda values: any([test(values) for test in tests])
+
+
+def _compare(node: Compare) -> Test:
+    compare, left, right = OPERATORS[node.operator], node.left, node.right
+    if isinstance(left, Name) and isinstance(right, Text):
+        name, text = left.name, right.value
+
+        def of_text(values: Values) -> bool:
+            value = values[name]
+            return value is not None and bool(compare(value, text))
+
+        return of_text
+    bound = constant_in(right, left)
+    if isinstance(left, Name) and bound is not None:
+        name = left.name
+
+        def of_constant(values: Values) -> bool:
+            value = values[name]
+            if value is None:
+                return False
+            if value - value:
+                finite(value, name)
+            return bool(compare(value, bound))
+
+        return of_constant
+    unit = common_unit(node)
+    one, two = compile_quantity(left, unit), compile_quantity(right, unit)
+
+    def of_quantities(values: Values) -> bool:
+        first, second = one(values), two(values)
+        if first is None or second is None:
+            return False
+        return bool(compare(first, second))
+
+    return of_quantities
+
+
+def compile_quantity(node: Expression, target: Unit | None) -> Quantity:
+    """The closure that gives the number in the unit `target`, or None for none."""
+    factor = float(ratio(unit_of(node), target))
+    match node:
+        case Number(value=value):
+            fixed = value * factor
+            return lambda values: fixed
+        case Name(name=name):
+
+            def of_name(values: Values) -> float | None:
+                value = values[name]
+                return None if value is None else finite(value, name) * factor
+
+            return of_name
+        case Negative(operand=operand):
+            return _apply(operator.neg, [compile_quantity(operand, target)])
+        case Arithmetic(operator=symbol, left=left, right=right) if symbol in "*/":
+            parts = [compile_quantity(x, unit_of(x) or PLAIN) for x in (left, right)]
+            compute = OPERATORS[symbol]
+            return _apply(lambda a, b: compute(a, b) * factor, parts)
+        case Arithmetic(operator=symbol, left=left, right=right):
+            parts = [compile_quantity(operand, target) for operand in (left, right)]
+            return _apply(OPERATORS[symbol], parts)
+        case Call(function=function, arguments=arguments):
+            parts = [compile_quantity(operand, target) for operand in arguments]
+            return _apply(FUNCTIONS[function], parts)
+    raise TypeError(f"{node!r} is not a number")
+
+
+def _apply(compute: Callable[..., float], parts: list[Quantity]) -> Quantity:
+    def applied(values: Values) -> float | None:
+        numbers = [part(values) for part in parts]
+        if None in numbers:
+            return None
+        try:
+            return finite(compute(*numbers), "the result")
+        except ZeroDivisionError:
+            raise SignalFault("a division by zero") from None
+
+    return applied

@@ -1,0 +1,238 @@
+"""The nodes of expressions. `repr` prints text that parses back to the same tree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+Comparison = Literal["<", "<=", ">", ">=", "==", "!="]
+
+NEGATED: dict[Comparison, Comparison] = {
+    "<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "==",
+}  # fmt: skip
+
+
+class Expression:
+    """Any node. `level` is how tightly it binds; `children` are what it is made of."""
+
+    __slots__ = ()
+    level: ClassVar[int] = 10
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        return ()
+
+    def walk(self) -> Iterator[Expression]:
+        """This node and all below it, parents first."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+
+def within(node: Expression, level: int) -> str:
+    """The text of `node` as an operand that must bind at least as tightly."""
+    return f"({node!r})" if node.level < level else repr(node)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Constant(Expression):
+    """`true` or `false`."""
+
+    value: bool
+
+    def __repr__(self) -> str:
+        return "true" if self.value else "false"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Number(Expression):
+    """A number, with the unit it was written in."""
+
+    value: float
+    unit: str = ""
+
+    def __repr__(self) -> str:
+        text = repr(self.value).removesuffix(".0")
+        return f"{text} {self.unit}" if self.unit else text
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Text(Expression):
+    """The name of an enum's value, as in `traffic_light == red`."""
+
+    value: str
+
+    def __repr__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Name(Expression):
+    """A signal's value; `unit` is the one that its vocabulary gives it."""
+
+    name: str
+    unit: str = ""
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ObjectPredicate(Expression):
+    """A fact about objects, as in `is_inside(Fork, Microwave)`; a Boolean signal."""
+
+    name: str
+    arguments: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return f"{self.name}({', '.join(self.arguments)})"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class IsNone(Expression):
+    """`x is none`: the signal's subject is known not to be there."""
+
+    operand: Name
+    level: ClassVar[int] = 6
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        return (self.operand,)
+
+    def __repr__(self) -> str:
+        return f"{self.operand!r} is none"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Compare(Expression):
+    """A comparison of numbers, or of a signal with the name of an enum's value."""
+
+    operator: Comparison
+    left: Expression
+    right: Expression
+    level: ClassVar[int] = 6
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        return (self.left, self.right)
+
+    def __repr__(self) -> str:
+        return f"{within(self.left, 7)} {self.operator} {within(self.right, 7)}"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Arithmetic(Expression):
+    """A sum, difference, product or quotient."""
+
+    operator: Literal["+", "-", "*", "/"]
+    left: Expression
+    right: Expression
+
+    @property
+    def level(self) -> int:  # type: ignore[override]
+        return 7 if self.operator in "+-" else 8
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        return (self.left, self.right)
+
+    def __repr__(self) -> str:
+        left = within(self.left, self.level)
+        return f"{left} {self.operator} {within(self.right, self.level + 1)}"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Negative(Expression):
+    """A number's negative."""
+
+    operand: Expression
+    level: ClassVar[int] = 9
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        return (self.operand,)
+
+    def __repr__(self) -> str:
+        return f"-{within(self.operand, 10)}"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Call(Expression):
+    """`abs(x)`, `min(x, y, …)` or `max(x, y, …)`."""
+
+    function: Literal["abs", "min", "max"]
+    arguments: tuple[Expression, ...]
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        return self.arguments
+
+    def __repr__(self) -> str:
+        return f"{self.function}({', '.join(map(repr, self.arguments))})"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Not(Expression):
+    operand: Expression
+    level: ClassVar[int] = 5
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        return (self.operand,)
+
+    def __repr__(self) -> str:
+        return f"not {within(self.operand, 5)}"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class And(Expression):
+    parts: tuple[Expression, ...]
+    level: ClassVar[int] = 3
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        return self.parts
+
+    def __repr__(self) -> str:
+        return " and ".join(within(part, 4) for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Or(Expression):
+    parts: tuple[Expression, ...]
+    level: ClassVar[int] = 2
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        return self.parts
+
+    def __repr__(self) -> str:
+        return " or ".join(within(part, 3) for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Implies(Expression):
+    """`left -> right`."""
+
+    left: Expression
+    right: Expression
+    level: ClassVar[int] = 1
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        return (self.left, self.right)
+
+    def __repr__(self) -> str:
+        return f"{within(self.left, 2)} -> {within(self.right, 1)}"
+
+
+def signals_of(expression: Expression) -> tuple[str, ...]:
+    """The names of the signals that it reads, in the order of their appearance."""
+    found: dict[str, None] = {}
+    for node in expression.walk():
+        if isinstance(node, Name):
+            found[node.name] = None
+        elif isinstance(node, ObjectPredicate):
+            found[repr(node)] = None
+    return tuple(found)

@@ -1,0 +1,144 @@
+"""Which abstract states and transitions are possible, derived from the predicates.
+
+Predicates that share signals form a group; what a group can show is found by trying
+every cell of its signals (`expression.domain`). A state is valid when each of its
+groups is; nothing is enumerated across groups unless somebody asks for all states.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from forewarn.abstractions.errors import InvalidAbstraction, TooLarge
+from forewarn.abstractions.expression.domain import (
+    combinations,
+    compile_over,
+    components,
+    leaves,
+    read_by,
+)
+from forewarn.abstractions.expression.tree import Expression
+
+if TYPE_CHECKING:
+    from forewarn.abstractions.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Predicates that share signals: their bits, and the patterns they can show."""
+
+    members: tuple[int, ...]
+    mask: int
+    patterns: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Validity:
+    """The valid states of an abstraction.
+
+    Args:
+        predicates: What each bit says.
+        constraints: What always holds, over any signals of the predicates.
+        free: Bits that are latched over several frames, so that no two of them
+            speak of the same moment: nothing is pruned between them.
+        vocabulary: Gives the ranges of signals and which may be none.
+    """
+
+    predicates: tuple[Expression, ...]
+    constraints: tuple[Expression, ...]
+    free: frozenset[int]
+    vocabulary: Vocabulary | None
+    groups: tuple[Group, ...]
+
+    @classmethod
+    def derive(
+        cls,
+        predicates: Sequence[Expression],
+        constraints: Sequence[Expression] = (),
+        free: frozenset[int] = frozenset(),
+        vocabulary: Vocabulary | None = None,
+    ) -> Validity:
+        """Finds the groups and their patterns."""
+        bound = [i for i in range(len(predicates)) if i not in free]
+        tied = [predicates[i] for i in bound] + list(constraints)
+        known = leaves(tied, vocabulary)
+        groups = [Group((i,), 1 << i, frozenset({0, 1 << i})) for i in sorted(free)]
+        for members in components([read_by(node) for node in tied]):
+            tests = [compile_over(tied[i]) for i in members]
+            among = sorted(set().union(*(read_by(tied[i]) for i in members)))
+            required = sum(1 << k for k, i in enumerate(members) if i >= len(bound))
+            patterns: set[int] = set()
+            for found in combinations(tests, [known[key] for key in among]):
+                if found & required == required:
+                    kept = [bound[i] for k, i in enumerate(members)
+                            if i < len(bound) and found >> k & 1]  # fmt: skip
+                    patterns.add(sum(1 << bit for bit in kept))
+            if not patterns:
+                raise InvalidAbstraction("the constraints exclude every state")
+            bits = tuple(bound[i] for i in members if i < len(bound))
+            mask = sum(1 << bit for bit in bits)
+            groups.append(Group(bits, mask, frozenset(patterns)))
+        return cls(
+            tuple(predicates), tuple(constraints), free, vocabulary, tuple(groups)
+        )
+
+    def admits(self, bits: int) -> bool:
+        """Whether the state can occur."""
+        return bits >> len(self.predicates) == 0 and all(
+            bits & group.mask in group.patterns for group in self.groups
+        )
+
+    def count(self) -> int:
+        """How many valid states there are."""
+        return math.prod(len(group.patterns) for group in self.groups)
+
+    def states(self, limit: int) -> list[int]:
+        """All valid states in ascending order; refused above the limit."""
+        if (size := self.count()) > limit:
+            raise TooLarge(
+                f"{size} valid states exceed the limit of {limit}",
+                mend="use fewer predicates, or learn over observed states",
+            )
+        patterns = (group.patterns for group in self.groups)
+        return sorted(sum(parts) for parts in itertools.product(*patterns))
+
+    def decide(self, expression: Expression) -> Callable[[int], bool]:
+        """The expression's truth as a function of the state alone.
+
+        Raises:
+            InvalidAbstraction: When two frames of one state differ in it.
+        """
+        wanted = read_by(expression)
+        tied = [g for g in self.groups if not set(g.members) & self.free]
+        used = [
+            group
+            for group in tied
+            if any(wanted & read_by(self.predicates[i]) for i in group.members)
+        ]
+        direct = {repr(node): i for i, node in enumerate(self.predicates)}
+        if (bit := direct.get(repr(expression))) is not None:
+            return lambda state: bool(state >> bit & 1)
+        members = [i for group in used for i in group.members]
+        nodes = [self.predicates[i] for i in members]
+        nodes += [c for c in self.constraints if read_by(c) & wanted]
+        known = leaves([*nodes, expression], self.vocabulary)
+        among = sorted(wanted.union(*(read_by(node) for node in nodes)))
+        tests = [compile_over(node) for node in [*nodes, expression]]
+        required = sum(1 << k for k in range(len(members), len(nodes)))
+        truths: dict[int, bool] = {}
+        for found in combinations(tests, [known[key] for key in among]):
+            if found & required != required:
+                continue
+            pattern = sum(1 << i for k, i in enumerate(members) if found >> k & 1)
+            holds = bool(found >> len(nodes) & 1)
+            if truths.setdefault(pattern, holds) != holds:
+                raise InvalidAbstraction(
+                    f"the abstraction cannot decide {expression!r}",
+                    mend=f"add the predicate {expression!r}",
+                )
+        mask = sum(1 << i for i in members)
+        return lambda state: truths.get(state & mask, False)

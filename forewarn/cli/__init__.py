@@ -12,9 +12,8 @@ import io
 import os
 import sys
 import traceback
-from collections.abc import Sequence
 from importlib.util import find_spec
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import click
 
@@ -89,17 +88,17 @@ class _Forewarn(click.Group):
             with formatter.section(title):
                 formatter.write_dl(rows, col_max=12)
 
-    def main(self, args: Sequence[str] | None = None, **extra: Any) -> NoReturn:
+    def main(self, *args: Any, **extra: Any) -> Any:
         """Runs one command and leaves with its exit status, always by SystemExit."""
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="backslashreplace")
         extra |= {"standalone_mode": False, "prog_name": "forewarn"}
-        sys.exit(self._run(args, extra))
+        sys.exit(self._run(*args, **extra))
 
-    def _run(self, args: Sequence[str] | None, extra: dict[str, Any]) -> int:
+    def _run(self, *args: Any, **extra: Any) -> int:
         try:
-            status = super().main(args, **extra)
+            status = super().main(*args, **extra)
             sys.stdout.flush()
             return status if isinstance(status, int) else 0
         except ForewarnError as error:

@@ -1,0 +1,267 @@
+"""Laws as text: temporal formulas over the expression language.
+
+`always (a -> eventually[0, 2 s] b)`; bounds are in seconds, milliseconds or steps,
+and `G F X U` stand for `always eventually next until`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from forewarn.abstractions.errors import InvalidExpression
+from forewarn.abstractions.expression.parser import ExpressionParser
+from forewarn.abstractions.expression.tree import Expression, within
+
+if TYPE_CHECKING:
+    from forewarn.abstractions.vocabulary import Vocabulary
+
+Formula = Expression
+TimeUnit = Literal["s", "ms", "min", "steps"]
+
+_SECONDS = {"s": Fraction(1), "ms": Fraction(1, 1000), "min": Fraction(60)}
+MAX_STEPS = 1_000_000
+"""No bound may be longer than this, in steps of the monitor's clock."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Interval:
+    """When, counted from now: `[low, high]` in `unit`. A high of None is unbounded."""
+
+    low: float = 0
+    high: float | None = None
+    unit: TimeUnit = "steps"
+
+    def __repr__(self) -> str:
+        if self.high is None:
+            return f"[{_number(self.low)} {self.unit},]" if self.low else ""
+        return f"[{_number(self.low)}, {_number(self.high)} {self.unit}]"
+
+    def steps(self, period_s: float | None) -> tuple[int, int | None]:
+        """The bounds in steps of a clock with that period: floor(bound / period)."""
+        high = None if self.high is None else self._floor(self.high, period_s)
+        return self._floor(self.low, period_s), high
+
+    def _floor(self, bound: float, period_s: float | None) -> int:
+        exact = Fraction(repr(bound))
+        if self.unit != "steps":
+            if period_s is None:
+                raise InvalidExpression(
+                    f"{_number(bound)} {self.unit} needs a clock",
+                    mend="give the period of the frames, or write the bound in steps",
+                )
+            exact = exact * _SECONDS[self.unit] / Fraction(repr(period_s))
+        if exact > MAX_STEPS:
+            raise InvalidExpression(
+                f"{_number(bound)} {self.unit} is more than {MAX_STEPS} steps",
+                mend="use a coarser clock",
+            )
+        return math.floor(exact)
+
+
+def _number(value: float) -> str:
+    return repr(float(value)).removesuffix(".0")
+
+
+class Temporal(Expression):
+    """A node that speaks of other moments than now."""
+
+    __slots__ = ()
+    level: ClassVar[int] = 5
+
+
+class Future(Temporal):
+    """`always`, `eventually`, `next`, `until`."""
+
+    __slots__ = ()
+
+
+class Past(Temporal):
+    """`once`, `historically`, `since`."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class _Unary(Temporal):
+    operand: Formula
+    interval: Interval = Interval()
+    word: ClassVar[str] = ""
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        return (self.operand,)
+
+    def __repr__(self) -> str:
+        return f"{self.word}{self.interval!r} {within(self.operand, 5)}"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class _Binary(Temporal):
+    left: Formula
+    right: Formula
+    interval: Interval = Interval()
+    word: ClassVar[str] = ""
+    level: ClassVar[int] = 4
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        return (self.left, self.right)
+
+    def __repr__(self) -> str:
+        left, right = within(self.left, 5), within(self.right, 5)
+        return f"{left} {self.word}{self.interval!r} {right}"
+
+
+class Always(_Unary, Future):
+    __slots__ = ()
+    word: ClassVar[str] = "always"
+
+
+class Eventually(_Unary, Future):
+    __slots__ = ()
+    word: ClassVar[str] = "eventually"
+
+
+class Once(_Unary, Past):
+    __slots__ = ()
+    word: ClassVar[str] = "once"
+
+
+class Historically(_Unary, Past):
+    __slots__ = ()
+    word: ClassVar[str] = "historically"
+
+
+class Until(_Binary, Future):
+    __slots__ = ()
+    word: ClassVar[str] = "until"
+
+
+class Since(_Binary, Past):
+    __slots__ = ()
+    word: ClassVar[str] = "since"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Next(Future):
+    operand: Formula
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        return (self.operand,)
+
+    def __repr__(self) -> str:
+        return f"next {within(self.operand, 5)}"
+
+
+_PREFIX: dict[str, type[_Unary]] = {
+    "always": Always, "G": Always, "eventually": Eventually, "F": Eventually,
+    "once": Once, "historically": Historically,
+}  # fmt: skip
+_INFIX: dict[str, type[_Binary]] = {"until": Until, "U": Until, "since": Since}
+_NEXT = ("next", "X")
+_TIME_UNITS: dict[str, TimeUnit] = {
+    "s": "s", "ms": "ms", "min": "min", "steps": "steps", "step": "steps",
+}  # fmt: skip
+
+
+def parse_formula(
+    text: str,
+    vocabulary: Vocabulary | None = None,
+    definitions: Mapping[str, Expression] | None = None,
+) -> Formula:
+    """Parses a law.
+
+    Args:
+        text: For example `always(brake > 5 -> eventually[0, 2 s] speed < 0.5)`.
+        vocabulary: Gives types and units of signals; without one any name goes.
+        definitions: Names that stand for expressions already parsed.
+
+    Raises:
+        InvalidExpression: With the column and what was expected there.
+    """
+    return _FormulaParser(text, vocabulary, definitions).parse()
+
+
+def is_temporal(formula: Formula) -> bool:
+    """Whether it speaks of other moments than now."""
+    return any(isinstance(node, Temporal) for node in formula.walk())
+
+
+class _FormulaParser(ExpressionParser):
+    keywords = ExpressionParser.keywords | {"always", "eventually", "once",
+        "historically", "until", "since", "next"}  # fmt: skip
+
+    def _unary(self) -> Expression:
+        token = self._peek
+        if token.kind == "name" and not self._is_signal(token.text):
+            if token.text in _PREFIX:
+                self._take()
+                node = _PREFIX[token.text]
+                interval = self._interval()
+                return node(self._truth(self._unary), interval)
+            if token.text in _NEXT:
+                self._take()
+                return Next(self._truth(self._unary))
+        return super()._unary()
+
+    def _binary(self) -> Expression:
+        token = self._peek
+        left = self._unary()
+        word = self._peek.text
+        if self._peek.kind != "name" or word not in _INFIX:
+            return left
+        self._take()
+        self._check_truth(left, token)
+        interval = self._interval()
+        right = self._truth(self._unary)
+        if self._peek.kind == "name" and self._peek.text in _INFIX:
+            self._fail(f"{word!r} does not chain", mend="add parentheses")
+        return _INFIX[word](left, right, interval)
+
+    def _is_signal(self, word: str) -> bool:
+        """Whether a one-letter operator's name is a signal's name here."""
+        declared = self._vocabulary is not None and word in self._vocabulary.signals
+        return declared or word in self._definitions
+
+    def _interval(self) -> Interval:
+        if not self._accept("["):
+            return Interval()
+        start = self._peek
+        low, low_unit = self._bound()
+        self._expect(",")
+        if self._accept("]"):
+            return Interval(low, None, low_unit or "steps")
+        high, high_unit = self._bound()
+        self._expect("]")
+        unit = high_unit or low_unit
+        if unit is None:
+            self._fail("a bound needs its unit", start, "write s, ms or steps")
+        if low_unit not in (None, unit):
+            self._fail("both bounds must have the same unit", start)
+        if unit == "steps" and (low != int(low) or high != int(high)):
+            self._fail("steps are whole numbers", start)
+        if low > high:
+            self._fail(f"the interval ends before it begins: {low} > {high}", start)
+        return Interval(low, high, unit)
+
+    def _bound(self) -> tuple[float, TimeUnit | None]:
+        token = self._take()
+        if token.text == "-":
+            mend = "write once[0, 1 s] a or eventually[0, 2 s] a for [-1, 2 s]"
+            self._fail("a bound cannot be negative", token, mend)
+        if token.kind != "number":
+            self._fail(f"expected a time, found {token.text!r}", token)
+        value = float(token.text)
+        if self._peek.kind != "name":
+            return value, None
+        unit = self._take()
+        if unit.text not in _TIME_UNITS:
+            self._fail(
+                f"{unit.text!r} is not a unit of time", unit, "use s, ms or steps"
+            )
+        return value, _TIME_UNITS[unit.text]

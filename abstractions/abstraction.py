@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from forewarn.abstractions.encoding import ArrayEncoder, FrameEncoder
+from forewarn.abstractions.encoding import ArrayEncoder, Encode, compile_states
 from forewarn.abstractions.errors import InvalidAbstraction, InvalidInput
 from forewarn.abstractions.expression import Expression, parse_expression
 from forewarn.abstractions.expression.tree import signals_of
@@ -145,9 +145,9 @@ class Abstraction:
     # -- frames to states ---------------------------------------------------------
 
     @cached_property
-    def encode(self) -> Callable[[Mapping[str, Any]], int]:
+    def encode(self) -> Encode:
         """Encodes one frame's values; raises `SignalFault` where one is unusable."""
-        return FrameEncoder([p.expression for p in self.predicates]).encode
+        return compile_states([p.expression for p in self.predicates])
 
     @cached_property
     def _arrays(self) -> ArrayEncoder:

@@ -93,7 +93,7 @@ class _UniqueKeys(yaml.SafeLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> Any:
         seen: set[Any] = set()
         for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)  # type: ignore[no-untyped-call]
+            key = self.construct_object(key_node, deep=True)
             if isinstance(key, list | dict):
                 continue
             if key in seen:
@@ -118,7 +118,7 @@ def parse_yaml(text: str, source: str) -> Any:
     except (RecursionError, ValueError) as error:
         raise InvalidInput(f"not YAML: {error}", source=source) from error
     finally:
-        loader.dispose()  # type: ignore[no-untyped-call]
+        loader.dispose()
 
 
 def read_yaml(path: Path) -> Any:
@@ -150,7 +150,7 @@ def atomic_text(path: Path) -> Iterator[TextIO]:
             packed = path.suffix == ".gz"
             # mtime=0: the same content gives the same bytes.
             stream = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if packed else raw
-            with io.TextIOWrapper(stream, "utf-8", newline="\n") as text:  # type: ignore[type-var]
+            with io.TextIOWrapper(stream, "utf-8", newline="\n") as text:
                 yield text
         os.chmod(beside, 0o644)
         os.replace(beside, path)

@@ -252,7 +252,7 @@ class _Explorer:
         for state, number in enumerate(classes.tolist()):
             members[number].append(state)
         firsts = [group[0] for group in members]
-        merged = classes[step[firsts]]
+        merged = classes[step[firsts]].astype(np.int32)
         left = steps_to(merged, broken[firsts])
         pending = (
             np.array([any(self.states[i][0] for i in group) for group in members])

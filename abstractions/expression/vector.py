@@ -53,9 +53,11 @@ def evaluate(node: Expression, columns: Columns) -> Booleans:
         case Not(operand=operand):
             return ~evaluate(operand, columns)
         case And(parts=parts):
-            return np.logical_and.reduce([evaluate(part, columns) for part in parts])
+            held = [evaluate(part, columns) for part in parts]
+            return np.asarray(np.logical_and.reduce(held))
         case Or(parts=parts):
-            return np.logical_or.reduce([evaluate(part, columns) for part in parts])
+            held = [evaluate(part, columns) for part in parts]
+            return np.asarray(np.logical_or.reduce(held))
         case Implies(left=left, right=right):
             return ~evaluate(left, columns) | evaluate(right, columns)
         case Compare():
@@ -68,7 +70,7 @@ def _truth(column: NDArray[Any]) -> Booleans:
         return np.array([bool(value) for value in column], dtype=bool)
     if column.dtype == bool:
         return column
-    return (column != 0) & (column == column)
+    return np.asarray((column != 0) & (column == column))
 
 
 def _is_none(column: NDArray[Any]) -> Booleans:
@@ -86,7 +88,7 @@ def _compare(node: Compare, columns: Columns) -> Booleans:
     bound = constant_in(right, left)
     if isinstance(left, Name) and bound is not None:
         column = columns[left.name]
-        held = compare(column, bound)
+        held = np.asarray(compare(column, bound))
         # NaN stands for none, and `nan != x` is the one comparison that holds.
         return held & (column == column) if node.operator == "!=" else held
     unit = common_unit(node)

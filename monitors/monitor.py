@@ -1,0 +1,272 @@
+"""Monitors: a law's automaton run over frames as they come, or over whole traces.
+
+A violation is final for the verdict on a trace. The monitor then re-arms: it starts
+afresh on the frame after, so that later violations are seen and counted too.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forewarn.abstractions.encoding import compile_states
+from forewarn.abstractions.errors import SignalFault
+from forewarn.monitors.automaton import Automaton
+
+Status = Literal["ok", "pending", "violated"]
+
+MAX_REMEMBERED = 100_000
+"""How many frames of a pending obligation are kept to find when it arose."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a monitor says after a frame.
+
+    Args:
+        status: `ok`, `pending`, or `violated` at the frame that breaks the law.
+        state: The automaton's state.
+        left: Steps until the soonest violation, while something is pending.
+    """
+
+    status: Status
+    state: str
+    left: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A broken law: certain at `step`, of an obligation that arose at `since`."""
+
+    step: int
+    since: int
+
+
+def verdicts_of(automaton: Automaton) -> list[Verdict]:
+    """The verdict of each state."""
+    verdicts: list[Verdict] = []
+    for q, name in enumerate(automaton.names):
+        if q == automaton.violated:
+            verdicts.append(Verdict("violated", name))
+        elif automaton.pending[q]:
+            left = int(automaton.left[q])
+            verdicts.append(Verdict("pending", name, left if left >= 0 else None))
+        else:
+            verdicts.append(Verdict("ok", name))
+    return verdicts
+
+
+class Monitor:
+    """One law over a stream of frames, one at a time.
+
+    Args:
+        automaton: The compiled law.
+        letter: The letter of a frame's values; by default the law's propositions
+            are tested on them.
+    """
+
+    __slots__ = (
+        "automaton",
+        "violations",
+        "_letter",
+        "_pending",
+        "_row",
+        "_rows",
+        "_state",
+        "_steps",
+        "_verdicts",
+        "_violated",
+    )
+
+    def __init__(
+        self,
+        automaton: Automaton,
+        letter: Callable[[Mapping[str, Any]], int] | None = None,
+    ) -> None:
+        self.automaton = automaton
+        self._letter = letter or compile_states(automaton.propositions)
+        self._rows = rows_by_letter(automaton)
+        self._verdicts = verdicts_of(automaton)
+        self._violated = automaton.violated
+        self.reset()
+
+    def reset(self) -> None:
+        """Forgets everything seen."""
+        self.violations: list[Violation] = []
+        self._steps = 0
+        self._rearm()
+
+    def _rearm(self) -> None:
+        self._state = self.automaton.initial
+        self._row = self._rows[self._state]
+        self._pending: deque[int] = deque(maxlen=MAX_REMEMBERED)
+
+    @property
+    def state(self) -> int:
+        """The automaton's state after the last frame, re-armed after a violation."""
+        return self._state
+
+    def step(self, values: Mapping[str, Any]) -> Verdict:
+        """Reads one frame; `SignalFault` where a signal is missing or unusable."""
+        return self.advance(self._letter(values))
+
+    def advance(self, letter: int) -> Verdict:
+        """Reads one letter: a bit for each of the automaton's propositions."""
+        state = self._row[letter]
+        if state < 0:
+            raise SignalFault(
+                f"{self.automaton.formula!r}: values outside the ranges that their"
+                " vocabulary declares"
+            )
+        self._steps += 1
+        verdict = self._verdicts[state]
+        if verdict.status == "pending":
+            self._pending.append(letter)
+        elif state == self._violated:
+            self._pending.append(letter)
+            self._record()
+            return verdict
+        elif self._pending:
+            self._pending.clear()
+        self._state = state
+        self._row = self._rows[state]
+        return verdict
+
+    def _record(self) -> None:
+        letters = list(self._pending)
+        back = len(letters) - 1 - obligation_start(self._rows, self._violated, letters)
+        step = self._steps - 1
+        self.violations.append(Violation(step, step - back))
+        self._rearm()
+
+
+def rows_by_letter(automaton: Automaton) -> list[list[int]]:
+    """The step table indexed by letter itself; -1 for letters that cannot occur."""
+    size = 1 << len(automaton.propositions)
+    table = np.full((automaton.n, size), -1, np.int32)
+    table[:, list(automaton.letters)] = automaton.step
+    rows: list[list[int]] = table.tolist()
+    return rows
+
+
+def obligation_start(
+    rows: Sequence[Sequence[int]], violated: int, letters: Sequence[int]
+) -> int:
+    """Where the broken obligation arose: the last start that still ends broken.
+
+    A monitor started later owes less, so the starts that end broken come first.
+    """
+
+    def breaks(start: int) -> bool:
+        state = 0
+        for letter in letters[start:]:
+            state = rows[state][letter]
+            if state == violated:
+                return True
+        return False
+
+    first, last = 0, len(letters) - 1
+    while first < last:
+        middle = (first + last + 1) // 2
+        if breaks(middle):
+            first = middle
+        else:
+            last = middle - 1
+    return first
+
+
+# -- whole traces ------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """A law over a whole trace.
+
+    Args:
+        violations: All of them, re-armed in between.
+        status: The verdict on the trace: its first violation is final.
+        left: Steps until the soonest violation, if it ends pending.
+    """
+
+    violations: tuple[Violation, ...]
+    status: Status
+    left: int | None = None
+
+
+def scan(automaton: Automaton, letters: NDArray[Any]) -> Scan:
+    """Runs a law over the letters of a trace, vectorised where its shape allows."""
+    steps = automaton.response_steps()
+    if steps is None:
+        return _scan_table(automaton, letters)
+    return _scan_response(automaton, letters, steps)
+
+
+def _lookup(automaton: Automaton, per_column: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """A Boolean a letter, from a Boolean a column."""
+    table = np.zeros(1 << len(automaton.propositions), bool)
+    table[list(automaton.letters)] = per_column
+    return table
+
+
+def _scan_table(automaton: Automaton, letters: NDArray[Any]) -> Scan:
+    monitor = Monitor(automaton)
+    verdict = Verdict("ok", automaton.names[0])
+    advance = monitor.advance
+    for letter in letters.tolist():
+        verdict = advance(letter)
+    return _result(tuple(monitor.violations), verdict.status, verdict.left)
+
+
+def _result(
+    violations: tuple[Violation, ...], status: Status, left: int | None
+) -> Scan:
+    if violations:
+        return Scan(violations, "violated")
+    return Scan((), status, left)
+
+
+def _scan_response(automaton: Automaton, letters: NDArray[Any], steps: int) -> Scan:
+    """Bounded response and invariants: a trigger not met within `steps` frames."""
+    n = len(letters)
+    arises = _lookup(automaton, automaton.step[0] != 0)[letters]
+    if steps == 0:
+        broken = np.flatnonzero(arises)
+        return _result(tuple(Violation(i, i) for i in broken.tolist()), "ok", None)
+    met = _lookup(automaton, automaton.step[1] == 0)[letters]
+    answers = np.cumsum(met, dtype=np.int32)
+    # No answer at the trigger itself, so equal counts mean none up to `steps` later.
+    unmet = arises[:-steps] & (answers[steps:] == answers[:-steps])
+    starts = np.flatnonzero(unmet).tolist() if n > steps else []
+    violations: list[Violation] = []
+    at = 0
+    while at < len(starts):
+        since = starts[at]
+        violations.append(Violation(since + steps, since))
+        at = bisect_right(starts, since + steps, at)
+    begin = violations[-1].step + 1 if violations else 0
+    last_answer = np.flatnonzero(met[max(begin, n - steps) :])
+    if last_answer.size:
+        begin = max(begin, n - steps) + int(last_answer[-1]) + 1
+    owed = np.flatnonzero(arises[max(begin, n - steps) :])
+    if not owed.size:
+        return _result(tuple(violations), "ok", None)
+    waited = n - 1 - (max(begin, n - steps) + int(owed[0]))
+    return _result(tuple(violations), "pending", steps - waited)
+
+
+def prefix_statuses(automaton: Automaton, letters: Sequence[int]) -> list[Status]:
+    """The verdict on every prefix: `violated` from the first violation on."""
+    monitor = Monitor(automaton)
+    statuses: list[Status] = []
+    for letter in letters:
+        status = monitor.advance(letter).status
+        statuses.append(status)
+        if status == "violated":
+            return statuses + ["violated"] * (len(letters) - len(statuses))
+    return statuses

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
@@ -71,20 +71,21 @@ def _keys_at(model: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
     """The keys that the schema allows at that place."""
     here: Any = model
     for part in path:
-        if isinstance(here, type) and issubclass(here, BaseModel):
-            if part not in here.model_fields:
-                return []
-            here = here.model_fields[str(part)].annotation
-        here = _innermost(here)
-    if isinstance(here, type) and issubclass(here, BaseModel):
-        return list(here.model_fields)
-    return []
+        if _is_model(here):
+            field = here.model_fields.get(str(part))
+            here = field.annotation if field else None
+        else:
+            # A key of dict[str, Model] or an index of list[Model].
+            here = _last_argument(here)
+    while here is not None and not _is_model(here):
+        here = _last_argument(here)
+    return list(here.model_fields) if here else []
 
 
-def _innermost(annotation: Any) -> Any:
-    """The model inside `dict[str, Model]`, `list[Model]` or `Model | None`."""
-    for argument in getattr(annotation, "__args__", ()):
-        found = _innermost(argument)
-        if isinstance(found, type) and issubclass(found, BaseModel):
-            return found
-    return annotation
+def _is_model(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
+
+
+def _last_argument(annotation: Any) -> Any:
+    arguments = [a for a in get_args(annotation) if a is not type(None)]
+    return arguments[-1] if arguments else None

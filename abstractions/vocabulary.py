@@ -23,13 +23,11 @@ from forewarn.abstractions.errors import (
     near_miss,
 )
 from forewarn.abstractions.files import read_yaml
+from forewarn.abstractions.frame import Value
 from forewarn.abstractions.schema import Strict, validated
 
 FORMAT = "forewarn.vocabulary/1"
 SHIPPED = ("driving", "household")
-
-Value = float | bool | str | None
-"""What a signal may hold in a frame; `None` is `none`: known not to be there."""
 
 SignalType = Literal["number", "bool", "enum"]
 
@@ -387,7 +385,7 @@ def _alias(
             place=place,
             mend=near_miss(entry.signal, signals),
         )
-    codes: dict[float, bool | str] = {**(entry.codes or {})}
+    codes = {float(code): value for code, value in (entry.codes or {}).items()}
     if signal.type == "bool" and not codes:
         codes = {0: False, 1: True}
     for value in codes.values():

@@ -1,0 +1,54 @@
+"""Readers of recorded traces, chosen by what the file holds, not by its name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from forewarn.abstractions.errors import InvalidTrace
+from forewarn.abstractions.readers.json_lines import read_json_lines
+from forewarn.abstractions.readers.lawbreaker import read_lawbreaker
+from forewarn.abstractions.readers.lines import first_line
+from forewarn.abstractions.readers.tabular import read_table
+from forewarn.abstractions.trace import Trace
+from forewarn.abstractions.vocabulary import Vocabulary
+
+
+def read_trace(
+    path: Path,
+    vocabulary: Vocabulary | None = None,
+    period_s: float | None = None,
+    rename: Mapping[str, str] | None = None,
+) -> Trace:
+    """A whole trace: `forewarn.trace/1`, CSV, or LawBreaker's JSON.
+
+    Args:
+        path: The file, gzipped or not.
+        vocabulary: What the names are checked against. Without it a trace's header
+            says, and a CSV is matched against the vocabularies that we ship.
+        period_s: The time between rows of a CSV that has no `time_s` column.
+        rename: For a CSV: column names to signal names.
+
+    Raises:
+        InvalidTrace: With the line and what is wrong there.
+    """
+    head = first_line(path)
+    if not head.lstrip().startswith("{"):
+        return read_table(path, vocabulary, period_s, rename or {})
+    if rename:
+        raise InvalidTrace("only the columns of a CSV can be renamed", source=str(path))
+    if _is_whole_json(head):
+        return read_lawbreaker(path)
+    return read_json_lines(path, vocabulary)
+
+
+def _is_whole_json(head: str) -> bool:
+    """Whether the file is one JSON value rather than one a line."""
+    if '"forewarn.' in head:
+        return False
+    try:
+        value = json.loads(head)
+    except (ValueError, RecursionError):
+        return True
+    return isinstance(value, dict) and "trace" in value

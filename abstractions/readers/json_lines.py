@@ -1,0 +1,197 @@
+"""Reads `forewarn.trace/1`: a header line, then one JSON object a frame."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from forewarn.abstractions.errors import (
+    InvalidInput,
+    InvalidTrace,
+    SignalFault,
+    near_miss,
+)
+from forewarn.abstractions.files import inside, parse_json
+from forewarn.abstractions.frame import Frame
+from forewarn.abstractions.readers.lines import check_count, lines
+from forewarn.abstractions.schema import Strict, validated
+from forewarn.abstractions.trace import (
+    Note,
+    Trace,
+    TraceHeader,
+    check_order,
+    checked_values,
+)
+from forewarn.abstractions.vocabulary import SHIPPED, Vocabulary, load_vocabulary
+
+_NOTES = ("proposal", "executed", "tool_output", "interventions", "label")
+_KEYS = ("sequence", "time_s", "signals", *_NOTES)
+
+
+class _HeaderLine(Strict):
+    format: Literal["forewarn.trace/1"]
+    vocabulary: str | None = None
+    provides: list[str]
+    period_s: float | None = None
+    scenario: str = ""
+    seed: int | None = None
+    source: str = ""
+    guarded: bool = False
+
+
+def read_json_lines(path: Path, vocabulary: Vocabulary | None = None) -> Trace:
+    """A whole trace in memory; `stream_json_lines` reads one frame at a time."""
+    header, used, rest = stream_json_lines(path, vocabulary)
+    frames: list[Frame] = []
+    notes: dict[int, Note] = {}
+    for frame, note in rest:
+        if note is not None:
+            notes[len(frames)] = note
+        frames.append(frame)
+    return Trace(header, tuple(frames), notes, used)
+
+
+Frames = Iterator[tuple[Frame, Note | None]]
+
+
+def stream_json_lines(
+    path: Path, vocabulary: Vocabulary | None = None
+) -> tuple[TraceHeader, Vocabulary | None, Frames]:
+    """The header, its vocabulary, and the frames one after the other."""
+    numbered = ((n, text) for n, text in lines(path) if text.strip())
+    number, text = next(numbered, (1, ""))
+    place = f"line {number}"
+    data = _parsed(text, path, place)
+    if isinstance(data, dict) and data.get("format") != "forewarn.trace/1":
+        raise InvalidTrace(
+            f"the format is {data.get('format')!r:.60}, not 'forewarn.trace/1'",
+            source=str(path),
+            place=place,
+        )
+    line = validated(_HeaderLine, data, f"{path}: {place}", InvalidTrace)
+    used = vocabulary or _vocabulary(line.vocabulary, path)
+    header = TraceHeader(
+        vocabulary=used.name if used else None,
+        provides=tuple(used.canonical(key) if used else key for key in line.provides),
+        period_s=line.period_s,
+        scenario=line.scenario,
+        seed=line.seed,
+        source=line.source,
+        guarded=line.guarded,
+    )
+    try:
+        _check_header(header, used)
+    except InvalidTrace as error:
+        raise error.within(str(path), place) from error
+    return header, used, _frames(path, header, used, numbered)
+
+
+def _check_header(header: TraceHeader, vocabulary: Vocabulary | None) -> None:
+    if header.period_s is not None and not header.period_s > 0:
+        raise InvalidTrace("period_s must be more than 0")
+    if len(set(header.provides)) < len(header.provides):
+        raise InvalidTrace("a signal stands twice in provides")
+    if vocabulary is None:
+        return
+    for key in header.provides:
+        if not vocabulary.knows(key) and key not in vocabulary.predicates:
+            raise InvalidTrace(vocabulary.unknown(key))
+
+
+def _vocabulary(name: str | None, path: Path) -> Vocabulary | None:
+    if name is None:
+        return None
+    if name in SHIPPED:
+        return load_vocabulary(name)
+    if name.endswith((".yaml", ".yml")):
+        return load_vocabulary(inside(path.parent, name, str(path)))
+    raise InvalidTrace(
+        f"the vocabulary {name!r:.60} does not ship with forewarn",
+        source=str(path),
+        place="line 1",
+        mend=near_miss(name, SHIPPED) or "name its YAML file with --vocabulary",
+    )
+
+
+def _frames(
+    path: Path,
+    header: TraceHeader,
+    vocabulary: Vocabulary | None,
+    numbered: Iterator[tuple[int, str]],
+) -> Frames:
+    last: Frame | None = None
+    for count, (number, text) in enumerate(numbered, 1):
+        check_count(path, count)
+        place = f"line {number}"
+        data = _parsed(text, path, place)
+        try:
+            frame, note = _frame(data, header, vocabulary)
+            check_order(last, frame)
+        except InvalidTrace as error:
+            raise error.within(str(path), place) from error
+        except SignalFault as fault:
+            raise InvalidTrace(str(fault), source=str(path), place=place) from fault
+        yield frame, note
+        last = frame
+
+
+def _parsed(text: str, path: Path, place: str) -> Any:
+    try:
+        return parse_json(text, str(path), place)
+    except InvalidInput as error:
+        problem = "the line is cut off" if _is_cut(error, text) else error.problem
+        raise InvalidTrace(problem, source=str(path), place=place) from error
+
+
+def _is_cut(error: InvalidInput, text: str) -> bool:
+    """Whether the text is the beginning of JSON that misses its end."""
+    cause = error.__cause__
+    if not isinstance(cause, json.JSONDecodeError):
+        return False
+    return cause.pos >= len(text.rstrip()) or cause.msg.startswith("Unterminated")
+
+
+def _frame(
+    data: Any, header: TraceHeader, vocabulary: Vocabulary | None
+) -> tuple[Frame, Note | None]:
+    if not isinstance(data, dict):
+        raise InvalidTrace("expected an object with sequence, time_s and signals")
+    for key in data:
+        if key not in _KEYS:
+            raise InvalidTrace(f"unknown key {key!r:.60}", mend=near_miss(key, _KEYS))
+    sequence, time_s, signals = (data.get(key) for key in _KEYS[:3])
+    if isinstance(sequence, bool) or not isinstance(sequence, int) or sequence < 0:
+        raise InvalidTrace("sequence must be a whole number, 0 or more")
+    if isinstance(time_s, bool) or not isinstance(time_s, int | float):
+        raise InvalidTrace("time_s must be a number")
+    if not abs(time_s) < 1e15:
+        raise InvalidTrace(f"time_s is {float(min(time_s, 1e300))!r}, not a time")
+    if not isinstance(signals, dict):
+        raise InvalidTrace("signals must be an object")
+    values = checked_values(signals, vocabulary)
+    for key in values:
+        if not header.can_know(key):
+            raise InvalidTrace(
+                f"{key!r:.60} is not in the header's provides",
+                mend=near_miss(key, header.provides),
+            )
+    note = _note(data) if any(key in data for key in _NOTES) else None
+    return Frame(float(time_s), sequence, values), note
+
+
+def _note(data: Mapping[str, Any]) -> Note:
+    interventions = data.get("interventions", [])
+    if not isinstance(interventions, list):
+        raise InvalidTrace("interventions must be a list")
+    label = data.get("label")
+    if label not in ("safe", "unsafe", None):
+        raise InvalidTrace("label must be safe, unsafe or null")
+    return Note(
+        proposal=data.get("proposal"),
+        executed=data.get("executed"),
+        tool_output=data.get("tool_output"),
+        interventions=tuple(interventions),
+        label=label,
+    )

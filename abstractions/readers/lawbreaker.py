@@ -1,0 +1,173 @@
+"""Reads the JSON traces that LawBreaker records from Apollo.
+
+What its own preprocessing makes up (speed limits, street lights, visibility, arrow
+lights) is not provided here, so laws over it are not applicable. Two of its choices
+are kept, because its results rest on them: `timestamp` counts localization messages,
+ten to a second, and the ego's speed is the chassis', though in its published example
+the positions speak for 12.5 messages a second and the chassis now and then stalls.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from forewarn.abstractions.errors import InvalidInput, InvalidTrace, SignalFault
+from forewarn.abstractions.files import read_text
+from forewarn.abstractions.frame import Frame
+from forewarn.abstractions.readers.lines import check_count
+from forewarn.abstractions.trace import Trace, TraceHeader, check_order
+from forewarn.abstractions.vocabulary import load_vocabulary
+
+MESSAGES_PER_SECOND = 10
+
+_LIGHTS = {"UNKNOWN": 0, "RED": 1, "YELLOW": 2, "GREEN": 3, "BLACK": 4}
+_FROM_EGO = (
+    *("crosswalkAhead", "junctionAhead", "stopSignAhead", "stoplineAhead"),
+    *("isTrafficJam", "isOverTaking", "isLaneChanging", "isTurningAround"),
+    *("PriorityNPCAhead", "PriorityPedsAhead"),
+)
+_FROM_CHASSIS = ("gear", "engineOn", "turnSignal", "hornOn", "highBeamOn", "lowBeamOn")
+_OTHERS = (
+    ("NPCAhead", "lead_distance", "lead_speed"),
+    ("NearestNPC", "nearest_distance", "nearest_speed"),
+    ("NPCOpposite", "oncoming_distance", "oncoming_speed"),
+    ("PedAhead", "pedestrian_distance", ""),
+)
+
+
+def read_lawbreaker(path: Path) -> Trace:
+    """A whole recording, as a trace in the driving vocabulary."""
+    data = _read(path)
+    steps = data.get("trace") if isinstance(data, dict) else None
+    if not isinstance(steps, list):
+        raise InvalidTrace(
+            "neither forewarn.trace/1, nor CSV, nor a LawBreaker recording",
+            source=str(path),
+            mend="a recording has a list under the key 'trace'",
+        )
+    check_count(path, len(steps))
+    vocabulary = load_vocabulary("driving")
+    frames = tuple(_frames(path, data, steps))
+    header = TraceHeader(
+        vocabulary=vocabulary.name,
+        provides=tuple(frames[0].values) if frames else (),
+        scenario=str(data.get("ScenarioName", "")),
+        source=path.name,
+    )
+    return Trace(header, frames, vocabulary=vocabulary)
+
+
+def _read(path: Path) -> Any:
+    # Its recordings hold NaN in fields that no signal reads; where one does, the
+    # vocabulary refuses it.
+    try:
+        return json.loads(read_text(path))
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno} column {error.colno}"
+        problem = f"not JSON: {error.msg.lower()}"
+        raise InvalidTrace(problem, source=str(path), place=place) from error
+    except (RecursionError, ValueError) as error:
+        raise InvalidTrace("not JSON that we can hold", source=str(path)) from error
+
+
+def _frames(path: Path, data: Mapping[str, Any], steps: list[Any]) -> Iterator[Frame]:
+    vocabulary = load_vocabulary("driving")
+    last: Frame | None = None
+    index = -1
+    try:
+        scene = _scene(data)
+        # Some of its simulators know no acceleration and record zeros.
+        accelerates = any(map(_acceleration, steps))
+        for index, step in enumerate(steps):
+            row = {**scene, **_row(step)}
+            if accelerates:
+                row["acceleration"] = _acceleration(step)
+            ticks = step["timestamp"] - steps[0]["timestamp"]
+            frame = Frame(ticks / MESSAGES_PER_SECOND, index, vocabulary.translate(row))
+            check_order(last, frame)
+            yield frame
+            last = frame
+    except InvalidInput as error:
+        raise error.within(str(path), f"trace.{index}") from error
+    except SignalFault as fault:
+        place = f"trace.{index}"
+        raise InvalidTrace(str(fault), source=str(path), place=place) from fault
+    except KeyError as error:
+        problem = f"a LawBreaker recording without the key {error.args[0]!r:.60}"
+        raise InvalidTrace(
+            problem, source=str(path), place=f"trace.{max(index, 0)}"
+        ) from None
+    except (TypeError, AttributeError, IndexError, OverflowError) as error:
+        problem = "this is not a step of a LawBreaker recording"
+        raise InvalidTrace(
+            problem, source=str(path), place=f"trace.{max(index, 0)}"
+        ) from error
+
+
+def _scene(data: Mapping[str, Any]) -> dict[str, Any]:
+    """What holds for the whole recording."""
+    row = {
+        k: data["weather"][k] for k in ("rain", "fog", "snow") if k in data["weather"]
+    }
+    return row | {"Time": data["time"]["hour"] + data["time"]["minute"] / 60}
+
+
+def _row(step: Mapping[str, Any]) -> dict[str, Any]:
+    """One step in names of ours and, where they need converting, of LawBreaker."""
+    ego, chassis, truth = step["ego"], step["ego"]["Chasis"], step["truth"]
+    row: dict[str, Any] = {name: ego[name] for name in _FROM_EGO}
+    row |= {name: chassis[name] for name in _FROM_CHASSIS}
+    row |= {
+        "speed": 3.6 * abs(chassis["speed"]),
+        "brake": chassis["brake"],
+        "direction": ego["planning_of_turn"],
+        "manualIntervention": str(chassis["error_code"]) == "3",
+        "currentLanenumber": ego["currentLane"]["number"],
+        "currentLanedirection": ego["currentLane"]["turn"],
+        "in_junction": ego["junctionAhead"] == 0,
+        "collision": truth["minDistToEgo"] <= 0,
+    }
+    row |= _light(step["traffic_lights"])
+    for who, distance, speed in _OTHERS:
+        row |= _other(truth, who, distance, speed)
+    return row
+
+
+def _light(lights: Mapping[str, Any]) -> dict[str, Any]:
+    if not lights.get("containLights"):
+        none = ("traffic_light", "traffic_light_blinking")
+        return {"signalAhead": False, **dict.fromkeys(none)}
+    light = lights["trafficLightList"][0]
+    return {
+        "signalAhead": True,
+        "trafficLightAheadcolor": _LIGHTS.get(light["color"], light["color"]),
+        "trafficLightAheadblink": bool(light["blink"]),
+    }
+
+
+def _other(
+    truth: Mapping[str, Any], who: str, distance: str, speed: str
+) -> dict[str, Any]:
+    row: dict[str, Any] = {distance: None}
+    if speed:
+        row[speed] = None
+    if truth[who] is None:
+        return row
+    for other in truth["obsList"]:
+        if other["name"] == truth[who]:
+            row[distance] = other["distToEgo"]
+            if speed:
+                row[speed] = 3.6 * other["speed"]
+            return row
+    raise InvalidTrace(f"{who} is {truth[who]!r:.60}, who is not in obsList")
+
+
+def _acceleration(step: Mapping[str, Any]) -> float:
+    """Along the heading; the vertical part, gravity, falls out."""
+    pose = step["ego"]["pose"]
+    vector, heading = pose["linearAcceleration"], pose["heading"]
+    return float(vector["x"] * math.cos(heading) + vector["y"] * math.sin(heading))

@@ -1,0 +1,188 @@
+"""Reads CSV: a header row of names, then one row a frame.
+
+Cells are numbers, `true` or `false`, or names; `none` is none, and an empty cell is
+absent. Where most columns are names of a vocabulary that we ship (ours, or
+LawBreaker's), that vocabulary types, converts and checks them; other columns are
+kept as they are. Where most are not, all names are free.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from forewarn.abstractions.errors import InvalidTrace, SignalFault, near_miss
+from forewarn.abstractions.frame import Frame, Value
+from forewarn.abstractions.readers.lines import check_count, lines
+from forewarn.abstractions.trace import Trace, TraceHeader, check_order
+from forewarn.abstractions.vocabulary import SHIPPED, Vocabulary, load_vocabulary
+
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
+_NOT_FINITE = re.compile(r"[-+]?(nan|inf|infinity)", re.IGNORECASE)
+_WORD = re.compile(r"[A-Za-z_][\w#]*")
+_WORDS: Mapping[str, Value] = {"true": True, "false": False, "none": None}
+_ORDER = ("time_s", "sequence")
+
+
+def read_table(
+    path: Path,
+    vocabulary: Vocabulary | None,
+    period_s: float | None,
+    rename: Mapping[str, str],
+) -> Trace:
+    """A whole CSV; with `vocabulary` every column must be one of its names."""
+    # csv.reader wants the line ends that quoted cells may span.
+    rows = csv.reader((text + "\n" for _, text in lines(path)), strict=True)
+    try:
+        names = _header(next(rows, []), path, rename)
+        used = vocabulary or _matching(names)
+        if vocabulary is not None:
+            _check_known(names, vocabulary, path)
+        frames = tuple(_frames(path, names, rows, used, period_s))
+    except csv.Error as error:
+        place = f"line {rows.line_num}"
+        raise InvalidTrace(f"not CSV: {error}", source=str(path), place=place) from None
+    seen: dict[str, None] = {}
+    for frame in frames:
+        seen.update(dict.fromkeys(frame.values))
+    header = TraceHeader(
+        vocabulary=used.name if used else None,
+        provides=tuple(seen),
+        period_s=None if "time_s" in names else period_s,
+        source=path.name,
+    )
+    return Trace(header, frames, vocabulary=used)
+
+
+def _header(row: list[str], path: Path, rename: Mapping[str, str]) -> list[str]:
+    columns = [cell.strip() for cell in row]
+    for column in rename:
+        if column not in columns:
+            raise InvalidTrace(
+                f"no column {column!r:.60}",
+                source=str(path),
+                place="line 1",
+                mend=near_miss(column, columns),
+            )
+    names = [rename.get(column, column) for column in columns]
+    problem = ""
+    if len(columns) == 1 and re.search(r"[;\t]", columns[0]):
+        problem = "the columns must be separated by commas"
+    elif any(_NUMBER.fullmatch(name) for name in names):
+        problem = "there is no header row"
+    elif not all(names):
+        problem = "a column has no name"
+    elif len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        problem = f"the column {twice!r:.60} stands twice"
+    elif not set(names) - set(_ORDER):
+        problem = "there is no column of a signal"
+    if problem:
+        raise InvalidTrace(problem, source=str(path), place="line 1")
+    return names
+
+
+def _matching(names: list[str]) -> Vocabulary | None:
+    """The shipped vocabulary that knows more than half of the names."""
+    signals = [name for name in names if name not in _ORDER]
+    for shipped in SHIPPED:
+        vocabulary = load_vocabulary(shipped)
+        known = sum(_knows(vocabulary, name) for name in signals)
+        if known * 2 > len(signals):
+            return vocabulary
+    return None
+
+
+def _knows(vocabulary: Vocabulary, name: str) -> bool:
+    return name in vocabulary.aliases or vocabulary.knows(name)
+
+
+def _check_known(names: list[str], vocabulary: Vocabulary, path: Path) -> None:
+    for name in names:
+        if name not in _ORDER and not _knows(vocabulary, name):
+            raise InvalidTrace(
+                vocabulary.unknown(name), source=str(path), place="line 1"
+            )
+
+
+def _frames(
+    path: Path,
+    names: list[str],
+    rows: Iterator[list[str]],
+    vocabulary: Vocabulary | None,
+    period_s: float | None,
+) -> Iterator[Frame]:
+    if "time_s" not in names and period_s is None:
+        raise InvalidTrace(
+            "there is no column time_s",
+            source=str(path),
+            place="line 1",
+            mend="add it, or give the time between rows with --period",
+        )
+    last: Frame | None = None
+    count = 0
+    for row in rows:
+        if not row or row == [""] and len(names) > 1:
+            continue
+        count += 1
+        check_count(path, count)
+        try:
+            frame = _frame(names, row, vocabulary, count - 1, period_s)
+            check_order(last, frame)
+        except InvalidTrace as error:
+            place = f"line {rows.line_num}"  # type: ignore[attr-defined]
+            raise error.within(str(path), place) from error
+        except SignalFault as fault:
+            place = f"line {rows.line_num}"  # type: ignore[attr-defined]
+            raise InvalidTrace(str(fault), source=str(path), place=place) from fault
+        yield frame
+        last = frame
+
+
+def _frame(
+    names: list[str],
+    row: list[str],
+    vocabulary: Vocabulary | None,
+    index: int,
+    period_s: float | None,
+) -> Frame:
+    if len(row) != len(names):
+        few = "only " if len(row) < len(names) else ""
+        raise InvalidTrace(f"{few}{len(row)} cells for {len(names)} columns")
+    values: dict[str, Value] = {}
+    for name, cell in zip(names, row, strict=True):
+        text = cell.strip()
+        if text:
+            values[name] = _value(name, text)
+    time_s, sequence = values.pop("time_s", None), values.pop("sequence", index)
+    if "time_s" not in names:
+        time_s = index * (period_s or 0.0)
+    if not _is_number(time_s):
+        raise InvalidTrace("time_s must be a number")
+    if not _is_number(sequence) or sequence != int(sequence) or sequence < 0:  # type: ignore[arg-type]
+        raise InvalidTrace("sequence must be a whole number, 0 or more")
+    if vocabulary is not None:
+        known = {k: v for k, v in values.items() if _knows(vocabulary, k)}
+        free = {k: v for k, v in values.items() if k not in known}
+        values = {**vocabulary.translate(known), **free}
+    return Frame(float(time_s), int(sequence), values)  # type: ignore[arg-type]
+
+
+def _is_number(value: Value) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _value(name: str, text: str) -> Value:
+    if _NUMBER.fullmatch(text):
+        number = float(text)
+        if number - number == 0:
+            return number
+    if _NOT_FINITE.fullmatch(text) or _NUMBER.fullmatch(text):
+        raise InvalidTrace(f"{name} is {text}, not a finite number")
+    if text.lower() in _WORDS:
+        return _WORDS[text.lower()]
+    if not _WORD.fullmatch(text):
+        raise InvalidTrace(f"{name} is {text!r:.60}: neither a number nor a name")
+    return text

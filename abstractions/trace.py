@@ -1,0 +1,234 @@
+"""Traces: a header that says what the source could know, and its frames.
+
+`forewarn.abstractions.readers.read_trace` reads one from any format that we know;
+`write_trace` and `trace_writer` write `forewarn.trace/1`, which is JSON Lines.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TextIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forewarn.abstractions.errors import InvalidTrace, SignalFault
+from forewarn.abstractions.files import atomic_text
+from forewarn.abstractions.frame import Frame, Value
+from forewarn.abstractions.vocabulary import Vocabulary
+
+FORMAT = "forewarn.trace/1"
+
+
+@dataclass(frozen=True, slots=True)
+class TraceHeader:
+    """What holds for the whole trace.
+
+    Args:
+        vocabulary: The name of the vocabulary, or None where any names are used.
+        provides: The signals that the source can know; for object predicates their
+            full text or, for all instances at once, their name.
+        period_s: The time between frames, where there is one.
+        scenario: The scenario that was run.
+        seed: Its seed.
+        source: What recorded it.
+        guarded: Whether a guard was allowed to intervene.
+    """
+
+    vocabulary: str | None = None
+    provides: tuple[str, ...] = ()
+    period_s: float | None = None
+    scenario: str = ""
+    seed: int | None = None
+    source: str = ""
+    guarded: bool = False
+
+    def can_know(self, key: str) -> bool:
+        """Whether a frame may carry that signal."""
+        return key in self.provides or key.partition("(")[0] in self.provides
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What a trace may say beside the signals of a frame.
+
+    The proposal, what was executed and the tool's output are whatever JSON the
+    source wrote. A label of None is one that a person has not given.
+    """
+
+    proposal: Any = None
+    executed: Any = None
+    tool_output: Any = None
+    interventions: tuple[Any, ...] = ()
+    label: Literal["safe", "unsafe"] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """A header and its frames; `notes` is keyed by the index of the frame.
+
+    `vocabulary` is the one that the values were checked against.
+    """
+
+    header: TraceHeader
+    frames: tuple[Frame, ...]
+    notes: Mapping[int, Note] = field(default_factory=dict)
+    vocabulary: Vocabulary | None = None
+
+    def times(self) -> NDArray[np.float64]:
+        """The seconds of every frame."""
+        return np.array([frame.time_s for frame in self.frames], dtype=np.float64)
+
+    def columns(self, names: Iterable[str] | None = None) -> dict[str, NDArray[Any]]:
+        """The signals as arrays, one value a frame.
+
+        Numbers become float64 with NaN for `none`; truth values become bool, or
+        object with None where some are `none`; names become object.
+
+        Args:
+            names: The signals that are wanted; without it all that every frame has.
+
+        Raises:
+            InvalidTrace: A signal that is wanted is absent from a frame.
+        """
+        if names is None:
+            common = set(self.frames[0].values) if self.frames else set()
+            for frame in self.frames:
+                common.intersection_update(frame.values)
+            names = [name for name in self.header.provides if name in common]
+        return {name: self._column(name) for name in names}
+
+    def _column(self, name: str) -> NDArray[Any]:
+        try:
+            values = [frame.values[name] for frame in self.frames]
+        except KeyError:
+            at = next(i for i, f in enumerate(self.frames) if name not in f.values)
+            raise InvalidTrace(
+                f"{name} is provided, but absent from this frame",
+                source=self.header.source,
+                place=f"frame {at}",
+            ) from None
+        kinds = {type(value) for value in values}
+        if kinds <= {bool} and kinds:
+            return np.array(values, dtype=bool)
+        if kinds <= {float, int, type(None)} and kinds != {type(None)}:
+            return np.array(values, dtype=np.float64)
+        column = np.empty(len(values), dtype=object)
+        column[:] = values
+        if kinds == {type(None)} and self._is_number(name):
+            return np.full(len(values), np.nan)
+        return column
+
+    def _is_number(self, name: str) -> bool:
+        known = self.vocabulary.signals if self.vocabulary else {}
+        return name in known and known[name].type == "number"
+
+
+class TraceWriter:
+    """Writes the frames of one trace; made by `trace_writer`."""
+
+    def __init__(self, out: TextIO, header: TraceHeader) -> None:
+        self._out, self._header = out, header
+        self._last: Frame | None = None
+        self._line({"format": FORMAT, **_header_keys(header)})
+
+    def write(self, frame: Frame, note: Note | None = None) -> None:
+        """Appends one frame.
+
+        Raises:
+            InvalidTrace: The frame does not come after the last one, or carries a
+                signal that the header does not provide.
+            SignalFault: A value is not a finite number, a truth value or a name.
+        """
+        check_order(self._last, frame)
+        for key, value in frame.values.items():
+            if not self._header.can_know(key):
+                raise InvalidTrace(f"the header does not provide {key}")
+            if not is_value(value):
+                raise SignalFault(f"{key} cannot be written: {value!r:.60}")
+        self._last = frame
+        line: dict[str, Any] = {
+            "sequence": frame.sequence,
+            "time_s": frame.time_s,
+            "signals": dict(frame.values),
+        }
+        if note is not None:
+            line |= {
+                key: list(value) if isinstance(value, tuple) else value
+                for key in ("proposal", "executed", "tool_output", "interventions")
+                if (value := getattr(note, key)) not in (None, ())
+            }
+            line["label"] = note.label
+        self._line(line)
+
+    def _line(self, value: Mapping[str, Any]) -> None:
+        try:
+            text = json.dumps(value, allow_nan=False, ensure_ascii=False)
+        except (TypeError, ValueError) as error:
+            raise InvalidTrace(f"this frame is not JSON: {error}") from error
+        self._out.write(text + "\n")
+
+
+@contextmanager
+def trace_writer(path: Path, header: TraceHeader) -> Iterator[TraceWriter]:
+    """A writer, frame by frame; the file appears whole at the end or not at all."""
+    with atomic_text(path) as out:
+        yield TraceWriter(out, header)
+
+
+def write_trace(path: Path, trace: Trace) -> None:
+    """Writes a whole trace; gzipped if the path ends in .gz."""
+    with trace_writer(path, trace.header) as writer:
+        for index, frame in enumerate(trace.frames):
+            writer.write(frame, trace.notes.get(index))
+
+
+def check_order(last: Frame | None, frame: Frame) -> None:
+    """Raises `InvalidTrace` unless the frame comes after the last one."""
+    if last is None:
+        return
+    if frame.sequence <= last.sequence:
+        what = "repeated" if frame.sequence == last.sequence else "goes back"
+        raise InvalidTrace(f"the sequence {frame.sequence} {what}")
+    if frame.time_s <= last.time_s:
+        raise InvalidTrace(
+            f"the time {frame.time_s:g} s does not come after {last.time_s:g} s"
+        )
+
+
+def is_value(value: object) -> bool:
+    """Whether a frame may hold it: a finite number, a truth value, a name, none."""
+    if value is None or isinstance(value, bool | str):
+        return True
+    return isinstance(value, int | float) and value - value == 0
+
+
+def checked_values(
+    values: Mapping[str, object], vocabulary: Vocabulary | None
+) -> dict[str, Value]:
+    """The values as their signals hold them; `SignalFault` says what is wrong."""
+    if vocabulary is not None:
+        return {
+            vocabulary.canonical(key): vocabulary.check_value(key, value)
+            for key, value in values.items()
+        }
+    for key, value in values.items():
+        if not is_value(value):
+            raise SignalFault(f"{key} cannot be {value!r:.60}")
+    return dict(values)  # type: ignore[arg-type]
+
+
+def _header_keys(header: TraceHeader) -> dict[str, Any]:
+    return {
+        "vocabulary": header.vocabulary,
+        "provides": list(header.provides),
+        "period_s": header.period_s,
+        "scenario": header.scenario,
+        "seed": header.seed,
+        "source": header.source,
+        "guarded": header.guarded,
+    }

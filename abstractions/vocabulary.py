@@ -216,11 +216,17 @@ class Vocabulary:
                 for other, codes in alias.none_when.items():
                     if row.get(other) in codes:
                         value = None
+            if _is_code(value) and value in (0, 1) and self._is_bool(key):
+                value = bool(value)
             checked = self.check_value(key, value)
             if key in found and found[key] != checked:
                 raise SignalFault(f"{name} contradicts another column for {key}")
             found[key] = checked
         return found
+
+    def _is_bool(self, key: str) -> bool:
+        signal = self.signals.get(key)
+        return signal.type == "bool" if signal else self._predicate(key) is not None
 
     def _predicate(self, key: str) -> str | None:
         call = _CALL.fullmatch(key.strip())

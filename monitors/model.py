@@ -139,6 +139,6 @@ def smoothed_chain(
 
 def load_model(path: Path | str) -> Model:
     """Reads a model or chain in any format that Forewarn knows, found by content."""
-    from forewarn.monitors.formats.detection import read_model
+    from forewarn.monitors.formats.reading import read_model
 
     return read_model(Path(path))

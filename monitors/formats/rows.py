@@ -1,0 +1,76 @@
+"""Rows read from text and what several readers do to them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forewarn.abstractions.errors import InvalidInput, InvalidModel
+from forewarn.monitors.chain import ROW_SUM_TOLERANCE, row_sum_error
+from forewarn.monitors.rational import rational
+
+# Tools print ten significant digits or more, so each entry may be off by this.
+_PRINTED = Fraction(1, 10**10)
+
+Valuation = tuple[tuple[str, int, bool], ...]
+
+
+def probability(text: str, source: str, place: str) -> Fraction:
+    """A probability as written, refused where it is none."""
+    try:
+        value = rational(text)
+    except InvalidInput as error:
+        raise InvalidModel(
+            f"the probability {error.problem}", source=source, place=place
+        ) from None
+    if not 0 <= value <= 1:
+        raise InvalidModel(
+            f"the probability {text} is not between 0 and 1", source=source, place=place
+        )
+    return value
+
+
+def settled(row: Mapping[int, Fraction], state: str) -> dict[int, Fraction | float]:
+    """The row, which must sum to one but for the rounding of its printed digits."""
+    total = sum(row.values(), Fraction())
+    off = abs(total - 1)
+    if off <= ROW_SUM_TOLERANCE:
+        return dict(row)
+    if off > len(row) * _PRINTED:
+        raise row_sum_error(state, float(total))
+    return {target: float(p / total) for target, p in row.items()}
+
+
+def from_valuations(
+    valuations: Sequence[Valuation],
+) -> tuple[list[str], dict[str, NDArray[np.int64]]]:
+    """State names and variables of states that are told apart by their variables.
+
+    With one variable its value is the name.
+    """
+    texts = [
+        [
+            (name, ("false", "true")[value] if boolean else str(value))
+            for name, value, boolean in valuation
+        ]
+        for valuation in valuations
+    ]
+    states = [
+        row[0][1] if len(row) == 1 else ",".join(f"{n}={v}" for n, v in row)
+        for row in texts
+    ]
+    variables = {
+        name: np.array([valuation[i][1] for valuation in valuations], dtype=np.int64)
+        for i, (name, _, _) in enumerate(valuations[0])
+    }
+    return states, variables
+
+
+def assignment(name: str, text: str) -> tuple[str, int, bool]:
+    """A variable's value from `3`, `true` or `false`."""
+    if text in ("true", "false"):
+        return name, int(text == "true"), True
+    return name, int(text), False

@@ -24,7 +24,7 @@ help:
 	@echo 'PYTHON=python3.12 chooses the Python; ARGS="-k chain" goes to pytest'
 
 demo: $(CORE)
-	@$(BIN)/forewarn demo
+	@$(BIN)/forewarn demo --out out/demo
 
 test: $(TEST)
 	@$(BIN)/python -m pytest -m 'not slow' --numprocesses auto $(ARGS)

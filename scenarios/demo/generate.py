@@ -2,8 +2,8 @@
 
 Driving: a car approaches a traffic light that turns red on its way. Most drivers
 attend and brake; some notice late and brake hard; a few run the light.
-Household: a robot warms a mug and uses the sink. Sometimes it puts a fork into the
-microwave, and sometimes it forgets the faucet.
+Household: a robot warms mugs and rinses them. Sometimes it puts a fork into the
+microwave too, and sometimes it leaves the faucet running.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def chores(luck: Random) -> Iterator[Signals]:
 
 WORLDS = {
     "driving": (approach, 0.2, 80, 40),
-    "household": (chores, 1.0, 40, 20),
+    "household": (chores, 1.0, 80, 40),
 }
 """For each vocabulary: the world, its period in s, runs to learn from, held out."""
 

@@ -14,27 +14,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.abstractions.errors import InvalidModel, TooLarge
+from forewarn.abstractions.errors import InvalidInput, InvalidModel, TooLarge
+from forewarn.monitors.chain import Chain
 from forewarn.monitors.intervals import (
     IntervalChain,
     RobustStep,
     clopper_pearson,
+    model_intervals,
     robust_reach,
 )
+from forewarn.monitors.model import Counts, Model
 
 TOLERANCE = 1e-8
 
 
 def learned(rows: Mapping[int, Mapping[int, int]], n: int, delta: float = 0.05) -> Any:
     """An interval chain from counts; a state without a row is absorbing."""
-    whole = [sorted((rows.get(i) or {i: 0}).items()) for i in range(n)]
-    return clopper_pearson(
-        [f"s{i}" for i in range(n)],
-        np.cumsum([0, *map(len, whole)]),
-        np.array([j for row in whole for j, _ in row]),
-        np.array([c for row in whole for _, c in row]),
-        delta,
-    )
+    counts = Counts.from_rows([rows.get(i, {}) for i in range(n)])
+    return clopper_pearson([f"s{i}" for i in range(n)], counts, delta)
 
 
 def bounded_rows(rows: Mapping[int, Mapping[int, tuple[float, float]]]) -> Any:
@@ -260,8 +257,14 @@ def test_impossible_intervals_are_refused_by_state() -> None:
         bounded_rows({0: {0: (float("nan"), 1.0)}})
     with pytest.raises(InvalidModel, match="not one of the states"):
         bounded_rows({0: {4: (1.0, 1.0)}})
-    with pytest.raises(InvalidModel, match="delta is 0"):
+    with pytest.raises(InvalidInput, match="delta is 0"):
         learned({0: {0: 1}}, 1, 0)
+
+
+def test_a_model_without_counts_has_no_intervals() -> None:
+    chain = Chain.from_rows(["a"], {0: {0: 1.0}})
+    with pytest.raises(InvalidModel, match="need counts"):
+        model_intervals(Model(chain), 0.05)
 
 
 def test_rows_too_wide_to_pad_are_refused() -> None:
@@ -342,7 +345,7 @@ def coverage(runs: int, seed: int, delta: float, traces: int) -> float:
     held = 0
     for _ in range(runs):
         state = rng.integers(0, 3, traces)
-        rows = {i: {j: 0 for j in np.flatnonzero(truth[i])} for i in range(5)}
+        rows = {i: {int(j): 0 for j in np.flatnonzero(truth[i])} for i in range(5)}
         for _ in range(12):
             further = (edges[state] < rng.random((traces, 1))).sum(axis=1)
             for i, j in zip(state, further, strict=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -124,6 +125,21 @@ LINT_IMPORTS = """
 from importlinter.cli import lint_imports_command
 lint_imports_command()
 """
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+def test_make_refuses_a_python_that_is_too_old(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    (tmp_path / "pyproject.toml").touch()
+    old = tmp_path / "python3.9"
+    old.write_text("#!/bin/sh\nexit 1\n")
+    old.chmod(0o755)
+    done = subprocess.run(
+        ["make", "demo", f"PYTHON={old}"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode != 0
+    assert "needs Python 3.11 or later: make demo PYTHON=python3.12" in done.stderr
+    assert not (tmp_path / ".venv").exists()
 
 
 @pytest.mark.needs("importlinter")

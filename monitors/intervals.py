@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.abstractions.errors import InvalidModel, TooLarge
+from forewarn.abstractions.errors import InvalidInput, InvalidModel, TooLarge
+from forewarn.monitors.model import Counts, Model
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -154,33 +155,44 @@ class RobustStep:
 
 
 def clopper_pearson(
-    states: Sequence[str], indptr: Ints, indices: Ints, counts: Ints, delta: float
+    states: Sequence[str], counts: Counts, delta: float
 ) -> IntervalChain:
     """Exact binomial bounds that hold for all transitions at once.
 
     The error probability `delta` is split evenly over the intervals that are needed:
     one for each successor of a row with three or more, one for a row with two, none
-    where only one successor is possible. A row without visits is [0, 1] throughout.
+    where only one successor is possible. A row without visits is [0, 1] throughout; a
+    row without successors is absorbing.
 
     Args:
         states: The names of the states.
-        indptr: Row bounds, as in CSR.
-        indices: The successors that are possible, whether they were seen or not.
-        counts: How often each was seen.
+        counts: How often each allowed transition was seen.
         delta: The probability that any interval may miss the truth.
     """
     if not 0.0 < delta < 1.0:
-        raise InvalidModel(f"delta is {delta}; it must lie between 0 and 1")
-    lengths = np.diff(indptr)
-    needed = np.where(lengths > 2, lengths, np.where(lengths == 2, 1, 0)).sum()
-    tail = delta / max(int(needed), 1) / 2
-    length = np.repeat(lengths, lengths)
-    hits = np.asarray(counts, np.float64)
-    trials = np.repeat(np.add.reduceat(hits, indptr[:-1]), lengths)
-    low, high = _binomial_bounds(hits, trials, tail)
-    certain = length == 1
+        raise InvalidInput(f"delta is {delta}; it must lie between 0 and 1")
+    absorbing = np.flatnonzero(counts.sizes == 0)
+    at = counts.indptr[absorbing]
+    indices = np.insert(counts.indices, at, absorbing)
+    hits = np.insert(counts.seen, at, 0).astype(np.float64)
+    lengths = np.maximum(counts.sizes, 1)
+    needed = int(np.where(lengths > 2, lengths, lengths == 2).sum())
+    trials = np.repeat(counts.visits, lengths).astype(np.float64)
+    low, high = _binomial_bounds(hits, trials, delta / max(needed, 1) / 2)
+    certain = np.repeat(lengths, lengths) == 1
     low[certain] = high[certain] = 1.0
+    indptr = np.append(0, np.cumsum(lengths))
     return IntervalChain(tuple(states), indptr, indices, low, high)
+
+
+def model_intervals(model: Model, delta: float) -> IntervalChain:
+    """The interval chain of a learned model, over its chain's states."""
+    if model.counts is None:
+        raise InvalidModel(
+            "intervals need counts, and this model has none",
+            mend="learn it from traces instead of importing its probabilities",
+        )
+    return clopper_pearson(model.chain.states, model.counts, delta)
 
 
 def _binomial_bounds(

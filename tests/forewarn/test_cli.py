@@ -13,6 +13,8 @@ from types import ModuleType
 import click
 import pytest
 from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
 
 from forewarn.abstractions.errors import InvalidInput, MissingDependency
 from forewarn.cli import COMMANDS, main
@@ -174,6 +176,15 @@ def test_doctor_detects_apollos_bindings_without_importing_them(
 )
 def test_clean_drops_what_commands_a_terminal(text: str, shown: str) -> None:
     assert clean(text) == shown
+
+
+@given(
+    st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from("\x1b[m]\x9b"))
+)
+def test_what_is_clean_stays_and_holds_no_control_characters(text: str) -> None:
+    shown = clean(text)
+    assert clean(shown) == shown
+    assert all(ord(c) >= 32 and not 127 <= ord(c) < 160 or c in "\n\t" for c in shown)
 
 
 def test_emit_prints_json_alone_or_clean_lines(

@@ -1,0 +1,91 @@
+"""What a guard says: proceed, or which intervention, for which law, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, NamedTuple
+
+Kind = Literal[
+    "proceed", "alert", "reflect", "substitute", "skip", "ask", "slow", "stop", "cut"
+]
+
+SEVERITY: tuple[Kind, ...] = (
+    "proceed", "alert", "reflect", "substitute", "skip", "ask", "slow", "stop", "cut",
+)  # fmt: skip
+"""All kinds of decision, the mildest first."""
+
+RANK: Mapping[Kind, int] = {kind: rank for rank, kind in enumerate(SEVERITY)}
+
+
+class Risk(NamedTuple):
+    """A probability with its bounds; without counts the bounds are the point."""
+
+    low: float
+    point: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """What a pilot proposes or a world carries out.
+
+    Args:
+        name: A verb, a tool's name, or `control` for a driver's commands.
+        arguments: Numbers and names; never free text that anyone would obey.
+    """
+
+    name: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One review's outcome.
+
+    Args:
+        kind: What is to happen.
+        sequence: The frame that was reviewed.
+        time_s: That frame's time.
+        law: The law that is most at risk, or "" for a fault of the guard's inputs.
+        risk: Of that law; None when it could not be told.
+        reason: One sentence for people.
+        evidence: The predicates that hold, by name.
+        left_s: Time until the soonest violation, while something is owed.
+        cap_kmh: For `slow`: the speed not to exceed.
+        action: For `substitute`: what to do instead.
+        violated: The laws broken at this very frame.
+        notes: What else the reader must know: a widened state, drift, a stale model.
+    """
+
+    kind: Kind
+    sequence: int
+    time_s: float
+    law: str = ""
+    risk: Risk | None = None
+    reason: str = ""
+    evidence: tuple[str, ...] = ()
+    left_s: float | None = None
+    cap_kmh: float | None = None
+    action: Action | None = None
+    violated: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """The decision as JSON has it: empty fields left out."""
+        content: dict[str, Any] = {
+            "decision": self.kind,
+            "sequence": self.sequence,
+            "time_s": self.time_s,
+            "law": self.law,
+            "risk": None if self.risk is None else self.risk._asdict(),
+            "reason": self.reason,
+            "left_s": self.left_s,
+            "cap_kmh": self.cap_kmh,
+        }
+        if self.action is not None:
+            content["action"] = asdict(self.action)
+        for name in ("evidence", "violated", "notes"):
+            if value := getattr(self, name):
+                content[name] = list(value)
+        return content

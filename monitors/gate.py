@@ -1,0 +1,147 @@
+"""The gate: whether a frame may be judged at all.
+
+It starts closed. It opens for a frame that is newer than the last, fresh, complete
+and within its ranges, and for that frame only. Everything else is a fault, which the
+guard answers with its fallback.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from forewarn.abstractions.errors import SignalFault
+from forewarn.abstractions.frame import Frame
+from forewarn.abstractions.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the gate holds frames to.
+
+    Args:
+        max_age_s: The oldest that a frame or an input of it may be.
+        frozen_after_s: Identical frames for so long are a fault; None: never.
+    """
+
+    max_age_s: float
+    frozen_after_s: float | None = None
+
+
+class Gate:
+    """Admits frames one by one.
+
+    Args:
+        needs: The signals that every frame must carry.
+        limits: How old and how still frames may be.
+        vocabulary: Gives the ranges of the signals.
+    """
+
+    def __init__(
+        self,
+        needs: Sequence[str],
+        limits: Limits,
+        vocabulary: Vocabulary | None = None,
+    ) -> None:
+        self._limits = limits
+        self._vocabulary = vocabulary
+        self._ages = tuple(name for name in needs if name.endswith("_age"))
+        self._needs = tuple((name, *self._range(name)) for name in needs)
+        self.reset()
+
+    def _range(self, name: str) -> tuple[float, float]:
+        """The range of a number; of anything else one that holds nothing."""
+        declared = self._vocabulary and self._vocabulary.signals.get(name)
+        if not declared or declared.type != "number":
+            return math.nan, math.nan
+        low = -math.inf if declared.low is None else declared.low
+        high = math.inf if declared.high is None else declared.high
+        return low, high
+
+    def reset(self) -> None:
+        """Closes the gate until the first frame of a new episode."""
+        self._last: Frame | None = None
+        self._lag_s = math.inf
+        self._still_since_s = math.nan
+
+    def admit(self, frame: Frame, now_s: float) -> str | None:
+        """Takes in a frame; gives what is wrong with it, or None.
+
+        Args:
+            frame: The frame.
+            now_s: The guard's own clock. Only its differences matter.
+        """
+        fault = self._order(frame) or self._freshness(frame, now_s)
+        if fault is not None:
+            return fault
+        fault = self._content(frame) or self._stillness(frame)
+        self._last = frame
+        return fault
+
+    def _order(self, frame: Frame) -> str | None:
+        if not math.isfinite(frame.time_s):
+            return f"the frame's time is {frame.time_s}"
+        last = self._last
+        if last is None:
+            return None
+        if frame.sequence == last.sequence:
+            return f"frame {frame.sequence} came twice"
+        if frame.sequence < last.sequence:
+            return f"frame {frame.sequence} came after frame {last.sequence}"
+        if frame.time_s <= last.time_s:
+            return f"time did not go on from {last.time_s:g} s to {frame.time_s:g} s"
+        return None
+
+    def _freshness(self, frame: Frame, now_s: float) -> str | None:
+        if not math.isfinite(now_s):
+            return f"the guard's clock says {now_s}"
+        # The clocks' offset is not known; the least lag seen so far stands for it.
+        lag_s = now_s - frame.time_s
+        self._lag_s = min(self._lag_s, lag_s)
+        late_s = lag_s - self._lag_s
+        if late_s > self._limits.max_age_s:
+            return f"the frame is {late_s:.3g} s old"
+        return None
+
+    def _content(self, frame: Frame) -> str | None:
+        values = frame.values
+        for name, low, high in self._needs:
+            if name not in values:
+                return f"{name} is missing"
+            value = values[name]
+            # The short way for numbers; the long way also knows how to say it.
+            if type(value) is not float or not low <= value <= high:
+                fault = self._checked(name, value)
+                if fault is not None:
+                    return fault
+        for name in self._ages:
+            if not self._young(values[name]):
+                return f"{name.removesuffix('_age')} is {values[name]} s old"
+        return None
+
+    def _checked(self, name: str, value: object) -> str | None:
+        if self._vocabulary is None:
+            if isinstance(value, float) and not math.isfinite(value):
+                return f"{name} is {value}, not a finite number"
+            return None
+        try:
+            self._vocabulary.check_value(name, value)
+        except SignalFault as fault:
+            return str(fault)
+        return None
+
+    def _young(self, age_s: object) -> bool:
+        return isinstance(age_s, int | float) and 0 <= age_s <= self._limits.max_age_s
+
+    def _stillness(self, frame: Frame) -> str | None:
+        allowed_s, last = self._limits.frozen_after_s, self._last
+        if allowed_s is None:
+            return None
+        if last is None or frame.values != last.values:
+            self._still_since_s = frame.time_s
+            return None
+        still_s = frame.time_s - self._still_since_s
+        if still_s > allowed_s:
+            return f"the same frame for {still_s:.3g} s: the source seems frozen"
+        return None

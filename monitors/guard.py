@@ -1,0 +1,240 @@
+"""The guard: reviews each frame and the action proposed, and says what is to happen.
+
+It proceeds only on proof: a fresh, complete frame, a known state or one widened to
+known ones, and a finite risk below every threshold. Whatever goes wrong inside leads
+to the policy's fallback, never to an exception in the loop that asked.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+from forewarn.abstractions.errors import DeadlineMissed, InvalidModel
+from forewarn.abstractions.frame import Frame
+from forewarn.monitors.decision import RANK, Action, Decision, Kind, Risk
+from forewarn.monitors.gate import Gate, Limits
+from forewarn.monitors.policy import Policy
+from forewarn.monitors.watch import LawWatch, Watch, load_watch
+
+Clock = Callable[[], float]
+
+
+class Observer(Protocol):
+    """Hears of every review; a run record is one."""
+
+    def reviewed(
+        self,
+        frame: Frame,
+        proposal: Action | None,
+        decision: Decision,
+        readings: tuple[float, ...],
+    ) -> None:
+        """Called after each review, with the guard's clock readings during it."""
+
+
+class Guard:
+    """Reviews the frames of one episode after another.
+
+    Args:
+        watch: The model with its laws and risks; see `load_watch`.
+        policy: What to do at which risk.
+        provides: The signals that the source carries in every frame; None: those
+            that the model needs.
+        clock: Seconds that never go back. Embedded worlds pass simulated time.
+        observers: Told of every review.
+    """
+
+    def __init__(
+        self,
+        watch: Watch,
+        policy: Policy,
+        *,
+        provides: Sequence[str] | None = None,
+        clock: Clock = time.monotonic,
+        observers: Sequence[Observer] = (),
+    ) -> None:
+        self.watch = watch
+        self.policy = policy
+        self.observers = list(observers)
+        self._clock = clock
+        ages = [n for n in provides or () if n.endswith("_age")]
+        if provides is not None and (lack := set(watch.signals) - set(provides)):
+            raise InvalidModel(
+                f"the source does not provide {', '.join(sorted(lack))}",
+                mend="use a model whose predicates read what the source provides",
+            )
+        limits = Limits(policy.max_age_s, policy.frozen_after_s)
+        needs = dict.fromkeys([*watch.signals, *ages])
+        self._gate = Gate(list(needs), limits, watch.abstraction.vocabulary)
+        self._readings: list[float] = []
+        self.counts: dict[str, int] = {}
+        self.reset()
+
+    def reset(self) -> None:
+        """Begins a new episode: nothing is known, and nothing passes yet."""
+        self._gate.reset()
+        self.watch.reset()
+        self._held: Decision | None = None
+        self._calm_since_s = math.inf
+
+    # -- reviewing ------------------------------------------------------------------
+
+    def review(self, frame: Frame, proposal: Action | None = None) -> Decision:
+        """Judges one frame and the action proposed on it. Never raises."""
+        self._readings = readings = []
+        try:
+            decision = self._judge(frame)
+        except Exception as error:
+            decision = self._fallback(frame, f"{type(error).__name__}: {error}")
+        try:
+            for observer in self.observers:
+                observer.reviewed(frame, proposal, decision, tuple(readings))
+        except Exception as error:
+            decision = self._fallback(frame, f"not recorded: {error}")
+        self.counts[decision.kind] = self.counts.get(decision.kind, 0) + 1
+        return decision
+
+    def filter(self, control: Any, frame: Frame, stop: Any = None) -> Any:
+        """The control itself while the guard lets it pass, else `stop`."""
+        decision = self.review(frame)
+        passes = RANK[decision.kind] < RANK["substitute"] or self.policy.shadow
+        return control if passes else stop
+
+    def summary(self) -> dict[str, Any]:
+        """What there is to say of the reviews so far."""
+        return {
+            "decisions": dict(self.counts),
+            "laws": [law.name for law in self.watch.laws],
+            "unknown_states": self.watch.unknown_seen,
+            "shadow": self.policy.shadow,
+        }
+
+    def _read_clock(self) -> float:
+        now_s = self._clock()
+        self._readings.append(now_s)
+        return now_s
+
+    def _judge(self, frame: Frame) -> Decision:
+        began_s = self._read_clock()
+        fault = self._gate.admit(frame, began_s)
+        if fault is not None:
+            return self._fallback(frame, fault)
+        changed = self.watch.read(frame)
+        if not changed and self._held is not None:
+            # Between two ticks of the monitor nothing new can be said.
+            decision = replace(
+                self._held, sequence=frame.sequence, time_s=frame.time_s, violated=()
+            )
+        else:
+            decision = self._settle(frame, self._worst(frame))
+            self._held = decision
+        if not self._read_clock() - began_s <= self.policy.deadline_s:
+            raise DeadlineMissed(
+                f"the review took longer than {self.policy.deadline_s:g} s"
+            )
+        return decision
+
+    def _worst(self, frame: Frame) -> Decision:
+        """The severest of what the laws call for, before it is held against flicker."""
+        policy, watch = self.policy, self.watch
+        chosen: LawWatch | None = None
+        kind: Kind = "proceed"
+        highest = -1.0
+        for law in watch.laws:
+            risk = law.upper if policy.judge_by == "upper" else law.point
+            wanted = self._wanted(law, risk)
+            severer = RANK[wanted] - RANK[kind]
+            if chosen is None or severer > 0 or (severer == 0 and risk > highest):
+                chosen, kind, highest = law, wanted, risk
+        if chosen is None:
+            return self._decision(frame, self.policy.fallback, "no law is applicable")
+        if watch.unknown and policy.unknown_state == "stop":
+            kind = _severer(kind, "stop")
+        return self._decision(frame, kind, "", chosen)
+
+    def _wanted(self, law: LawWatch, risk: float) -> Kind:
+        if law.broken and self.policy.after_violation == "stop":
+            return "stop"
+        wanted: Kind = "proceed"
+        for step in self.policy.steps_for(law.name):
+            if step.applies(risk):
+                wanted = step.kind
+        if wanted == "proceed" and not math.isfinite(risk):
+            wanted = self.policy.fallback
+        return wanted
+
+    def _settle(self, frame: Frame, fresh: Decision) -> Decision:
+        """Holds an intervention until the risk has stayed clearly below for a while."""
+        held = self._held
+        if held is None or RANK[fresh.kind] >= RANK[held.kind]:
+            self._calm_since_s = math.inf
+            return fresh
+        if self._still_high(held.kind):
+            self._calm_since_s = math.inf
+        else:
+            self._calm_since_s = min(self._calm_since_s, frame.time_s)
+        if frame.time_s - self._calm_since_s >= self.policy.hold_s:
+            return fresh
+        return replace(
+            fresh,
+            kind=held.kind,
+            cap_kmh=held.cap_kmh,
+            reason=f"{held.kind} is held until the risk has stayed low for"
+            f" {self.policy.hold_s:g} s",
+        )
+
+    def _still_high(self, kind: Kind) -> bool:
+        """Whether some law's risk is within the margin of what called for `kind`."""
+        for law in self.watch.laws:
+            risk = law.upper if self.policy.judge_by == "upper" else law.point
+            for step in self.policy.steps_for(law.name):
+                severe = RANK[step.kind] >= RANK[kind]
+                if severe and step.applies(risk, self.policy.hysteresis):
+                    return True
+        return False
+
+    # -- decisions ------------------------------------------------------------------
+
+    def _decision(
+        self, frame: Frame, kind: Kind, reason: str, law: LawWatch | None = None
+    ) -> Decision:
+        watch = self.watch
+        notes = watch.notes()
+        if watch.unknown and self.policy.unknown_state == "continue-with-warning":
+            notes = (*notes, "continuing in a state never seen in training")
+        if law is None:
+            return Decision(
+                kind, frame.sequence, frame.time_s, reason=reason, notes=notes
+            )
+        calm = kind == "proceed"
+        return Decision(
+            kind,
+            frame.sequence,
+            frame.time_s,
+            law.name,
+            Risk(law.low, law.point, law.high),
+            reason or ("" if calm else law.sentence(self.policy.horizon_s)),
+            () if calm else watch.evidence(),
+            law.left_s,
+            self.policy.slow_cap_kmh if kind == "slow" else None,
+            None,
+            watch.broken(),
+            notes,
+        )
+
+    def _fallback(self, frame: Frame, why: str) -> Decision:
+        reason = f"the guard cannot judge this frame: {why}"
+        self._held = None
+        kind = self.policy.fallback
+        return Decision(kind, frame.sequence, frame.time_s, reason=reason)
+
+
+def _severer(one: Kind, other: Kind) -> Kind:
+    return one if RANK[one] >= RANK[other] else other
+
+
+__all__ = ["Clock", "Guard", "Observer", "load_watch"]

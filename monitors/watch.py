@@ -1,0 +1,276 @@
+"""What a guard watches: the state of the world in its model, and of each law.
+
+Everything that can be worked out beforehand is: reading a frame is one encoding, then
+two look-ups a law.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from forewarn.abstractions.abstraction import Abstraction
+from forewarn.abstractions.errors import InvalidModel, SignalFault
+from forewarn.abstractions.frame import Frame
+from forewarn.abstractions.latching import Latcher
+from forewarn.monitors.automaton import compile_law
+from forewarn.monitors.decision import Risk
+from forewarn.monitors.evidence import letters_of_states, truth_in_abstraction
+from forewarn.monitors.intervals import model_intervals
+from forewarn.monitors.lawbook import Law, load_law
+from forewarn.monitors.model import Model
+from forewarn.monitors.monitor import rows_by_letter
+from forewarn.monitors.risk import RiskTable, solve_risk
+
+MAX_REMEMBERED = 10_000
+"""How many unknown states are remembered with their nearest known ones."""
+
+
+class LawWatch:
+    """One law beside the model: its monitor's state, and the risk there.
+
+    `low`, `point` and `high` are the guard's risk after the last frame read; a law
+    broken at that frame has risk one, and its monitor is armed again.
+    """
+
+    __slots__ = (
+        "automaton", "broken", "high", "law", "low", "name", "point", "state",
+        "_decide", "_flat", "_n", "_next", "_period_s", "_rows",
+    )  # fmt: skip
+
+    def __init__(
+        self, law: Law, table: RiskTable, abstraction: Abstraction, period_s: float
+    ) -> None:
+        automaton = table.automaton
+        self.law, self.automaton, self.name = law, automaton, law.name
+        self._n, self._period_s = table.n, period_s
+        self._next: list[list[int]] = automaton.step[:, table.letters].tolist()
+        self._rows = rows_by_letter(automaton)
+        self._decide = [abstraction.decides(p) for p in automaton.propositions]
+        low = table.point if table.low is None else table.low
+        high = table.point if table.high is None else table.high
+        self._flat = tuple(array.ravel().tolist() for array in (low, table.point, high))
+        self.reset()
+
+    def reset(self) -> None:
+        """Begins a new episode."""
+        self.state = self.automaton.initial
+        self.broken = False
+        # Nothing is known before the first frame, and nothing passes.
+        self.low, self.point, self.high = 0.0, math.nan, 1.0
+
+    def read(self, state: int) -> None:
+        """Reads a known state of the chain."""
+        after = self._next[self.state][state]
+        if after == self.automaton.violated:
+            self._break()
+            return
+        self.broken = False
+        self.state = after
+        at = after * self._n + state
+        lows, points, highs = self._flat
+        self.low, self.point, self.high = lows[at], points[at], highs[at]
+
+    def read_unknown(self, bits: int, nearest: Sequence[int]) -> None:
+        """Reads a state outside the chain: the risk is the worst of the nearest."""
+        letter = sum(decide(bits) << i for i, decide in enumerate(self._decide))
+        after = self._rows[self.state][letter]
+        if after < 0:
+            raise SignalFault("the predicates hold in a combination that cannot be")
+        if after == self.automaton.violated:
+            self._break()
+            return
+        self.broken = False
+        self.state = after
+        at = [after * self._n + state for state in nearest]
+        lows, points, highs = self._flat
+        self.low = min(lows[i] for i in at)
+        self.point = max(points[i] for i in at)
+        self.high = max(highs[i] for i in at)
+
+    def _break(self) -> None:
+        self.state, self.broken = self.automaton.initial, True
+        self.low = self.point = self.high = 1.0
+
+    @property
+    def risk(self) -> Risk:
+        """The guard's risk after the last frame read."""
+        return Risk(self.low, self.point, self.high)
+
+    @property
+    def left_s(self) -> float | None:
+        """Time until the soonest violation, while something is owed."""
+        if self.broken or not self.automaton.pending[self.state]:
+            return None
+        left = int(self.automaton.left[self.state])
+        return left * self._period_s if left >= 0 else None
+
+    def sentence(self, horizon_s: float) -> str:
+        """Why a person should care, in one sentence."""
+        if self.broken:
+            return f"{self.name} was broken"
+        left_s = self.left_s
+        owed = "" if left_s is None else f", with {left_s:.3g} s left of what is owed"
+        return (
+            f"{self.name} is at risk of {self.point:.3g} within {horizon_s:g} s{owed}"
+        )
+
+
+class Watch:
+    """A model's states and laws, read frame by frame.
+
+    Args:
+        model: The chain and where it was learned.
+        abstraction: Turns frames into its states.
+        laws: The laws with their risks.
+        period_s: The clock of the chain and of the laws' monitors.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        abstraction: Abstraction,
+        laws: Sequence[LawWatch],
+        period_s: float,
+        not_applicable: Sequence[tuple[str, str]] = (),
+    ) -> None:
+        self.model, self.abstraction, self.laws = model, abstraction, tuple(laws)
+        self.period_s = period_s
+        self.not_applicable = tuple(not_applicable)
+        self.signals = abstraction.signals
+        chain, visits = model.chain, model.visits
+        self._known = {
+            abstraction.bits(name): i
+            for i, name in enumerate(chain.states)
+            if i != chain.end and (visits is None or visits[i] > 0)
+        }
+        if not self._known:
+            raise InvalidModel("the model has no state that was ever left in training")
+        self._encode = abstraction.encode
+        latches = [predicate.latch for predicate in abstraction.predicates]
+        latched = abstraction.period_s is not None
+        self._latcher = Latcher(period_s, latches) if latched else None
+        self._nearest: dict[int, tuple[int, ...]] = {}
+        self.unknown_seen = 0
+        self.reset()
+
+    def reset(self) -> None:
+        """Begins a new episode."""
+        for law in self.laws:
+            law.reset()
+        if self._latcher is not None:
+            self._latcher.reset()
+        self.bits = 0
+        self.state: int | None = None
+        self.unknown = False
+
+    def read(self, frame: Frame) -> bool:
+        """Reads a frame; False if it only fills up a tick that goes on."""
+        bits = self._encode(frame.values)
+        if self._latcher is not None:
+            ticked = self._latcher.frame(frame.time_s, bits)
+            if ticked is None:
+                return False
+            bits = ticked
+        self.bits = bits
+        state = self._known.get(bits)
+        self.state = state
+        if state is None:
+            self.unknown = True
+            self.unknown_seen += 1
+            nearest = self._nearest_to(bits)
+            for law in self.laws:
+                law.read_unknown(bits, nearest)
+        else:
+            self.unknown = False
+            for law in self.laws:
+                law.read(state)
+        return True
+
+    def _nearest_to(self, bits: int) -> tuple[int, ...]:
+        """The known states that differ from this one in the fewest predicates."""
+        found = self._nearest.get(bits)
+        if found is None:
+            apart = {known: (known ^ bits).bit_count() for known in self._known}
+            least = min(apart.values())
+            found = tuple(self._known[k] for k, d in apart.items() if d == least)
+            if len(self._nearest) < MAX_REMEMBERED:
+                self._nearest[bits] = found
+        return found
+
+    def broken(self) -> tuple[str, ...]:
+        """The laws broken at the last frame read."""
+        return tuple(law.name for law in self.laws if law.broken)
+
+    def evidence(self) -> tuple[str, ...]:
+        """The predicates that hold."""
+        texts = self.abstraction.texts
+        return tuple(text for i, text in enumerate(texts) if self.bits >> i & 1)
+
+    def notes(self) -> tuple[str, ...]:
+        """What else is to be said of the last frame read."""
+        if not self.unknown:
+            return ()
+        name = self.abstraction.state_name(self.bits)
+        return (f"state {name} was never seen in training: widened to its nearest",)
+
+
+def load_watch(
+    model: Model,
+    *,
+    horizon_s: float,
+    delta: float = 0.05,
+    laws: Sequence[str] = (),
+    provides: Sequence[str] | None = None,
+    source: str = "the model",
+) -> Watch:
+    """Compiles a model's laws and solves their risks, once and for all frames.
+
+    Args:
+        model: A learned model with an abstraction.
+        horizon_s: H of the guard's risk.
+        delta: How improbable it may be that the bounds miss.
+        laws: Names or formulas; by default those that the model was learned for.
+        provides: What the source carries; laws over anything else do not apply.
+        source: The model's file, for errors.
+    """
+    if model.abstraction is None:
+        raise InvalidModel(
+            "its states are not those of an abstraction, so no frame has one",
+            source=source,
+            mend="learn it from traces with --abstraction or --law",
+        )
+    abstraction = Abstraction.from_dict(dict(model.abstraction), source)
+    period_s = model.period_s or abstraction.period_s
+    if period_s is None:
+        raise InvalidModel(
+            "it does not say the time between two states",
+            source=source,
+            mend="learn it from traces that carry period_s",
+        )
+    wanted = tuple(laws) or model.laws
+    if not wanted:
+        raise InvalidModel(
+            "it was learned for no law", source=source, mend="name laws with --law"
+        )
+    intervals = None if model.counts is None else model_intervals(model, delta)
+    truth = truth_in_abstraction(model.chain, abstraction)
+    horizon_steps = max(1, round(horizon_s / period_s))
+    watches: list[LawWatch] = []
+    not_applicable: list[tuple[str, str]] = []
+    for text in wanted:
+        law = load_law(text, vocabulary=abstraction.vocabulary)
+        lacking = sorted(set(law.signals) - set(provides)) if provides else []
+        if lacking:
+            not_applicable.append((law.name, f"no {', '.join(lacking)}"))
+            continue
+        automaton = compile_law(
+            law.formula, period_s, vocabulary=abstraction.vocabulary
+        )
+        letters = letters_of_states(model.chain, automaton, truth)
+        table = solve_risk(
+            model.chain, letters, automaton, horizon_steps, intervals,
+            visits=model.visits,
+        )  # fmt: skip
+        watches.append(LawWatch(law, table, abstraction, period_s))
+    return Watch(model, abstraction, watches, period_s, not_applicable)

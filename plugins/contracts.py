@@ -1,0 +1,87 @@
+"""What a world, a pilot and an actuator promise to the loop that runs them.
+
+No base class is needed: anything with these methods is one. The suites in
+`forewarn.plugins.testing` check the promises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from forewarn.abstractions.frame import Frame
+from forewarn.monitors.decision import Action, Decision, Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a world says of itself before the first frame.
+
+    Args:
+        name: Which world it is, with its version.
+        vocabulary: The name of the vocabulary that its frames speak.
+        provides: The signals that every frame carries.
+        period_s: The time between two frames.
+        embedded: Whether its clock is simulated: deadlines then run on it too.
+    """
+
+    name: str
+    vocabulary: str
+    provides: tuple[str, ...]
+    period_s: float
+    embedded: bool = True
+
+
+@runtime_checkable
+class World(Protocol):
+    """One episode somewhere, in a simulator or on a robot."""
+
+    source: Source
+
+    def reset(self, seed: int) -> Frame:
+        """Begins an episode; the same seed gives the same episode."""
+
+    def step(self, action: Action | None) -> Frame:
+        """Carries out an action (None: none) for one period and shows what came."""
+
+    def ended(self) -> str | None:
+        """Why the episode is over, as a sentence; None while it goes on."""
+
+    def close(self) -> None:
+        """Gives back everything it holds; safe to call twice."""
+
+
+@runtime_checkable
+class Pilot(Protocol):
+    """What drives a world: a driver model, a planner, an LLM agent."""
+
+    def reset(self, seed: int) -> None:
+        """Begins an episode; everything random in it follows from the seed."""
+
+    def propose(self, frame: Frame, reflection: str | None = None) -> Action:
+        """What it would do next; after `reflect`, with the guard's words."""
+
+
+@runtime_checkable
+class Actuator(Protocol):
+    """Turns decisions into what the world carries out.
+
+    `can` lists the decisions that it knows how to carry out; what it cannot
+    escalates to the next severer one that it can. Every actuator can `stop`.
+    """
+
+    can: frozenset[Kind]
+
+    def carry_out(self, decision: Decision, proposal: Action | None) -> Action | None:
+        """The action to send to the world under this decision."""
+
+    def fallback(self) -> Action | None:
+        """The safe action when no valid decision is there: stop, usually."""
+
+    def obeyed(self, decision: Decision, frame: Frame) -> bool | None:
+        """Whether the world shows that it was obeyed; None: too early to tell."""
+
+
+Settings = Mapping[str, Any]
+"""What a scenario file gives to a world, a pilot or an actuator, by name."""

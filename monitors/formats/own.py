@@ -108,6 +108,8 @@ def _learned(file: _File) -> Model:
             if seen < 0:
                 place = f"counts.{file.states[state]}.{file.states[target]}"
                 raise InvalidModel(f"the count {seen} is negative", place=place)
+    if file.end_state is not None:
+        rows[number(file.end_state, "end_state")] = {number.of[file.end_state]: 0}
     counts = Counts.from_rows([rows.get(i, {}) for i in range(len(file.states))])
     if file.alpha is None:
         raise InvalidModel("counts need an alpha", mend='add "alpha": "0"')
@@ -193,5 +195,5 @@ def named_counts(model: Model) -> dict[str, dict[str, int]]:
     return {
         name: {states[j]: seen for j, seen in counts.row(i).items()}
         for i, name in enumerate(states)
-        if counts.sizes[i]
+        if counts.sizes[i] and i != model.chain.end
     }

@@ -1,0 +1,292 @@
+"""`forewarn learn`: traces to a model, by counting."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from forewarn.cli.support import emit, json_option, progress
+
+if TYPE_CHECKING:
+    from forewarn.abstractions.abstraction import Abstraction
+    from forewarn.abstractions.vocabulary import Vocabulary
+    from forewarn.monitors.learning import Support
+    from forewarn.monitors.model import Model
+    from forewarn.monitors.pac import PacReport
+    from forewarn.monitors.training import Training
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """What the command line asked for; None where it left the choice to us."""
+
+    format: str
+    abstraction: Path | None
+    laws: tuple[str, ...]
+    vocabulary: str | None
+    period: float | None
+    alpha: str | None
+    support: str | None
+    end: str | None
+    mix_guarded: bool
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, type=_FILE)
+@click.option("--out", type=_FILE, required=True, help="Where the model goes.")
+@click.option(
+    "--format",
+    type=click.Choice(["auto", "states", "trace"]),
+    default="auto",
+    show_default=True,
+    help="states: one sequence of state names a line; trace: frames with signals.",
+)
+@click.option(
+    "--abstraction", type=_FILE, help="The predicates, as YAML; for traces of frames."
+)
+@click.option(
+    "--law",
+    "laws",
+    multiple=True,
+    metavar="NAME_OR_FORMULA",
+    help="Take the predicates from this law's own atoms; may be given again.",
+)
+@click.option("--vocabulary", help="A shipped vocabulary, or the path of a YAML file.")
+@click.option(
+    "--period",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Seconds between two states with --law, or between rows without times.",
+)
+@click.option(
+    "--alpha",
+    metavar="NUMBER",
+    help="Pseudo-count of every allowed transition; 0 for the observed support and "
+    "0.1 for the others, unless given.",
+)
+@click.option(
+    "--support",
+    "--smoothing",
+    "support",
+    metavar="observed|valid|all|FILE",
+    help="Allowed transitions: those seen (default), those the abstraction holds "
+    'valid, all pairs of seen states, or a JSON file {"state": ["successor", …]}.',
+)
+@click.option(
+    "--end",
+    type=click.Choice(["absorb", "ignore"]),
+    help="Whether a trace's end is a step into an absorbing END (default) or nothing.",
+)
+@click.option("--update", type=_FILE, help="Continue this model with more traces.")
+@click.option(
+    "--mix-guarded",
+    is_flag=True,
+    help="Accept traces of guarded runs beside unguarded ones.",
+)
+@click.option("--epsilon", type=float, help="The error that the guarantee may allow.")
+@click.option("--delta", type=float, help="The probability of a larger error.")
+@json_option
+def learn(
+    files: tuple[Path, ...],
+    out: Path,
+    update: Path | None,
+    epsilon: float | None,
+    delta: float | None,
+    as_json: bool,
+    **wish: Any,
+) -> None:
+    """Learn a Markov chain from traces.
+
+    With --epsilon and --delta it also says for each state how many visits it has and
+    how many the guarantee needs.
+    """
+    from dataclasses import replace
+
+    from forewarn.abstractions.files import write_json
+    from forewarn.monitors.formats.own import model_as_dict
+    from forewarn.monitors.model import load_model
+
+    if (epsilon is None) != (delta is None):
+        raise click.UsageError("--epsilon and --delta come together")
+    earlier = load_model(update) if update else None
+    learner = _Learner(_Wish(**wish), earlier, str(update))
+    for path in progress(files, "files learned", len(files)):
+        learner.add(path)
+    model = learner.model()
+    reports: list[PacReport] = []
+    if epsilon is not None and delta is not None:
+        reports = list(_guarantees(model, epsilon, delta))
+        facts = [_kept_facts(report) for report in reports]
+        model = replace(model, training={**model.training, "pac": facts})
+    write_json(out, model_as_dict(model))
+    warnings = [*model.chain.warnings(), *learner.warnings()]
+    payload = {
+        "out": str(out),
+        "states": model.chain.n,
+        "transitions": model.chain.transitions,
+        "unvisited": [model.chain.states[i] for i in model.unvisited],
+        "training": dict(model.training),
+        "pac": [report.as_dict() for report in reports],
+        "warnings": warnings,
+    }
+    emit(as_json, payload, _lines(model, out, reports, warnings))
+
+
+class _Learner:
+    """Turns the wishes, and perhaps an earlier model, into one training."""
+
+    def __init__(self, wish: _Wish, earlier: Model | None, source: str) -> None:
+        from forewarn.abstractions.vocabulary import load_vocabulary
+        from forewarn.monitors.learning import Tally
+        from forewarn.monitors.training import Training
+
+        self.wish, self.earlier, self.source = wish, earlier, source
+        self.vocabulary: Vocabulary | None = (
+            load_vocabulary(wish.vocabulary) if wish.vocabulary else None
+        )
+        self.laws: tuple[str, ...] = earlier.laws if earlier else ()
+        self.abstraction = self._abstraction()
+        self.training: Training = Training()
+        if earlier is not None:
+            files = list(earlier.training.get("files", ()))
+            self.training = Training(Tally.of(earlier), {"files": files})
+            self.training.periods.add(earlier.period_s)
+
+    def _abstraction(self) -> Abstraction | None:
+        from forewarn.abstractions.abstraction import Abstraction, load_abstraction
+        from forewarn.abstractions.errors import InvalidInput
+        from forewarn.monitors.formula import parse_formula
+        from forewarn.monitors.training import law_abstraction
+
+        wish, chosen = self.wish, None
+        if wish.abstraction and wish.laws:
+            raise click.UsageError("--abstraction and --law exclude each other")
+        if wish.abstraction:
+            chosen = load_abstraction(wish.abstraction, self.vocabulary)
+        elif wish.laws:
+            laws = [parse_formula(text, self.vocabulary) for text in wish.laws]
+            chosen = law_abstraction(laws, self.vocabulary, wish.period)
+            self.laws = tuple(map(repr, laws))
+        if self.earlier is None:
+            return chosen
+        if self.earlier.abstraction is None:
+            if chosen is not None:
+                raise InvalidInput("its states have no predicates", source=self.source)
+            return None
+        known = Abstraction.from_dict(
+            dict(self.earlier.abstraction), self.source, self.vocabulary
+        )
+        if chosen is not None and chosen.fingerprint() != known.fingerprint():
+            raise InvalidInput(
+                "it was learned with another abstraction", source=self.source
+            )
+        return known
+
+    def add(self, path: Path) -> None:
+        """Counts one file."""
+        from forewarn.monitors.training import holds_traces
+
+        kind = self.wish.format
+        if kind == "states" or (kind == "auto" and not holds_traces(path)):
+            self.training.add_states(path, self.abstraction)
+            return
+        if self.abstraction is None:
+            raise click.UsageError(
+                f"{path} holds frames: give their predicates by --abstraction or --law"
+            )
+        self.training.add_trace(
+            path, self.abstraction, self.vocabulary, self.wish.period
+        )
+
+    def model(self) -> Model:
+        """The model of all that was counted."""
+        from forewarn.abstractions.errors import InvalidInput
+        from forewarn.monitors.learning import learn as learn_rows
+        from forewarn.monitors.rational import rational
+
+        if not self.wish.mix_guarded:
+            self.training.refuse_mixture()
+        earlier, support = self.earlier, self._support()
+        alpha = Fraction(0) if support.kind == "observed" else Fraction(1, 10)
+        if self.wish.alpha is not None:
+            try:
+                alpha = rational(self.wish.alpha)
+            except InvalidInput as error:
+                raise error.within("--alpha") from None
+        elif earlier is not None and earlier.alpha is not None:
+            alpha = earlier.alpha
+        return learn_rows(
+            self.training.tally,
+            support,
+            alpha,
+            self.wish.end or (earlier.end if earlier else "absorb"),
+            abstraction=self.abstraction.as_dict() if self.abstraction else None,
+            period_s=self.training.period_s,
+            laws=self.laws,
+            training=self.training.summary(),
+        )
+
+    def _support(self) -> Support:
+        from forewarn.abstractions.files import read_json
+        from forewarn.monitors.learning import Support
+
+        kind = self.wish.support
+        if kind is None:
+            return Support.of(self.earlier) if self.earlier else Support("observed")
+        if kind in ("observed", "all"):
+            return Support(kind)
+        if kind != "valid":
+            return Support.declared(read_json(Path(kind)), kind)
+        if self.abstraction is None:
+            raise click.UsageError(
+                "--support valid needs --abstraction or --law, which say what is valid"
+            )
+        return Support.valid(self.abstraction)
+
+    def warnings(self) -> Iterator[str]:
+        """What should be said of the training."""
+        if names := self.training.repeated():
+            yield f"counted more than once, byte for byte: {', '.join(names)}"
+        if len(self.training.periods) > 1:
+            yield "the traces have different periods, so a step has no fixed length"
+
+
+def _guarantees(model: Model, epsilon: float, delta: float) -> Iterator[PacReport]:
+    """One report, or one for each law that the model was learned for."""
+    from forewarn.monitors.pac import pac_report
+
+    yield pac_report(model, epsilon, delta)
+
+
+def _kept_facts(report: PacReport) -> dict[str, Any]:
+    return {
+        "epsilon": report.epsilon,
+        "delta": report.delta,
+        "target": report.target,
+        "holds": report.holds,
+        "error": report.error,
+    }
+
+
+def _lines(
+    model: Model, out: Path, reports: Sequence[PacReport], warnings: Sequence[str]
+) -> Iterator[str]:
+    facts, chain = model.training, model.chain
+    yield (
+        f"{out}: {chain.n} states and {chain.transitions} transitions, from "
+        f"{facts['traces']} traces with {facts['frames']} frames"
+    )
+    if model.unvisited:
+        names = ", ".join(chain.states[i] for i in model.unvisited[:5])
+        more = ", …" if len(model.unvisited) > 5 else ""
+        yield f"never left in any trace, so made uniform: {names}{more}"
+    for warning in warnings:
+        yield f"warning: {warning}"
+    for report in reports:
+        yield from report.sentences()

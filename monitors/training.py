@@ -1,0 +1,221 @@
+"""Training: trace files into a tally, with the facts that a model must remember."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forewarn.abstractions.abstraction import Abstraction, Latch, Predicate
+from forewarn.abstractions.errors import InvalidInput, InvalidTrace
+from forewarn.abstractions.expression.tree import (
+    And,
+    Constant,
+    Expression,
+    Implies,
+    Not,
+    Or,
+)
+from forewarn.abstractions.files import read_text
+from forewarn.abstractions.latching import latch, tick_ends
+from forewarn.abstractions.readers import read_trace
+from forewarn.abstractions.readers.lines import first_line
+from forewarn.abstractions.trace import Trace, TraceHeader
+from forewarn.abstractions.vocabulary import Vocabulary
+from forewarn.monitors.formula import Temporal
+from forewarn.monitors.learning import Tally
+
+_STRUCTURE = (Temporal, Not, And, Or, Implies)
+
+
+def law_abstraction(
+    laws: Iterable[Expression],
+    vocabulary: Vocabulary | None = None,
+    period_s: float | None = None,
+) -> Abstraction:
+    """The abstraction whose predicates are the laws' own atoms (Algorithm 1).
+
+    With a period, an atom that held at any frame of a tick holds in that tick.
+    """
+    kind: Latch = "last" if period_s is None else "any"
+    atoms = {repr(atom): atom for law in laws for atom in _atoms(law)}
+    if not atoms:
+        raise InvalidInput("the laws compare nothing, so there are no predicates")
+    return Abstraction(
+        [Predicate(atom, kind) for atom in atoms.values()],
+        name="from laws",
+        vocabulary=vocabulary,
+        period_s=period_s,
+    )
+
+
+def _atoms(node: Expression) -> Iterator[Expression]:
+    if isinstance(node, _STRUCTURE):
+        for child in node.children:
+            yield from _atoms(child)
+    elif not isinstance(node, Constant):
+        yield node
+
+
+def holds_traces(path: Path) -> bool:
+    """Whether a file holds a trace of frames, and not sequences of state names."""
+    head = first_line(path)
+    return head.lstrip().startswith("{") or ".csv" in path.suffixes
+
+
+def read_sequences(path: Path) -> list[list[str]]:
+    """The sequences in a file with one a line; names are set apart by blanks.
+
+    Empty lines and those that begin with # are passed over.
+    """
+    lines = read_text(path).split("\n")
+    rows = (line.split() for line in lines if not line.lstrip().startswith("#"))
+    sequences = [row for row in rows if row]
+    if not sequences:
+        raise InvalidTrace("there is no sequence of states", source=str(path))
+    if all(len(row) == 1 and "," in row[0] for row in sequences):
+        raise InvalidTrace(
+            "every line is one long name",
+            source=str(path),
+            mend="use blanks, not commas",
+        )
+    return sequences
+
+
+def encode_trace(trace: Trace, abstraction: Abstraction) -> NDArray[np.int64]:
+    """The states of a trace, latched to the abstraction's period if it has one."""
+    for name in abstraction.signals:
+        if not trace.header.can_know(name):
+            raise InvalidTrace(f"the trace does not provide {name}")
+    columns = trace.columns(abstraction.signals)
+    states = abstraction.encode_arrays(columns, len(trace.frames))
+    if abstraction.period_s is None:
+        return states
+    ends = tick_ends(trace.times(), abstraction.period_s)
+    return latch(states, ends, [p.latch for p in abstraction.predicates])
+
+
+@dataclass(slots=True)
+class Training:
+    """A tally that grows file by file, and what there is to remember of the files.
+
+    Args:
+        tally: What was counted, of an earlier model too if one is continued.
+        facts: What that earlier model remembers.
+    """
+
+    tally: Tally = field(default_factory=Tally)
+    facts: dict[str, Any] = field(default_factory=dict)
+    sequences: list[list[str]] = field(default_factory=list)
+    periods: set[float | None] = field(default_factory=set)
+
+    def add_states(self, path: Path, abstraction: Abstraction | None = None) -> None:
+        """Counts a file of state sequences."""
+        sequences = read_sequences(path)
+        if abstraction is not None:
+            for name in {name for row in sequences for name in row}:
+                try:
+                    abstraction.bits(name)
+                except InvalidInput as error:
+                    raise error.within(str(path)) from None
+        for row in sequences:
+            self.tally.add_sequence(row)
+        self.sequences += sequences
+        self._remember(path, len(sequences), sum(map(len, sequences)))
+
+    def add_trace(
+        self,
+        path: Path,
+        abstraction: Abstraction,
+        vocabulary: Vocabulary | None = None,
+        period_s: float | None = None,
+    ) -> None:
+        """Counts a trace of frames.
+
+        Args:
+            path: A trace in any format that can be read.
+            abstraction: What turns its frames into states.
+            vocabulary: Overrides the one that the trace names.
+            period_s: The time between the rows of a table without times.
+        """
+        trace = read_trace(path, vocabulary or abstraction.vocabulary, period_s)
+        if not trace.frames:
+            raise InvalidTrace("the trace has no frames", source=str(path))
+        try:
+            states = encode_trace(trace, abstraction)
+        except InvalidInput as error:
+            raise error.within(str(path)) from None
+        self.tally.add_codes(states, abstraction.state_name)
+        names = {bits: abstraction.state_name(bits) for bits in set(states.tolist())}
+        self.sequences.append([names[bits] for bits in states.tolist()])
+        self.periods.add(abstraction.period_s or _period(trace))
+        self._remember(path, 1, len(states), trace.header)
+
+    def _remember(
+        self, path: Path, traces: int, frames: int, header: TraceHeader | None = None
+    ) -> None:
+        with path.open("rb") as raw:
+            digest = hashlib.file_digest(raw, "sha256").hexdigest()
+        entry = {
+            "name": path.name,
+            "sha256": digest,
+            "traces": traces,
+            "frames": frames,
+        }
+        if header is not None:
+            entry["guarded"] = header.guarded
+            if header.scenario:
+                entry["scenario"] = header.scenario
+        self.facts.setdefault("files", []).append(entry)
+
+    @property
+    def period_s(self) -> float | None:
+        """The time between two states, where all traces agree on it."""
+        return next(iter(self.periods)) if len(self.periods) == 1 else None
+
+    def refuse_mixture(self) -> None:
+        """Raises if traces from guarded runs stand beside unguarded ones.
+
+        A guard changes what happens next, so the two are traces of different chains.
+        """
+        files = self.facts.get("files", ())
+        marks = {f.get("guarded", False): f["name"] for f in files}
+        if len(marks) > 1:
+            raise InvalidTrace(
+                f"{marks[True]} comes from a guarded run, {marks[False]} does not",
+                mend="learn from one kind, or ask for --mix-guarded",
+            )
+
+    def repeated(self) -> list[str]:
+        """Files whose content was counted more than once."""
+        seen: set[str] = set()
+        found: list[str] = []
+        for entry in self.facts.get("files", ()):
+            if entry["sha256"] in seen:
+                found.append(entry["name"])
+            seen.add(entry["sha256"])
+        return found
+
+    def summary(self) -> dict[str, Any]:
+        """The facts that the model keeps."""
+        counted = sum(sum(row.values()) for row in self.tally.seen.values())
+        return self.facts | {
+            "traces": self.tally.traces,
+            "frames": self.tally.frames,
+            "transitions": counted,
+        }
+
+
+def _period(trace: Trace) -> float | None:
+    """The period that the header states, or that the frames keep."""
+    if trace.header.period_s is not None:
+        return trace.header.period_s
+    gaps = np.diff(trace.times())
+    if not gaps.size or np.ptp(gaps) > 1e-6 * gaps.mean():
+        return None
+    return float(np.round(gaps.mean(), 9))

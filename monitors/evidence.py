@@ -1,4 +1,4 @@
-"""What stands beside a risk: what a state means, and how often it was seen."""
+"""Risk with what stands beside it: what a state means, and how often it was seen."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ from forewarn.abstractions.abstraction import Abstraction
 from forewarn.abstractions.errors import InvalidExpression, InvalidModel, near_miss
 from forewarn.abstractions.expression import Expression
 from forewarn.abstractions.expression.vector import evaluate
-from forewarn.monitors.automaton import Automaton
+from forewarn.monitors.automaton import Automaton, compile_law
 from forewarn.monitors.chain import Chain
+from forewarn.monitors.formula import Formula
+from forewarn.monitors.intervals import model_intervals
+from forewarn.monitors.model import Model
 from forewarn.monitors.product import Bools, Ints
-from forewarn.monitors.risk import RiskTable
+from forewarn.monitors.risk import RiskTable, solve_risk
 
 Truth = Callable[[Expression], Bools]
 """Where a proposition holds: a mask over the states of a chain."""
@@ -95,6 +98,51 @@ def count_violations(
     return np.array(seen, dtype=np.int64)
 
 
+def abstraction_of(model: Model) -> Abstraction | None:
+    """The abstraction whose states the model's are, if it has one."""
+    if model.abstraction is None:
+        return None
+    return Abstraction.from_dict(dict(model.abstraction), "the model's abstraction")
+
+
+def assess(
+    model: Model,
+    law: Formula,
+    horizon_steps: int,
+    *,
+    delta: float = 0.05,
+    violations_seen: Ints | None = None,
+) -> RiskTable:
+    """The risk table of a law on a model, with bounds if the model has counts.
+
+    The model's abstraction must decide the law's propositions; on a chain without an
+    abstraction they are its labels.
+
+    Args:
+        model: The model.
+        law: The law; its seconds are counted with the model's period.
+        horizon_steps: H.
+        delta: The chance that the truth lies outside the intervals of the chain.
+        violations_seen: What `count_violations` found in the training traces.
+    """
+    chain, abstraction = model.chain, abstraction_of(model)
+    if abstraction is None:
+        automaton = compile_law(law, model.period_s)
+        truth = truth_in_sets(chain.labels, chain.n)
+    else:
+        automaton = compile_law(law, model.period_s, vocabulary=abstraction.vocabulary)
+        truth = truth_in_abstraction(chain, abstraction)
+    return solve_risk(
+        chain,
+        letters_of_states(chain, automaton, truth),
+        automaton,
+        horizon_steps,
+        None if model.counts is None else model_intervals(model, delta),
+        visits=model.visits,
+        violations_seen=violations_seen,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class RiskAt:
     """The guard's risk in one state of the monitor, with any bounds."""
@@ -113,7 +161,8 @@ class RiskRow:
         state: Its name.
         words: The predicates that hold in it, where they are known.
         fresh: The risk if the monitor has read this state alone.
-        worst: The highest risk over the monitor states that can occur here.
+        worst: The highest risk over the monitor states that can occur here, short of
+            `violated`.
         visits: How often the state was left in training.
         violations_seen: How often the law was seen to break in it.
     """
@@ -132,7 +181,10 @@ def risk_rows(
     """Every state but END: what it means, its risk and the evidence for it."""
     automaton = table.automaton
     possible = table.consistent.copy()
-    possible[automaton.violated] = automaton.violated < 0
+    if automaton.violated >= 0:
+        # Every monitor may be violated; that tells of a state only if it must be.
+        possible[automaton.violated] = False
+        possible[automaton.violated] = ~possible.any(axis=0)
     worst = np.where(possible, table.point, -1.0).argmax(axis=0).tolist()
     rows = []
     for state, name in enumerate(table.states):
@@ -166,3 +218,30 @@ def _risk_at(table: RiskTable, monitor: int, state: int) -> RiskAt:
 
 def _entry(counts: Ints | None, state: int) -> int | None:
     return None if counts is None else int(counts[state])
+
+
+def risk_lines(rows: Sequence[RiskRow]) -> list[str]:
+    """The rows as a table for people, its header first."""
+    table: list[tuple[str, ...]] = [
+        ("state", "risk", "worst", "in", "visits", "broken", "what holds")
+    ]
+    for row in rows:
+        words = "" if row.words is None else " and ".join(row.words) or "none of them"
+        seen = (
+            "" if count is None else f"{count:,}"
+            for count in (row.visits, row.violations_seen)
+        )
+        figures = (_figure(row.fresh), _figure(row.worst))
+        table.append((row.state, *figures, row.worst.monitor, *seen, words))
+    kept = [i for i in range(7) if any(line[i] for line in table[1:])]
+    widths = [max(len(line[i]) for line in table) for i in kept]
+    return [
+        "  ".join(line[i].ljust(w) for i, w in zip(kept, widths, strict=True)).rstrip()
+        for line in table
+    ]
+
+
+def _figure(at: RiskAt) -> str:
+    if at.low is None or at.high is None:
+        return f"{at.risk:.4f}"
+    return f"{at.risk:.4f} [{at.low:.4f}, {at.high:.4f}]"

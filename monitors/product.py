@@ -165,10 +165,6 @@ def product_chain(chain: Chain, letters: Ints, automaton: Automaton) -> Chain:
         exact=tuple(exact[i] for i in entries.tolist()) if exact else None,
         initial=None if chain.initial is None else 0,
         labels={k: frozenset(np.flatnonzero(g).tolist()) for k, g in groups.items()},
-        variables={
-            **{name: values[before] for name, values in chain.variables.items()},
-            "monitor": monitor,
-        },
     )
 
 

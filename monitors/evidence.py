@@ -220,11 +220,10 @@ def _entry(counts: Ints | None, state: int) -> int | None:
     return None if counts is None else int(counts[state])
 
 
-def risk_lines(rows: Sequence[RiskRow]) -> list[str]:
-    """The rows as a table for people, its header first."""
-    table: list[tuple[str, ...]] = [
-        ("state", "risk", "worst", "in", "visits", "broken", "what holds")
-    ]
+def for_people(rows: Sequence[RiskRow]) -> tuple[list[str], list[list[str]]]:
+    """A heading and cells, without the columns that nothing is known for."""
+    head = ["state", "risk", "worst", "in", "visits", "broken", "what holds"]
+    body = []
     for row in rows:
         words = "" if row.words is None else " and ".join(row.words) or "none of them"
         seen = (
@@ -232,13 +231,9 @@ def risk_lines(rows: Sequence[RiskRow]) -> list[str]:
             for count in (row.visits, row.violations_seen)
         )
         figures = (_figure(row.fresh), _figure(row.worst))
-        table.append((row.state, *figures, row.worst.monitor, *seen, words))
-    kept = [i for i in range(7) if any(line[i] for line in table[1:])]
-    widths = [max(len(line[i]) for line in table) for i in kept]
-    return [
-        "  ".join(line[i].ljust(w) for i, w in zip(kept, widths, strict=True)).rstrip()
-        for line in table
-    ]
+        body.append([row.state, *figures, row.worst.monitor, *seen, words])
+    kept = [i for i in range(len(head)) if any(cells[i] for cells in body)]
+    return [head[i] for i in kept], [[cells[i] for i in kept] for cells in body]
 
 
 def _figure(at: RiskAt) -> str:

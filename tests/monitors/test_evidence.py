@@ -20,8 +20,8 @@ from forewarn.monitors.chain import Chain
 from forewarn.monitors.evidence import (
     assess,
     count_violations,
+    for_people,
     letters_of_states,
-    risk_lines,
     risk_rows,
     truth_in_abstraction,
     truth_in_sets,
@@ -140,19 +140,19 @@ def test_a_published_chain_is_assessed_by_its_labels() -> None:
     chain = Chain.from_rows(["x", "y"], rows, labels={"bad": {1}})
     table = assess(Model(chain), parse_formula("always (not bad)"), 2)
     assert table.lookup(0, 0) == 0.75
-    lines = risk_lines(risk_rows(table))
-    assert [line.split() for line in lines] == [
-        ["state", "risk", "worst", "in"],
+    head, body = for_people(risk_rows(table))
+    assert head == ["state", "risk", "worst", "in"]
+    assert body == [
         ["x", "0.7500", "0.7500", "idle"],
         ["y", "1.0000", "1.0000", "violated"],
     ]
 
 
-def test_the_lines_for_people() -> None:
+def test_the_table_for_people() -> None:
     model = learned("00 10 11 11 01 00", "00 10 11 01 01")
     table = assess(model, parse_formula(LAW, DRIVING), 3)
-    header, *lines = risk_lines(risk_rows(table, ABSTRACTION))
-    assert header.split() == ["state", "risk", "worst", "in", "visits", "what", "holds"]
-    moving = next(line for line in lines if line.startswith("11"))
-    assert moving.endswith("speed > 0.5 km/h and traffic_light == red")
-    assert "[" in moving and "wait:1" in moving
+    head, body = for_people(risk_rows(table, ABSTRACTION))
+    assert head == ["state", "risk", "worst", "in", "visits", "what holds"]
+    moving = next(cells for cells in body if cells[0] == "11")
+    assert moving[-1] == "speed > 0.5 km/h and traffic_light == red"
+    assert "[" in moving[1] and moving[3] == "wait:1"

@@ -124,10 +124,10 @@ def normalise(formula: Formula, period_s: float | None) -> Normal:
 def _conjuncts(formula: Formula) -> list[Formula]:
     """`always (a and b)` and `always a and always b` alike as separate invariants."""
     match formula:
-        case And(parts=parts):
+        case And(parts=parts) if is_temporal(formula):
             return [c for part in parts for c in _conjuncts(part)]
-        case Always(operand=And(parts=parts), interval=interval) if (
-            interval == Interval()
+        case Always(operand=And(parts=parts) as operand, interval=interval) if (
+            interval == Interval() and is_temporal(operand)
         ):
             return [c for part in parts for c in _conjuncts(Always(part))]
     return [formula]

@@ -11,9 +11,8 @@ from forewarn.abstractions.abstraction import Abstraction
 from forewarn.abstractions.errors import InvalidExpression, InvalidModel, near_miss
 from forewarn.abstractions.expression import Expression
 from forewarn.abstractions.expression.vector import evaluate
-from forewarn.monitors.automaton import Automaton, compile_law
+from forewarn.monitors.automaton import Automaton
 from forewarn.monitors.chain import Chain
-from forewarn.monitors.formula import Formula
 from forewarn.monitors.intervals import model_intervals
 from forewarn.monitors.model import Model
 from forewarn.monitors.product import Bools, Ints
@@ -107,7 +106,7 @@ def abstraction_of(model: Model) -> Abstraction | None:
 
 def assess(
     model: Model,
-    law: Formula,
+    automaton: Automaton,
     horizon_steps: int,
     *,
     delta: float = 0.05,
@@ -120,18 +119,17 @@ def assess(
 
     Args:
         model: The model.
-        law: The law; its seconds are counted with the model's period.
+        automaton: The law, compiled with the model's period.
         horizon_steps: H.
         delta: The chance that the truth lies outside the intervals of the chain.
         violations_seen: What `count_violations` found in the training traces.
     """
     chain, abstraction = model.chain, abstraction_of(model)
-    if abstraction is None:
-        automaton = compile_law(law, model.period_s)
-        truth = truth_in_sets(chain.labels, chain.n)
-    else:
-        automaton = compile_law(law, model.period_s, vocabulary=abstraction.vocabulary)
-        truth = truth_in_abstraction(chain, abstraction)
+    truth = (
+        truth_in_sets(chain.labels, chain.n)
+        if abstraction is None
+        else truth_in_abstraction(chain, abstraction)
+    )
     return solve_risk(
         chain,
         letters_of_states(chain, automaton, truth),

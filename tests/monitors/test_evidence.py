@@ -117,7 +117,7 @@ def test_violations_are_counted_where_they_become_certain() -> None:
 
 def test_a_model_is_assessed_with_bounds_and_evidence() -> None:
     model = learned("00 10 11 11 01 00", "00 10 11 01 01", "10 11 11 11 11 10")
-    law = parse_formula(LAW, DRIVING)
+    law = compile_law(parse_formula(LAW, DRIVING), vocabulary=DRIVING)
     seen = np.arange(model.chain.n)
     table = assess(model, law, 3, violations_seen=seen)
     rows = {row.state: row for row in risk_rows(table, ABSTRACTION)}
@@ -138,7 +138,7 @@ def test_a_model_is_assessed_with_bounds_and_evidence() -> None:
 def test_a_published_chain_is_assessed_by_its_labels() -> None:
     rows = {0: {0: 0.5, 1: 0.5}, 1: {1: 1.0}}
     chain = Chain.from_rows(["x", "y"], rows, labels={"bad": {1}})
-    table = assess(Model(chain), parse_formula("always (not bad)"), 2)
+    table = assess(Model(chain), compile_law(parse_formula("always (not bad)")), 2)
     assert table.lookup(0, 0) == 0.75
     head, body = for_people(risk_rows(table))
     assert head == ["state", "risk", "worst", "in"]
@@ -150,7 +150,8 @@ def test_a_published_chain_is_assessed_by_its_labels() -> None:
 
 def test_the_table_for_people() -> None:
     model = learned("00 10 11 11 01 00", "00 10 11 01 01")
-    table = assess(model, parse_formula(LAW, DRIVING), 3)
+    law = compile_law(parse_formula(LAW, DRIVING), vocabulary=DRIVING)
+    table = assess(model, law, 3)
     head, body = for_people(risk_rows(table, ABSTRACTION))
     assert head == ["state", "risk", "worst", "in", "visits", "what holds"]
     moving = next(cells for cells in body if cells[0] == "11")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
+from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,8 +28,15 @@ from forewarn.abstractions.readers import read_trace
 from forewarn.abstractions.readers.lines import first_line
 from forewarn.abstractions.trace import Trace, TraceHeader
 from forewarn.abstractions.vocabulary import Vocabulary
+from forewarn.monitors.automaton import compile_law
+from forewarn.monitors.evidence import (
+    count_violations,
+    letters_of_states,
+    truth_in_abstraction,
+)
 from forewarn.monitors.formula import Temporal
 from forewarn.monitors.learning import Tally
+from forewarn.monitors.model import Model
 
 _STRUCTURE = (Temporal, Not, And, Or, Implies)
 
@@ -114,6 +122,15 @@ class Training:
     sequences: list[list[str]] = field(default_factory=list)
     periods: set[float | None] = field(default_factory=set)
 
+    @classmethod
+    def of(cls, model: Model) -> Training:
+        """The training of a model, to be continued."""
+        kept = {k: model.training[k] for k in ("files", "violations")
+                if k in model.training}  # fmt: skip
+        training = cls(Tally.of(model), deepcopy(kept))
+        training.periods.add(model.period_s)
+        return training
+
     def add_states(self, path: Path, abstraction: Abstraction | None = None) -> None:
         """Counts a file of state sequences."""
         sequences = read_sequences(path)
@@ -172,6 +189,26 @@ class Training:
             if header.scenario:
                 entry["scenario"] = header.scenario
         self.facts.setdefault("files", []).append(entry)
+
+    def violations(
+        self, model: Model, abstraction: Abstraction, laws: Iterable[Expression]
+    ) -> dict[str, dict[str, int]]:
+        """How often each law broke in each state, earlier training included."""
+        truth = truth_in_abstraction(model.chain, abstraction)
+        number = {name: i for i, name in enumerate(model.chain.states)}
+        sequences = [[number[name] for name in row] for row in self.sequences]
+        found: dict[str, dict[str, int]] = deepcopy(self.facts.get("violations", {}))
+        for law in laws:
+            automaton = compile_law(
+                law, model.period_s, vocabulary=abstraction.vocabulary
+            )
+            letters = letters_of_states(model.chain, automaton, truth)
+            seen = count_violations(automaton, letters, sequences)
+            broken = found.setdefault(repr(law), {})
+            for state in np.flatnonzero(seen).tolist():
+                name = model.chain.states[state]
+                broken[name] = broken.get(name, 0) + int(seen[state])
+        return found
 
     @property
     def period_s(self) -> float | None:

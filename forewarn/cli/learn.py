@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from forewarn.cli.support import emit, json_option, progress
 if TYPE_CHECKING:
     from forewarn.abstractions.abstraction import Abstraction
     from forewarn.abstractions.vocabulary import Vocabulary
+    from forewarn.monitors.lawbook import Law
     from forewarn.monitors.learning import Support
     from forewarn.monitors.model import Model
     from forewarn.monitors.pac import PacReport
@@ -56,13 +57,15 @@ class _Wish:
     "laws",
     multiple=True,
     metavar="NAME_OR_FORMULA",
-    help="Take the predicates from this law's own atoms; may be given again.",
+    help="A law that the model is for; may be given again. Without --abstraction the "
+    "predicates are the laws' own atoms.",
 )
 @click.option("--vocabulary", help="A shipped vocabulary, or the path of a YAML file.")
 @click.option(
     "--period",
     type=click.FloatRange(min=0, min_open=True),
-    help="Seconds between two states with --law, or between rows without times.",
+    help="Seconds between two states, where the predicates come from laws; also "
+    "between the rows of a table without times.",
 )
 @click.option(
     "--alpha",
@@ -106,8 +109,6 @@ def learn(
     With --epsilon and --delta it also says for each state how many visits it has and
     how many the guarantee needs.
     """
-    from dataclasses import replace
-
     from forewarn.abstractions.files import write_json
     from forewarn.monitors.formats.own import model_as_dict
     from forewarn.monitors.model import load_model
@@ -115,7 +116,7 @@ def learn(
     if (epsilon is None) != (delta is None):
         raise click.UsageError("--epsilon and --delta come together")
     earlier = load_model(update) if update else None
-    learner = _Learner(_Wish(**wish), earlier, str(update))
+    learner = _Learner(_Wish(**wish), earlier, str(update), files[0])
     for path in progress(files, "files learned", len(files)):
         learner.add(path)
     model = learner.model()
@@ -141,38 +142,57 @@ def learn(
 class _Learner:
     """Turns the wishes, and perhaps an earlier model, into one training."""
 
-    def __init__(self, wish: _Wish, earlier: Model | None, source: str) -> None:
-        from forewarn.abstractions.vocabulary import load_vocabulary
-        from forewarn.monitors.learning import Tally
+    def __init__(
+        self, wish: _Wish, earlier: Model | None, source: str, sample: Path
+    ) -> None:
+        from forewarn.monitors.lawbook import find_laws
         from forewarn.monitors.training import Training
 
         self.wish, self.earlier, self.source = wish, earlier, source
-        self.vocabulary: Vocabulary | None = (
-            load_vocabulary(wish.vocabulary) if wish.vocabulary else None
-        )
-        self.laws: tuple[str, ...] = earlier.laws if earlier else ()
+        self.vocabulary = self._vocabulary(sample)
+        self.laws: list[Law] = [
+            law
+            for text in wish.laws or (earlier.laws if earlier else ())
+            for law in find_laws(text, vocabulary=self.vocabulary)
+        ]
         self.abstraction = self._abstraction()
         self.training: Training = Training()
         if earlier is not None:
-            files = list(earlier.training.get("files", ()))
-            self.training = Training(Tally.of(earlier), {"files": files})
-            self.training.periods.add(earlier.period_s)
+            self.training = Training.of(earlier)
+
+    def _vocabulary(self, sample: Path) -> Vocabulary | None:
+        """The one that was asked for, or else that of the model or the first trace."""
+        from forewarn.abstractions.abstraction import Abstraction
+        from forewarn.abstractions.readers import read_trace
+        from forewarn.abstractions.vocabulary import load_vocabulary
+        from forewarn.monitors.training import holds_traces
+
+        if self.wish.vocabulary:
+            return load_vocabulary(self.wish.vocabulary)
+        if self.earlier is not None and self.earlier.abstraction is not None:
+            content = dict(self.earlier.abstraction)
+            return Abstraction.from_dict(content, self.source).vocabulary
+        if not self.wish.laws or self.wish.format == "states":
+            return None
+        if self.wish.format == "auto" and not holds_traces(sample):
+            return None
+        return read_trace(sample, period_s=self.wish.period).vocabulary
 
     def _abstraction(self) -> Abstraction | None:
         from forewarn.abstractions.abstraction import Abstraction, load_abstraction
         from forewarn.abstractions.errors import InvalidInput
-        from forewarn.monitors.formula import parse_formula
         from forewarn.monitors.training import law_abstraction
 
-        wish, chosen = self.wish, None
-        if wish.abstraction and wish.laws:
-            raise click.UsageError("--abstraction and --law exclude each other")
-        if wish.abstraction:
-            chosen = load_abstraction(wish.abstraction, self.vocabulary)
-        elif wish.laws:
-            laws = [parse_formula(text, self.vocabulary) for text in wish.laws]
-            chosen = law_abstraction(laws, self.vocabulary, wish.period)
-            self.laws = tuple(map(repr, laws))
+        chosen = None
+        if self.wish.abstraction:
+            chosen = load_abstraction(self.wish.abstraction, self.vocabulary)
+        elif self.wish.laws:
+            clocks = [law.clock_s for law in self.laws if law.clock_s]
+            chosen = law_abstraction(
+                [law.formula for law in self.laws],
+                self.vocabulary or self.laws[0].vocabulary,
+                self.wish.period or max(clocks, default=None),
+            )
         if self.earlier is None:
             return chosen
         if self.earlier.abstraction is None:
@@ -221,16 +241,21 @@ class _Learner:
                 raise error.within("--alpha") from None
         elif earlier is not None and earlier.alpha is not None:
             alpha = earlier.alpha
-        return learn_rows(
+        model = learn_rows(
             self.training.tally,
             support,
             alpha,
             self.wish.end or (earlier.end if earlier else "absorb"),
             abstraction=self.abstraction.as_dict() if self.abstraction else None,
             period_s=self.training.period_s,
-            laws=self.laws,
+            laws=tuple(dict.fromkeys(repr(law.formula) for law in self.laws)),
             training=self.training.summary(),
         )
+        if self.abstraction is None or not self.laws:
+            return model
+        laws = [law.formula for law in self.laws]
+        broken = self.training.violations(model, self.abstraction, laws)
+        return replace(model, training={**model.training, "violations": broken})
 
     def _support(self) -> Support:
         from forewarn.abstractions.files import read_json

@@ -1,0 +1,125 @@
+"""What is random in a scenario: named distributions, drawn once an episode.
+
+A draw depends on the episode's seed and its own name alone, so that adding another
+does not change it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from forewarn.abstractions.errors import InvalidInput, near_miss
+from forewarn.abstractions.schema import Strict
+
+Plain = float | bool | str | None
+
+
+class Normal(Strict):
+    """A normal distribution, cut off at `low` and `high` by drawing again."""
+
+    mean: float
+    sd: float = Field(ge=0)
+    low: float | None = None
+    high: float | None = None
+
+    @model_validator(mode="after")
+    def _can_be_met(self) -> Normal:
+        if not self._admits(self.mean):
+            raise ValueError("the mean must lie between low and high")
+        return self
+
+    def _admits(self, value: float) -> bool:
+        above = self.low is None or value >= self.low
+        return above and (self.high is None or value <= self.high)
+
+    def sample(self, rng: np.random.Generator) -> float:
+        """One value; the mean, should the cut leave next to nothing."""
+        for _ in range(1000):
+            value = float(rng.normal(self.mean, self.sd))
+            if self._admits(value):
+                return value
+        return self.mean
+
+
+class Draw(Strict):
+    """One distribution: exactly one of the keys."""
+
+    uniform: tuple[float, float] | None = Field(default=None, strict=False)
+    integer: tuple[int, int] | None = Field(default=None, strict=False)
+    normal: Normal | None = None
+    choice: list[Plain] | None = Field(default=None, min_length=1)
+    chance: float | None = Field(default=None, ge=0, le=1)
+    weights: list[float] | None = None
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> Draw:
+        named = {"uniform", "integer", "normal", "choice", "chance"}
+        given = [key for key in sorted(named) if getattr(self, key) is not None]
+        if len(given) != 1:
+            raise ValueError(f"give one of {', '.join(sorted(named))}")
+        for bounds in (self.uniform, self.integer):
+            if bounds is not None and bounds[0] > bounds[1]:
+                raise ValueError("the lower bound is above the upper one")
+        if self.weights is not None and (
+            self.choice is None
+            or len(self.weights) != len(self.choice)
+            or min(self.weights) < 0
+            or sum(self.weights) <= 0
+        ):
+            raise ValueError("weights need a choice, one not negative for each")
+        return self
+
+    def sample(self, rng: np.random.Generator) -> Plain:
+        """One value."""
+        if self.uniform is not None:
+            return float(rng.uniform(*self.uniform))
+        if self.integer is not None:
+            low, high = self.integer
+            return int(rng.integers(low, high + 1))
+        if self.normal is not None:
+            return self.normal.sample(rng)
+        if self.choice is not None:
+            weights = None
+            if self.weights is not None:
+                weights = np.array(self.weights) / sum(self.weights)
+            return self.choice[int(rng.choice(len(self.choice), p=weights))]
+        return bool(rng.random() < (self.chance or 0.0))
+
+
+def generator(seed: int, purpose: str) -> np.random.Generator:
+    """A source of randomness of its own for one purpose in one episode."""
+    digest = hashlib.sha256(purpose.encode()).digest()
+    words = [int.from_bytes(digest[i : i + 4], "big") for i in range(0, 16, 4)]
+    return np.random.default_rng([seed, *words])
+
+
+def draw_all(draws: Mapping[str, Draw], seed: int) -> dict[str, Plain]:
+    """The values of an episode."""
+    return {name: d.sample(generator(seed, name)) for name, d in draws.items()}
+
+
+def filled(settings: Any, drawn: Mapping[str, Plain], source: str, place: str) -> Any:
+    """Settings in which every `$name` is replaced by what was drawn for it."""
+    if isinstance(settings, dict):
+        return {
+            key: filled(value, drawn, source, f"{place}.{key}")
+            for key, value in settings.items()
+        }
+    if isinstance(settings, list):
+        return [filled(value, drawn, source, place) for value in settings]
+    if isinstance(settings, str) and settings.startswith("$"):
+        name = settings[1:]
+        if name not in drawn:
+            raise InvalidInput(
+                f"nothing is drawn for {settings}",
+                source=source,
+                place=place,
+                mend=near_miss(name, drawn),
+            )
+        return drawn[name]
+    return settings

@@ -85,7 +85,8 @@ class Guard:
 
     def review(self, frame: Frame, proposal: Action | None = None) -> Decision:
         """Judges one frame and the action proposed on it. Never raises."""
-        self._readings = readings = []
+        readings: list[float] = []
+        self._readings = readings
         try:
             decision = self._judge(frame)
         except Exception as error:
@@ -145,7 +146,7 @@ class Guard:
         kind: Kind = "proceed"
         highest = -1.0
         for law in watch.laws:
-            risk = law.upper if policy.judge_by == "upper" else law.point
+            risk = law.high if policy.judge_by == "upper" else law.point
             wanted = self._wanted(law, risk)
             severer = RANK[wanted] - RANK[kind]
             if chosen is None or severer > 0 or (severer == 0 and risk > highest):
@@ -190,7 +191,7 @@ class Guard:
     def _still_high(self, kind: Kind) -> bool:
         """Whether some law's risk is within the margin of what called for `kind`."""
         for law in self.watch.laws:
-            risk = law.upper if self.policy.judge_by == "upper" else law.point
+            risk = law.high if self.policy.judge_by == "upper" else law.point
             for step in self.policy.steps_for(law.name):
                 severe = RANK[step.kind] >= RANK[kind]
                 if severe and step.applies(risk, self.policy.hysteresis):

@@ -13,11 +13,10 @@ from forewarn.abstractions.abstraction import Abstraction
 from forewarn.abstractions.errors import InvalidModel, SignalFault
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.latching import Latcher
-from forewarn.monitors.automaton import compile_law
 from forewarn.monitors.decision import Risk
 from forewarn.monitors.evidence import letters_of_states, truth_in_abstraction
 from forewarn.monitors.intervals import model_intervals
-from forewarn.monitors.lawbook import Law, load_law
+from forewarn.monitors.lawbook import Law, find_laws
 from forewarn.monitors.model import Model
 from forewarn.monitors.monitor import rows_by_letter
 from forewarn.monitors.risk import RiskTable, solve_risk
@@ -258,15 +257,19 @@ def load_watch(
     horizon_steps = max(1, round(horizon_s / period_s))
     watches: list[LawWatch] = []
     not_applicable: list[tuple[str, str]] = []
-    for text in wanted:
-        law = load_law(text, vocabulary=abstraction.vocabulary)
+    for law in (part for text in wanted for part in _parts(text, abstraction)):
         lacking = sorted(set(law.signals) - set(provides)) if provides else []
         if lacking:
             not_applicable.append((law.name, f"no {', '.join(lacking)}"))
             continue
-        automaton = compile_law(
-            law.formula, period_s, vocabulary=abstraction.vocabulary
-        )
+        if law.period(period_s) != period_s:
+            raise InvalidModel(
+                f"law {law.name} needs a clock of {law.clock_s} s, and the model's"
+                f" states are {period_s:g} s apart",
+                source=source,
+                mend="learn the model with an abstraction of that period_s",
+            )
+        automaton = law.compile(period_s)
         letters = letters_of_states(model.chain, automaton, truth)
         table = solve_risk(
             model.chain, letters, automaton, horizon_steps, intervals,
@@ -274,3 +277,9 @@ def load_watch(
         )  # fmt: skip
         watches.append(LawWatch(law, table, abstraction, period_s))
     return Watch(model, abstraction, watches, period_s, not_applicable)
+
+
+def _parts(text: str, abstraction: Abstraction) -> list[Law]:
+    """The laws that a name or formula stands for, each with a monitor of its own."""
+    laws = find_laws(text, vocabulary=abstraction.vocabulary)
+    return [part for law in laws for part in law.parts or (law,)]

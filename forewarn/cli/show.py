@@ -206,7 +206,13 @@ def _risks(
             seen = None
             if (counted := broken.get(repr(law.formula))) is not None:
                 seen = np.array([counted.get(s, 0) for s in model.chain.states])
-            risks = assess(model, law.formula, steps, delta=delta, violations_seen=seen)
+            risks = assess(
+                model,
+                law.compile(model.period_s),
+                steps,
+                delta=delta,
+                violations_seen=seen,
+            )
             yield law.name, risk_rows(risks, abstraction)
 
 

@@ -1,0 +1,347 @@
+"""Does the past matter beyond the present state? Two tests, one state at a time.
+
+A Markov chain says no. `order_test` asks whether the state before changes what comes
+next; `dwell_test` asks whether it matters how long a state has lasted already, which is
+what a traffic light or a timer does and the first test hardly sees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from forewarn.abstractions.errors import InvalidInput
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+
+FEW = 5.0
+"""Below so many expected, chi-square is not to be trusted."""
+
+MIN_RUNS = 25
+DWELL_BINS = 6
+FIRST_DRAWS = 99
+MORE_DRAWS = (999, 1999)
+DOUBTFUL = 0.05
+CHUNK = 100
+MAX_CELLS = 20_000_000
+"""Of all tables drawn for one state."""
+
+
+@dataclass(frozen=True, slots=True)
+class OrderFinding:
+    """Whether what follows a state depends on what came before it.
+
+    Args:
+        state: The state.
+        visits: How often it was seen with a state before and one after.
+        p_value: How often chance alone makes as much of a difference.
+        method: "chi-square", or "permutation" where counts are small.
+        effect: The total variation between the rows for each predecessor and the row
+            for all, averaged over the visits.
+        predecessor: The state before it that matters most.
+        predecessor_effect: The total variation for that one.
+        flagged: Whether it stands out among all states tested.
+    """
+
+    state: str
+    visits: int
+    p_value: float
+    method: Literal["chi-square", "permutation"]
+    effect: float
+    predecessor: str
+    predecessor_effect: float
+    flagged: bool = False
+
+    def sentence(self) -> str:
+        return (
+            f"What follows {self.state} depends on what came before: after "
+            f"{self.predecessor} its row is off by {self.predecessor_effect:.2f}, by "
+            f"{self.effect:.2f} on average ({self.visits:,} visits, "
+            f"p = {self.p_value:.2g}). Let the abstraction tell them apart."
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "state": self.state,
+            "visits": self.visits,
+            "p_value": self.p_value,
+            "method": self.method,
+            "effect": self.effect,
+            "predecessor": self.predecessor,
+            "predecessor_effect": self.predecessor_effect,
+            "flagged": self.flagged,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class DwellFinding:
+    """Whether a state lasts as a chain would have it: ending at a constant rate.
+
+    Args:
+        state: The state.
+        runs: How many times it was left.
+        p_value: How often chance alone makes as much of a difference.
+        effect: The total variation between how long it lasts and how long it would.
+        steps: How many steps it lasts on average.
+        early: How likely it is to end in each of its first steps.
+        late: How likely once it has lasted long.
+        flagged: Whether it stands out among all states tested.
+    """
+
+    state: str
+    runs: int
+    p_value: float
+    effect: float
+    steps: float
+    early: float
+    late: float
+    flagged: bool = False
+
+    def sentence(self) -> str:
+        return (
+            f"{self.state} lasts {self.steps:.3g} steps on average, but does not end "
+            f"at a constant rate: {self.early:.2g} a step at first, {self.late:.2g} "
+            f"late, where a chain has {1 / self.steps:.2g} (off by {self.effect:.2f}, "
+            f"{self.runs:,} runs, p = {self.p_value:.2g}). Let the abstraction tell "
+            f"early from late."
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "state": self.state,
+            "runs": self.runs,
+            "p_value": self.p_value,
+            "effect": self.effect,
+            "mean_steps": self.steps,
+            "early_rate": self.early,
+            "late_rate": self.late,
+            "flagged": self.flagged,
+        }
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sequences:
+    """Traces as state numbers, one after the other.
+
+    Args:
+        states: The names of the states.
+        codes: The state of every frame.
+        trace: The trace that each frame belongs to.
+    """
+
+    states: tuple[str, ...]
+    codes: Ints
+    trace: Ints
+
+    @classmethod
+    def of(cls, states: Sequence[str], traces: Sequence[ArrayLike]) -> Sequences:
+        arrays = [np.asarray(trace, dtype=np.int64).ravel() for trace in traces]
+        codes = np.concatenate([np.zeros(0, np.int64), *arrays])
+        if codes.size and not 0 <= codes.min() <= codes.max() < len(states):
+            raise InvalidInput(
+                f"a trace names state number {codes.max()} of {len(states)}"
+            )
+        lengths = np.array([len(array) for array in arrays], dtype=np.int64)
+        return cls(tuple(states), codes, np.repeat(np.arange(len(arrays)), lengths))
+
+
+def order_test(sequences: Sequences, seed: int, level: float) -> list[OrderFinding]:
+    """Order 1 against order 2 by likelihood ratio (Anderson and Goodman), by state.
+
+    States with one predecessor or one successor cannot be tested and are left out.
+    Where a cell is expected fewer than five times, the successors are shuffled among
+    the predecessors instead of trusting chi-square.
+    """
+    n = len(sequences.states)
+    codes, trace = sequences.codes, sequences.trace
+    inner = trace[:-2] == trace[2:]
+    before, now, after = (part[inner] for part in (codes[:-2], codes[1:-1], codes[2:]))
+    found, times = np.unique((now * n + before) * n + after, return_counts=True)
+    now, pair = np.divmod(found, n * n)
+    before, after = np.divmod(pair, n)
+    bounds = np.flatnonzero(np.diff(now, prepend=-1, append=n))
+    tables = []
+    for first, last in zip(bounds[:-1], bounds[1:], strict=True):
+        rows, row = np.unique(before[first:last], return_inverse=True)
+        columns, column = np.unique(after[first:last], return_inverse=True)
+        if len(rows) > 1 and len(columns) > 1:
+            table = np.zeros((len(rows), len(columns)), np.int64)
+            table[row, column] = times[first:last]
+            tables.append((int(now[first]), rows, table))
+    draws = int(np.clip(len(tables) / level, *MORE_DRAWS))
+    rng = np.random.default_rng(seed)
+    return [
+        _order_finding(sequences.states, state, rows, table, rng, draws)
+        for state, rows, table in tables
+    ]
+
+
+def _order_finding(
+    states: tuple[str, ...],
+    state: int,
+    rows: Ints,
+    table: Ints,
+    rng: np.random.Generator,
+    draws: int,
+) -> OrderFinding:
+    total = table.sum()
+    by_row, by_column = table.sum(axis=1), table.sum(axis=0)
+    expected = by_row[:, None] * by_column / total
+    terms = np.zeros(table.shape)
+    np.log(table / expected, out=terms, where=table > 0)
+    information = (2.0 * table * terms).sum(axis=1)
+    trusted = expected.min() >= FEW
+    if trusted:
+        from scipy.special import chdtrc
+
+        freedom = (len(by_row) - 1) * (len(by_column) - 1)
+        p_value = float(chdtrc(freedom, information.sum()))
+    else:
+        p_value = _permutation(table, rng, draws)
+    off = np.abs(table / by_row[:, None] - by_column / total).sum(axis=1) / 2
+    worst = int(information.argmax())
+    return OrderFinding(
+        state=states[state],
+        visits=int(total),
+        p_value=p_value,
+        method="chi-square" if trusted else "permutation",
+        effect=float((off * by_row).sum() / total),
+        predecessor=states[int(rows[worst])],
+        predecessor_effect=float(off[worst]),
+    )
+
+
+def _permutation(table: Ints, rng: np.random.Generator, draws: int) -> float:
+    """The share of tables with the same margins that deviate as much.
+
+    With the margins given, the likelihood ratio grows with the sum of n ln n alone.
+    What few draws leave doubtful is decided by more of them.
+    """
+    from scipy.special import xlogy
+    from scipy.stats import random_table
+
+    drawn = random_table(table.sum(axis=1), table.sum(axis=0))
+    seen = xlogy(table, table).sum()
+
+    def p_value(times: int) -> float:
+        as_much = 0
+        for some in range(0, times, CHUNK):
+            tables = drawn.rvs(min(CHUNK, times - some), random_state=rng)
+            sums = xlogy(tables, tables).sum(axis=(1, 2))
+            as_much += int((sums >= seen * (1 - 1e-12)).sum())
+        return (as_much + 1) / (times + 1)
+
+    first = p_value(FIRST_DRAWS)
+    if first > DOUBTFUL:
+        return first
+    return p_value(max(FIRST_DRAWS, min(draws, MAX_CELLS // table.size)))
+
+
+def dwell_test(sequences: Sequences) -> list[DwellFinding]:
+    """Run lengths against Geometric(1 - p_bb), by chi-square over ages, by state.
+
+    For each span of ages (steps since the state was entered) the number of times it
+    ended is compared with what a constant rate gives. A run that the end of a trace
+    cut short counts for as long as it was watched.
+    """
+    codes, trace = sequences.codes, sequences.trace
+    if not codes.size:
+        return []
+    changed = (codes[1:] != codes[:-1]) | (trace[1:] != trace[:-1])
+    starts = np.flatnonzero(np.append(True, changed))
+    lengths = np.diff(starts, append=len(codes))
+    state, run_trace = codes[starts], trace[starts]
+    cut = np.append(run_trace[1:] != run_trace[:-1], True)
+    order = np.argsort(state, kind="stable")
+    names, first = np.unique(state[order], return_index=True)
+    findings = []
+    for name, runs in zip(names.tolist(), np.split(order, first[1:]), strict=True):
+        finding = _dwell_finding(sequences.states[name], lengths[runs], cut[runs])
+        if finding:
+            findings.append(finding)
+    return findings
+
+
+def _dwell_finding(state: str, lengths: Ints, cut: Bools) -> DwellFinding | None:
+    left = int((~cut).sum())
+    watched = lengths - cut
+    steps = int(watched.sum())
+    if left < MIN_RUNS or left == steps:
+        return None
+    rate = left / steps
+    shares = np.arange(1, DWELL_BINS) / DWELL_BINS
+    ages = np.unique(np.ceil(np.log1p(-shares) / np.log1p(-rate)).astype(np.int64))
+    ages = np.append(ages, max(int(watched.max()), ages[-1]) + 1)
+    at_risk, ended = _by_age(watched, lengths[~cut], ages)
+    last = _merge((at_risk * min(rate, 1.0 - rate)).tolist())
+    ages, at_risk, ended = (
+        ages[last],
+        np.diff(np.cumsum(at_risk)[last], prepend=0),
+        np.diff(np.cumsum(ended)[last], prepend=0),
+    )
+    if len(ages) < 2:
+        return None
+    from scipy.special import chdtrc
+
+    off = (ended - rate * at_risk) ** 2 / (at_risk * rate * (1.0 - rate))
+    hazard = ended / at_risk
+    return DwellFinding(
+        state=state,
+        runs=left,
+        p_value=float(chdtrc(len(ages) - 1, off.sum())),
+        effect=_length_variation(ages, hazard, rate),
+        steps=steps / left,
+        early=float(hazard[0]),
+        late=float(hazard[-1]),
+    )
+
+
+def _by_age(watched: Ints, whole: Ints, ages: Ints) -> tuple[Ints, Ints]:
+    """Steps watched, and runs ended, in each span of ages up to `ages`."""
+    ordered, total = np.sort(watched), np.append(0, np.cumsum(np.sort(watched)))
+    within = np.searchsorted(ordered, ages, side="right")
+    until = total[within] + (len(ordered) - within) * ages
+    ended = np.searchsorted(np.sort(whole), ages, side="right")
+    return np.diff(until, prepend=0), np.diff(ended, prepend=0)
+
+
+def _merge(expected: list[float]) -> list[int]:
+    """The last of each group of neighbours that is large enough together."""
+    last, gathered = list[int](), 0.0
+    for i, value in enumerate(expected):
+        gathered += value
+        if gathered >= FEW:
+            last.append(i)
+            gathered = 0.0
+    if last:
+        last[-1] = len(expected) - 1
+    return last
+
+
+def _length_variation(ages: Ints, hazard: Floats, rate: float) -> float:
+    """Total variation between the run lengths seen and geometric ones, in spans."""
+    spans = np.diff(ages, prepend=0)
+    shares = []
+    for each in (hazard, np.full(len(ages), rate)):
+        outlasted = np.cumprod((1.0 - each) ** spans)
+        # The last span is open: what outlasts the others ends there.
+        outlasted[-1] = 0.0
+        shares.append(-np.diff(outlasted, prepend=1.0))
+    return float(np.abs(shares[0] - shares[1]).sum() / 2)
+
+
+def benjamini_hochberg(p_values: ArrayLike, level: float) -> Bools:
+    """Which of many tests stand out, with at most `level` of them by chance."""
+    p = np.asarray(p_values, np.float64)
+    order = np.argsort(p)
+    within = p[order] <= level * np.arange(1, p.size + 1) / max(p.size, 1)
+    stands_out = np.zeros(p.size, bool)
+    if within.any():
+        stands_out[order[: int(np.flatnonzero(within)[-1]) + 1]] = True
+    return stands_out

@@ -1,4 +1,4 @@
-"""Run records: what happened in one episode, line by line, each line chained to the last.
+"""Run records: what happened in one episode, each line chained to the one before.
 
 The format is `forewarn.run/1`, JSON Lines. A line's hash covers the hash before it and
 the line's own bytes, so that a change, a gap or a reordering shows; the head hash, kept

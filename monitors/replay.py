@@ -1,0 +1,150 @@
+"""Replaying a run record: every decision derived again from the recorded frames."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from forewarn.abstractions.errors import InvalidModel
+from forewarn.abstractions.files import read_bytes
+from forewarn.abstractions.frame import Frame
+from forewarn.monitors.decision import Action
+from forewarn.monitors.guard import Guard
+from forewarn.monitors.model import load_model
+from forewarn.monitors.policy import Policy
+from forewarn.monitors.record import BrokenRecord, Line, decoded, read_record
+from forewarn.monitors.watch import load_watch
+
+
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """The first decision that came out differently.
+
+    Args:
+        line: Its line in the record, from 1.
+        sequence: The frame.
+        field: The first field of the decision that differs.
+        recorded: What the record says.
+        replayed: What came out now.
+    """
+
+    line: int
+    sequence: int
+    field: str
+    recorded: Any
+    replayed: Any
+
+    def __str__(self) -> str:
+        return (
+            f"line {self.line}, frame {self.sequence}: {self.field} was"
+            f" {self.recorded!r} and is now {self.replayed!r}"
+        )
+
+
+class _RecordedClock:
+    """Gives the readings that the guard took when the record was written."""
+
+    def __init__(self) -> None:
+        self.readings: list[float] = []
+        self.otherwise = 0.0
+
+    def __call__(self) -> float:
+        return self.readings.pop(0) if self.readings else self.otherwise
+
+
+def model_file(record: Path, digest: str) -> Path:
+    """Where a record's model is kept: beside it, by its digest."""
+    return record.parent / f"model-{digest[:16]}.json"
+
+
+def replay(record: Path, model: Path | None = None) -> tuple[int, Divergence | None]:
+    """Derives every decision again.
+
+    Args:
+        record: The run record.
+        model: The model it was made with; by default the copy kept beside it.
+
+    Returns:
+        How many reviews were replayed alike, and the first that was not.
+
+    Raises:
+        BrokenRecord: When the record itself does not verify.
+        InvalidModel: When the model is not the one that the record was made with.
+    """
+    lines = read_record(record)
+    header = next(lines).content
+    guard, clock = _guard(header, record, model)
+    alike = 0
+    for line in lines:
+        if "decision" not in line.content:
+            continue
+        divergence = _review(guard, clock, line)
+        if divergence is not None:
+            return alike, divergence
+        alike += 1
+    return alike, None
+
+
+def _guard(
+    header: Mapping[str, Any], record: Path, model: Path | None
+) -> tuple[Guard, _RecordedClock]:
+    try:
+        digest = header["model"]["sha256"]
+        policy = Policy.from_dict(header["policy"], f"{record}: policy")
+        laws, provides = header["laws"], header["provides"]
+    except (KeyError, TypeError) as error:
+        raise BrokenRecord(
+            f"the header does not say its {error}", source=str(record), place="line 1"
+        ) from error
+    path = model or model_file(record, digest)
+    if hashlib.sha256(read_bytes(path)).hexdigest() != digest:
+        raise InvalidModel(
+            "not the model that the record was made with",
+            source=str(path),
+            mend=f"its SHA-256 must be {digest}",
+        )
+    watch = load_watch(
+        load_model(path),
+        horizon_s=policy.horizon_s,
+        delta=policy.delta,
+        laws=laws,
+        provides=provides,
+        source=str(path),
+    )
+    clock = _RecordedClock()
+    return Guard(watch, policy, provides=provides, clock=clock), clock
+
+
+def _review(guard: Guard, clock: _RecordedClock, line: Line) -> Divergence | None:
+    content = line.content
+    frame = Frame(
+        decoded(content["time_s"]), content["sequence"], decoded(content["signals"])
+    )
+    proposal = None
+    if isinstance(content.get("proposal"), dict):
+        arguments = dict(content["proposal"])
+        proposal = Action(arguments.pop("name", ""), arguments)
+    clock.readings = [decoded(reading) for reading in content.get("clock", ())]
+    clock.otherwise = frame.time_s
+    replayed = guard.review(frame, proposal).as_dict()
+    recorded = content["decision"]
+    if _text(replayed) == _text(recorded):
+        return None
+    field = next(_differing(recorded, replayed), "decision")
+    return Divergence(
+        line.number, frame.sequence, field, recorded.get(field), replayed.get(field)
+    )
+
+
+def _text(decision: Mapping[str, Any]) -> str:
+    return json.dumps(decision)
+
+
+def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:
+    for key in dict.fromkeys([*one, *other]):
+        if one.get(key) != other.get(key):
+            yield key

@@ -12,12 +12,18 @@ from forewarn.monitors.engines import Until
 from forewarn.monitors.graphs import Mask
 
 if TYPE_CHECKING:
-    from scipy.sparse import csr_array
+    from scipy.sparse import csc_array, csr_array
 
 Floats = NDArray[np.float64]
 
 DENSE_STATES = 400
 """Up to so many states, full matrices are faster than sparse ones."""
+
+LARGE = 3_000
+"""From so many unknowns on, a factorisation is only the second choice."""
+
+SOUND = 1e-10
+"""The largest error that an iterated solution may have."""
 
 
 class Builtin:
@@ -115,9 +121,36 @@ def _solve(
     from scipy.sparse import coo_array, eye_array
     from scipy.sparse.linalg import splu
 
-    system = eye_array(size) - coo_array((share, cells), (size, size))
-    solution: Floats = splu(system.tocsc()).solve(known)
+    system = (eye_array(size) - coo_array((share, cells), (size, size))).tocsc()
+    if size > LARGE:
+        iterated = _iterate(system, known)
+        if iterated is not None:
+            return iterated
+    solution: Floats = splu(system).solve(known)
     return solution
+
+
+def _iterate(system: csc_array, known: Floats) -> Floats | None:
+    """A solution without factors, if its error is known to be small; else None.
+
+    Well-mixed chains fill the factors beyond any memory, and just there iteration
+    ends quickly. The error is what the residual amounts to, solved for in its turn.
+    """
+    from scipy.sparse.linalg import bicgstab
+
+    found, residual, size = np.zeros(known.size), known, 1.0
+    while size > 1e-15:
+        # Scaled, because the solver takes small numbers for a breakdown.
+        step, _ = bicgstab(system, residual / size, rtol=1e-6, maxiter=100)
+        found += size * step
+        residual, before = known - system @ found, size
+        size = float(np.abs(residual).max())
+        if size > before / 10:
+            break
+    rest = np.abs(residual) + np.finfo(float).eps
+    error, failed = bicgstab(system, rest / rest.max(), rtol=1e-3, maxiter=200)
+    good = not failed and error.min() >= 0.0 and rest.max() * error.max() <= SOUND / 2
+    return found if good else None
 
 
 def _power(matrix: Floats, values: Floats, steps: int) -> Floats:

@@ -41,11 +41,11 @@ class Exact:
 
     def __init__(self, chain: Chain) -> None:
         self._n = chain.n
-        self._rows = _rational_rows(chain)
+        self._rows = rational_rows(chain)
 
     def next(self, target: Mask) -> Fractions:
         wanted = set(np.flatnonzero(target).tolist())
-        return _array(
+        return fraction_array(
             sum((p for j, p in row.items() if j in wanted), Fraction())
             for row in self._rows
         )
@@ -58,7 +58,9 @@ class Exact:
             steps = question.high - question.low
             start = [Fraction(int(g)) for g in goal]
             values = self._back(start, hold & ~goal, goal, steps)
-        return _array(self._back(values, hold, np.zeros_like(hold), question.low))
+        return fraction_array(
+            self._back(values, hold, np.zeros_like(hold), question.low)
+        )
 
     def _back(
         self, values: list[Fraction], moving: Mask, kept: Mask, steps: int
@@ -178,7 +180,7 @@ class _System:
         return {state: Fraction(top, below) for state, top in tops.items()}
 
 
-def _rational_rows(chain: Chain) -> list[dict[int, Fraction]]:
+def rational_rows(chain: Chain) -> list[dict[int, Fraction]]:
     """The rows as fractions; doubles are read as the decimals that they print as."""
     values = chain.exact or tuple(Fraction(repr(p)) for p in chain.data.tolist())
     rows = list[dict[int, Fraction]]()
@@ -208,7 +210,8 @@ def _refuse_work(
         )
 
 
-def _array(values: Iterable[Fraction]) -> Fractions:
+def fraction_array(values: Iterable[Fraction]) -> Fractions:
+    """An array of objects, which calculates element by element."""
     listed = list(values)
     array = np.empty(len(listed), dtype=object)
     array[:] = listed

@@ -196,12 +196,12 @@ def learn(
         facts: What else the model shall say of itself, as `Model` names it.
     """
     absorb = end == "absorb"
-    if absorb and (END in tally.seen or END in (support.rows or {})):
+    allowed = _allowed(tally, support)
+    if absorb and END in allowed:
         raise InvalidInput(
             f"a state is called {END}, as is the end of a trace",
             mend="rename it, or learn with --end ignore",
         )
-    allowed = _allowed(tally, support)
     states = sorted(allowed, key=_natural)
     if absorb:
         states.append(END)

@@ -36,13 +36,15 @@ class Latcher:
         """Forgets the frames of the tick that is under way."""
         self._origin: float | None = None
         self._tick = 0
+        self.missed = 0
         self._seen_any = 0
         self._seen_all = -1
 
     def frame(self, time_s: float, bits: int) -> int | None:
         """Takes in a frame; gives the tick's state when the frame completes one.
 
-        The first frame completes the first tick by itself.
+        The first frame completes the first tick by itself. `missed` then counts the
+        ticks that passed before it without a frame.
         """
         if self._origin is None:
             self._origin = time_s
@@ -51,6 +53,7 @@ class Latcher:
         reached = (time_s - self._origin) / self.period_s + _SLACK
         if reached < self._tick:
             return None
+        self.missed = int(reached) - self._tick
         self._tick = int(reached) + 1
         state = (
             self._seen_any & self._any | self._seen_all & self._all | bits & self._last

@@ -131,7 +131,7 @@ def _review(guard: Guard, clock: _RecordedClock, line: Line) -> Divergence | Non
     clock.readings = [decoded(reading) for reading in content.get("clock", ())]
     clock.otherwise = frame.time_s
     replayed = guard.review(frame, proposal).as_dict()
-    recorded = content["decision"]
+    recorded = decoded(content["decision"])
     if _text(replayed) == _text(recorded):
         return None
     field = next(_differing(recorded, replayed), "decision")

@@ -24,6 +24,9 @@ from forewarn.monitors.risk import RiskTable, solve_risk
 MAX_REMEMBERED = 10_000
 """How many unknown states are remembered with their nearest known ones."""
 
+MAX_MISSED = 1000
+"""For how many ticks without a frame a law's clock goes on by itself."""
+
 
 class LawWatch:
     """One law beside the model: its monitor's state, and the risk there.
@@ -147,8 +150,7 @@ class Watch:
             raise InvalidModel("the model has no state that was ever left in training")
         self._encode = abstraction.encode
         latches = [predicate.latch for predicate in abstraction.predicates]
-        latched = abstraction.period_s is not None
-        self._latcher = Latcher(period_s, latches) if latched else None
+        self._latcher = Latcher(period_s, latches)
         self._nearest: dict[int, tuple[int, ...]] = {}
         self.unknown_seen = 0
         self.reset()
@@ -157,34 +159,44 @@ class Watch:
         """Begins a new episode."""
         for law in self.laws:
             law.reset()
-        if self._latcher is not None:
-            self._latcher.reset()
+        self._latcher.reset()
         self.bits = 0
         self.state: int | None = None
         self.unknown = False
 
     def read(self, frame: Frame) -> bool:
         """Reads a frame; False if it only fills up a tick that goes on."""
-        bits = self._encode(frame.values)
-        if self._latcher is not None:
-            ticked = self._latcher.frame(frame.time_s, bits)
-            if ticked is None:
-                return False
-            bits = ticked
+        latcher = self._latcher
+        bits = latcher.frame(frame.time_s, self._encode(frame.values))
+        if bits is None:
+            return False
+        if latcher.missed:
+            self._wait(latcher.missed)
+        self._read(bits)
+        return True
+
+    def _wait(self, ticks: int) -> None:
+        """Lets time pass in which no frame came: the last state is read again."""
+        if ticks > MAX_MISSED:
+            raise SignalFault(
+                f"no frame for {ticks * self.period_s:.3g} s: what was owed is lost"
+            )
+        for _ in range(ticks):
+            self._read(self.bits)
+
+    def _read(self, bits: int) -> None:
         self.bits = bits
         state = self._known.get(bits)
-        self.state = state
+        self.unknown = state is None
         if state is None:
-            self.unknown = True
             self.unknown_seen += 1
             nearest = self._nearest_to(bits)
             for law in self.laws:
                 law.read_unknown(bits, nearest)
         else:
-            self.unknown = False
             for law in self.laws:
                 law.read(state)
-        return True
+        self.state = state
 
     def _nearest_to(self, bits: int) -> tuple[int, ...]:
         """The known states that differ from this one in the fewest predicates."""

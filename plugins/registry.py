@@ -1,0 +1,170 @@
+"""The registry: worlds, pilots, actuators and baselines by name, over entry points.
+
+A package offers a plug in its metadata, for instance
+
+    [project.entry-points."forewarn.worlds"]
+    mine = "my_package.bridge:MyWorld [mine]"
+
+where the name in brackets is the extra that the plug needs, if any. Listing reads
+metadata only; a plug is imported when it is named, and one that was named and does
+not load is an error.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Literal, get_type_hints
+
+from pydantic import create_model
+
+from forewarn.abstractions.errors import (
+    ForewarnError,
+    InvalidInput,
+    MissingDependency,
+    near_miss,
+)
+from forewarn.abstractions.schema import Strict, validated
+from forewarn.plugins.contracts import Actuator, Pilot, Settings, World
+
+Kind = Literal["world", "pilot", "actuator", "baseline"]
+
+_OURS = "forewarn"
+_CONTRACTS: dict[str, Any] = {"world": World, "pilot": Pilot, "actuator": Actuator}
+
+
+class BrokenPlug(ForewarnError):
+    """A plug that was named does not load, or does not keep its contract."""
+
+    exit_status = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Plug:
+    """What a package's metadata says of one plug."""
+
+    kind: Kind
+    name: str
+    package: str
+    target: str
+    extra: str = ""
+
+
+@cache
+def _found(kind: Kind) -> dict[str, list[EntryPoint]]:
+    found: dict[str, list[EntryPoint]] = {}
+    for point in entry_points(group=f"forewarn.{kind}s"):
+        known = found.setdefault(point.name, [])
+        # A checkout on the path beside its installation is seen twice.
+        if all(point.value != other.value for other in known):
+            known.append(point)
+    return found
+
+
+def plugs(kind: Kind) -> list[Plug]:
+    """Every plug of a kind, by name; imports none of them."""
+    return [
+        Plug(kind, point.name, _package(point), point.value, _extra(point))
+        for _, points in sorted(_found(kind).items())
+        for point in points
+    ]
+
+
+def load(kind: Kind, name: str) -> Callable[..., Any]:
+    """What builds the plug of that name: its class, usually.
+
+    Raises:
+        InvalidInput: No package offers the name, or two do.
+        MissingDependency: The plug needs an extra that is not installed.
+        BrokenPlug: It does not load for another reason.
+    """
+    points = _found(kind).get(name, [])
+    if not points:
+        known = sorted(_found(kind))
+        mend = near_miss(name, known) or f"known are: {', '.join(known) or 'none'}"
+        raise InvalidInput(f"no {kind} {name!r:.80}", mend=mend)
+    if len(points) > 1:
+        offered = " and ".join(_package(point) for point in points)
+        raise InvalidInput(
+            f"{offered} both offer a {kind} {name!r}", mend="uninstall one of them"
+        )
+    point = points[0]
+    try:
+        factory: Callable[..., Any] = point.load()
+    except ForewarnError:
+        raise
+    except Exception as error:
+        if isinstance(error, ImportError) and _package(point) == _OURS:
+            if extra := _extra(point):
+                raise MissingDependency(f"the {kind} {name}", extra) from error
+        raise BrokenPlug(
+            f"the {kind} {name} of the package {_package(point)} does not load: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+    return factory
+
+
+def make_world(name: str, settings: Settings | None = None, source: str = "") -> World:
+    """The world of that name; `source` is the file that holds the settings."""
+    made: World = _make("world", name, settings, source)
+    return made
+
+
+def make_pilot(name: str, settings: Settings | None = None, source: str = "") -> Pilot:
+    """The pilot of that name."""
+    made: Pilot = _make("pilot", name, settings, source)
+    return made
+
+
+def make_actuator(
+    name: str, settings: Settings | None = None, source: str = ""
+) -> Actuator:
+    """The actuator of that name; a world's own has the name of the world."""
+    made: Actuator = _make("actuator", name, settings, source)
+    return made
+
+
+def _make(kind: Kind, name: str, settings: Settings | None, source: str) -> Any:
+    factory = load(kind, name)
+    given = _settings(factory, dict(settings or {}), source or f"{kind} {name}")
+    made = factory(**given)
+    contract = _CONTRACTS[kind]
+    if not isinstance(made, contract):
+        wanted = {n for n in dir(contract) if not n.startswith("_")}
+        wanted |= set(contract.__annotations__)
+        lacks = ", ".join(sorted(n for n in wanted if not hasattr(made, n)))
+        raise BrokenPlug(f"the {kind} {name} is none: it has no {lacks}")
+    return made
+
+
+def _settings(
+    factory: Callable[..., Any], settings: dict[str, Any], source: str
+) -> dict[str, Any]:
+    """The settings as the factory's signature declares them, checked strictly."""
+    if not all(isinstance(key, str) for key in settings):
+        raise InvalidInput("the names of settings are words", source=source)
+    parameters = inspect.signature(factory).parameters.values()
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return settings
+    annotated: Any = factory
+    if isinstance(factory, type):
+        annotated = annotated.__init__
+    hints = get_type_hints(annotated, include_extras=True)
+    declared: dict[str, Any] = {
+        p.name: (hints.get(p.name, Any), ... if p.default is p.empty else p.default)
+        for p in parameters
+    }
+    schema = create_model("Settings", __base__=Strict, **declared)
+    checked = validated(schema, settings, source)
+    return {name: getattr(checked, name) for name in checked.model_fields_set}
+
+
+def _package(point: EntryPoint) -> str:
+    return point.dist.name if point.dist is not None else "unknown"
+
+
+def _extra(point: EntryPoint) -> str:
+    return point.extras[0] if point.extras else ""

@@ -1,0 +1,197 @@
+"""The tiny plugs keep the contracts; and the suites notice plugs that do not."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from itertools import cycle
+
+import pytest
+
+from forewarn.abstractions.frame import Frame
+from forewarn.monitors.decision import Action, Decision
+from forewarn.plugins import testing
+from forewarn.plugins.contracts import Actuator, Pilot, World
+from forewarn.plugins.testing import ActuatorContract, PilotContract, WorldContract
+from forewarn.plugins.tiny import (
+    TinyActuator,
+    TinyHousehold,
+    TinyHouseholdActuator,
+    TinyHouseholdPilot,
+    TinyPilot,
+    TinyWorld,
+)
+
+
+class TestTinyWorld(WorldContract):
+    steps = 300
+
+    def make_world(self) -> World:
+        return TinyWorld()
+
+    def actions(self) -> Iterator[Action | None]:
+        return cycle([Action("control", {"acceleration": 1.0}), None])
+
+
+class TestTinyPilot(PilotContract):
+    def make_world(self) -> World:
+        return TinyWorld()
+
+    def make_pilot(self) -> Pilot:
+        return TinyPilot()
+
+
+class TestTinyActuator(ActuatorContract):
+    def make_world(self) -> World:
+        return TinyWorld(lead=False, yellow_at_s=30.0)
+
+    def make_pilot(self) -> Pilot:
+        return TinyPilot()
+
+    def make_actuator(self) -> Actuator:
+        return TinyActuator()
+
+
+class TestTinyHousehold(WorldContract):
+    def make_world(self) -> World:
+        return TinyHousehold()
+
+    def actions(self) -> Iterator[Action | None]:
+        verbs = ("open", "pick", "put", "close", "turn_on", "turn_off", "wait")
+        things = {"object": "Fork", "receptacle": "Microwave"}
+        return cycle(
+            [Action(verb, things | {"object": thing})
+             for thing in ("Microwave", "Fork", "Spoon") for verb in verbs] + [None]
+        )  # fmt: skip
+
+
+class TestTinyHouseholdPilot(PilotContract):
+    def make_world(self) -> World:
+        return TinyHousehold()
+
+    def make_pilot(self) -> Pilot:
+        return TinyHouseholdPilot()
+
+
+class TestTinyHouseholdActuator(ActuatorContract):
+    def make_world(self) -> World:
+        return TinyHousehold(fork_inside=0, clumsiness=0)
+
+    def make_pilot(self) -> Pilot:
+        return TinyHouseholdPilot()
+
+    def make_actuator(self) -> Actuator:
+        return TinyHouseholdActuator()
+
+    def substitute(self) -> Action:
+        return Action("turn_off", {"object": "Microwave"})
+
+
+# -- the suites themselves ----------------------------------------------------------
+
+
+class _Forgetful(TinyWorld):
+    def _frame(self) -> Frame:
+        frame = super()._frame()
+        kept = {k: v for k, v in frame.values.items() if k != "speed"}
+        return Frame(frame.time_s, frame.sequence, kept)
+
+
+class _Wild(TinyWorld):
+    def reset(self, seed: int) -> Frame:
+        return super().reset(int(random.random() * 1e9))
+
+
+class _Standing(TinyWorld):
+    def step(self, action: Action | None) -> Frame:
+        frame = super().step(action)
+        return Frame(0.0, 0, frame.values)
+
+
+class _Reusing(TinyWorld):
+    kept: dict[str, object] = {}
+
+    def _frame(self) -> Frame:
+        frame = super()._frame()
+        self.kept.update(frame.values)
+        return Frame(frame.time_s, frame.sequence, self.kept)
+
+
+class _NeverRefusing(TinyWorld):
+    def step(self, action: Action | None) -> Frame:
+        try:
+            return super().step(action)
+        except Exception:
+            return Frame(0.0, 0, {})
+
+
+@pytest.mark.parametrize(
+    ("world", "test", "message"),
+    [
+        (_Forgetful, "test_frames_carry_what_was_promised", testing.CARRIES),
+        (_Wild, "test_the_same_seed_gives_the_same_episode", testing.SAME_SEED),
+        (_Wild, "test_global_randomness_is_left_alone", testing.NO_GLOBAL_LUCK),
+        (_Standing, "test_time_goes_on", testing.GOES_ON),
+        (_Reusing, "test_frames_given_out_do_not_change", testing.KEEPS_FRAMES),
+        (_NeverRefusing, "test_it_steps_only_when_ready", testing.NOT_READY),
+    ],
+)
+def test_a_world_that_breaks_its_promises_is_found(
+    world: Callable[[], World], test: str, message: str
+) -> None:
+    suite = TestTinyWorld()
+    suite.make_world = world  # type: ignore[method-assign]
+    with pytest.raises(AssertionError, match=message[:30]):
+        getattr(suite, test)()
+
+
+class _Trusting(TinyActuator):
+    def obeyed(self, decision: Decision, frame: Frame) -> bool | None:
+        return True
+
+
+class _Idle(TinyActuator):
+    def carry_out(self, decision: Decision, proposal: Action | None) -> Action | None:
+        return proposal
+
+
+class _Blocking(TinyActuator):
+    def carry_out(self, decision: Decision, proposal: Action | None) -> Action | None:
+        return self.fallback()
+
+
+@pytest.mark.parametrize(
+    ("actuator", "test", "message"),
+    [
+        (_Trusting, "test_what_was_not_done_shows_too", testing.NOTICES),
+        (_Trusting, "test_it_does_not_take_silence_for_obedience", testing.BLIND),
+        (_Idle, "test_what_was_done_shows", testing.TELLS),
+        (_Blocking, "test_it_lets_pass_what_may_pass", testing.LET_THROUGH),
+    ],
+)
+def test_an_actuator_that_breaks_its_promises_is_found(
+    actuator: Callable[[], Actuator], test: str, message: str
+) -> None:
+    suite = TestTinyActuator()
+    suite.make_actuator = actuator  # type: ignore[method-assign]
+    with pytest.raises(AssertionError, match=message[:30]):
+        getattr(suite, test)()
+
+
+class _Moody(TinyPilot):
+    def reset(self, seed: int) -> None:
+        super().reset(int(random.random() * 1e9))
+
+
+@pytest.mark.parametrize(
+    ("test", "message"),
+    [
+        ("test_the_same_seed_gives_the_same_proposals", testing.SAME_SEED),
+        ("test_global_randomness_is_left_alone", testing.NO_GLOBAL_LUCK),
+    ],
+)
+def test_a_pilot_that_breaks_its_promises_is_found(test: str, message: str) -> None:
+    suite = TestTinyPilot()
+    suite.make_pilot = _Moody  # type: ignore[method-assign]
+    with pytest.raises(AssertionError, match=message[:30]):
+        getattr(suite, test)()

@@ -45,6 +45,7 @@ class Law:
         text: The formula as it was written.
         title: The law in plain words.
         article: Where it stands in the statute.
+        statute: The statute.
         edition: Whose text and times these are; empty where there is only one.
         clock_s: The coarsest clock needed: the law's automaton grows exponentially
             with finer ones, so a monitor of it ticks no faster than this.
@@ -58,6 +59,7 @@ class Law:
     text: str
     title: str = ""
     article: str = ""
+    statute: str = ""
     edition: str = ""
     clock_s: float | None = None
     note: str = ""
@@ -197,6 +199,7 @@ class _LawEntry(Strict):
 class _LawFile(Strict):
     format: Literal["forewarn.laws/1"]
     vocabulary: str | None = None
+    statute: str = ""
     definitions: dict[str, str] = {}
     laws: dict[str, _LawEntry]
 
@@ -212,8 +215,8 @@ def _load(path: Path, edition: Edition) -> LawBook:
         vocabulary = _vocabulary(file.vocabulary, path)
         definitions = _definitions(file.definitions, vocabulary)
         laws = {
-            name: _law(name, entry, edition, vocabulary, definitions)
-            for name, entry in file.laws.items()
+            name: _law(name, file, edition, vocabulary, definitions)
+            for name in file.laws
         }
     except InvalidInput as error:
         raise error.within(str(path)) from error
@@ -245,11 +248,12 @@ def _definitions(
 
 def _law(
     name: str,
-    entry: _LawEntry,
+    file: _LawFile,
     edition: Edition,
     vocabulary: Vocabulary | None,
     definitions: Mapping[str, Expression],
 ) -> Law:
+    entry = file.laws[name]
     if not _NAME.fullmatch(name):
         raise InvalidLaw("a law is named by one word", place=f"laws.{name[:60]}")
     text = entry.text(edition)
@@ -261,6 +265,7 @@ def _law(
             text=" ".join(each.split()),
             title=entry.title,
             article=entry.article,
+            statute=file.statute if entry.article else "",
             edition=edition if entry.editions else "",
             clock_s=entry.clock_s,
             note=entry.note,

@@ -55,6 +55,7 @@ def read_lawbreaker(path: Path) -> Trace:
     header = TraceHeader(
         vocabulary=vocabulary.name,
         provides=tuple(frames[0].values) if frames else (),
+        period_s=1 / MESSAGES_PER_SECOND,
         scenario=str(data.get("ScenarioName", "")),
         source=path.name,
     )

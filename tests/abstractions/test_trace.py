@@ -600,7 +600,7 @@ def test_a_recording_with_junk_inside_reads_or_is_refused(
             st.sampled_from(list(here) if isinstance(here, dict) else range(len(here)))
         )
         if data.draw(st.booleans()) or not isinstance(here[key], dict | list):
-            junk = st.none() | st.integers() | st.text(max_size=3) | st.just([{}])
+            junk: Any = st.none() | st.integers() | st.text(max_size=3) | st.just([{}])
             here[key] = data.draw(junk | st.floats() | st.just(10**400))
             break
         here = here[key]

@@ -113,7 +113,7 @@ CONVERSIONS: list[tuple[str, dict[str, Any], Any]] = [
         {"currentLanedirection": 7},
         ("lane_direction", "left_right"),
     ),
-    ("speedLimitlowerLimit", {"speedLimitlowerLimit": 0}, ("speed_limit_min", 0.0)),
+    ("speedLimitlowerLimit", {"speedLimitlowerLimit": 0}, ("speed_limit_min", None)),
     ("speedLimitupperLimit", {"speedLimitupperLimit": 1000}, ("speed_limit", None)),
     ("junctionAhead", {"junctionAhead": 200}, ("junction_distance", None)),
     ("stoplineAhead", {"stoplineAhead": 1.5}, ("stop_line_distance", 1.5)),

@@ -32,22 +32,25 @@ MAX_SPARSE_TRANSITIONS = 5_000_000
 
 
 def within(
-    backup: Backup, table: Ints, start: Floats, live: Bools, steps: int
+    backup: Backup, table: Ints, start: Floats, first: Ints, steps: int
 ) -> Floats:
     """Values after so many steps: V_h(q, s) = sum P(s, s') V_h-1(table[q, s'], s').
 
     Args:
         backup: One step of the chain, point or robust.
         table: For each monitor state, where each successor state leads it.
-        start: V_0; rows that are not live keep it.
-        live: The monitor states whose value may change.
+        start: V_0.
+        first: The first step at which a monitor state's values may change; below 0:
+            they never do.
         steps: How often.
     """
     values = start.copy()
-    rows = np.flatnonzero(live)
+    rows = np.argsort(first, kind="stable")[np.count_nonzero(first < 0) :]
     places = table[rows] * table.shape[1] + np.arange(table.shape[1])
-    for _ in range(steps if rows.size else 0):
-        values[rows] = backup(values.take(places))
+    begun = np.searchsorted(first[rows], np.arange(1, steps + 1), side="right")
+    for count in begun.tolist():
+        if count:
+            values[rows[:count]] = backup(values.take(places[:count]))
     return values
 
 

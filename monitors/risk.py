@@ -11,7 +11,6 @@ Tables are solved when a model is loaded; at run time a risk is an element of a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -33,6 +32,8 @@ from forewarn.monitors.reaching import Backup, ever, expectation, sweep, within
 
 BROKEN = 1
 """The row of `Automaton.complete` that stands for a broken obligation."""
+
+NEVER = -1
 
 ROBUST_SWEEPS = 10_000
 ROBUST_TOLERANCE = 1e-10
@@ -126,7 +127,7 @@ def solve_risk(
     )
     point = guard_risk(chain, letters_of_state, automaton, horizon_steps)
     if low is not None and high is not None:
-        # The point lies between its bounds but for the last digits.
+        # A much smoothed point may lie outside; wider bounds are no less true.
         low, high = np.minimum(low, point), np.maximum(high, point)
     try:
         unbounded = violation_ever(chain, letters_of_state, automaton)
@@ -163,18 +164,12 @@ def violation_within(
 ) -> Floats:
     """The probability that the law is violated within so many further steps."""
     reading = read_chain(chain.indptr, chain.indices, chain.end, letters, automaton)
+    step = expectation(reading, reading.weights(chain.data))
     start = np.zeros((len(automaton.step), reading.n))
     if automaton.violated >= 0:
         start[automaton.violated] = 1
-    soon = (automaton.left > 0) & (automaton.left <= steps)
-    return _run(
-        reading,
-        expectation(reading, reading.weights(chain.data)),
-        automaton,
-        start,
-        soon,
-        steps,
-    )
+    soonest = np.where(automaton.left > 0, automaton.left, NEVER)
+    return _run(reading, step, automaton, start, soonest, steps)
 
 
 def guard_risk(chain: Chain, letters: Ints, automaton: Automaton, steps: int) -> Floats:
@@ -182,8 +177,8 @@ def guard_risk(chain: Chain, letters: Ints, automaton: Automaton, steps: int) ->
     reading = read_chain(chain.indptr, chain.indices, chain.end, letters, automaton)
     unmet = ever(reading, reading.weights(chain.data), automaton.complete, BROKEN)
     step = expectation(reading, reading.weights(chain.data))
-    live = automaton.left > 0
-    return _run(reading, step, automaton, unmet[automaton.owed], live, steps)
+    at_once = np.where(automaton.left > 0, 0, NEVER)
+    return _run(reading, step, automaton, unmet[automaton.owed], at_once, steps)
 
 
 def guard_bound(
@@ -210,8 +205,8 @@ def guard_bound(
     )
     unmet = _unmet_bound(reading, split, automaton, maximise)
     step = RobustStep(split, maximise=maximise)
-    live = automaton.left > 0
-    return _run(reading, step, automaton, unmet[automaton.owed], live, steps)
+    at_once = np.where(automaton.left > 0, 0, NEVER)
+    return _run(reading, step, automaton, unmet[automaton.owed], at_once, steps)
 
 
 def _run(
@@ -219,11 +214,11 @@ def _run(
     step: Backup,
     automaton: Automaton,
     start: Floats,
-    live: Bools,
+    first: Ints,
     steps: int,
 ) -> Floats:
     table = automaton.step[:, reading.letters].astype(np.int64)
-    values = within(step, table, start, live, steps)
+    values = within(step, table, start, first, steps)
     return reading.restore(np.clip(values, 0, 1, out=values))
 
 
@@ -243,27 +238,11 @@ def _unmet_bound(
         lengths = np.diff(reading.indptr)
         even = np.repeat(1 / lengths, lengths)
         values[ever(reading, even, automaton.complete, BROKEN) > 0] = 1
-    open_rows = np.arange(len(table)) > BROKEN
+    at_once = np.where(np.arange(len(table)) > BROKEN, 0, NEVER)
     for _ in range(ROBUST_SWEEPS):
-        further = within(step, table, values, open_rows, 1)
+        further = within(step, table, values, at_once, 1)
         moved = np.abs(further - values).max()
         values = further
         if moved < ROBUST_TOLERANCE:
             break
     return values
-
-
-def worst_law(
-    tables: Sequence[RiskTable], monitor_states: Sequence[int], state: int
-) -> tuple[int, float]:
-    """The law with the highest risk, and that risk.
-
-    It is the risk of the worst law, a lower bound on that of breaking any: to add the
-    risks up would count twice the futures in which several break.
-    """
-    risks = [
-        table.lookup(monitor_state, state)
-        for table, monitor_state in zip(tables, monitor_states, strict=True)
-    ]
-    worst = max(range(len(risks)), key=risks.__getitem__)
-    return worst, risks[worst]

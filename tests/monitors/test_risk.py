@@ -26,7 +26,6 @@ from forewarn.monitors.risk import (
     solve_risk,
     violation_ever,
     violation_within,
-    worst_law,
 )
 
 LAWS = (
@@ -474,17 +473,6 @@ def test_golden_values_of_a_small_crossing() -> None:
     assert table.lookup(two, 1) == table.flat[two * 3 + 1] == 1 / 4
     assert table.bounds(two, 1) is None
     assert not table.consistent[idle, 1] and table.consistent[two, 1]
-
-
-def test_the_worst_law_is_named() -> None:
-    rng = np.random.default_rng(3)
-    chain = random_chain(rng, 4)
-    tables = [
-        solve_risk(chain, letters, law("always (not a)"), 3)
-        for letters in (np.array([0, 0, 0, 0]), np.array([0, 0, 1, 0]))
-    ]
-    assert worst_law(tables, [0, 0], 0) == (1, tables[1].point[0, 0])
-    assert tables[1].point[0, 0] > 0
 
 
 def test_a_table_has_bounds_around_its_points() -> None:

@@ -14,6 +14,7 @@ from forewarn.abstractions.errors import InvalidModel, SignalFault
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.latching import Latcher
 from forewarn.monitors.decision import Risk
+from forewarn.monitors.drift import Drift
 from forewarn.monitors.evidence import letters_of_states, truth_in_abstraction
 from forewarn.monitors.intervals import model_intervals
 from forewarn.monitors.lawbook import Law, find_laws
@@ -126,6 +127,8 @@ class Watch:
         abstraction: Turns frames into its states.
         laws: The laws with their risks.
         period_s: The clock of the chain and of the laws' monitors.
+        not_applicable: The laws that the source cannot answer, and why.
+        drift: Says whether the model still fits.
     """
 
     def __init__(
@@ -135,10 +138,12 @@ class Watch:
         laws: Sequence[LawWatch],
         period_s: float,
         not_applicable: Sequence[tuple[str, str]] = (),
+        drift: Drift | None = None,
     ) -> None:
         self.model, self.abstraction, self.laws = model, abstraction, tuple(laws)
         self.period_s = period_s
         self.not_applicable = tuple(not_applicable)
+        self.drift = drift
         self.signals = abstraction.signals
         chain, visits = model.chain, model.visits
         self._known = {
@@ -160,6 +165,8 @@ class Watch:
         for law in self.laws:
             law.reset()
         self._latcher.reset()
+        if self.drift is not None:
+            self.drift.reset()
         self.bits = 0
         self.state: int | None = None
         self.unknown = False
@@ -197,6 +204,8 @@ class Watch:
             for law in self.laws:
                 law.read(state)
         self.state = state
+        if self.drift is not None:
+            self.drift.observe(state)
 
     def _nearest_to(self, bits: int) -> tuple[int, ...]:
         """The known states that differ from this one in the fewest predicates."""
@@ -220,10 +229,15 @@ class Watch:
 
     def notes(self) -> tuple[str, ...]:
         """What else is to be said of the last frame read."""
-        if not self.unknown:
-            return ()
-        name = self.abstraction.state_name(self.bits)
-        return (f"state {name} was never seen in training: widened to its nearest",)
+        notes: list[str] = []
+        if self.unknown:
+            name = self.abstraction.state_name(self.bits)
+            notes.append(
+                f"state {name} was never seen in training: widened to its nearest"
+            )
+        if self.drift is not None and (drifted := self.drift.note()):
+            notes.append(drifted)
+        return tuple(notes)
 
 
 def load_watch(
@@ -288,7 +302,8 @@ def load_watch(
             visits=model.visits,
         )  # fmt: skip
         watches.append(LawWatch(law, table, abstraction, period_s))
-    return Watch(model, abstraction, watches, period_s, not_applicable)
+    drift = Drift.of(model, delta)
+    return Watch(model, abstraction, watches, period_s, not_applicable, drift)
 
 
 def _parts(text: str, abstraction: Abstraction) -> list[Law]:

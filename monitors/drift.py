@@ -1,0 +1,139 @@
+"""Drift: whether the world still behaves as the model was learned.
+
+A bet is placed on every transition. The stake is what an estimate from the last few
+hundred transitions out of that state gives it, the odds are the highest probability
+that the model's own counts allow it. As long as the world is any chain within those
+bounds the bets lose on average, whatever the estimate; the running product, started
+afresh whenever it falls below one, then exceeds `1 / rate` on average at most once in
+`1 / rate` transitions (an e-process in the manner of a CUSUM). When it does, the model
+no longer fits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from forewarn.monitors.intervals import IntervalChain, model_intervals
+from forewarn.monitors.model import Model
+
+FALSE_ALARM_RATE = 1e-6
+"""At most one false alarm in a million transitions, on average."""
+
+_MEMORY = 200.0
+"""How many transitions out of a state the estimate remembers."""
+
+_UNSEEN = -1
+"""All successors together that the model does not know."""
+
+
+@dataclass(frozen=True, slots=True)
+class DriftFound:
+    """Where the model stopped to fit.
+
+    Args:
+        transitions: How many had been seen.
+        state: The state whose transitions contradict the model most.
+    """
+
+    transitions: int
+    state: str
+
+
+class Drift:
+    """Compares observed transitions with a model's counts, one at a time.
+
+    Args:
+        intervals: Bounds on the transition probabilities, from the model's counts.
+        outside: For each state the most that its visits allow all successors
+            together that were never seen.
+        rate: How many false alarms a transition are tolerated, on average.
+    """
+
+    def __init__(
+        self,
+        intervals: IntervalChain,
+        outside: Sequence[float],
+        rate: float = FALSE_ALARM_RATE,
+    ) -> None:
+        self._states = intervals.states
+        self._limit = -math.log(rate)
+        self._highest: list[dict[int, float]] = []
+        for i in range(intervals.n):
+            at = slice(intervals.indptr[i], intervals.indptr[i + 1])
+            row = zip(
+                intervals.indices[at].tolist(), intervals.high[at].tolist(), strict=True
+            )
+            self._highest.append(dict(row))
+        self._outside = list(outside)
+        self._total = [0.0] * len(self._highest)
+        self._seen: list[dict[int, float]] = [{} for _ in self._highest]
+        self._against: list[float] = [0.0] * len(self._highest)
+        self._wealth = 0.0
+        self._before: int | None = None
+        self.transitions = 0
+        self.found: DriftFound | None = None
+
+    @classmethod
+    def of(cls, model: Model, delta: float) -> Drift | None:
+        """The test for a model; None for one without counts to compare with."""
+        if model.counts is None:
+            return None
+        visits = model.counts.visits.tolist()
+        tail = delta / max(len(visits), 1)
+        # After n visits without one, the exact upper bound on such a transition.
+        outside = [1 - tail ** (1 / n) if n else 1.0 for n in visits]
+        return cls(model_intervals(model, delta), outside)
+
+    def reset(self) -> None:
+        """Begins a new episode; what was found out so far stays."""
+        self._before = None
+
+    def observe(self, state: int | None) -> None:
+        """Takes in the state after a tick; None for one outside the chain."""
+        before, after = self._before, _UNSEEN if state is None else state
+        self._before = state
+        if before is None:
+            return
+        self.transitions += 1
+        if after not in self._highest[before]:
+            after = _UNSEEN
+        highest, seen = self._highest[before], self._seen[before]
+        if len(highest) == 1 and after != _UNSEEN:
+            return
+        total = self._total[before]
+        # The share of what was seen, with one pseudo-count spread over the row.
+        spread = 1.0 / (len(highest) + 1)
+        stake = (seen.get(after, 0.0) + spread) / (total + 1.0)
+        gain = math.log(stake / highest.get(after, self._outside[before]))
+        if total >= _MEMORY:
+            for key in seen:
+                seen[key] *= 1 - 1 / _MEMORY
+            total -= total / _MEMORY
+        seen[after] = seen.get(after, 0.0) + 1.0
+        self._total[before] = total + 1.0
+        self._wealth = max(0.0, self._wealth) + gain
+        self._against[before] = max(0.0, self._against[before]) + gain
+        if self._wealth > self._limit and self.found is None:
+            worst = max(range(len(self._against)), key=self._against.__getitem__)
+            self.found = DriftFound(self.transitions, self._states[worst])
+
+    def note(self) -> str | None:
+        """What decisions and reports must say, once drift was found."""
+        if self.found is None:
+            return None
+        return (
+            f"the model no longer fits: after {self.found.transitions} transitions the"
+            f" world contradicts its counts, most in state {self.found.state}"
+        )
+
+    def as_dict(self) -> Mapping[str, object]:
+        """For reports."""
+        found = self.found
+        return {
+            "transitions": self.transitions,
+            "found_at": None if found is None else found.transitions,
+            "state": None if found is None else found.state,
+            "evidence": max(0.0, self._wealth) / self._limit,
+        }

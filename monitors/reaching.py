@@ -25,8 +25,11 @@ Backup = Callable[[Floats], Floats]
 Table = NDArray[np.integer[Any]]
 """The next monitor state, by monitor state and column of letters."""
 
-DENSE_STATES = 1_000
+SMALL_STATES = 200
 """Up to so many states a chain is kept as a full matrix."""
+
+DENSE_STATES = 1_000
+"""And up to so many if one transition in ten is possible."""
 
 MAX_SPARSE_TRANSITIONS = 5_000_000
 
@@ -56,11 +59,18 @@ def within(
 
 def expectation(reading: Reading, data: Floats) -> Backup:
     """The step of a chain whose probabilities are known."""
-    if reading.n <= DENSE_STATES:
+    if _is_dense(reading):
         across = np.ascontiguousarray(_dense(reading, data).T)
         return lambda values: values @ across
     matrix = _sparse(reading, data)
     return lambda values: np.ascontiguousarray((matrix @ values.T).T)
+
+
+def _is_dense(reading: Reading) -> bool:
+    n = reading.n
+    return n <= SMALL_STATES or (
+        n <= DENSE_STATES and 10 * reading.indices.size >= n * n
+    )
 
 
 def _dense(reading: Reading, data: Floats) -> Floats:
@@ -89,7 +99,7 @@ def ever(reading: Reading, data: Floats, table: Table, violated: int) -> Floats:
         return np.zeros((len(table), reading.n))
     used, column = np.unique(reading.letters, return_inverse=True)
     plan = plan_elimination(table[:, used].tolist(), violated)
-    if plan.is_short and reading.n <= DENSE_STATES:
+    if plan.is_short and _is_dense(reading):
         layers = Layers(plan, _dense(reading, data), column)
         if layers.affordable():
             return layers.solve()

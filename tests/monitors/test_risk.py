@@ -394,7 +394,7 @@ def test_elimination_and_the_sparse_system_agree(
         letters = rng.integers(0, len(automaton.letters), n)
         values = violation_ever(chain, letters, automaton)
         with monkeypatch.context() as patch:
-            patch.setattr(reaching, "DENSE_STATES", 0)
+            patch.setattr(reaching, "_is_dense", lambda reading: False)
             sparse = violation_ever(chain, letters, automaton)
             within = violation_within(chain, letters, automaton, 20)
         assert values == pytest.approx(sparse, abs=1e-11)
@@ -509,6 +509,6 @@ def test_a_table_without_the_unbounded_risk_when_that_is_too_large(
     chain, automaton = random_chain(rng, 5), law(LAWS[6])
     letters = rng.integers(0, len(automaton.letters), 5)
     monkeypatch.setattr(reaching, "MAX_SPARSE_TRANSITIONS", 10)
-    monkeypatch.setattr(reaching, "DENSE_STATES", 0)
+    monkeypatch.setattr(reaching, "_is_dense", lambda reading: False)
     table = solve_risk(chain, letters, automaton, 4)
     assert table.unbounded is None and table.point.max() > 0

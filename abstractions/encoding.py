@@ -138,7 +138,7 @@ def compile_states(predicates: Sequence[Expression]) -> Encode:
     if len(predicates) > 2:
         return FrameEncoder(predicates).encode
     tests = [compile_test(node) for node in predicates]
-    first, second = (*tests, _never)[:2]
+    first, second = (*tests, _never, _never)[:2]
 
     def encode(values: Mapping[str, Any]) -> int:
         try:

@@ -195,6 +195,7 @@ def is_temporal(formula: Formula) -> bool:
 class _FormulaParser(ExpressionParser):
     keywords = ExpressionParser.keywords | {"always", "eventually", "once",
         "historically", "until", "since", "next"}  # fmt: skip
+    operators = frozenset(_INFIX)
 
     def _unary(self) -> Expression:
         token = self._peek
@@ -234,34 +235,40 @@ class _FormulaParser(ExpressionParser):
         start = self._peek
         low, low_unit = self._bound()
         self._expect(",")
-        if self._accept("]"):
-            return Interval(low, None, low_unit or "steps")
-        high, high_unit = self._bound()
+        high, high_unit = None, None
+        if self._peek.text != "]":
+            high, high_unit = self._bound()
         self._expect("]")
-        unit = high_unit or low_unit
+        if high is None and low == 0:
+            return Interval()
+        unit = high_unit or low_unit or ("steps" if high is None else None)
         if unit is None:
-            self._fail("a bound needs its unit", start, "write s, ms or steps")
+            self._fail("a bound needs its unit", start, mend="write s, ms or steps")
         if low_unit not in (None, unit):
-            self._fail("both bounds must have the same unit", start)
-        if unit == "steps" and (low != int(low) or high != int(high)):
-            self._fail("steps are whole numbers", start)
-        if low > high:
-            self._fail(f"the interval ends before it begins: {low} > {high}", start)
+            mend = "write the unit once, after the second bound"
+            self._fail("both bounds must have the same unit", start, mend=mend)
+        whole = low == int(low) and (high is None or high == int(high))
+        if unit == "steps" and not whole:
+            self._fail("steps are whole numbers", start, mend="round it, or use s")
+        if high is not None and low > high:
+            first, last = _number(low), _number(high)
+            problem = f"the interval ends before it begins: {first} > {last}"
+            self._fail(problem, start, mend=f"write [{last}, {first} {unit}]")
         return Interval(low, high, unit)
 
     def _bound(self) -> tuple[float, TimeUnit | None]:
         token = self._take()
         if token.text == "-":
             mend = "write once[0, 1 s] a or eventually[0, 2 s] a for [-1, 2 s]"
-            self._fail("a bound cannot be negative", token, mend)
+            self._fail("a bound cannot be negative", token, mend=mend)
         if token.kind != "number":
-            self._fail(f"expected a time, found {token.text!r}", token)
+            problem = f"expected a time, found {token.text!r}"
+            self._fail(problem, token, mend="write bounds as in [0, 2 s]")
         value = float(token.text)
         if self._peek.kind != "name":
             return value, None
         unit = self._take()
         if unit.text not in _TIME_UNITS:
-            self._fail(
-                f"{unit.text!r} is not a unit of time", unit, "use s, ms or steps"
-            )
+            problem = f"{unit.text!r} is not a unit of time"
+            self._fail(problem, unit, mend="use s, ms, min or steps")
         return value, _TIME_UNITS[unit.text]

@@ -134,8 +134,6 @@ def _conjuncts(formula: Formula) -> list[Formula]:
 
 
 def _collect(formula: Formula, normal: Normal) -> None:
-    if isinstance(formula, Constant):
-        return
     if not is_temporal(formula):
         _proposition(formula, normal)
         return
@@ -143,27 +141,26 @@ def _collect(formula: Formula, normal: Normal) -> None:
         _collect(child, normal)
 
 
-def _proposition(formula: Expression, normal: Normal) -> int:
-    """The bit of a propositional formula; one level of `not` is looked through."""
-    if isinstance(formula, Not):
-        return _proposition(formula.operand, normal)
+def _proposition(formula: Expression, normal: Normal) -> None:
+    """Numbers a propositional formula; a `not` before it is looked through."""
+    while isinstance(formula, Not):
+        formula = formula.operand
     key = repr(formula)
-    if key not in normal._bits:
+    if key not in normal._bits and not isinstance(formula, Constant):
         normal._bits[key] = len(normal.propositions)
         normal.propositions.append(formula)
-    return normal._bits[key]
 
 
 def _literal(formula: Expression, positive: bool, normal: Normal) -> int:
     while isinstance(formula, Not):
         formula, positive = formula.operand, not positive
+    if isinstance(formula, Constant):
+        return normal.add(Node("true" if formula.value == positive else "false"))
     bit = normal._bits[repr(formula)]
     return normal.add(Node("atom" if positive else "not", bit=bit))
 
 
 def _build(formula: Formula, positive: bool, normal: Normal) -> int:
-    if isinstance(formula, Constant):
-        return normal.add(Node("true" if formula.value == positive else "false"))
     if not is_temporal(formula):
         return _literal(formula, positive, normal)
     match formula:
@@ -234,13 +231,13 @@ def _memory(formula: Formula, normal: Normal) -> int:
 
 def _test(formula: Formula, normal: Normal) -> Callable[[int], bool]:
     """A past operand as a test of the bits known so far."""
-    if isinstance(formula, Constant):
-        value = formula.value
-        return lambda letter: value
     if not is_temporal(formula):
         positive = True
         while isinstance(formula, Not):
             formula, positive = formula.operand, not positive
+        if isinstance(formula, Constant):
+            value = formula.value == positive
+            return lambda letter: value
         bit = normal._bits[repr(formula)]
         return lambda letter: bool(letter >> bit & 1) == positive
     match formula:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from forewarn.abstractions.errors import TooLarge
+from forewarn.abstractions.errors import InvalidExpression, TooLarge
 from forewarn.abstractions.expression.scalar import Test, compile_test, constant_in
 from forewarn.abstractions.expression.tree import (
     And,
@@ -83,6 +83,13 @@ def leaves(
                     bounds.setdefault(name, set())
                 case Name() | ObjectPredicate():
                     truths.add(repr(node))
+    for name in words.keys() & (truths | {name for name in bounds if bounds[name]}):
+        raise InvalidExpression(
+            f"{name} is compared with the word {min(words[name])!r} and used otherwise",
+            mend="compare it with words alone, or give its vocabulary",
+        )
+    for name in bounds.keys() & truths:
+        bounds[name].add(0.0)  # as a truth value, 0 alone is false
     found = {key: Leaf(key, (False, True)) for key in truths | free}
     for name in bounds.keys() | words.keys():
         samples = _samples(name, bounds.get(name, set()), words.get(name), vocabulary)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass
 
@@ -10,6 +9,9 @@ from forewarn.abstractions.errors import InvalidExpression
 
 MAX_LENGTH = 20_000
 """No expression or formula is longer than this, in characters."""
+
+MAX_NUMBER = 1e100
+"""No number is larger, so that no conversion of units overflows."""
 
 _TOKEN = re.compile(
     r"""(?P<space>\s+)
@@ -41,22 +43,30 @@ def tokens(source: str) -> list[Token]:
         InvalidExpression: At a character that begins no token.
     """
     if len(source) > MAX_LENGTH:
-        raise InvalidExpression(f"longer than {MAX_LENGTH} characters")
+        raise InvalidExpression(
+            f"longer than {MAX_LENGTH} characters",
+            place=f"column {MAX_LENGTH + 1}",
+            mend="split it into several",
+        )
     found: list[Token] = []
     at = 0
     while at < len(source):
         match = _TOKEN.match(source, at)
         if match is None:
             place = f"column {at + 1}"
-            raise InvalidExpression(f"{source[at]!r} is not understood", place=place)
+            problem = f"{source[at]!r} is not understood"
+            raise InvalidExpression(problem, place=place, mend="leave it out")
         kind = match.lastgroup or ""
         if kind != "space":
             text = match.group()
             if kind == "symbol":
                 text = _SYNONYMS.get(text, text)
-            if kind == "number" and not math.isfinite(float(text)):
-                place = f"column {at + 1}"
-                raise InvalidExpression(f"{text} is too large a number", place=place)
+            if kind == "number" and float(text) > MAX_NUMBER:
+                raise InvalidExpression(
+                    f"{text} is too large a number",
+                    place=f"column {at + 1}",
+                    mend=f"numbers go up to {MAX_NUMBER:g}",
+                )
             found.append(Token(kind, text, at, match.end()))
         at = match.end()
     found.append(Token("end", "the end", at, at))

@@ -5,13 +5,15 @@ The formula language of `monitors` extends this parser with temporal operators.
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, NoReturn
 
 from forewarn.abstractions.errors import InvalidExpression, near_miss
 from forewarn.abstractions.expression.lexer import Token, tokens
 from forewarn.abstractions.expression.tree import (
+    MIRRORED,
     And,
     Arithmetic,
     Call,
@@ -27,6 +29,7 @@ from forewarn.abstractions.expression.tree import (
     ObjectPredicate,
     Or,
     Text,
+    within,
 )
 from forewarn.abstractions.expression.typing import common_unit
 from forewarn.abstractions.units import UNITS
@@ -36,9 +39,10 @@ if TYPE_CHECKING:
 
 _FUNCTIONS = {"abs": (1, 1), "min": (2, 8), "max": (2, 8)}
 _KEYWORDS = {"and", "or", "not", "true", "false", "is", "none"}
+_WORD = re.compile(r"[\w/²^%°]+")
 _NUMERIC = (Number, Arithmetic, Negative, Call)
-MAX_DEPTH = 60
-"""How deep parentheses and operators may nest."""
+MAX_DEPTH = 40
+"""How deep parentheses and operators may nest; a level takes some 16 Python frames."""
 
 
 def parse_expression(
@@ -64,6 +68,7 @@ class ExpressionParser:
     """One parse of one text."""
 
     keywords: frozenset[str] = frozenset(_KEYWORDS)
+    operators: frozenset[str] = frozenset()  # words like units that may follow a number
 
     def __init__(
         self,
@@ -82,7 +87,8 @@ class ExpressionParser:
         """The whole text as one truth-valued expression."""
         node = self._truth(self._implies)
         if self._peek.kind != "end":
-            self._fail(f"expected an operator before {self._peek.text!r}")
+            problem = f"expected an operator before {self._peek.text!r}"
+            self._fail(problem, mend="conditions are joined by and, or, ->")
         return node
 
     # -- tokens ---------------------------------------------------------------
@@ -104,12 +110,10 @@ class ExpressionParser:
 
     def _expect(self, text: str) -> Token:
         return self._accept(text) or self._fail(
-            f"expected {text!r}, found {self._peek.text!r}"
+            f"expected {text!r}, found {self._peek.text!r}", mend=f"add {text}"
         )
 
-    def _fail(
-        self, problem: str, token: Token | None = None, mend: str = ""
-    ) -> NoReturn:
+    def _fail(self, problem: str, token: Token | None = None, *, mend: str) -> NoReturn:
         place = f"column {(token or self._peek).start + 1}"
         raise InvalidExpression(problem, place=place, mend=mend)
 
@@ -127,18 +131,21 @@ class ExpressionParser:
     def _deeper(self) -> None:
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            self._fail(f"nested more than {MAX_DEPTH} deep")
+            mend = "split it into simpler conditions"
+            self._fail(f"nested more than {MAX_DEPTH} deep", mend=mend)
 
     def _check_truth(self, node: Expression, token: Token) -> None:
         if isinstance(node, _NUMERIC):
-            self._fail(f"{node!r} is a number, not a condition", token)
+            mend = f"compare it, as in {within(node, 7)} > 0"
+            self._fail(f"{node!r} is a number, not a condition", token, mend=mend)
         declared = self._declared(node)
         if declared and declared.type != "bool":
             example = "> 0" if declared.type == "number" else "== red"
             if declared.values:
                 example = f"== {declared.values[0]}"
             mend = f"compare it, as in {declared.name} {example}"
-            self._fail(f"{declared.name} is not a condition by itself", token, mend)
+            problem = f"{declared.name} is not a condition by itself"
+            self._fail(problem, token, mend=mend)
 
     def _implies(self) -> Expression:
         token = self._peek
@@ -185,7 +192,8 @@ class ExpressionParser:
             negated = self._accept("not")
             self._expect("none")
             if not isinstance(left, Name):
-                self._fail("only a signal can be none", start)
+                mend = "write it of one signal, as in lead_distance is none"
+                self._fail("only a signal can be none", start, mend=mend)
             return Not(IsNone(left)) if negated else IsNone(left)
         operator = self._accept("<", "<=", ">", ">=", "==", "!=")
         if operator is None:
@@ -200,7 +208,7 @@ class ExpressionParser:
         equality = operator.text in ("==", "!=")
         declared = self._declared(left)
         kind = declared.type if declared else None
-        if equality and isinstance(left, Name | ObjectPredicate):
+        if equality and self._may_be_bool(left, kind):
             truth = self._accept("true", "false")
             if truth is None and (kind == "bool" or isinstance(left, ObjectPredicate)):
                 truth = self._peek
@@ -220,7 +228,13 @@ class ExpressionParser:
         self._must_be_number(right, token)
         node = Compare(operator.text, left, right)  # type: ignore[arg-type]
         self._check_units(node, operator)
+        if isinstance(left, Number) and isinstance(right, Name):
+            return Compare(MIRRORED[node.operator], right, left)
         return node
+
+    def _may_be_bool(self, node: Expression, kind: str | None) -> bool:
+        named = isinstance(node, Name | ObjectPredicate)
+        return named and kind in (None, "bool")
 
     def _declared(self, node: Expression) -> Signal | None:
         if self._vocabulary and isinstance(node, Name):
@@ -251,13 +265,14 @@ class ExpressionParser:
         declared = self._declared(node)
         numeric = isinstance(node, (*_NUMERIC, Name))
         if not numeric or (declared and declared.type != "number"):
-            self._fail(f"{node!r} is not a number", token)
+            mend = "numbers go with + - * / < > ==, conditions with and, or, not, ->"
+            self._fail(f"{node!r} is not a number", token, mend=mend)
 
     def _check_units(self, node: Expression, token: Token) -> None:
         try:
             common_unit(node)
         except InvalidExpression as error:
-            self._fail(error.problem, token, error.mend)
+            self._fail(error.problem, token, mend=error.mend)
 
     # -- numbers --------------------------------------------------------------------
 
@@ -270,15 +285,17 @@ class ExpressionParser:
     def _operators(
         self, symbols: tuple[str, ...], level: Callable[[], Expression]
     ) -> Expression:
-        token = self._peek
+        token, depth = self._peek, self._depth
         left = level()
         while operator := self._accept(*symbols):
+            self._deeper()
             self._must_be_number(left, token)
             token = self._peek
             right = level()
             self._must_be_number(right, token)
             left = Arithmetic(operator.text, left, right)  # type: ignore[arg-type]
             self._check_units(left, operator)
+        self._depth = depth
         return left
 
     def _negative(self) -> Expression:
@@ -301,12 +318,11 @@ class ExpressionParser:
             self._depth -= 1
             self._expect(")")
             return node
-        if token.kind != "name":
-            self._fail(f"expected a signal or a number, found {token.text!r}", token)
-        if token.text in ("true", "false"):
+        if token.text in ("true", "false") and token.kind == "name":
             return Constant(token.text == "true")
-        if token.text in self.keywords:
-            self._fail(f"expected a signal or a number, found {token.text!r}", token)
+        if token.kind != "name" or token.text in self.keywords:
+            problem = f"expected a signal or a number, found {token.text!r}"
+            self._fail(problem, token, mend="write a condition such as speed > 5 km/h")
         if self._peek.text == "(" and self._peek.kind == "symbol":
             return self._application(token)
         return self._name(token)
@@ -319,9 +335,12 @@ class ExpressionParser:
         match = re.compile(rf"\s*({pattern})(?![\w/²^])").match(self._text, number.end)
         if match is None:
             token = self._peek
-            if token.kind == "name" and token.text not in self.keywords:
-                mend = near_miss(token.text, known)
-                self._fail(f"{token.text!r} is not a unit", mend=mend)
+            known_word = token.text in self.keywords | self.operators
+            if token.kind == "name" and not known_word:
+                word = _WORD.match(self._text, token.start)
+                written = word.group() if word else token.text
+                mend = near_miss(written, known) or "an operator may be missing"
+                self._fail(f"{written!r} is not a unit", mend=mend)
             return ""
         while self._peek.start < match.end() and self._peek.kind != "end":
             self._take()
@@ -336,7 +355,9 @@ class ExpressionParser:
             self._expect(")")
             fewest, most = _FUNCTIONS[name.text]
             if not fewest <= len(arguments) <= most:
-                self._fail(f"{name.text} takes {fewest} to {most} arguments", name)
+                takes = f"{fewest} to {most} arguments" if most > 1 else "1 argument"
+                mend = f"write {name.text}({', '.join('xy'[:fewest])})"
+                self._fail(f"{name.text} takes {takes}", name, mend=mend)
             node = Call(name.text, tuple(arguments))  # type: ignore[arg-type]
             self._check_units(node, name)
             return node
@@ -349,14 +370,17 @@ class ExpressionParser:
 
     def _number(self) -> Expression:
         token = self._peek
+        self._deeper()
         node = self._sum()
+        self._depth -= 1
         self._must_be_number(node, token)
         return node
 
     def _object(self) -> str:
         token = self._take()
         if token.kind != "name":
-            self._fail(f"expected an object's name, found {token.text!r}", token)
+            problem = f"expected an object's name, found {token.text!r}"
+            self._fail(problem, token, mend="write objects as in is_open(Microwave)")
         return token.text
 
     def _check_predicate(self, name: Token, count: int) -> None:
@@ -364,12 +388,14 @@ class ExpressionParser:
             return
         known = self._vocabulary.predicates
         if name.text not in known:
-            mend = near_miss(name.text, [*known, *_FUNCTIONS])
-            self._fail(f"{name.text!r} is not a predicate or function", name, mend)
+            mend = near_miss(name.text, [*known, *_FUNCTIONS]) or self._has(known)
+            problem = f"{name.text!r} is not a predicate or function"
+            self._fail(problem, name, mend=mend)
         arities = known[name.text].arities
         if count not in arities:
             takes = " or ".join(map(str, arities))
-            self._fail(f"{name.text} takes {takes} arguments, not {count}", name)
+            problem = f"{name.text} takes {takes} arguments, not {count}"
+            self._fail(problem, name, mend=f"name {takes} objects")
 
     def _name(self, token: Token) -> Expression:
         if token.text in self._definitions:
@@ -381,5 +407,11 @@ class ExpressionParser:
             alias = self._vocabulary.aliases.get(token.text)
             known = [*self._vocabulary.signals, *self._definitions]
             mend = f"write {alias.signal}" if alias else near_miss(token.text, known)
-            self._fail(f"unknown signal {token.text!r}", token, mend)
+            problem = f"unknown signal {token.text!r}"
+            self._fail(problem, token, mend=mend or self._has(known))
         return Name(token.text, declared.unit or "")
+
+    def _has(self, known: Iterable[str]) -> str:
+        """A hint for `mend` where no name is close: the first that there are."""
+        first = ", ".join(itertools.islice(known, 6)) or "none"
+        return f"the vocabulary has {first}, …"

@@ -2,7 +2,8 @@
 
 A value of None means `none`: every comparison with it is false. A missing key
 raises KeyError and a number that is not finite raises SignalFault; whoever calls
-turns both into a fault of the frame.
+turns both into a fault of the frame. Nothing is skipped for what is already known,
+so that a fault shows whatever the other signals say.
 """
 
 from __future__ import annotations
@@ -49,7 +50,12 @@ def constant_in(node: Expression, other: Expression) -> float | None:
     """The constant's value in the other operand's unit; None if not a constant."""
     if not isinstance(node, Number):
         return None
-    return node.value * float(ratio(unit_of(node), unit_of(other)))
+    return converted(node, unit_of(other))
+
+
+def converted(number: Number, target: Unit | None) -> float:
+    """The number in that unit, exactly as it was written and then rounded once."""
+    return float(Fraction(repr(number.value)) * ratio(unit_of(number), target))
 
 
 def ratio(from_unit: Unit | None, to_unit: Unit | None) -> Fraction:
@@ -67,16 +73,26 @@ def finite(value: float, name: str) -> float:
     return value
 
 
+def truth(value: object, name: str) -> bool:
+    """A Boolean signal's value; None is false, and a number is true unless it is 0."""
+    if value is None:
+        return False
+    try:
+        return bool(finite(value + 0.0, name))  # type: ignore[operator]
+    except TypeError:
+        problem = f"{name} is {value!r:.60}, neither true nor false"
+        raise SignalFault(problem) from None
+
+
 def compile_test(node: Expression) -> Test:
     """The closure that says whether the expression holds in a frame."""
     match node:
         case Constant(value=value):
             return lambda values: value
         case Name(name=name):
-            return lambda values: bool(values[name])
+            return _truth_of(name)
         case ObjectPredicate():
-            key = repr(node)
-            return lambda values: bool(values[key])
+            return _truth_of(repr(node))
         case IsNone(operand=Name(name=name)):
             return lambda values: values[name] is None
         case Not(operand=operand):
@@ -93,17 +109,25 @@ def compile_test(node: Expression) -> Test:
     raise TypeError(f"{node!r} has no truth value in a frame")
 
 
+def _truth_of(name: str) -> Test:
+    def test(values: Values) -> bool:
+        value = values[name]
+        return value if value is True or value is False else truth(value, name)
+
+    return test
+
+
 def _all(tests: list[Test]) -> Test:
     if len(tests) == 2:
         one, two = tests
-        return lambda values: one(values) and two(values)
+        return lambda values: one(values) & two(values)
     return lambda values: all([test(values) for test in tests])
 
 
 def _any(tests: list[Test]) -> Test:
     if len(tests) == 2:
         one, two = tests
-        return lambda values: one(values) or two(values)
+        return lambda values: one(values) | two(values)
     return lambda values: any([test(values) for test in tests])
 
 
@@ -114,7 +138,11 @@ def _compare(node: Compare) -> Test:
 
         def of_text(values: Values) -> bool:
             value = values[name]
-            return value is not None and bool(compare(value, text))
+            if value is None:
+                return False
+            if not isinstance(value, str):
+                raise SignalFault(f"{name} is {value!r:.60}, not a word")
+            return bool(compare(value, text))
 
         return of_text
     bound = constant_in(right, left)
@@ -146,14 +174,14 @@ def compile_quantity(node: Expression, target: Unit | None) -> Quantity:
     """The closure that gives the number in the unit `target`, or None for none."""
     factor = float(ratio(unit_of(node), target))
     match node:
-        case Number(value=value):
-            fixed = value * factor
+        case Number():
+            fixed = converted(node, target)
             return lambda values: fixed
         case Name(name=name):
 
             def of_name(values: Values) -> float | None:
                 value = values[name]
-                return None if value is None else finite(value, name) * factor
+                return None if value is None else finite(value * factor, name)
 
             return of_name
         case Negative(operand=operand):

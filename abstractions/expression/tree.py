@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -11,6 +12,15 @@ Comparison = Literal["<", "<=", ">", ">=", "==", "!="]
 NEGATED: dict[Comparison, Comparison] = {
     "<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "==",
 }  # fmt: skip
+MIRRORED: dict[Comparison, Comparison] = {
+    "<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!=",
+}  # fmt: skip
+
+_PLAIN_WORD = re.compile(r"[^\W\d]\w*(#\d+)?")
+_RESERVED = frozenset(
+    "abs min max and or not true false is none"
+    " always eventually once historically until since next".split()
+)
 
 
 class Expression:
@@ -64,7 +74,8 @@ class Text(Expression):
     value: str
 
     def __repr__(self) -> str:
-        return self.value
+        plain = _PLAIN_WORD.fullmatch(self.value) and self.value not in _RESERVED
+        return self.value if plain else f'"{self.value}"'
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -118,7 +129,10 @@ class Compare(Expression):
         return (self.left, self.right)
 
     def __repr__(self) -> str:
-        return f"{within(self.left, 7)} {self.operator} {within(self.right, 7)}"
+        right = within(self.right, 7)
+        if self.operator in ("==", "!=") and isinstance(self.right, Name):
+            right = f"({right})"  # bare, it may be read as a word
+        return f"{within(self.left, 7)} {self.operator} {right}"
 
 
 @dataclass(frozen=True, slots=True, repr=False)

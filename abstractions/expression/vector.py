@@ -1,18 +1,26 @@
 """Expressions over whole columns: the same meaning as `scalar`, in numpy.
 
 A column of numbers is float64 with NaN for `none`; a column of enum values is an
-object array with None for `none`; a Boolean column is bool or 0/1.
+object array with None for `none`; a Boolean column is bool, or numbers like 0 and 1.
+An infinite number and a division by zero raise SignalFault, as in `scalar`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import reduce
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.abstractions.expression.scalar import OPERATORS, constant_in, ratio
+from forewarn.abstractions.errors import SignalFault
+from forewarn.abstractions.expression.scalar import (
+    OPERATORS,
+    constant_in,
+    converted,
+    ratio,
+)
 from forewarn.abstractions.expression.tree import (
     And,
     Arithmetic,
@@ -36,7 +44,7 @@ from forewarn.abstractions.units import PLAIN, Unit
 Columns = Mapping[str, NDArray[Any]]
 Booleans = NDArray[np.bool_]
 
-_FOLDS = {"abs": np.abs, "min": np.minimum, "max": np.maximum}
+_FOLDS = {"min": np.minimum, "max": np.maximum}
 
 
 def evaluate(node: Expression, columns: Columns) -> Booleans:
@@ -45,19 +53,17 @@ def evaluate(node: Expression, columns: Columns) -> Booleans:
         case Constant(value=value):
             return np.asarray(value)
         case Name(name=name):
-            return _truth(columns[name])
+            return _truth(columns[name], name)
         case ObjectPredicate():
-            return _truth(columns[repr(node)])
+            return _truth(columns[repr(node)], repr(node))
         case IsNone(operand=Name(name=name)):
             return _is_none(columns[name])
         case Not(operand=operand):
             return ~evaluate(operand, columns)
         case And(parts=parts):
-            held = [evaluate(part, columns) for part in parts]
-            return np.asarray(np.logical_and.reduce(held))
+            return reduce(np.logical_and, [evaluate(part, columns) for part in parts])
         case Or(parts=parts):
-            held = [evaluate(part, columns) for part in parts]
-            return np.asarray(np.logical_or.reduce(held))
+            return reduce(np.logical_or, [evaluate(part, columns) for part in parts])
         case Implies(left=left, right=right):
             return ~evaluate(left, columns) | evaluate(right, columns)
         case Compare():
@@ -65,12 +71,22 @@ def evaluate(node: Expression, columns: Columns) -> Booleans:
     raise TypeError(f"{node!r} has no truth value in a frame")
 
 
-def _truth(column: NDArray[Any]) -> Booleans:
-    if column.dtype == object:
-        return np.array([bool(value) for value in column], dtype=bool)
+def _truth(column: NDArray[Any], name: str) -> Booleans:
     if column.dtype == bool:
         return column
-    return np.asarray((column != 0) & (column == column))
+    numbers = _numbers(column, name)
+    return np.asarray((numbers != 0) & (numbers == numbers))
+
+
+def _numbers(column: NDArray[Any], name: str) -> NDArray[np.float64]:
+    try:
+        numbers = np.asarray(column, np.float64)
+    except (TypeError, ValueError):
+        raise SignalFault(f"{name} holds what is not a number") from None
+    if np.isinf(numbers).any():
+        frame = int(np.flatnonzero(np.isinf(numbers))[0])
+        raise SignalFault(f"{name} is {numbers[frame]}, not a finite number")
+    return numbers
 
 
 def _is_none(column: NDArray[Any]) -> Booleans:
@@ -87,12 +103,13 @@ def _compare(node: Compare, columns: Columns) -> Booleans:
         return held & ~_is_none(column) if node.operator == "!=" else held
     bound = constant_in(right, left)
     if isinstance(left, Name) and bound is not None:
-        column = columns[left.name]
+        column = _numbers(columns[left.name], left.name)
         held = np.asarray(compare(column, bound))
         # NaN stands for none, and `nan != x` is the one comparison that holds.
         return held & (column == column) if node.operator == "!=" else held
     unit = common_unit(node)
-    one, two = _quantity(left, unit, columns), _quantity(right, unit, columns)
+    with np.errstate(all="ignore"):
+        one, two = _quantity(left, unit, columns), _quantity(right, unit, columns)
     held = np.asarray(compare(one, two))
     return held & (one == one) & (two == two) if node.operator == "!=" else held
 
@@ -100,24 +117,27 @@ def _compare(node: Compare, columns: Columns) -> Booleans:
 def _quantity(node: Expression, target: Unit | None, columns: Columns) -> Any:
     factor = float(ratio(unit_of(node), target))
     match node:
-        case Number(value=value):
-            return value * factor
+        case Number():
+            return np.float64(converted(node, target))
         case Name(name=name):
-            return columns[name] * factor if factor != 1 else columns[name]
+            return _numbers(_numbers(columns[name], name) * factor, name)
         case Negative(operand=operand):
             return -_quantity(operand, target, columns)
         case Arithmetic(operator=symbol, left=left, right=right) if symbol in "*/":
             parts = [_quantity(x, unit_of(x) or PLAIN, columns) for x in (left, right)]
-            return OPERATORS[symbol](*parts) * factor
+            return _computed(OPERATORS[symbol](*parts) * factor, parts)
         case Arithmetic(operator=symbol, left=left, right=right):
             parts = [_quantity(operand, target, columns) for operand in (left, right)]
-            return OPERATORS[symbol](*parts)
+            return _computed(OPERATORS[symbol](*parts), parts)
         case Call(function=function, arguments=arguments):
-            first, *others = [_quantity(a, target, columns) for a in arguments]
-            fold = _FOLDS[function]
-            if not others:
-                return fold(first)
-            for other in others:
-                first = fold(first, other)
-            return first
+            parts = [_quantity(operand, target, columns) for operand in arguments]
+            return reduce(_FOLDS[function], parts) if parts[1:] else np.abs(parts[0])
     raise TypeError(f"{node!r} is not a number")
+
+
+def _computed(result: Any, operands: list[Any]) -> Any:
+    """The result; a fault where it is not finite though no operand is none."""
+    bad = ~np.isfinite(result)
+    if bad.any() and (bad & ~np.isnan(sum(operands))).any():
+        raise SignalFault("a division by zero, or a result that is not finite")
+    return result

@@ -10,13 +10,17 @@ import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import reduce
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.expression import tree
 from forewarn.monitors import graphs
+from forewarn.monitors.builtin import Builtin
+from forewarn.monitors.chain import Chain
 from forewarn.monitors.engines import Engine, Until, Values
 from forewarn.monitors.exact import Exact
 from forewarn.monitors.graphs import Graph, Mask
@@ -36,6 +40,7 @@ from forewarn.monitors.properties import (
     is_numeric,
     opposite,
 )
+from forewarn.monitors.storm import Storm
 
 DOUBTFUL = 1e-9
 """How near to its limit a rounded probability is compared again, exactly."""
@@ -63,9 +68,16 @@ class Answer:
     warnings: tuple[str, ...] = ()
 
 
+def make_engine(name: str, chain: Chain, *, exact: bool = False) -> Engine:
+    """The engine of that name: `builtin` or `storm`."""
+    if name == "storm":
+        return Storm(chain, exact=exact)
+    return Exact(chain) if exact else Builtin(chain)
+
+
 def check(formula: StateFormula, labelling: Labelling, engine: Engine) -> Answer:
     """Answers a property in every state of the labelling's chain."""
-    evaluator = _Evaluator(labelling, engine)
+    evaluator = Evaluator(labelling, engine)
     if isinstance(formula, Probability) and is_numeric(formula):
         values, _ = evaluator.probability(formula.path)
         warnings = tuple(evaluator.warnings)
@@ -76,7 +88,12 @@ def check(formula: StateFormula, labelling: Labelling, engine: Engine) -> Answer
     return Answer(evaluator.states(formula), None, tuple(evaluator.warnings))
 
 
-class _Evaluator:
+class Evaluator:
+    """Answers one property after the other, with one engine.
+
+    `warnings` collects what a reader of the answers should know.
+    """
+
     def __init__(self, labelling: Labelling, engine: Engine) -> None:
         self._labelling = labelling
         self._chain = labelling.chain
@@ -103,8 +120,7 @@ class _Evaluator:
                 return ~self.states(inner)
             case Junction(sign, parts):
                 join = np.logical_and if sign == "&" else np.logical_or
-                joined: Mask = join.reduce([self.states(part) for part in parts])
-                return joined
+                return reduce(join, map(self.states, parts))
             case Conditional(sign, left, right):
                 if sign == "=>":
                     return ~self.states(left) | self.states(right)
@@ -113,6 +129,31 @@ class _Evaluator:
                 return self._quantified(quantifier == "A", path)
             case Probability():
                 return self._compared(formula)
+
+    def proposition(self, expression: tree.Expression) -> Mask:
+        """The states in which a law's proposition holds.
+
+        Names mean what they mean in a property; the abstraction decides the rest.
+        """
+        known = self._labelling.knows
+        inside = [
+            node.name for node in expression.walk() if isinstance(node, tree.Name)
+        ]
+        if not any(map(known, inside)):
+            return self._labelling.decide(expression)
+        match expression:
+            case tree.Name(name):
+                return self.states(Name(name))
+            case tree.Not(operand):
+                return ~self.proposition(operand)
+            case tree.And(parts):
+                return reduce(np.logical_and, map(self.proposition, parts))
+            case tree.Or(parts):
+                return reduce(np.logical_or, map(self.proposition, parts))
+            case tree.Implies(left, right):
+                return ~self.proposition(left) | self.proposition(right)
+            case _:
+                return self._labelling.decide(expression)
 
     # Some or every path
 
@@ -187,7 +228,7 @@ class _Evaluator:
         if not doubtful.any():
             return values
         try:
-            again = _Evaluator(self._labelling, Exact(self._chain))
+            again = Evaluator(self._labelling, Exact(self._chain))
             again._named = self._named
             return again.probability(path)[0]
         except InvalidInput as error:

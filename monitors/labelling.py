@@ -172,7 +172,9 @@ class Labelling:
         return sorted(names) + list(self.chain.states[:10_000])
 
     def _where_names_come_from(self) -> str:
-        return "--define it, or use one of: " + ", ".join(self._all_names()[:8])
+        names = [name for name in self._all_names() if not _INTEGER.fullmatch(name)]
+        some = f"; there is {', '.join(names[:8])}" if names else ""
+        return "--define it" + some
 
     # Expressions over signals
 
@@ -180,7 +182,10 @@ class Labelling:
         """The states in which the abstraction says that an expression holds."""
         text = repr(expression)
         if self.abstraction is None:
-            raise InvalidProperty(f"the model has no predicates to decide {text}")
+            raise InvalidProperty(
+                f"{text!r} is not defined on the states of this model",
+                mend=near_miss(text, self._all_names()) or f"--define '{text}=...'",
+            )
         if text not in self._expressions:
             holds, bits = self.abstraction.decides(expression), self.abstraction.bits
             self._expressions[text] = np.array([

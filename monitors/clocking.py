@@ -8,7 +8,7 @@ was last seen: bounds are in seconds, and time passes whether frames come or not
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,8 @@ from forewarn.monitors.formula import (
 )
 
 MAX_TICKS = 20_000_000
+_JITTER = 0.2
+"""Frames that come this share of a period early or late still come regularly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,22 +41,32 @@ class Ticks:
         letters: The letter of each tick.
         frames: The index of the frame at which each tick is complete.
         times_s: When each tick is complete.
+        open: The letters that the last tick may still come to show, if the trace ends
+            before it does.
     """
 
     letters: NDArray[np.int64]
     frames: NDArray[np.int64]
     times_s: NDArray[np.float64]
+    open: tuple[int, ...] = ()
 
 
 def regular_period(times: NDArray[np.float64]) -> float | None:
-    """The time between frames where it is the same all along, to within 1 %."""
+    """The time between frames where it is the same all along, but for jitter.
+
+    Recorders round: what is within a thousandth of whole milliseconds, or of a whole
+    number a second, is meant to be that.
+    """
     if times.size < 2:
         return None
     gaps = np.diff(times)
-    middle = float(np.median(gaps))
-    if np.abs(gaps - middle).max() > 0.01 * middle:
+    mean = float(gaps.mean())
+    if np.abs(gaps - mean).max() > _JITTER * mean:
         return None
-    return float(f"{(times[-1] - times[0]) / (times.size - 1):.6g}")
+    for nominal in (round(mean, 3), 1 / max(round(1 / mean), 1)):
+        if abs(nominal - mean) < 1e-3 * mean:
+            return nominal
+    return mean
 
 
 def ticks_of(
@@ -69,12 +81,15 @@ def ticks_of(
         TooLarge: The trace lasts for more ticks than we hold.
     """
     every = np.arange(times.size, dtype=np.int64)
-    if period_s is None or times.size == 0:
+    if period_s is None or regular_period(times) == period_s:
         return Ticks(letters, every, times)
     ends = tick_ends(times, period_s)
     numbers = np.floor((times[ends] - times[0]) / period_s + 1e-6).astype(np.int64)
+    still_open: tuple[int, ...] = ()
     if ends[-1] != every[-1]:
         # What came after the last full tick was seen too.
+        seen = letters[ends[-1] + 1 :]
+        still_open = _completions(seen, latches)
         ends = np.append(ends, every[-1])
         numbers = np.append(numbers, numbers[-1] + 1)
     total = int(numbers[-1]) + 1
@@ -85,8 +100,21 @@ def ticks_of(
         )
     held = latch(letters, ends, latches)
     if total == ends.size:
-        return Ticks(held, ends, times[ends])
-    return _filled(letters, times, period_s, latches, ends, numbers, held)
+        return Ticks(held, ends, times[ends], still_open)
+    filled = _filled(letters, times, period_s, latches, ends, numbers, held)
+    return replace(filled, open=still_open)
+
+
+def _completions(seen: NDArray[np.int64], latches: Sequence[Latch]) -> tuple[int, ...]:
+    """The letters that a tick may still show after the frames seen in it."""
+    some, every = np.bitwise_or.reduce(seen), np.bitwise_and.reduce(seen)
+    letters = [0]
+    for bit, kind in enumerate(latches):
+        settled = some >> bit & 1 if kind == "any" else ~every >> bit & 1
+        certain = kind != "last" and bool(settled)
+        values = (int(kind == "any"),) if certain else (0, 1)
+        letters = [letter | value << bit for letter in letters for value in values]
+    return tuple(letters)
 
 
 def _filled(

@@ -31,8 +31,8 @@ from forewarn.abstractions.expression.tree import (
 from forewarn.abstractions.expression.vector import evaluate
 from forewarn.abstractions.trace import Trace
 from forewarn.abstractions.vocabulary import Vocabulary
-from forewarn.monitors.automaton import compile_law, possible_letters
-from forewarn.monitors.clocking import law_latches, regular_period, ticks_of
+from forewarn.monitors.automaton import Automaton, compile_law, possible_letters
+from forewarn.monitors.clocking import Ticks, law_latches, regular_period, ticks_of
 from forewarn.monitors.formula import (
     Always,
     Eventually,
@@ -44,7 +44,7 @@ from forewarn.monitors.formula import (
     is_temporal,
 )
 from forewarn.monitors.lawbook import Law
-from forewarn.monitors.monitor import prefix_statuses, scan
+from forewarn.monitors.monitor import Monitor, Scan, prefix_statuses, scan
 from forewarn.monitors.normal import Normal, normalise
 
 Columns = dict[str, NDArray[Any]]
@@ -153,9 +153,15 @@ def _judged(
     possible = {*possible_letters(normal.propositions, law.vocabulary), *shown}
     automaton = compile_law(law.formula, clock, letters=possible)
     found = scan(automaton, ticks.letters)
+    too_early = _ends_too_early(automaton, ticks, found)
+    if too_early:
+        kept = found.violations[:-1]
+        found = Scan(kept, "violated") if kept else Scan((), "pending", 1)
     frames: tuple[str, ...] = ()
     if every:
         prefixes = prefix_statuses(automaton, ticks.letters.tolist())
+        if too_early and not found.violations:
+            prefixes[-1] = "pending"
         done = np.searchsorted(ticks.frames, np.arange(len(times)), side="right")
         frames = tuple(prefixes[k - 1] for k in done.tolist())
     left_s = None
@@ -174,6 +180,21 @@ def _judged(
         ),
         frames,
         left_s,
+    )
+
+
+def _ends_too_early(automaton: Automaton, ticks: Ticks, found: Scan) -> bool:
+    """Whether a violation at the last tick is not certain, for the tick is not over."""
+    final = len(ticks.letters) - 1
+    if not ticks.open or not found.violations or found.violations[-1].step != final:
+        return False
+    monitor = Monitor(automaton)
+    for letter in ticks.letters[:-1].tolist():
+        monitor.advance(letter)
+    after = automaton.step[monitor.state]
+    return any(
+        letter in ticks.open and after[column] != automaton.violated
+        for column, letter in enumerate(automaton.letters)
     )
 
 

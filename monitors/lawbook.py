@@ -25,8 +25,8 @@ from forewarn.monitors.automaton import Automaton, compile_law
 from forewarn.monitors.formula import Formula, parse_formula
 
 FORMAT = "forewarn.laws/1"
-EDITIONS = ("probguard", "lawbreaker")
 Edition = Literal["probguard", "lawbreaker"]
+EDITIONS: tuple[Edition, ...] = ("probguard", "lawbreaker")
 
 _NAME = re.compile(r"\w+")
 

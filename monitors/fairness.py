@@ -36,7 +36,7 @@ class HeldOut:
     """Risks predicted on traces that nothing was learned from, and what happened.
 
     Args:
-        predicted: For each trace, the risk at every frame.
+        predicted: For each trace, the risk at every frame; NaN where it is unknown.
         outcome: For each trace, whether the risk came true, at every frame.
     """
 
@@ -88,14 +88,14 @@ class FairnessReport:
     Args:
         order: Whether the state before matters, for each state that could be tested.
         dwell: Whether the time in a state matters, likewise.
-        reliability: Predicted against observed on held-out traces, if there were any.
+        reliability: Predicted against observed on held-out traces, by law.
         helpful: Unused predicates by what they would tell.
         level: The share of flagged states that may be there by chance.
     """
 
     order: tuple[OrderFinding, ...]
     dwell: tuple[DwellFinding, ...]
-    reliability: Reliability | None
+    reliability: Mapping[str, Reliability]
     helpful: tuple[Helpful, ...]
     level: float
 
@@ -104,17 +104,30 @@ class FairnessReport:
         """Whether there is nothing to warn of."""
         remembers = any(f.flagged for f in self.order)
         lingers = any(f.flagged for f in self.dwell)
-        misjudges = self.reliability is not None and self.reliability.warns
+        misjudges = any(each.warns for each in self.reliability.values())
         return not (remembers or lingers or misjudges)
 
-    def sentences(self) -> Iterator[str]:
-        """The report for people."""
-        yield from _told(self.order, "whether the state before matters")
-        yield from _told(self.dwell, "whether it matters how long a state has lasted")
-        if self.reliability:
-            yield from self.reliability.sentences()
-        for each in self.helpful[:NAMED]:
-            yield each.sentence()
+    def warnings(self) -> Iterator[str]:
+        """What is wrong with the picture, for people; the worst of each kind."""
+        yield from _worst(self.order, "states remember what came before them")
+        yield from _worst(self.dwell, "states do not end at a constant rate")
+        for law, each in self.reliability.items():
+            if each.warns:
+                yield from each.sentences(law)
+
+    def advice(self) -> Iterator[str]:
+        """What was looked at, and what would make the picture better."""
+        order, dwell = len(self.order), len(self.dwell)
+        if self.fair:
+            validated = "".join(
+                f", the risk of breaking {law}" for law in self.reliability
+            )
+            yield (
+                f"A fair picture as far as could be tested: the state before in "
+                f"{order} states, the time in a state in {dwell}{validated}."
+            )
+        for helpful in self.helpful[:NAMED]:
+            yield helpful.sentence()
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -122,9 +135,12 @@ class FairnessReport:
             "level": self.level,
             "order": [finding.as_dict() for finding in self.order],
             "dwell": [finding.as_dict() for finding in self.dwell],
-            "reliability": self.reliability and self.reliability.as_dict(),
+            "reliability": {
+                law: each.as_dict() for law, each in self.reliability.items()
+            },
             "helpful": [each.as_dict() for each in self.helpful],
-            "sentences": list(self.sentences()),
+            "warnings": list(self.warnings()),
+            "advice": list(self.advice()),
         }
 
 
@@ -132,7 +148,7 @@ def assess(
     sequences: Sequence[ArrayLike],
     chain: Chain,
     *,
-    held_out: HeldOut | None = None,
+    held_out: Mapping[str, HeldOut] | None = None,
     candidates: Mapping[str, Sequence[ArrayLike]] | None = None,
     outcome: Sequence[ArrayLike] | None = None,
     level: float = 0.05,
@@ -143,7 +159,7 @@ def assess(
     Args:
         sequences: The traces as state numbers of the chain.
         chain: The chain; only the names of its states are used.
-        held_out: Predicted risks and outcomes on other traces.
+        held_out: Predicted risks and outcomes on other traces, by law.
         candidates: Predicates that the abstraction does not use: their values along
             each of the sequences.
         outcome: Along each of the sequences, whether a violation followed.
@@ -151,13 +167,13 @@ def assess(
         seed: For the permutations.
     """
     data = Sequences.of(chain.states, sequences)
-    judged = None
-    if held_out is not None:
-        judged = reliability(held_out.predicted, held_out.outcome)
     return FairnessReport(
         order=_worst_first(order_test(data, seed, level), level),
         dwell=_worst_first(dwell_test(data), level),
-        reliability=judged,
+        reliability={
+            law: reliability(each.predicted, each.outcome)
+            for law, each in (held_out or {}).items()
+        },
         helpful=rank_predicates(data, candidates or {}, outcome),
         level=level,
     )
@@ -257,13 +273,9 @@ def _worst_first(findings: list[Finding], level: float) -> tuple[Finding, ...]:
     return tuple(sorted(judged, key=lambda f: (not f.flagged, -f.effect, f.p_value)))
 
 
-def _told(findings: Sequence[Finding], question: str) -> Iterator[str]:
+def _worst(findings: Sequence[Finding], complaint: str) -> Iterator[str]:
     flagged = [finding for finding in findings if finding.flagged]
-    if not findings:
-        yield f"There was too little to test {question}."
-    elif not flagged:
-        yield f"Nothing stands out in {len(findings)} states as to {question}."
     for finding in flagged[:NAMED]:
         yield finding.sentence()
     if len(flagged) > NAMED:
-        yield f"{len(flagged) - NAMED} more states stand out as to {question}."
+        yield f"In all, {len(flagged)} of {len(findings)} {complaint}."

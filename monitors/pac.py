@@ -12,7 +12,7 @@ One fixed property needs far less: see `sequential`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -20,20 +20,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from forewarn.abstractions.abstraction import Abstraction
 from forewarn.abstractions.errors import InvalidInput, InvalidModel
+from forewarn.monitors.automaton import Automaton
 from forewarn.monitors.chain import Chain
-from forewarn.monitors.model import Counts, Model
+from forewarn.monitors.evidence import letters_of_states, truth_in_abstraction
+from forewarn.monitors.model import Model
 from forewarn.monitors.perturbation import (
     Conditioning,
     Spread,
     Target,
     conditioning,
+    law_target,
     spread,
     state_target,
-    weissman_variation,
-    weissman_weight,
 )
-from forewarn.monitors.sequential import check_risks, massart
+from forewarn.monitors.row_bounds import Rows, weissman_variation
+from forewarn.monitors.sequential import check_risks
 
 Floats = NDArray[np.float64]
 
@@ -142,11 +145,15 @@ class PacReport:
                 f"{MAX_TARGETS} states."
             )
         elif self.ctl is not None and not self.ctl_holds:
-            most = max((s.needed_ctl or 0 for s in self.states), default=0)
+            needed = [s.needed_ctl for s in self.states]
+            most = max((n for n in needed if n is not None), default=0)
+            asked = "more visits than can be counted"
+            if None not in needed:
+                asked = f"up to {most:,} visits a state"
             yield (
                 f"For all of CTL, with B = {self.ctl.factor:.4g} (state "
-                f"{self.ctl.target}), the paper's bound asks for up to {most:,} visits "
-                f"a state and does not hold."
+                f"{self.ctl.target}), the paper's bound asks for {asked} and does not "
+                f"hold."
             )
         if self.smoothing > self.smoothing_allowed:
             yield (
@@ -220,7 +227,7 @@ def pac_report(
             f"the model has {chain.n} states; up to {MAX_TARGETS} can each be a target",
             mend="name a target or a law",
         )
-    rows = _Rows(counts, model.alpha or Fraction(0))
+    rows = Rows(counts, model.alpha or Fraction(0))
     sampled = weissman_variation(counts.sizes, counts.visits, delta)
     variation = np.minimum(sampled + rows.moved / 2.0, 1.0)
     spreads = [spread(each, variation, horizon) for each in targets]
@@ -236,7 +243,7 @@ def pac_report(
     return PacReport(
         epsilon=epsilon,
         delta=delta,
-        target=f"reaching {target.name}" if target else "reaching any one state",
+        target=target.name if target else "reaching any one state",
         horizon=horizon,
         holds=supported and bool(errors.max() <= epsilon),
         ctl_holds=supported and met if every else None,
@@ -259,74 +266,31 @@ def pac_report(
     )
 
 
-class _Rows:
-    """The learned rows as the bounds see them: frequencies, smoothing, sizes."""
+def pac_reports(
+    model: Model,
+    epsilon: float,
+    delta: float,
+    abstraction: Abstraction | None = None,
+    automata: Mapping[str, Automaton] | None = None,
+) -> list[PacReport]:
+    """A report on the violation of each law, or one on every state if there is none.
 
-    def __init__(self, counts: Counts, alpha: Fraction) -> None:
-        self._alpha = float(alpha)
-        self._counts = counts
-        sizes, visits = counts.sizes, counts.visits
-        self._k, self._n = np.repeat(sizes, sizes), np.repeat(visits, sizes)
-        self._source = np.repeat(np.arange(counts.n), sizes)
-        # sum_j |n - k n_j|, exactly.
-        uneven = np.zeros(counts.n, np.int64)
-        np.add.at(uneven, self._source, np.abs(self._n - self._k * counts.seen))
-        self._uneven = uneven
-        self._moved = [
-            alpha * u / (n * (n + k * alpha)) if n else Fraction(0)
-            for u, n, k in zip(
-                uneven.tolist(), visits.tolist(), sizes.tolist(), strict=True
-            )
-        ]
-        self.moved: Floats = np.array([float(m) for m in self._moved])
-        """What smoothing moved of each row: the sum of absolute differences."""
-
-    def margin(self, epsilon: float) -> bool:
-        """Whether smoothing stays within the 11/10 of the paper's bound."""
-        return max(self._moved) <= Fraction(str(epsilon)) / 10
-
-    def trials(self, epsilon: float, delta: float) -> Floats:
-        """H* of each row: the greatest H of its transitions, delta split over states.
-
-        H is taken at the frequency (where there is one) and at the smoothed
-        probability, whichever asks for more.
-        """
-        share = delta / self._counts.n
-        whole = self._n + self._k * self._alpha
-        made_up = 1.0 / self._k
-        smoothed = np.divide(
-            self._counts.seen + self._alpha, whole, out=made_up, where=self._n > 0
-        )
-        frequency = np.divide(
-            self._counts.seen, self._n, out=smoothed.copy(), where=self._n > 0
-        )
-        found = np.zeros(self._counts.n)
-        for probability in (frequency, smoothed):
-            trials = massart(probability, epsilon, share)
-            np.maximum.at(found, self._source, np.where(self._k > 1, trials, 0.0))
-        return found
-
-    def needed(self, epsilon: float, delta: float, steps: float) -> Floats:
-        """Visits at which each row's total variation is at most epsilon / steps.
-
-        The variation is sqrt(c / 2n) for sampling and at most k alpha d / n for
-        smoothing, d being the distance of the frequencies from uniform; the sum is
-        quadratic in 1 / sqrt(n).
-        """
-        sizes, visits = self._counts.sizes, self._counts.visits
-        allowed = epsilon / steps if steps else math.inf
-        distance = np.where(
-            visits > 0,
-            self._uneven / np.maximum(2 * visits * sizes, 1),
-            1.0 - 1.0 / np.maximum(sizes, 1),
-        )
-        smoothing = sizes * self._alpha * distance
-        sampling = np.sqrt(weissman_weight(sizes, delta) / 2.0)
-        if allowed == math.inf:
-            return np.zeros(len(sizes))
-        root = sampling + np.sqrt(sampling**2 + 4.0 * smoothing * allowed)
-        needed: Floats = (root / (2.0 * allowed)) ** 2
-        return needed
+    Args:
+        model: A model with counts.
+        epsilon: The error that is allowed.
+        delta: The probability that it may be larger, for each report.
+        abstraction: The model's, which decides the laws' propositions.
+        automata: The laws' monitors by name.
+    """
+    if abstraction is None or not automata:
+        return [pac_report(model, epsilon, delta)]
+    truth = truth_in_abstraction(model.chain, abstraction)
+    reports = []
+    for name, automaton in automata.items():
+        letters = letters_of_states(model.chain, automaton, truth)
+        target = law_target(model.chain, letters, automaton, f"a violation of {name}")
+        reports.append(pac_report(model, epsilon, delta, target=target))
+    return reports
 
 
 def _every_state(chain: Chain) -> list[Target]:

@@ -29,7 +29,7 @@ Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 
 _DENSE = 300
-MAX_TRANSITIONS = 2_000_000
+MAX_TRANSITIONS = 5_000_000
 """The largest product of a chain and a law whose rows are weighed."""
 
 
@@ -38,7 +38,7 @@ class Target:
     """A set to be reached in a chain, or in its product with a monitor.
 
     Args:
-        name: What reaching it means, for people.
+        name: What its probability is of: "reaching s3", "a violation".
         matrix: The rows of the chain or product.
         goal: The states that are the target.
         origin: The row of the learned chain that each state moves by.
@@ -67,7 +67,9 @@ def state_target(chain: Chain, states: Sequence[int], name: str = "") -> Target:
     goal[list(states)] = True
     matrix = chain.dense() if chain.n <= _DENSE else chain.sparse()
     named = name or " or ".join(chain.states[i] for i in states)
-    return Target(named, matrix, goal, np.arange(chain.n), np.ones(chain.n, bool))
+    return Target(
+        f"reaching {named}", matrix, goal, np.arange(chain.n), np.ones(chain.n, bool)
+    )
 
 
 def law_target(
@@ -201,25 +203,3 @@ def _ever(inner: Floats | csr_array, one_step: Floats) -> Floats:
     system = (eye_array(inner.shape[0], format="csr") - inner).tocsc()
     result: Floats = splu(system).solve(one_step)
     return result
-
-
-def weissman_weight(sizes: Ints, delta: float) -> Floats:
-    """c with P(L1 distance of row and frequencies > e) <= delta/m for n = 2 c / e^2.
-
-    Over the m rows with more than one successor, all bounds hold at once with
-    probability 1 - delta. Rows with one successor are certain: c is 0.
-    """
-    k = np.asarray(sizes, np.float64)
-    uncertain = k > 1
-    rows = max(int(uncertain.sum()), 1)
-    # ln(2^k - 2), which would overflow as written.
-    outcomes = k * np.log(2.0) + np.log1p(-(2.0 ** (1.0 - np.maximum(k, 2.0))))
-    weight = np.where(uncertain, outcomes + np.log(rows / delta), 0.0)
-    return np.asarray(weight, np.float64)
-
-
-def weissman_variation(sizes: Ints, visits: Ints, delta: float) -> Floats:
-    """The total variation that each row stays within, with probability 1 - delta."""
-    weight = weissman_weight(sizes, delta)
-    radius = np.sqrt(weight / (2.0 * np.maximum(visits, 1)))
-    return np.where((np.asarray(visits) == 0) & (weight > 0.0), 1.0, radius)

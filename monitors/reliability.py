@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -41,9 +42,14 @@ class ReliabilityBin:
 
     @property
     def off(self) -> bool:
-        """Whether it is far off and rests on more than a few traces."""
+        """Whether it is far off, beyond what so many traces would show by chance.
+
+        Frames of one trace come and go together, so a trace counts as one trial.
+        """
+        gap = abs(self.predicted - self.observed)
+        chance = math.sqrt(self.predicted * (1.0 - self.predicted) / self.traces)
         enough = self.frames >= MIN_FRAMES and self.traces >= MIN_TRACES
-        return enough and abs(self.predicted - self.observed) > WIDE_GAP
+        return enough and gap > max(WIDE_GAP, 3.0 * chance)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +58,7 @@ class Reliability:
 
     Args:
         frames: How many frames were predicted.
+        unknown: How many had no prediction, being in a state that was never learned.
         traces: From how many traces.
         base_rate: The share of frames after which it happened.
         brier: Mean squared difference of prediction and outcome; less is better.
@@ -60,6 +67,7 @@ class Reliability:
     """
 
     frames: int
+    unknown: int
     traces: int
     base_rate: float
     brier: float
@@ -80,12 +88,15 @@ class Reliability:
     def warns(self) -> bool:
         return any(each.off for each in self.bins) or (self.skill or 0.0) < 0.0
 
-    def sentences(self) -> Iterator[str]:
+    def sentences(self, law: str) -> Iterator[str]:
+        """The comparison for people; `law` says what the risk is of."""
         yield (
-            f"On {self.traces} held-out traces ({self.frames:,} frames) the Brier "
-            f"score is {self.brier:.3g}; always saying the base rate "
-            f"{self.base_rate:.3g} would score {self.reference:.3g}."
+            f"The risk of breaking {law}, on {self.traces} held-out traces "
+            f"({self.frames:,} frames): the Brier score is {self.brier:.3g}; always "
+            f"saying the base rate {self.base_rate:.3g} scores {self.reference:.3g}."
         )
+        if self.unknown:
+            yield f"{self.unknown:,} more frames were in states not seen in training."
         for each in self.bins:
             if each.off:
                 yield (
@@ -97,6 +108,7 @@ class Reliability:
     def as_dict(self) -> dict[str, Any]:
         return {
             "frames": self.frames,
+            "unknown": self.unknown,
             "traces": self.traces,
             "base_rate": self.base_rate,
             "brier": self.brier,
@@ -125,7 +137,7 @@ def reliability(
     """Compares predicted risks with outcomes.
 
     Args:
-        predicted: For each trace, the risk at every frame.
+        predicted: For each trace, the risk at every frame; NaN where it is unknown.
         outcome: For each trace, whether it then happened, at every frame.
         edges: The spans of the curve, from 0 to 1.
     """
@@ -133,12 +145,15 @@ def reliability(
     happened = [np.asarray(each, bool).ravel() for each in outcome]
     if [len(r) for r in risks] != [len(h) for h in happened]:
         raise InvalidInput("predicted risks and outcomes differ in number")
-    if not sum(map(len, risks)):
-        raise InvalidInput("there is no held-out frame to compare with")
+    trace = np.repeat(np.arange(len(risks)), [len(r) for r in risks])
     risk, event = np.concatenate(risks), np.concatenate(happened)
+    known = ~np.isnan(risk)
+    unknown = int((~known).sum())
+    risk, event, trace = risk[known], event[known], trace[known]
+    if not risk.size:
+        raise InvalidInput("there is no held-out frame with a risk to compare with")
     if not ((risk >= 0.0) & (risk <= 1.0)).all():
         raise InvalidInput("a predicted risk is not within 0 and 1")
-    trace = np.repeat(np.arange(len(risks)), [len(r) for r in risks])
     inner = np.asarray(edges[1:-1])
     span = np.searchsorted(inner, risk, side="right")
     bins = []
@@ -157,7 +172,8 @@ def reliability(
     gaps = [each.frames * abs(each.predicted - each.observed) for each in bins]
     return Reliability(
         frames=len(risk),
-        traces=sum(len(r) > 0 for r in risks),
+        unknown=unknown,
+        traces=len(np.unique(trace)),
         base_rate=float(event.mean()),
         brier=float(np.mean((risk - event) ** 2)),
         calibration_error=sum(gaps) / len(risk),

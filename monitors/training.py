@@ -120,6 +120,7 @@ class Training:
     tally: Tally = field(default_factory=Tally)
     facts: dict[str, Any] = field(default_factory=dict)
     sequences: list[list[str]] = field(default_factory=list)
+    unused: list[NDArray[np.int64]] = field(default_factory=list)
     periods: set[float | None] = field(default_factory=set)
 
     @classmethod
@@ -151,6 +152,7 @@ class Training:
         abstraction: Abstraction,
         vocabulary: Vocabulary | None = None,
         period_s: float | None = None,
+        candidates: Abstraction | None = None,
     ) -> None:
         """Counts a trace of frames.
 
@@ -159,12 +161,15 @@ class Training:
             abstraction: What turns its frames into states.
             vocabulary: Overrides the one that the trace names.
             period_s: The time between the rows of a table without times.
+            candidates: Further predicates, whose values are kept in `unused`.
         """
         trace = read_trace(path, vocabulary or abstraction.vocabulary, period_s)
         if not trace.frames:
             raise InvalidTrace("the trace has no frames", source=str(path))
         try:
             states = encode_trace(trace, abstraction)
+            if candidates is not None:
+                self.unused.append(encode_trace(trace, candidates))
         except InvalidInput as error:
             raise error.within(str(path)) from None
         self.tally.add_codes(states, abstraction.state_name)

@@ -15,6 +15,8 @@ from forewarn.cli.support import emit, json_option, progress
 if TYPE_CHECKING:
     from forewarn.abstractions.abstraction import Abstraction
     from forewarn.abstractions.vocabulary import Vocabulary
+    from forewarn.monitors.automaton import Automaton
+    from forewarn.monitors.fairness import FairnessReport
     from forewarn.monitors.lawbook import Law
     from forewarn.monitors.learning import Support
     from forewarn.monitors.model import Model
@@ -37,6 +39,7 @@ class _Wish:
     support: str | None
     end: str | None
     mix_guarded: bool
+    candidates: tuple[str, ...]
 
 
 @click.command()
@@ -92,6 +95,14 @@ class _Wish:
     is_flag=True,
     help="Accept traces of guarded runs beside unguarded ones.",
 )
+@click.option(
+    "--candidate",
+    "candidates",
+    multiple=True,
+    metavar="PREDICATE",
+    help="A predicate that the abstraction does not use: how much would it tell? May "
+    "be given again.",
+)
 @click.option("--epsilon", type=float, help="The error that the guarantee may allow.")
 @click.option("--delta", type=float, help="The probability of a larger error.")
 @json_option
@@ -106,12 +117,14 @@ def learn(
 ) -> None:
     """Learn a Markov chain from traces.
 
-    With --epsilon and --delta it also says for each state how many visits it has and
-    how many the guarantee needs.
+    It warns where the chain is no fair picture of the traces. With --epsilon and
+    --delta it also says for each state how many visits it has and how many the
+    guarantee needs.
     """
     from forewarn.abstractions.files import write_json
     from forewarn.monitors.formats.own import model_as_dict
     from forewarn.monitors.model import load_model
+    from forewarn.monitors.pac import pac_reports
 
     if (epsilon is None) != (delta is None):
         raise click.UsageError("--epsilon and --delta come together")
@@ -120,13 +133,20 @@ def learn(
     for path in progress(files, "files learned", len(files)):
         learner.add(path)
     model = learner.model()
+    monitors = learner.monitors(model)
+    fairness = learner.fairness(model, monitors)
+    training = {**model.training, "fairness": fairness.as_dict()}
     reports: list[PacReport] = []
     if epsilon is not None and delta is not None:
-        reports = list(_guarantees(model, epsilon, delta))
-        facts = [_kept_facts(report) for report in reports]
-        model = replace(model, training={**model.training, "pac": facts})
+        reports = pac_reports(model, epsilon, delta, learner.abstraction, monitors)
+        training["pac"] = [_kept_facts(report) for report in reports]
+    model = replace(model, training=training)
     write_json(out, model_as_dict(model))
-    warnings = [*model.chain.warnings(), *learner.warnings()]
+    warnings = [
+        *model.chain.warnings(),
+        *learner.warnings(),
+        *fairness.warnings(),
+    ]
     payload = {
         "out": str(out),
         "states": model.chain.n,
@@ -136,7 +156,8 @@ def learn(
         "pac": [report.as_dict() for report in reports],
         "warnings": warnings,
     }
-    emit(as_json, payload, _lines(model, out, reports, warnings))
+    lines = [*_lines(model, out, reports, warnings), *fairness.advice()]
+    emit(as_json, payload, lines)
 
 
 class _Learner:
@@ -156,6 +177,7 @@ class _Learner:
             for law in find_laws(text, vocabulary=self.vocabulary)
         ]
         self.abstraction = self._abstraction()
+        self.candidates = self._candidates()
         self.training: Training = Training()
         if earlier is not None:
             self.training = Training.of(earlier)
@@ -208,12 +230,37 @@ class _Learner:
             )
         return known
 
+    def _candidates(self) -> Abstraction | None:
+        from forewarn.abstractions.abstraction import Abstraction, Predicate
+        from forewarn.abstractions.errors import InvalidInput
+        from forewarn.abstractions.expression import parse_expression
+
+        if not self.wish.candidates:
+            return None
+        if self.abstraction is None:
+            raise click.UsageError("--candidate needs --abstraction or --law")
+        vocabulary = self.abstraction.vocabulary
+        try:
+            return Abstraction(
+                [
+                    Predicate(parse_expression(text, vocabulary))
+                    for text in self.wish.candidates
+                ],
+                name="candidates",
+                vocabulary=vocabulary,
+                period_s=self.abstraction.period_s,
+            )
+        except InvalidInput as error:
+            raise error.within("--candidate") from None
+
     def add(self, path: Path) -> None:
         """Counts one file."""
         from forewarn.monitors.training import holds_traces
 
         kind = self.wish.format
         if kind == "states" or (kind == "auto" and not holds_traces(path)):
+            if self.candidates is not None:
+                raise click.UsageError(f"{path} has no frames to try --candidate on")
             self.training.add_states(path, self.abstraction)
             return
         if self.abstraction is None:
@@ -221,7 +268,11 @@ class _Learner:
                 f"{path} holds frames: give their predicates by --abstraction or --law"
             )
         self.training.add_trace(
-            path, self.abstraction, self.vocabulary, self.wish.period
+            path,
+            self.abstraction,
+            self.vocabulary,
+            self.wish.period,
+            self.candidates,
         )
 
     def model(self) -> Model:
@@ -257,6 +308,35 @@ class _Learner:
         broken = self.training.violations(model, self.abstraction, laws)
         return replace(model, training={**model.training, "violations": broken})
 
+    def monitors(self, model: Model) -> dict[str, Automaton]:
+        """The laws' monitors on the model's clock, where its states decide them."""
+        from forewarn.monitors.automaton import compile_law
+
+        if self.abstraction is None:
+            return {}
+        vocabulary = self.abstraction.vocabulary
+        return {
+            law.name: compile_law(law.formula, model.period_s, vocabulary=vocabulary)
+            for law in self.laws
+        }
+
+    def fairness(self, model: Model, monitors: dict[str, Automaton]) -> FairnessReport:
+        """Whether the model is a fair picture of the traces that were just counted."""
+        from forewarn.monitors.validation import assess_training
+
+        unused = self.training.unused
+        texts = self.candidates.texts if self.candidates else ()
+        return assess_training(
+            self.training.sequences,
+            model,
+            abstraction=self.abstraction,
+            automata=monitors,
+            candidates={
+                text: [(states >> bit & 1).astype(bool) for states in unused]
+                for bit, text in enumerate(texts)
+            },
+        )
+
     def _support(self) -> Support:
         from forewarn.abstractions.files import read_json
         from forewarn.monitors.learning import Support
@@ -280,13 +360,6 @@ class _Learner:
             yield f"counted more than once, byte for byte: {', '.join(names)}"
         if len(self.training.periods) > 1:
             yield "the traces have different periods, so a step has no fixed length"
-
-
-def _guarantees(model: Model, epsilon: float, delta: float) -> Iterator[PacReport]:
-    """One report, or one for each law that the model was learned for."""
-    from forewarn.monitors.pac import pac_report
-
-    yield pac_report(model, epsilon, delta)
 
 
 def _kept_facts(report: PacReport) -> dict[str, Any]:

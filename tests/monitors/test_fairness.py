@@ -30,10 +30,10 @@ def test_a_fair_chain_raises_no_warning() -> None:
     report = assess(fair_traces(), chain())
     assert report.fair
     assert len(report.order) == len(report.dwell) == 3
-    assert list(report.sentences()) == [
-        "Nothing stands out in 3 states as to whether the state before matters.",
-        "Nothing stands out in 3 states as to whether it matters how long a state has "
-        "lasted.",
+    assert not list(report.warnings())
+    assert list(report.advice()) == [
+        "A fair picture as far as could be tested: the state before in 3 states, the "
+        "time in a state in 3."
     ]
 
 
@@ -54,7 +54,7 @@ def test_a_state_that_remembers_is_named_first() -> None:
     worst = report.order[0]
     assert worst.flagged and worst.state == "slow" and worst.effect > 0.3
     assert [f.flagged for f in report.order[1:]] == [False, False]
-    first = next(report.sentences())
+    first = next(report.warnings())
     assert first.startswith("What follows slow depends on what came before: after ")
 
 
@@ -68,14 +68,14 @@ def test_a_timer_is_told_by_its_dwell_and_not_by_its_order() -> None:
         traces.append(trace)
     report = assess(traces, chain())
     assert [f.state for f in report.dwell if f.flagged] == ["go"]
-    assert any("go lasts 20 steps on average" in s for s in report.sentences())
+    assert any("go lasts 20 steps on average" in s for s in report.warnings())
 
 
 def test_held_out_risks_are_judged() -> None:
-    held_out = HeldOut([[0.9] * 20] * 10, [[0] * 20] * 10)
+    held_out = {"a law": HeldOut([[0.9] * 20] * 10, [[0] * 20] * 10)}
     report = assess(fair_traces(), chain(), held_out=held_out)
-    assert report.reliability is not None and not report.fair
-    assert any("put at 0.90, it happened in 0.00" in s for s in report.sentences())
+    assert report.reliability["a law"].base_rate == 0 and not report.fair
+    assert any("put at 0.90, it happened in 0.00" in s for s in report.warnings())
 
 
 def test_unused_predicates_are_ranked_by_what_they_tell() -> None:
@@ -114,19 +114,20 @@ def test_the_outcome_decides_the_order_where_it_is_known() -> None:
     entropy = -0.3 * math.log2(0.3) - 0.7 * math.log2(0.7)
     assert first.about_outcome == pytest.approx(entropy, abs=0.03)
     assert second.about_outcome == pytest.approx(0, abs=0.01)
-    said = list(report.sentences())[2]
+    said = list(report.advice())[-2]
     assert said.startswith("The unused predicate sees it would tell 0.8")
     assert "bits about a violation ahead and" in said
 
 
 def test_the_report_as_json() -> None:
-    held_out = HeldOut([[0.1] * 20] * 10, [[0] * 20] * 10)
+    held_out = {"a law": HeldOut([[0.1] * 20] * 10, [[0] * 20] * 10)}
     candidates = {"odd": [trace % 2 == 1 for trace in fair_traces()]}
     report = assess(fair_traces(), chain(), held_out=held_out, candidates=candidates)
     content = report.as_dict()
     assert json.loads(json.dumps(content, allow_nan=False)) == content
     assert content["fair"] is True and len(content["order"]) == 3
-    assert content["sentences"] == list(report.sentences())
+    assert content["warnings"] == list(report.warnings()) == []
+    assert content["advice"][0].endswith("in 3, the risk of breaking a law.")
 
 
 def test_the_same_seed_gives_the_same_report() -> None:
@@ -139,7 +140,22 @@ def test_the_same_seed_gives_the_same_report() -> None:
 def test_too_little_is_said_to_be_too_little() -> None:
     report = assess([[0, 1]], chain())
     assert report.fair
-    assert list(report.sentences())[0].startswith("There was too little to test")
+    assert next(report.advice()).endswith(
+        "the state before in 0 states, the time in a state in 0."
+    )
+
+
+def test_only_the_worst_are_told_and_all_are_counted() -> None:
+    rng = np.random.default_rng(3)
+    names = [f"phase {i}" for i in range(6)]
+    fixed = Chain.from_dense(names, np.full((6, 6), 1 / 6))
+    traces = []
+    for _ in range(10):
+        phases = rng.integers(0, 6, 60).repeat(10)
+        traces.append(phases)
+    told = list(assess(traces, fixed).warnings())
+    assert len(told) == 4
+    assert told[-1] == "In all, 6 of 6 states do not end at a constant rate."
 
 
 def test_columns_of_the_wrong_length_are_refused() -> None:

@@ -38,9 +38,11 @@ def test_a_true_risk_is_reliable_and_a_doubled_one_is_not() -> None:
     assert fair.skill is not None and fair.skill > 0
     doubled = reliability([2 * risk for risk in truth], outcome)
     assert doubled.warns and doubled.brier > fair.brier
-    first, *rest = doubled.sentences()
-    assert first.startswith("On 20 held-out traces (4,000 frames) the Brier score is")
-    assert len(rest) == sum(b.off for b in doubled.bins) >= 3
+    first, *rest = doubled.sentences("a law")
+    assert first.startswith(
+        "The risk of breaking a law, on 20 held-out traces (4,000 frames): the Brier"
+    )
+    assert len(rest) == sum(b.off for b in doubled.bins) >= 2
     assert rest[0].startswith("Where the risk was put at 0.")
 
 
@@ -58,8 +60,17 @@ def test_a_constant_outcome_has_no_skill() -> None:
 def test_what_cannot_be_compared_is_refused() -> None:
     with pytest.raises(InvalidInput, match="differ in number"):
         reliability([[0.1, 0.2]], [[1]])
-    with pytest.raises(InvalidInput, match="no held-out frame"):
-        reliability([[]], [[]])
-    for bad in (1.5, float("nan")):
+    for nothing in ([], [float("nan")]):
+        with pytest.raises(InvalidInput, match="no held-out frame"):
+            reliability([nothing], [[0] * len(nothing)])
+    for bad in (1.5, -0.1, float("inf")):
         with pytest.raises(InvalidInput, match="not within 0 and 1"):
             reliability([[bad]], [[1]])
+
+
+def test_states_that_were_never_learned_are_counted_apart() -> None:
+    found = reliability([[0.2, float("nan")], [float("nan")]], [[0, 1], [1]])
+    assert (found.frames, found.unknown, found.traces) == (1, 2, 1)
+    assert found.brier == pytest.approx(0.04)
+    said = list(found.sentences("a law"))[1]
+    assert said == "2 more frames were in states not seen in training."

@@ -1,0 +1,145 @@
+"""What `forewarn learn` says of the model it made: a fair picture? a guarantee?"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from forewarn.cli import main
+
+
+def learn(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(main, ["learn", *map(str, arguments)])
+
+
+@pytest.fixture
+def states(tmp_path: Path) -> Path:
+    """A timer of twenty steps between two states that come by chance."""
+    rng = np.random.default_rng(1)
+    path = tmp_path / "runs.txt"
+    lines = []
+    for _ in range(20):
+        trace = list[str]()
+        while len(trace) < 200:
+            stay = int(rng.geometric(0.3))
+            trace += ["timer"] * 20 + [str(rng.choice(["left", "right"]))] * stay
+        lines.append(" ".join(trace))
+    path.write_text("\n".join(lines))
+    return path
+
+
+@pytest.fixture
+def frames(tmp_path: Path) -> list[Path]:
+    """Speeds that wander; a brake that foretells a standstill."""
+    paths = []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        header = {
+            "format": "forewarn.trace/1",
+            "vocabulary": "driving",
+            "provides": ["speed", "braking"],
+            "period_s": 0.5,
+        }
+        lines: list[dict[str, Any]] = [header]
+        fast = rng.random(80) < 0.6
+        for i in range(79):
+            signals = {
+                "speed": 30.0 if fast[i] else 0.0,
+                "braking": bool(not fast[i + 1]),
+            }
+            lines.append({"sequence": i, "time_s": i / 2, "signals": signals})
+        path = tmp_path / f"{seed}.jsonl"
+        path.write_text("\n".join(map(json.dumps, lines)))
+        paths.append(path)
+    return paths
+
+
+def test_a_timer_is_warned_of_and_kept_in_the_model(
+    states: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "m.json"
+    said = learn(states, "--format", "states", "--out", out)
+    assert said.exit_code == 0, said.output
+    assert "warning: timer lasts 20 steps on average" in said.output
+    fairness = json.loads(out.read_text())["training"]["fairness"]
+    assert fairness["fair"] is False
+    assert [f["state"] for f in fairness["dwell"] if f["flagged"]] == ["timer"]
+    told = learn(states, "--format", "states", "--out", out, "--json")
+    payload = json.loads(told.stdout)
+    assert payload["training"]["fairness"] == fairness
+    assert any("timer lasts 20" in warning for warning in payload["warnings"])
+
+
+def test_without_a_law_the_guarantee_is_about_every_state(
+    states: Path, tmp_path: Path
+) -> None:
+    said = learn(
+        states, "--out", tmp_path / "m.json", "--epsilon", "0.2", "--delta", "0.1",
+        "--json",
+    )  # fmt: skip
+    (report,) = json.loads(said.stdout)["pac"]
+    assert report["target"] == "reaching any one state"
+    assert report["holds"] is False
+    timer = report["states"]["timer"]
+    assert timer["visits"] > 0 and timer["needed"] > 0 and timer["needed_ctl"] > 0
+
+
+def test_with_a_law_its_risk_is_validated_and_guaranteed(
+    frames: list[Path], tmp_path: Path
+) -> None:
+    law = "always(braking -> eventually[0,0.5 s] speed < 1 km/h)"
+    said = learn(
+        *frames, "--law", law, "--candidate", "speed > 20 km/h",
+        "--epsilon", "0.2", "--delta", "0.1", "--out", tmp_path / "m.json", "--json",
+    )  # fmt: skip
+    assert said.exit_code == 0, said.output
+    payload = json.loads(said.stdout)
+    fairness = payload["training"]["fairness"]
+    (reliability,) = fairness["reliability"].values()
+    assert reliability["traces"] == 12 and reliability["bins"]
+    (report,) = payload["pac"]
+    assert report["target"].startswith("a violation of always")
+
+
+def test_unused_predicates_are_ranked(frames: list[Path], tmp_path: Path) -> None:
+    abstraction = tmp_path / "a.yaml"
+    abstraction.write_text(
+        "format: forewarn.abstraction/1\nname: halts\nvocabulary: driving\n"
+        "predicates: [speed < 1 km/h]\n"
+    )
+    said = learn(
+        *frames, "--abstraction", abstraction, "--candidate", "speed > 20 km/h",
+        "--candidate", "braking", "--out", tmp_path / "m.json",
+    )  # fmt: skip
+    assert said.exit_code == 0, said.output
+    assert "A fair picture as far as could be tested" in said.output
+    told = [line for line in said.output.splitlines() if "unused predicate" in line]
+    # Braking tells all of the next state; the speed is what the state is made of.
+    assert len(told) == 1
+    assert told[0].startswith("The unused predicate braking would tell 0.9")
+
+
+@pytest.mark.parametrize(
+    ("candidate", "problem"),
+    [("speed > ", "--candidate"), ("sped > 3", "did you mean speed")],
+)
+def test_a_candidate_that_does_not_parse_is_refused_in_one_line(
+    frames: list[Path], tmp_path: Path, candidate: str, problem: str
+) -> None:
+    said = learn(
+        *frames, "--law", "always (speed < 90 km/h)", "--candidate", candidate,
+        "--out", tmp_path / "m.json",
+    )  # fmt: skip
+    assert said.exit_code == 2 and problem in said.output
+    assert len(said.output.strip().splitlines()) == 1
+    assert not (tmp_path / "m.json").exists()
+
+
+def test_candidates_need_frames(states: Path, tmp_path: Path) -> None:
+    said = learn(states, "--candidate", "speed > 3", "--out", tmp_path / "m.json")
+    assert said.exit_code == 2 and "--abstraction or --law" in said.output

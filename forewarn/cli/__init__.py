@@ -12,7 +12,6 @@ import io
 import os
 import sys
 import traceback
-from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import click
@@ -55,11 +54,11 @@ class _Forewarn(click.Group):
     """A group that imports a command only to run it, and ends errors in one line."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [name for name, entry in COMMANDS.items() if _is_built(entry)]
+        return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         entry = COMMANDS.get(cmd_name)
-        if entry is None or not _is_built(entry):
+        if entry is None:
             return None
         module, _, attribute = entry.target.partition(":")
         home = importlib.import_module(f"forewarn.cli.{module}")
@@ -70,8 +69,8 @@ class _Forewarn(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
-        if not name.startswith("-") and self.get_command(ctx, name) is None:
-            hint = near_miss(name, self.list_commands(ctx))
+        if not name.startswith("-") and name not in COMMANDS:
+            hint = near_miss(name, COMMANDS)
             raise click.UsageError(
                 f"no such command {name!r} ({hint or 'forewarn --help lists them'})"
             )
@@ -129,10 +128,6 @@ class _Forewarn(click.Group):
         except BrokenPipeError:
             # Here, because click would end it with status 1, which means a finding.
             return _hang_up()
-
-
-def _is_built(entry: _Entry) -> bool:
-    return find_spec(f"forewarn.cli.{entry.target.partition(':')[0]}") is not None
 
 
 def _complain(message: str, status: int, head: str = "forewarn: ") -> int:

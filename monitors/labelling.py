@@ -182,9 +182,12 @@ class Labelling:
         """The states in which the abstraction says that an expression holds."""
         text = repr(expression)
         if self.abstraction is None:
+            mend = f"--define '{text}=...'"
+            if not _WORD.fullmatch(text):
+                mend = "it needs a model that was learned with predicates"
             raise InvalidProperty(
                 f"{text!r} is not defined on the states of this model",
-                mend=near_miss(text, self._all_names()) or f"--define '{text}=...'",
+                mend=near_miss(text, self._all_names()) or mend,
             )
         if text not in self._expressions:
             holds, bits = self.abstraction.decides(expression), self.abstraction.bits

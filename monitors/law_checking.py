@@ -13,6 +13,7 @@ from forewarn.abstractions.errors import TooLarge
 from forewarn.abstractions.expression import Expression
 from forewarn.abstractions.expression.tree import Name
 from forewarn.monitors.automaton import Automaton, compile_law
+from forewarn.monitors.chain import Chain
 from forewarn.monitors.checking import Evaluator, check, make_engine
 from forewarn.monitors.evidence import letters_of_states
 from forewarn.monitors.graphs import Mask
@@ -32,7 +33,8 @@ class LawAnswer:
         monitor: The names of the monitor's states.
         values: The probabilities.
         possible: Which pairs can occur, the state's own label having been read.
-        fresh: For each chain state, the monitor that has read that state alone.
+        fresh: For each chain state, the monitor that has read that state alone; at
+            END, which has no label, it says nothing.
         exact: The same as fractions, where they were asked for.
     """
 
@@ -83,7 +85,35 @@ def check_law(
     else:
         values = violation_within(chain, letters, automaton, within)
     possible = consistent_pairs(automaton, letters, chain.end)
+    if chain.end is not None:
+        ends = _at_end(chain, chain.end, automaton, letters, within)
+        values[:, chain.end], possible[:, chain.end] = ends
     return LawAnswer(monitor, values, possible, fresh)
+
+
+def _at_end(
+    chain: Chain,
+    end: int,
+    automaton: Automaton,
+    letters: NDArray[np.int64],
+    within: int | None,
+) -> tuple[NDArray[np.float64], Mask]:
+    """Whether each monitor state is violated at END, and whether it can occur there.
+
+    The last state's label is read again and again. Of the labels that could have led
+    to a monitor state the worst counts.
+    """
+    step = automaton.step
+    sources = chain.sources()[chain.indices == end]
+    values, possible = np.zeros(automaton.n), np.zeros(automaton.n, dtype=bool)
+    for letter in np.unique(letters[sources[sources != end]]).tolist():
+        here = np.unique(step[:, letter])
+        after = here
+        for _ in range(automaton.n if within is None else min(within, automaton.n)):
+            after = step[after, letter]
+        possible[here] = True
+        values[here] = np.maximum(values[here], after == automaton.violated)
+    return values, possible
 
 
 def _compiled(

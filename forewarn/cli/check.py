@@ -263,8 +263,12 @@ class _Question:
                 exact = self._by_pair(answer, answer.exact.tolist(), fraction_text)
                 payload["exact"] = exact
             self._warn(payload, ())
-            fresh = self._by_state([answer.monitor[q] for q in answer.fresh.tolist()])
-            yield _Answer(f"{law.name} violated {ever}", payload, fresh=fresh)
+            fresh = [answer.monitor[q] for q in answer.fresh.tolist()]
+            if self._chain.end is not None:
+                fresh[self._chain.end] = ""
+            yield _Answer(
+                f"{law.name} violated {ever}", payload, fresh=self._by_state(fresh)
+            )
 
     def words(self, state: str) -> str:
         """What holds in a state, if the model's predicates say."""
@@ -343,12 +347,13 @@ def _property_rows(answer: _Answer) -> tuple[list[str], list[list[str]]]:
 def _law_rows(answer: _Answer) -> tuple[list[str], list[list[str]]]:
     """For each state the monitor that read it alone, and the worst that may be."""
     rows = list[tuple[float, list[str]]]()
-    for state, by_monitor in answer.payload["values"].items():
-        fresh = answer.fresh[state]
+    for state, fresh in answer.fresh.items():
+        by_monitor = answer.payload["values"][state]
         possible = {q: p for q, p in by_monitor.items() if q != "violated"}
         worst = max(possible, key=lambda q: possible[q], default="violated")
-        now, most = by_monitor.get(fresh, 0.0), by_monitor.get(worst, 1.0)
-        rows.append((most, [state, fresh, _figure(now), worst, _figure(most)]))
+        now = _figure(by_monitor.get(fresh, 0.0)) if fresh else ""
+        most = by_monitor.get(worst, 1.0)
+        rows.append((most, [state, fresh, now, worst, _figure(most)]))
     rows.sort(key=lambda row: -row[0])
     head = ["state", "monitor", "probability", "worst in", "probability"]
     return head, [row for _, row in rows]

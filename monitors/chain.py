@@ -72,9 +72,7 @@ class Chain:
         if not self.states:
             raise InvalidModel("a chain needs at least one state")
         if len(positions) < len(self.states):
-            seen: set[str] = set()
-            twice = next(s for s in self.states if s in seen or seen.add(s))  # type: ignore[func-returns-value]
-            raise InvalidModel(f"the state {twice!r} stands twice")
+            raise InvalidModel(f"the state {repeated(self.states)!r} stands twice")
         self._check_structure()
         self._check_rows()
         self._check_names()
@@ -246,6 +244,16 @@ class Chain:
             for i, row in enumerate(np.asarray(matrix, dtype=float))
         }
         return cls.from_rows(states, rows, **facts)
+
+
+def repeated(names: Sequence[str]) -> str:
+    """The first name that stands a second time."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    raise ValueError("every name stands once")
 
 
 def row_sum_error(state: str, total: float | Fraction) -> InvalidModel:

@@ -9,9 +9,14 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from pydantic import Field
 
-from forewarn.abstractions.errors import InvalidInput, InvalidModel, near_miss
+from forewarn.abstractions.errors import (
+    InvalidInput,
+    InvalidModel,
+    TooLarge,
+    near_miss,
+)
 from forewarn.abstractions.schema import Strict, validated
-from forewarn.monitors.chain import Chain, check_size
+from forewarn.monitors.chain import Chain, check_size, repeated
 from forewarn.monitors.model import Counts, Model, smoothed_chain
 from forewarn.monitors.rational import rational
 
@@ -50,8 +55,10 @@ def parse_model(data: object, source: str = "") -> Model:
         )
     try:
         return _learned(file) if file.counts is not None else _published(file)
-    except InvalidInput as error:
+    except (InvalidModel, TooLarge) as error:
         raise error.within(source) from None
+    except InvalidInput as error:
+        raise InvalidModel(error.problem, source=source, place=error.place) from None
 
 
 class _Numbers:
@@ -61,6 +68,8 @@ class _Numbers:
         check_size(len(states))
         self.states = states
         self.of = {name: i for i, name in enumerate(states)}
+        if len(self.of) < len(states):
+            raise InvalidModel(f"the state {repeated(states)!r} stands twice")
 
     def __call__(self, name: str, place: str) -> int:
         found = self.of.get(name)
@@ -109,7 +118,8 @@ def _learned(file: _File) -> Model:
                 place = f"counts.{file.states[state]}.{file.states[target]}"
                 raise InvalidModel(f"the count {seen} is negative", place=place)
     if file.end_state is not None:
-        rows[number(file.end_state, "end_state")] = {number.of[file.end_state]: 0}
+        end = number(file.end_state, "end_state")
+        rows[end] = {end: 0}
     counts = Counts.from_rows([rows.get(i, {}) for i in range(len(file.states))])
     if file.alpha is None:
         raise InvalidModel("counts need an alpha", mend='add "alpha": "0"')

@@ -8,7 +8,7 @@ variables the states are those that the initial state can reach.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TextIO
@@ -36,6 +36,7 @@ _PLAIN_GUARD = re.compile(
     r"\(?\s*\w+\s*=\s*(?:-?\d+|true|false)\s*\)?"
     r"(?:\s*&\s*\(?\s*\w+\s*=\s*(?:-?\d+|true|false)\s*\)?)*\s*(?=->)"
 )
+_PLAIN_SET = re.compile(r"(\w+)\s*=\s*-?\d+(?:\s*\|\s*\1\s*=\s*-?\d+)*\s*(?=;)")
 _EQUALITY = re.compile(r"(\w+)\s*=\s*(-?\d+|true|false)")
 
 
@@ -224,8 +225,20 @@ class _Parser:
         if name in self.model.labels:
             raise read.error(f"the label {name!r} is declared twice")
         read.expect("=")
-        self.model.labels[name] = read.expression()
+        self.model.labels[name] = self._plain_set() or read.expression()
         read.expect(";")
+
+    def _plain_set(self) -> Expression | None:
+        """`s=3|s=7|…` as one look-up, which matters where there are thousands."""
+        read = self.read
+        plain = _PLAIN_SET.match(read.text, read.token.start)
+        if plain is None:
+            return None
+        read.used.setdefault(plain[1], read.token.start)
+        name, pairs = plain[1], _EQUALITY.findall(plain.group())
+        values = {int(text) for _, text in pairs}
+        read.jump(plain.end())
+        return lambda env: env[name] in values
 
     def _command(self) -> None:
         read = self.read
@@ -485,9 +498,22 @@ def write_prism(chain: Chain, out: TextIO, module: str = "forewarn") -> None:
         comment = "" if numbered else f" // {printable(name)}"
         out.write(f"    [] s={i} -> {branches};{comment}\n")
     out.write("\nendmodule\n")
-    for label, members in chain.labels.items():
+    labels = identifiers(chain.labels)
+    for label, members in zip(labels, chain.labels.values(), strict=True):
         where = "|".join(f"s={i}" for i in sorted(members)) or "false"
-        out.write(f'\nlabel "{printable(label)}" = {where};\n')
+        out.write(f'\nlabel "{label}" = {where};\n')
+
+
+def identifiers(labels: Iterable[str]) -> list[str]:
+    """The labels as names that the language allows, each still its own."""
+    found: list[str] = []
+    for label in labels:
+        name = re.sub(r"\W", "_", label, flags=re.ASCII) or "_"
+        name = f"_{name}" if name[0].isdigit() else name
+        while name in found:
+            name += "_"
+        found.append(name)
+    return found
 
 
 def printable(text: str) -> str:

@@ -24,7 +24,7 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE,
 )
-_MAX_DEPTH = 100
+_MAX_DEPTH = 50
 _MAX_POWER = 1000
 
 
@@ -126,27 +126,26 @@ class Reader:
         return condition
 
     def _binary(self, level: int) -> Expression:
+        """Operands of one level, joined from the left without nesting."""
         if level == len(_LEVELS):
             return self._unary()
-        left = self._binary(level + 1)
+        first = self._binary(level + 1)
+        rest: list[tuple[int, Callable[[Value, Value], Value], Expression]] = []
         while self.token.kind == "symbol" and self.token.text in _LEVELS[level]:
             operator = self.next()
             apply = _OPERATORS[operator.text]
-            left = self._joined(apply, left, self._binary(level + 1), operator.start)
-        return left
+            rest.append((operator.start, apply, self._binary(level + 1)))
+        if not rest:
+            return first
 
-    def _joined(
-        self,
-        apply: Callable[[Value, Value], Value],
-        left: Expression,
-        right: Expression,
-        start: int,
-    ) -> Expression:
         def joined(env: Environment) -> Value:
-            try:
-                return apply(left(env), right(env))
-            except ZeroDivisionError:
-                raise self.error("division by zero", start) from None
+            value = first(env)
+            for start, apply, operand in rest:
+                try:
+                    value = apply(value, operand(env))
+                except ZeroDivisionError:
+                    raise self.error("division by zero", start) from None
+            return value
 
         return joined
 

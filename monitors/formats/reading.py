@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from forewarn.abstractions.errors import InvalidInput, InvalidModel
+from forewarn.abstractions.errors import InvalidInput, InvalidModel, TooLarge
 from forewarn.abstractions.files import parse_json, read_bytes
 from forewarn.monitors.chain import MAX_STATES, MAX_TRANSITIONS, check_size
 from forewarn.monitors.formats import drn, explicit, own, prism, probguard, umb
@@ -27,11 +27,15 @@ def read_model(path: Path) -> Model:
     """
     try:
         return _read(path)
-    except InvalidModel:
+    except (InvalidModel, TooLarge):
         raise
     except InvalidInput as error:
-        # A file's own trouble, said of a model.
-        raise error.within(str(path)) from None
+        raise InvalidModel(
+            error.problem,
+            source=error.source or str(path),
+            place=error.place,
+            mend=error.mend,
+        ) from error
 
 
 def _read(path: Path) -> Model:

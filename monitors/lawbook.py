@@ -24,7 +24,6 @@ from forewarn.abstractions.vocabulary import SHIPPED, Vocabulary, load_vocabular
 from forewarn.monitors.automaton import Automaton, compile_law
 from forewarn.monitors.formula import Formula, parse_formula
 
-FORMAT = "forewarn.laws/1"
 Edition = Literal["probguard", "lawbreaker"]
 EDITIONS: tuple[Edition, ...] = ("probguard", "lawbreaker")
 

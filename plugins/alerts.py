@@ -1,0 +1,121 @@
+"""Alerts: who is told of a decision, and how. An alert never holds up the loop."""
+
+from __future__ import annotations
+
+import http.client
+import ipaddress
+import json
+import logging
+import queue
+import socket
+import threading
+from typing import Protocol
+from urllib.parse import urlsplit
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.text import clean
+from forewarn.monitors.decision import Decision
+
+LOGGER = "forewarn"
+QUEUE_LENGTH = 100
+TIMEOUT_S = 2.0
+
+
+class Alert(Protocol):
+    """Anything that can be called with a decision."""
+
+    def __call__(self, decision: Decision) -> None: ...
+
+
+def log_alert(decision: Decision) -> None:
+    """Writes a warning to the logger `forewarn`."""
+    law = f" {decision.law}:" if decision.law else ""
+    logging.getLogger(LOGGER).warning(
+        "%s",
+        clean(
+            f"{decision.kind} at {decision.time_s:g} s:{law} {decision.reason}".replace(
+                "\n", " "
+            )
+        ),
+    )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether every address of the host is this machine itself."""
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except OSError:
+        return False
+    addresses = {str(entry[4][0]).partition("%")[0] for entry in found}
+    return all(ipaddress.ip_address(address).is_loopback for address in addresses)
+
+
+class Webhook:
+    """Posts decisions as JSON, from a thread of its own.
+
+    What cannot be sent within two seconds, or finds a hundred others waiting, is
+    dropped and counted. Redirects are not followed.
+
+    Args:
+        url: Where to; on this machine unless its host is allowed.
+        allow_host: The one other host that it may be on.
+    """
+
+    def __init__(self, url: str, *, allow_host: str | None = None) -> None:
+        parts = urlsplit(url)
+        host = parts.hostname
+        if parts.scheme not in ("http", "https") or not host:
+            raise InvalidInput(f"not a web address: {url!r:.80}")
+        try:
+            port = parts.port
+        except ValueError as error:
+            raise InvalidInput(f"not a port: {url!r:.80}") from error
+        if host != allow_host and not is_loopback(host):
+            raise InvalidInput(
+                f"the webhook's host {host} is not this machine",
+                mend="allow that host by name",
+            )
+        secure = parts.scheme == "https"
+        self._connect = (
+            http.client.HTTPSConnection if secure else http.client.HTTPConnection
+        )
+        self._host, self._port = host, port
+        self._path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        self._waiting: queue.Queue[bytes | None] = queue.Queue(QUEUE_LENGTH)
+        self.sent = self.dropped = 0
+        self._thread = threading.Thread(
+            target=self._work, name="forewarn-webhook", daemon=True
+        )
+        self._thread.start()
+
+    def __call__(self, decision: Decision) -> None:
+        try:
+            self._waiting.put_nowait(json.dumps(decision.as_dict()).encode())
+        except queue.Full:
+            self.dropped += 1
+
+    def close(self) -> None:
+        """Sends what still waits, for two seconds at most."""
+        try:
+            self._waiting.put(None, timeout=TIMEOUT_S)
+        except queue.Full:
+            return
+        self._thread.join(TIMEOUT_S)
+
+    def _work(self) -> None:
+        while (body := self._waiting.get()) is not None:
+            if self._post(body):
+                self.sent += 1
+            else:
+                self.dropped += 1
+
+    def _post(self, body: bytes) -> bool:
+        connection = self._connect(self._host, self._port, timeout=TIMEOUT_S)
+        try:
+            head = {"Content-Type": "application/json"}
+            connection.request("POST", self._path, body, head)
+            return 200 <= connection.getresponse().status < 300
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()

@@ -1,0 +1,107 @@
+"""Asking a person: approve, edit or reject; silence is none of these."""
+
+from __future__ import annotations
+
+import json
+import queue
+import sys
+import threading
+from dataclasses import dataclass
+from typing import Literal, Protocol, TextIO
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.files import parse_json
+from forewarn.abstractions.text import clean
+from forewarn.monitors.decision import Action, Decision
+
+Verdict = Literal["approve", "edit", "reject"]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a person says to a proposal; `edit` brings another action."""
+
+    verdict: Verdict
+    action: Action | None = None
+
+    def __post_init__(self) -> None:
+        if (self.verdict == "edit") != (self.action is not None):
+            raise InvalidInput("an answer has an action if it edits, and only then")
+
+
+class Approver(Protocol):
+    """Whoever is asked. It may take its time: it is asked in a thread of its own."""
+
+    def ask(self, decision: Decision, proposal: Action | None) -> Answer:
+        """The person's answer."""
+
+
+class Desk:
+    """Puts questions to an approver, and waits no longer than it must.
+
+    A question that is still open when the next one comes is not asked over: the next
+    one goes unanswered at once.
+    """
+
+    def __init__(self, approver: Approver, timeout_s: float) -> None:
+        self._approver, self._timeout_s = approver, timeout_s
+        self._busy = threading.Lock()
+
+    def ask(self, decision: Decision, proposal: Action | None) -> Answer | None:
+        """The answer; None if there is none in time, or if asking failed."""
+        if not self._busy.acquire(blocking=False):
+            return None
+        answers: queue.SimpleQueue[Answer | None] = queue.SimpleQueue()
+
+        def put() -> None:
+            try:
+                answer: object = self._approver.ask(decision, proposal)
+                answers.put(answer if isinstance(answer, Answer) else None)
+            except Exception:
+                answers.put(None)
+            finally:
+                self._busy.release()
+
+        threading.Thread(target=put, name="forewarn-ask", daemon=True).start()
+        try:
+            return answers.get(timeout=self._timeout_s)
+        except queue.Empty:
+            return None
+
+
+class Console:
+    """Asks on a terminal: `a` approves, `r` rejects, a line of JSON edits."""
+
+    def __init__(
+        self, ask_on: TextIO | None = None, hear: TextIO | None = None
+    ) -> None:
+        self._out, self._in = ask_on or sys.stderr, hear or sys.stdin
+
+    def ask(self, decision: Decision, proposal: Action | None) -> Answer:
+        shown = "nothing"
+        if proposal is not None:
+            shown = f"{proposal.name} {json.dumps(dict(proposal.arguments))}"
+        question = f"{decision.reason}\nProposed: {shown}".replace("\r", " ")
+        self._out.write(
+            f"{clean(question)}\n"
+            '[a]pprove, [r]eject, or {"name": …, "arguments": {…}} instead: '
+        )
+        self._out.flush()
+        return read_answer(self._in.readline())
+
+
+def read_answer(line: str) -> Answer:
+    """The answer that a line means; whatever is not clear rejects."""
+    word = line.strip()
+    if word in ("a", "approve"):
+        return Answer("approve")
+    if word.startswith("{"):
+        try:
+            given = parse_json(word, "the answer")
+        except InvalidInput:
+            return Answer("reject")
+        name, arguments = given.get("name"), given.get("arguments", {})
+        known = set(given) <= {"name", "arguments"}
+        if known and isinstance(name, str) and name and isinstance(arguments, dict):
+            return Answer("edit", Action(name, arguments))
+    return Answer("reject")

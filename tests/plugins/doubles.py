@@ -1,0 +1,70 @@
+"""Clocks, actuators and people that do as a test wants."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from forewarn.abstractions.frame import Frame
+from forewarn.monitors.decision import SEVERITY, Action, Decision, Kind
+from forewarn.plugins.approval import Answer
+from forewarn.plugins.contracts import Pilot, World
+from forewarn.plugins.tiny import TinyPilot, TinyWorld
+
+
+@dataclass
+class Clock:
+    """Simulated time, moved by hand."""
+
+    now_s: float = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+class TinyCase:
+    """For `ActuatorContract`: a free road, so that nobody brakes but the guard."""
+
+    def make_world(self) -> World:
+        return TinyWorld(lead=False, yellow_at_s=30.0)
+
+    def make_pilot(self) -> Pilot:
+        return TinyPilot()
+
+
+@dataclass
+class Servant:
+    """An actuator that can do what it is told it can, and obeys as it is told.
+
+    `carry_out` returns an action that names what was done.
+    """
+
+    can: frozenset[Kind] = frozenset(SEVERITY)
+    obeys: bool | None = True
+    done: list[Kind] = field(default_factory=list)
+
+    def carry_out(self, decision: Decision, proposal: Action | None) -> Action | None:
+        self.done.append(decision.kind)
+        if decision.kind in ("proceed", "alert"):
+            return proposal
+        if decision.kind == "substitute":
+            return decision.action
+        arguments = {} if decision.cap_kmh is None else {"cap_kmh": decision.cap_kmh}
+        return Action(decision.kind, arguments)
+
+    def fallback(self) -> Action | None:
+        return Action("fallback")
+
+    def obeyed(self, decision: Decision, frame: Frame) -> bool | None:
+        return self.obeys
+
+
+@dataclass
+class Person:
+    """Answers at once."""
+
+    answer: Answer
+    asked: list[Action | None] = field(default_factory=list)
+
+    def ask(self, decision: Decision, proposal: Action | None) -> Answer:
+        self.asked.append(proposal)
+        return self.answer

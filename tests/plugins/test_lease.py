@@ -1,0 +1,132 @@
+"""Leases: the actuator is in its fallback whenever the loop is not heard of."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.monitors.decision import Action, Decision
+from forewarn.plugins.contracts import Actuator
+from forewarn.plugins.lease import Lease, LeasedActuator, Watchdog
+from forewarn.plugins.testing import ActuatorContract
+from forewarn.plugins.tiny import TinyActuator
+from tests.plugins.doubles import Clock, TinyCase
+
+PROPOSAL = Action("control", {"acceleration": 1.0})
+PROCEED = Decision("proceed", 0, 0.0)
+
+
+class TestLeasedActuator(TinyCase, ActuatorContract):
+    def make_actuator(self) -> Actuator:
+        lease = Lease(60.0)
+        lease.renew()
+        return LeasedActuator(TinyActuator(), lease)
+
+
+def test_it_starts_expired() -> None:
+    lease = Lease(0.5, Clock())
+    assert (lease.held, lease.left_s) == (False, 0.0)
+    leased = LeasedActuator(TinyActuator(), lease)
+    assert leased.carry_out(PROCEED, PROPOSAL) == TinyActuator().fallback()
+    assert leased.lapses == 1
+
+
+def test_it_is_held_for_its_time_and_no_longer() -> None:
+    clock = Clock()
+    lease = Lease(0.5, clock)
+    leased = LeasedActuator(TinyActuator(), lease)
+    lease.renew()
+    clock.now_s = 0.499
+    assert leased.carry_out(PROCEED, PROPOSAL) == PROPOSAL
+    clock.now_s = 0.5
+    assert leased.carry_out(PROCEED, PROPOSAL) == TinyActuator().fallback()
+    lease.renew()
+    assert lease.left_s == 0.5
+    lease.revoke()
+    assert not lease.held
+
+
+@pytest.mark.parametrize("now_s", [-0.1, -1e9, math.nan, math.inf, -math.inf])
+def test_a_clock_that_goes_wrong_holds_no_lease(now_s: float) -> None:
+    clock = Clock()
+    lease = Lease(0.5, clock)
+    lease.renew()
+    clock.now_s = now_s
+    assert not lease.held
+    lease.renew()
+    assert math.isfinite(now_s) == lease.held
+
+
+@pytest.mark.parametrize("duration_s", [0.0, -1.0, math.nan, math.inf])
+def test_a_lease_lasts_for_some_time(duration_s: float) -> None:
+    with pytest.raises(InvalidInput, match="lasts for some time"):
+        Lease(duration_s)
+
+
+moves = st.lists(st.one_of(st.just("renew"), st.just("revoke"), st.floats(0, 2)))
+
+
+@given(moves)
+def test_it_is_never_held_longer_than_its_duration(steps: list[str | float]) -> None:
+    clock = Clock()
+    lease = Lease(1.0, clock)
+    renewed_s = -math.inf
+    for step in steps:
+        if step == "renew":
+            lease.renew()
+            renewed_s = clock.now_s
+        elif step == "revoke":
+            lease.revoke()
+            renewed_s = -math.inf
+        else:
+            clock.now_s += float(step)
+        assert not lease.held or clock.now_s < renewed_s + 1.0
+
+
+def wait_until(what: threading.Event) -> None:
+    assert what.wait(20), "nothing came of it"
+
+
+def test_the_watchdog_falls_back_when_a_review_hangs() -> None:
+    fell_back, lease = threading.Event(), Lease(0.2)
+    with Watchdog(lease, fell_back.set):
+        wait_until(fell_back)  # before the loop has begun
+        lease.renew()
+        began_s = time.monotonic()
+        fell_back.clear()
+        # The thread that should go on hangs here, as in a review that never ends.
+        wait_until(fell_back)
+        assert time.monotonic() - began_s >= 0.2
+        assert not lease.held
+
+
+def test_the_watchdog_is_quiet_while_the_lease_is_held() -> None:
+    sent: list[float] = []
+    lease = Lease(60.0)
+    lease.renew()
+    with Watchdog(lease, lambda: sent.append(0.0), repeat_s=0.01) as watchdog:
+        time.sleep(0.1)
+        assert sent == []
+    assert (len(sent), watchdog.failures, lease.held) == (1, 0, False)
+
+
+def test_the_watchdog_tries_again_after_a_failure() -> None:
+    third = threading.Event()
+    attempts: list[int] = []
+
+    def send() -> None:
+        attempts.append(len(attempts))
+        if len(attempts) >= 3:
+            third.set()
+            return
+        raise OSError("the bus is busy")
+
+    with Watchdog(Lease(0.02), send) as watchdog:
+        wait_until(third)
+    assert watchdog.failures == 2

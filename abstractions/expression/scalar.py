@@ -8,6 +8,7 @@ so that a fault shows whatever the other signals say.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Mapping
 from fractions import Fraction
@@ -147,17 +148,7 @@ def _compare(node: Compare) -> Test:
         return of_text
     bound = constant_in(right, left)
     if isinstance(left, Name) and bound is not None:
-        name = left.name
-
-        def of_constant(values: Values) -> bool:
-            value = values[name]
-            if value is None:
-                return False
-            if value - value:
-                finite(value, name)
-            return bool(compare(value, bound))
-
-        return of_constant
+        return _with_constant(left.name, node.operator, bound)
     unit = common_unit(node)
     one, two = compile_quantity(left, unit), compile_quantity(right, unit)
 
@@ -168,6 +159,41 @@ def _compare(node: Compare) -> Test:
         return bool(compare(first, second))
 
     return of_quantities
+
+
+def _with_constant(name: str, symbol: str, bound: float) -> Test:
+    """A signal against a constant: the commonest test, so it is spelt out."""
+    if symbol in ("<=", ">"):
+        # No number lies between a float and the next: two kinds of test do for four.
+        bound = math.nextafter(bound, math.inf)
+
+    def below(values: Values) -> bool:
+        value = values[name]
+        if value is None:
+            return False
+        if value - value:
+            finite(value, name)
+        held: bool = value < bound
+        return held
+
+    def not_below(values: Values) -> bool:
+        value = values[name]
+        if value is None:
+            return False
+        if value - value:
+            finite(value, name)
+        held: bool = value >= bound
+        return held
+
+    def equal(values: Values) -> bool:
+        value = values[name]
+        if value is None:
+            return False
+        return bool((finite(value, name) == bound) == (symbol == "=="))
+
+    if symbol in ("==", "!="):
+        return equal
+    return below if symbol in ("<", "<=") else not_below
 
 
 def compile_quantity(node: Expression, target: Unit | None) -> Quantity:

@@ -16,12 +16,12 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from forewarn.abstractions.encoding import ArrayEncoder, Encode, compile_states
 from forewarn.abstractions.errors import InvalidAbstraction, InvalidInput
 from forewarn.abstractions.expression import Expression, parse_expression
-from forewarn.abstractions.expression.tree import signals_of
+from forewarn.abstractions.expression.tree import Name, signals_of
 from forewarn.abstractions.files import read_yaml
 from forewarn.abstractions.schema import Strict, validated
 from forewarn.abstractions.sugar import expand_bands
@@ -50,13 +50,22 @@ class _PredicateFile(Strict):
     when: str
     latch: Latch = "last"
 
+    @model_validator(mode="before")
+    @classmethod
+    def _may_be_text_alone(cls, data: object) -> object:
+        if isinstance(data, str):
+            return {"when": data}
+        if isinstance(data, dict):
+            return data
+        raise ValueError("write a condition, or a mapping with when and latch")
+
 
 class _AbstractionFile(Strict):
     format: Literal["forewarn.abstraction/1"]
     name: str
     vocabulary: str | None = None
     period_s: float | None = Field(default=None, gt=0)
-    predicates: list[str | _PredicateFile] = Field(min_length=1)
+    predicates: list[_PredicateFile] = Field(min_length=1)
     constraints: list[str] = []
     irreversible: list[str] = []
 
@@ -139,6 +148,8 @@ class Abstraction:
         """A digest of everything that gives its states their meaning."""
         content = self.as_dict()
         del content["name"]
+        nodes = (node for p in self.predicates for node in p.expression.walk())
+        content["units"] = {n.name: n.unit for n in nodes if isinstance(n, Name)}
         text = json.dumps(content, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -238,11 +249,9 @@ class Abstraction:
 
         predicates: list[Predicate] = []
         for i, entry in enumerate(file.predicates, start=1):
-            latch: Latch = "last" if isinstance(entry, str) else entry.latch
-            text = entry if isinstance(entry, str) else entry.when
-            for expanded in expand_bands(text, source, f"predicate {i}"):
-                node = parsed(expanded, f"predicate {i}")
-                predicates.append(Predicate(node, latch))
+            for text in expand_bands(entry.when, source, f"predicate {i}"):
+                node = parsed(text, f"predicate {i}")
+                predicates.append(Predicate(node, entry.latch))
         try:
             return cls(
                 predicates,

@@ -6,6 +6,7 @@ takes whether it held at any of its frames, at all of them, or at the last.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.abstractions.abstraction import Latch
-from forewarn.abstractions.errors import InvalidTrace
+from forewarn.abstractions.errors import InvalidTrace, SignalFault
 
 _SLACK = 1e-6
 """A frame this share of a period before a tick belongs to it: clocks round."""
@@ -35,6 +36,7 @@ class Latcher:
     def reset(self) -> None:
         """Forgets the frames of the tick that is under way."""
         self._origin: float | None = None
+        self._time = -math.inf
         self._tick = 0
         self.missed = 0
         self._seen_any = 0
@@ -45,7 +47,13 @@ class Latcher:
 
         The first frame completes the first tick by itself. `missed` then counts the
         ticks that passed before it without a frame.
+
+        Raises:
+            SignalFault: When time does not increase.
         """
+        if not self._time < time_s < math.inf:
+            raise SignalFault(f"time goes from {self._time} to {time_s} s")
+        self._time = time_s
         if self._origin is None:
             self._origin = time_s
         self._seen_any |= bits
@@ -82,11 +90,12 @@ def tick_ends(times: NDArray[np.float64], period_s: float) -> NDArray[np.int64]:
     """
     if times.size == 0:
         return np.empty(0, np.int64)
-    gaps = np.diff(times)
-    if (gaps <= 0).any():
-        frame = int(np.flatnonzero(gaps <= 0)[0]) + 1
+    before = np.concatenate([[-math.inf], times[:-1]])
+    wrong = ~((before < times) & (times < math.inf))
+    if wrong.any():
+        frame = int(np.flatnonzero(wrong)[0])
         raise InvalidTrace(
-            f"time goes from {times[frame - 1]} to {times[frame]} s",
+            f"time goes from {before[frame]} to {times[frame]} s",
             place=f"frame {frame}",
         )
     reached = np.floor((times - times[0]) / period_s + _SLACK).astype(np.int64)

@@ -112,29 +112,26 @@ class Validity:
         Raises:
             InvalidAbstraction: When two frames of one state differ in it.
         """
-        wanted = read_by(expression)
-        tied = [g for g in self.groups if not set(g.members) & self.free]
-        used = [
-            group
-            for group in tied
-            if any(wanted & read_by(self.predicates[i]) for i in group.members)
-        ]
         direct = {repr(node): i for i, node in enumerate(self.predicates)}
         if (bit := direct.get(repr(expression))) is not None:
             return lambda state: bool(state >> bit & 1)
-        members = [i for group in used for i in group.members]
-        nodes = [self.predicates[i] for i in members]
-        nodes += [c for c in self.constraints if read_by(c) & wanted]
-        known = leaves([*nodes, expression], self.vocabulary)
-        among = sorted(wanted.union(*(read_by(node) for node in nodes)))
-        tests = [compile_over(node) for node in [*nodes, expression]]
-        required = sum(1 << k for k in range(len(members), len(nodes)))
+        bound = [i for i in range(len(self.predicates)) if i not in self.free]
+        nodes = [*(self.predicates[i] for i in bound), *self.constraints, expression]
+        groups = components([read_by(node) for node in nodes])
+        *used, last = next(group for group in groups if len(nodes) - 1 in group)
+        members = [bound[k] for k in used if k < len(bound)]
+        nodes = [nodes[k] for k in (*used, last)]
+        known = leaves(nodes, self.vocabulary)
+        among = sorted(set().union(*map(read_by, nodes)))
+        required = sum(1 << k for k in range(len(members), len(used)))
         truths: dict[int, bool] = {}
-        for found in combinations(tests, [known[key] for key in among]):
+        for found in combinations(
+            [compile_over(node) for node in nodes], [known[key] for key in among]
+        ):
             if found & required != required:
                 continue
             pattern = sum(1 << i for k, i in enumerate(members) if found >> k & 1)
-            holds = bool(found >> len(nodes) & 1)
+            holds = bool(found >> len(used) & 1)
             if truths.setdefault(pattern, holds) != holds:
                 raise InvalidAbstraction(
                     f"the abstraction cannot decide {expression!r}",

@@ -71,6 +71,8 @@ class Guard:
         needs = dict.fromkeys([*watch.signals, *ages])
         self._gate = Gate(list(needs), limits, watch.abstraction.vocabulary)
         self._readings: list[float] = []
+        # What switches a check off is said in every decision.
+        self._standing = ("shadow: nothing is enforced",) if policy.shadow else ()
         self.counts: dict[str, int] = {}
         self.reset()
 
@@ -100,9 +102,12 @@ class Guard:
         return decision
 
     def filter(self, control: Any, frame: Frame, stop: Any = None) -> Any:
-        """The control itself while the guard lets it pass, else `stop`."""
+        """The control itself while the guard lets it pass, else `stop`.
+
+        A filter can only pass or stop: whatever is more than an alert stops.
+        """
         decision = self.review(frame)
-        passes = RANK[decision.kind] < RANK["substitute"] or self.policy.shadow
+        passes = RANK[decision.kind] <= RANK["alert"] or self.policy.shadow
         return control if passes else stop
 
     def summary(self) -> dict[str, Any]:
@@ -204,7 +209,7 @@ class Guard:
         self, frame: Frame, kind: Kind, reason: str, law: LawWatch | None = None
     ) -> Decision:
         watch = self.watch
-        notes = watch.notes()
+        notes = (*self._standing, *watch.notes())
         if watch.unknown and self.policy.unknown_state == "continue-with-warning":
             notes = (*notes, "continuing in a state never seen in training")
         if law is None:
@@ -228,10 +233,15 @@ class Guard:
         )
 
     def _fallback(self, frame: Frame, why: str) -> Decision:
-        reason = f"the guard cannot judge this frame: {why}"
-        self._held = None
         kind = self.policy.fallback
-        return Decision(kind, frame.sequence, frame.time_s, reason=reason)
+        reason = f"the guard cannot judge this frame: {why}"
+        decision = Decision(
+            kind, frame.sequence, frame.time_s, reason=reason, notes=self._standing
+        )
+        # Held like any intervention: one good frame after a fault proves nothing.
+        self._held = decision
+        self._calm_since_s = math.inf
+        return decision
 
 
 def _severer(one: Kind, other: Kind) -> Kind:

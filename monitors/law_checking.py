@@ -71,7 +71,7 @@ def check_law(
     """
     chain = labelling.chain
     evaluator = Evaluator(labelling, make_engine("builtin", chain))
-    automaton = _compiled(law, evaluator, period_s, semantics)
+    automaton = compiled_on(law, evaluator, period_s, semantics)
     letters = letters_of_states(chain, automaton, evaluator.proposition)
     monitor, fresh = automaton.names, automaton.step[automaton.initial, letters]
     if engine != "builtin" or exact:
@@ -116,9 +116,10 @@ def _at_end(
     return values, possible
 
 
-def _compiled(
-    law: Law, evaluator: Evaluator, period_s: float | None, semantics: str
+def compiled_on(
+    law: Law, evaluator: Evaluator, period_s: float | None, semantics: str = "exact"
 ) -> Automaton:
+    """The law's automaton, over the letters of this chain if all are too many."""
     options: dict[str, Any] = {"vocabulary": law.vocabulary, "semantics": semantics}
     try:
         return compile_law(law.formula, period_s, **options)

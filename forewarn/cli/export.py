@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from forewarn.cli.support import emit, json_option
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from forewarn.monitors.chain import Chain
+    from forewarn.monitors.model import Model
 
 _FORMATS = ("prism", "drn", "csv", "explicit", "umb")
 
@@ -22,12 +31,31 @@ _FORMATS = ("prism", "drn", "csv", "explicit", "umb")
     "PRISM's .tra, .lab and .sta; umb: PRISM's and Storm's binary archive.",
 )
 @click.option(
+    "--law",
+    metavar="NAME_OR_FORMULA",
+    help="Write the product with this law's monitor, labelled violated and pending.",
+)
+@click.option(
+    "--define",
+    "definitions",
+    multiple=True,
+    metavar="NAME=FORMULA",
+    help="A label for the law, as in 'bad=s=3|s=7'; written as a label too.",
+)
+@click.option(
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
     help="Where it goes; text goes to standard output without it.",
 )
 @json_option
-def export(model: Path, kind: str, out: Path | None, as_json: bool) -> None:
+def export(
+    model: Path,
+    kind: str,
+    law: str | None,
+    definitions: tuple[str, ...],
+    out: Path | None,
+    as_json: bool,
+) -> None:
     """Write a model for another tool."""
     from forewarn.monitors.formats.writing import (
         TEXT_FORMATS,
@@ -36,7 +64,7 @@ def export(model: Path, kind: str, out: Path | None, as_json: bool) -> None:
     )
     from forewarn.monitors.model import load_model
 
-    chain = load_model(model).chain
+    chain = _exported(load_model(model), law, definitions)
     if out is None:
         if kind not in TEXT_FORMATS:
             raise click.UsageError(f"--format {kind} needs --out")
@@ -50,3 +78,62 @@ def export(model: Path, kind: str, out: Path | None, as_json: bool) -> None:
         {"format": kind, "states": chain.n, "files": written},
         [f"{', '.join(written)}: {chain.n} states, {chain.transitions} transitions"],
     )
+
+
+def _exported(model: Model, law: str | None, definitions: tuple[str, ...]) -> Chain:
+    """The model's chain with what was defined as labels, or its product with a law."""
+    from dataclasses import replace
+
+    import numpy as np
+
+    from forewarn.monitors.checking import Evaluator, make_engine
+    from forewarn.monitors.evidence import abstraction_of, letters_of_states
+    from forewarn.monitors.labelling import Labelling
+    from forewarn.monitors.law_checking import compiled_on, laws_on
+    from forewarn.monitors.product import product_chain
+    from forewarn.monitors.properties import Name
+
+    if law is None and not definitions:
+        return model.chain
+    labelling = Labelling(model.chain, abstraction_of(model))
+    for definition in definitions:
+        labelling.define(definition)
+    evaluator = Evaluator(labelling, make_engine("builtin", model.chain))
+    defined = {
+        name: frozenset(np.flatnonzero(evaluator.states(Name(name))).tolist())
+        for name in labelling.definitions
+    }
+    chain = replace(model.chain, labels={**model.chain.labels, **defined})
+    if law is None:
+        return chain
+    found = laws_on(labelling, law)
+    if len(found) > 1:
+        names = ", ".join(each.name for each in found)
+        raise click.UsageError(f"--law {law} is several laws: name one of {names}")
+    automaton = compiled_on(found[0], evaluator, model.period_s)
+    letters = letters_of_states(chain, automaton, evaluator.proposition)
+    product = product_chain(chain, letters, automaton)
+    variables = _pair_variables(product, chain, automaton.names)
+    return replace(product, variables=variables)
+
+
+def _pair_variables(
+    product: Chain, chain: Chain, monitor: Sequence[str]
+) -> dict[str, NDArray[np.int64]]:
+    """The chain's variables, or its states' numbers, beside the monitor's number.
+
+    Copies of END, in which different things are owed, are numbered behind the rest.
+    """
+    import numpy as np
+
+    pairs = [name.rpartition("|") for name in product.states]
+    numbers = {name: i for i, name in enumerate(chain.states)}
+    for name, _, _ in pairs:
+        numbers.setdefault(name, len(numbers))
+    states = np.array([numbers[name] for name, _, _ in pairs])
+    variables = {"s": states}
+    if chain.variables:
+        variables = {name: v[states] for name, v in chain.variables.items()}
+    rows = {name: i for i, name in enumerate(monitor)}
+    own = "q" if "q" not in variables else "monitor_state"
+    return {**variables, own: np.array([rows[name] for _, _, name in pairs])}

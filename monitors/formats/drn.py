@@ -9,13 +9,14 @@ from typing import Any, TextIO
 
 from forewarn.abstractions.errors import InvalidModel
 from forewarn.monitors.chain import Chain, check_size
-from forewarn.monitors.formats.prism import printable
 from forewarn.monitors.formats.rows import (
     Valuation,
     assignment,
     from_valuations,
+    printable,
     probability,
     settled,
+    valuation_texts,
 )
 
 _STATE = re.compile(r"state\s+(\d+)((?:\s+(?:\[[^\]]*\]|![^\s]+))*)(.*)", re.ASCII)
@@ -172,18 +173,21 @@ def write_drn(chain: Chain, out: TextIO) -> None:
     for label, members in chain.labels.items():
         for state in members:
             labels.setdefault(state, []).append(f'"{printable(label)}"')
-    for i in range(chain.n):
+    for i, comment in enumerate(_comments(chain)):
         marks = "".join(f" {label}" for label in labels.get(i, ()))
-        out.write(f"state {i}{marks}\n//{_comment(chain, i)}\n\taction 0\n")
+        out.write(f"state {i}{marks}\n//{comment}\n\taction 0\n")
         for target, p in chain.written_row(i):
             out.write(f"\t\t{target} : {p}\n")
 
 
-def _comment(chain: Chain, state: int) -> str:
-    """What Storm would say of the state: its variables, or else its name."""
-    name = printable(chain.states[state])
+def _comments(chain: Chain) -> list[str]:
+    """What Storm would say of each state, its variables, or else its name."""
+    names = [printable(name) for name in chain.states]
     if not chain.variables:
-        return name
-    if len(chain.variables) == 1:
-        return f"[{next(iter(chain.variables))}={name}]"
-    return f"[{name}]"
+        return names
+    comments: list[str] = []
+    for name, texts in zip(names, valuation_texts(chain), strict=True):
+        pairs = zip(chain.variables, texts, strict=True)
+        said = ",".join(f"{variable}={text}" for variable, text in pairs)
+        comments.append(f"[{said}]" if name in (said, texts[0]) else name)
+    return comments

@@ -16,13 +16,14 @@ from typing import Any, TextIO
 from forewarn.abstractions.errors import InvalidModel
 from forewarn.abstractions.files import read_text
 from forewarn.monitors.chain import Chain, check_size
-from forewarn.monitors.formats.prism import printable
 from forewarn.monitors.formats.rows import (
     Valuation,
     assignment,
     from_valuations,
+    printable,
     probability,
     settled,
+    valuation_texts,
 )
 
 _PRISM_HEAD = re.compile(r"\s*\d+\s+\d+\s*", re.ASCII)
@@ -199,6 +200,7 @@ def write_explicit(chain: Chain, tra: TextIO, lab: TextIO, sta: TextIO) -> None:
     for state in sorted(members):
         lab.write(f"{state}: {' '.join(map(str, members[state]))}\n")
     sta.write(f"({','.join(chain.variables) or 's'})\n")
-    for i, name in enumerate(chain.states):
-        values = ",".join(re.findall(r"[^=,]+(?=,|$)", name))
-        sta.write(f"{i}:({values if chain.variables else i})\n")
+    numbers = [[str(i)] for i in range(chain.n)]
+    values = valuation_texts(chain) if chain.variables else numbers
+    for i, texts in enumerate(values):
+        sta.write(f"{i}:({','.join(texts)})\n")

@@ -54,7 +54,7 @@ def _read(path: Path) -> Model:
         chain = drn.read_drn(text, source)
     elif explicit.recognises(head):
         chain = explicit.read_explicit(text, path)
-    elif prism.recognises(head):
+    elif prism.is_prism(head):
         chain = prism.read_prism(text, source)
     else:
         raise _unknown(source)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.abstractions.errors import InvalidInput, InvalidModel
-from forewarn.monitors.chain import ROW_SUM_TOLERANCE, row_sum_error
+from forewarn.monitors.chain import ROW_SUM_TOLERANCE, Chain, row_sum_error
 from forewarn.monitors.rational import rational
 
 # Tools print ten significant digits or more, so each entry may be off by this.
@@ -69,8 +69,29 @@ def from_valuations(
     return states, variables
 
 
+def valuation_texts(chain: Chain) -> list[list[str]]:
+    """Every state's values; Booleans as words where the state's name has them so."""
+    columns = [values.tolist() for values in chain.variables.values()]
+    found: list[list[str]] = []
+    for name, *values in zip(chain.states, *columns, strict=True):
+        texts = list(map(str, values))
+        named = [part.rpartition("=")[2] for part in name.split(",")]
+        words = [("false", "true")[v] if v in (0, 1) else "" for v in values]
+        if len(named) == len(texts) and all(
+            word in pair for word, *pair in zip(named, texts, words, strict=True)
+        ):
+            texts = named
+        found.append(texts)
+    return found
+
+
 def assignment(name: str, text: str) -> tuple[str, int, bool]:
     """A variable's value from `3`, `true` or `false`."""
     if text in ("true", "false"):
         return name, int(text == "true"), True
     return name, int(text), False
+
+
+def printable(text: str) -> str:
+    """A name without what could end the comment or quotes that it stands in."""
+    return "".join(c if c.isprintable() and c not in '"\\' else "?" for c in text)

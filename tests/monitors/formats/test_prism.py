@@ -13,7 +13,7 @@ from forewarn.monitors.chain import Chain
 from forewarn.monitors.formats.prism import (
     identifiers,
     read_prism,
-    recognises,
+    is_prism,
     write_prism,
 )
 from forewarn.monitors.model import load_model
@@ -160,7 +160,7 @@ def test_a_row_that_is_off_by_the_last_digit_is_taken() -> None:
 
 
 @pytest.mark.parametrize(
-    ("head", "is_prism"),
+    ("head", "known"),
     [
         ("// a model\n\ndtmc\nmodule m", True),
         ("const int k = 1;\ndtmc", True),
@@ -169,8 +169,8 @@ def test_a_row_that_is_off_by_the_last_digit_is_taken() -> None:
         ("a b c", False),
     ],
 )
-def test_it_is_known_by_its_beginning(head: str, is_prism: bool) -> None:
-    assert recognises(head) is is_prism
+def test_it_is_known_by_its_beginning(head: str, known: bool) -> None:
+    assert is_prism(head) is known
 
 
 def test_what_is_written_says_the_names() -> None:

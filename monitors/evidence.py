@@ -111,11 +111,9 @@ def assess(
     *,
     delta: float = 0.05,
     violations_seen: Ints | None = None,
+    truth: Truth | None = None,
 ) -> RiskTable:
     """The risk table of a law on a model, with bounds if the model has counts.
-
-    The model's abstraction must decide the law's propositions; on a chain without an
-    abstraction they are its labels.
 
     Args:
         model: The model.
@@ -123,13 +121,16 @@ def assess(
         horizon_steps: H.
         delta: The chance that the truth lies outside the intervals of the chain.
         violations_seen: What `count_violations` found in the training traces.
+        truth: Where the law's propositions hold. Without it the model's abstraction
+            must decide them; on a chain without an abstraction they are its labels.
     """
     chain, abstraction = model.chain, abstraction_of(model)
-    truth = (
-        truth_in_sets(chain.labels, chain.n)
-        if abstraction is None
-        else truth_in_abstraction(chain, abstraction)
-    )
+    if truth is None:
+        truth = (
+            truth_in_sets(chain.labels, chain.n)
+            if abstraction is None
+            else truth_in_abstraction(chain, abstraction)
+        )
     return solve_risk(
         chain,
         letters_of_states(chain, automaton, truth),

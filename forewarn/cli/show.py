@@ -31,6 +31,13 @@ _SHOWN_SUCCESSORS = 3
     help="With --risk: the law; by default those that the model was learned for.",
 )
 @click.option(
+    "--define",
+    "definitions",
+    multiple=True,
+    metavar="NAME=FORMULA",
+    help="With --risk: a label for the law, as in 'bad=s=3|s=7'.",
+)
+@click.option(
     "--horizon",
     type=click.FloatRange(min=0, min_open=True),
     help=f"With --risk: seconds ahead (default {DEFAULT_HORIZON_S:g}).",
@@ -52,6 +59,7 @@ def show(
     model: Path,
     risk: bool,
     laws: tuple[str, ...],
+    definitions: tuple[str, ...],
     horizon: float | None,
     within: int | None,
     delta: float,
@@ -68,7 +76,7 @@ def show(
     if risk:
         steps = _steps(found, horizon, within)
         payload["risk"] = {}
-        for text, rows in _risks(found, abstraction, laws, steps, delta):
+        for text, rows in _risks(found, abstraction, laws, definitions, steps, delta):
             payload["risk"][text] = {
                 "horizon_steps": steps,
                 "states": {row.state: _risk_payload(row) for row in rows},
@@ -188,32 +196,38 @@ def _risks(
     model: Model,
     abstraction: Abstraction | None,
     laws: tuple[str, ...],
+    definitions: tuple[str, ...],
     steps: int,
     delta: float,
 ) -> Iterator[tuple[str, list[RiskRow]]]:
     import numpy as np
 
+    from forewarn.monitors.checking import Evaluator, make_engine
     from forewarn.monitors.evidence import assess, risk_rows
-    from forewarn.monitors.lawbook import find_laws
+    from forewarn.monitors.labelling import Labelling
+    from forewarn.monitors.law_checking import compiled_on, laws_on
 
-    vocabulary = abstraction.vocabulary if abstraction else None
     wanted = laws or model.laws
     if not wanted:
         raise click.UsageError("the model names no law: give --law NAME_OR_FORMULA")
+    labelling = Labelling(model.chain, abstraction)
+    for definition in definitions:
+        labelling.define(definition)
+    evaluator = Evaluator(labelling, make_engine("builtin", model.chain))
     broken = model.training.get("violations", {})
-    for text in wanted:
-        for law in find_laws(text, vocabulary=vocabulary):
-            seen = None
-            if (counted := broken.get(repr(law.formula))) is not None:
-                seen = np.array([counted.get(s, 0) for s in model.chain.states])
-            risks = assess(
-                model,
-                law.compile(model.period_s),
-                steps,
-                delta=delta,
-                violations_seen=seen,
-            )
-            yield law.name, risk_rows(risks, abstraction)
+    for law in (law for text in wanted for law in laws_on(labelling, text)):
+        seen = None
+        if (counted := broken.get(repr(law.formula))) is not None:
+            seen = np.array([counted.get(s, 0) for s in model.chain.states])
+        risks = assess(
+            model,
+            compiled_on(law, evaluator, model.period_s),
+            steps,
+            delta=delta,
+            violations_seen=seen,
+            truth=evaluator.proposition,
+        )
+        yield law.name, risk_rows(risks, abstraction)
 
 
 def _risk_payload(row: RiskRow) -> dict[str, Any]:

@@ -12,8 +12,8 @@ from forewarn.abstractions.errors import InvalidModel, TooLarge
 from forewarn.monitors.chain import Chain
 from forewarn.monitors.formats.prism import (
     identifiers,
-    read_prism,
     is_prism,
+    read_prism,
     write_prism,
 )
 from forewarn.monitors.model import load_model

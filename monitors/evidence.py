@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -11,10 +12,12 @@ from forewarn.abstractions.abstraction import Abstraction
 from forewarn.abstractions.errors import InvalidExpression, InvalidModel, near_miss
 from forewarn.abstractions.expression import Expression
 from forewarn.abstractions.expression.vector import evaluate
-from forewarn.monitors.automaton import Automaton
+from forewarn.monitors.automaton import MAX_LETTERS, Automaton, compile_law
 from forewarn.monitors.chain import Chain
+from forewarn.monitors.formula import Formula
 from forewarn.monitors.intervals import model_intervals
 from forewarn.monitors.model import Model
+from forewarn.monitors.normal import normalise
 from forewarn.monitors.product import Bools, Ints
 from forewarn.monitors.risk import RiskTable, solve_risk
 
@@ -54,6 +57,32 @@ def truth_in_abstraction(chain: Chain, abstraction: Abstraction) -> Truth:
         return held
 
     return truth
+
+
+def compile_for(
+    law: Formula,
+    abstraction: Abstraction | None,
+    period_s: float | None,
+    **options: Any,
+) -> Automaton:
+    """A law's monitor for the states of an abstraction.
+
+    Latched predicates speak of different moments of a tick, so propositions that
+    exclude each other at one moment may both hold in one state.
+
+    Args:
+        law: The law.
+        abstraction: What the states are vectors of, if they are.
+        period_s: The time between two states.
+        options: As `compile_law` takes them.
+    """
+    if abstraction is not None:
+        options.setdefault("vocabulary", abstraction.vocabulary)
+        if any(predicate.latch != "last" for predicate in abstraction.predicates):
+            propositions = normalise(law, period_s).propositions
+            if 2 ** len(propositions) <= MAX_LETTERS:
+                options.setdefault("letters", range(2 ** len(propositions)))
+    return compile_law(law, period_s, **options)
 
 
 def letters_of_states(chain: Chain, automaton: Automaton, truth: Truth) -> Ints:

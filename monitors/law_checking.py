@@ -15,7 +15,7 @@ from forewarn.abstractions.expression.tree import Name
 from forewarn.monitors.automaton import Automaton, compile_law
 from forewarn.monitors.chain import Chain
 from forewarn.monitors.checking import Evaluator, check, make_engine
-from forewarn.monitors.evidence import letters_of_states
+from forewarn.monitors.evidence import compile_for, letters_of_states
 from forewarn.monitors.graphs import Mask
 from forewarn.monitors.labelling import Labelling
 from forewarn.monitors.lawbook import Law, find_laws
@@ -71,7 +71,7 @@ def check_law(
     """
     chain = labelling.chain
     evaluator = Evaluator(labelling, make_engine("builtin", chain))
-    automaton = compiled_on(law, evaluator, period_s, semantics)
+    automaton = compiled_on(labelling, law, evaluator, period_s, semantics)
     letters = letters_of_states(chain, automaton, evaluator.proposition)
     monitor, fresh = automaton.names, automaton.step[automaton.initial, letters]
     if engine != "builtin" or exact:
@@ -117,12 +117,17 @@ def _at_end(
 
 
 def compiled_on(
-    law: Law, evaluator: Evaluator, period_s: float | None, semantics: str = "exact"
+    labelling: Labelling,
+    law: Law,
+    evaluator: Evaluator,
+    period_s: float | None,
+    semantics: str = "exact",
 ) -> Automaton:
     """The law's automaton, over the letters of this chain if all are too many."""
     options: dict[str, Any] = {"vocabulary": law.vocabulary, "semantics": semantics}
+    abstraction = labelling.abstraction
     try:
-        return compile_law(law.formula, period_s, **options)
+        return compile_for(law.formula, abstraction, period_s, **options)
     except TooLarge:
         # The states of this chain may show far fewer letters than frames could.
         propositions = normalise(law.formula, period_s).propositions

@@ -28,8 +28,9 @@ from forewarn.abstractions.readers import read_trace
 from forewarn.abstractions.readers.lines import first_line
 from forewarn.abstractions.trace import Trace, TraceHeader
 from forewarn.abstractions.vocabulary import Vocabulary
-from forewarn.monitors.automaton import compile_law
+from forewarn.monitors.clocking import law_latches
 from forewarn.monitors.evidence import (
+    compile_for,
     count_violations,
     letters_of_states,
     truth_in_abstraction,
@@ -37,8 +38,7 @@ from forewarn.monitors.evidence import (
 from forewarn.monitors.formula import Temporal
 from forewarn.monitors.learning import Tally
 from forewarn.monitors.model import Model
-
-_STRUCTURE = (Temporal, Not, And, Or, Implies)
+from forewarn.monitors.normal import normalise
 
 
 def law_abstraction(
@@ -48,26 +48,56 @@ def law_abstraction(
 ) -> Abstraction:
     """The abstraction whose predicates are the laws' own atoms (Algorithm 1).
 
-    With a period, an atom that held at any frame of a tick holds in that tick.
+    With a period, atoms are latched as the laws need them, so that nothing that could
+    break one is lost between two ticks.
     """
-    kind: Latch = "last" if period_s is None else "any"
-    atoms = {repr(atom): atom for law in laws for atom in _atoms(law)}
+    uses: dict[str, set[Latch]] = {}
+    atoms: dict[str, Expression] = {}
+    for law in laws:
+        atoms |= {repr(atom): atom for atom, _ in _atoms(law)}
+        if period_s is None:
+            continue
+        propositions = normalise(law, period_s).propositions
+        latches = law_latches(law, propositions)
+        for proposition, use in zip(propositions, latches, strict=True):
+            for atom, positive in _atoms(proposition):
+                kept = use if positive else _DUAL[use]
+                uses.setdefault(repr(atom), set()).add(kept)
     if not atoms:
         raise InvalidInput("the laws compare nothing, so there are no predicates")
     return Abstraction(
-        [Predicate(atom, kind) for atom in atoms.values()],
+        [Predicate(atom, _latch(uses.get(text))) for text, atom in atoms.items()],
         name="from laws",
         vocabulary=vocabulary,
         period_s=period_s,
     )
 
 
-def _atoms(node: Expression) -> Iterator[Expression]:
-    if isinstance(node, _STRUCTURE):
-        for child in node.children:
-            yield from _atoms(child)
-    elif not isinstance(node, Constant):
-        yield node
+_DUAL: dict[Latch, Latch] = {"any": "all", "all": "any", "last": "last"}
+
+
+def _latch(uses: set[Latch] | None) -> Latch:
+    """How an atom is latched: as all its uses agree, or else as it is at the tick."""
+    return next(iter(uses)) if uses and len(uses) == 1 else "last"
+
+
+def _atoms(
+    node: Expression, positive: bool = True
+) -> Iterator[tuple[Expression, bool]]:
+    """The comparisons and facts in a formula, and whether their truth supports it."""
+    match node:
+        case Constant():
+            return
+        case Not(operand):
+            yield from _atoms(operand, not positive)
+        case Implies(left, right):
+            yield from _atoms(left, not positive)
+            yield from _atoms(right, positive)
+        case And() | Or() | Temporal():
+            for child in node.children:
+                yield from _atoms(child, positive)
+        case _:
+            yield node, positive
 
 
 def holds_traces(path: Path) -> bool:
@@ -81,7 +111,10 @@ def read_sequences(path: Path) -> list[list[str]]:
 
     Empty lines and those that begin with # are passed over.
     """
-    lines = read_text(path).split("\n")
+    text = read_text(path)
+    if "\0" in text:
+        raise InvalidTrace("this is not a text file", source=str(path))
+    lines = text.split("\n")
     rows = (line.split() for line in lines if not line.lstrip().startswith("#"))
     sequences = [row for row in rows if row]
     if not sequences:
@@ -204,9 +237,7 @@ class Training:
         sequences = [[number[name] for name in row] for row in self.sequences]
         found: dict[str, dict[str, int]] = deepcopy(self.facts.get("violations", {}))
         for law in laws:
-            automaton = compile_law(
-                law, model.period_s, vocabulary=abstraction.vocabulary
-            )
+            automaton = compile_for(law, abstraction, model.period_s)
             letters = letters_of_states(model.chain, automaton, truth)
             seen = count_violations(automaton, letters, sequences)
             broken = found.setdefault(repr(law), {})

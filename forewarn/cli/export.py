@@ -110,7 +110,7 @@ def _exported(model: Model, law: str | None, definitions: tuple[str, ...]) -> Ch
     if len(found) > 1:
         names = ", ".join(each.name for each in found)
         raise click.UsageError(f"--law {law} is several laws: name one of {names}")
-    automaton = compiled_on(found[0], evaluator, model.period_s)
+    automaton = compiled_on(labelling, found[0], evaluator, model.period_s)
     letters = letters_of_states(chain, automaton, evaluator.proposition)
     product = product_chain(chain, letters, automaton)
     variables = _pair_variables(product, chain, automaton.names)

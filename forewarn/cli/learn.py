@@ -310,13 +310,12 @@ class _Learner:
 
     def monitors(self, model: Model) -> dict[str, Automaton]:
         """The laws' monitors on the model's clock, where its states decide them."""
-        from forewarn.monitors.automaton import compile_law
+        from forewarn.monitors.evidence import compile_for
 
         if self.abstraction is None:
             return {}
-        vocabulary = self.abstraction.vocabulary
         return {
-            law.name: compile_law(law.formula, model.period_s, vocabulary=vocabulary)
+            law.name: compile_for(law.formula, self.abstraction, model.period_s)
             for law in self.laws
         }
 

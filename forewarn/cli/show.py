@@ -221,7 +221,7 @@ def _risks(
             seen = np.array([counted.get(s, 0) for s in model.chain.states])
         risks = assess(
             model,
-            compiled_on(law, evaluator, model.period_s),
+            compiled_on(labelling, law, evaluator, model.period_s),
             steps,
             delta=delta,
             violations_seen=seen,

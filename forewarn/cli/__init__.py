@@ -36,6 +36,7 @@ _START = "Start here"
 _MODEL = "From traces to a model"
 _ASK = "Ask a model"
 _WATCH = "Watch a trace"
+_GUARD = "Guard a run"
 
 COMMANDS = {
     "demo": _Entry(_START, "demo:demo", "Learn, check and monitor on shipped traces."),
@@ -47,6 +48,7 @@ COMMANDS = {
     "check": _Entry(_ASK, "check:check", "How likely is it? Properties and laws."),
     "monitor": _Entry(_WATCH, "monitor:monitor", "Judge a recorded trace by laws."),
     "laws": _Entry(_WATCH, "laws:laws", "List the law book, or show one law."),
+    "guard": _Entry(_GUARD, "guard:guard", "Guard someone else's loop."),
 }
 
 

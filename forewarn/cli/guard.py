@@ -1,0 +1,155 @@
+"""`forewarn guard`: a guard for someone else's loop, over a socket or line by line."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from forewarn.cli.support import emit, json_option
+
+if TYPE_CHECKING:
+    from forewarn.monitors.guard import Guard
+    from forewarn.plugins.remote.session import Lend, Provides
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.command()
+@click.option(
+    "--stdio",
+    is_flag=True,
+    help="A frame a line on standard input, a decision a line on standard output.",
+)
+@click.option(
+    "--socket",
+    "address",
+    metavar="HOST:PORT",
+    help="Listen there; port 0 takes one that is free. On this machine only.",
+)
+@click.option(
+    "--token-file", type=_FILE, help="What loops must show; needed with --socket."
+)
+@click.option(
+    "--allow-remote",
+    is_flag=True,
+    help="Listen where others can reach it; the token travels in the clear.",
+)
+@click.option("--model", "model_path", type=_FILE, required=True, help="The model.")
+@click.option("--policy", "policy_path", type=_FILE, help="What to do at which risk.")
+@click.option(
+    "--law",
+    "laws",
+    multiple=True,
+    metavar="NAME_OR_FORMULA",
+    help="A law to watch, by default those of the model; may be given again.",
+)
+@click.option(
+    "--record",
+    "folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where a run record of each connection goes.",
+)
+@json_option
+def guard(
+    stdio: bool,
+    address: str | None,
+    token_file: Path | None,
+    allow_remote: bool,
+    model_path: Path,
+    policy_path: Path | None,
+    laws: tuple[str, ...],
+    folder: Path | None,
+    as_json: bool,
+) -> None:
+    """Guard a loop that is not ours: one JSON frame in, one JSON decision out.
+
+    A hello comes first (on standard input it may be left out):
+    {"forewarn": "guard/1", "token": …, "provides": ["speed", …]}; then frames:
+    {"sequence", "time_s", "signals": {…}, "proposal": {"name", "arguments"}}. On the
+    socket each message follows its length, four bytes, the highest first. A loop that
+    loses the guard must stop: the client in forewarn/plugins/remote/client.py does.
+    """
+    if stdio == (address is not None):
+        raise click.UsageError("give either --stdio or --socket HOST:PORT")
+    if address is None:
+        from forewarn.plugins.remote.session import serve_lines
+
+        lend = _lend(model_path, policy_path, laws, folder)
+        serve_lines(sys.stdin.buffer, sys.stdout.buffer, lend)
+    elif token_file is None:
+        raise click.UsageError("--socket needs --token-file")
+    else:
+        token = _token(token_file)
+        lend = _lend(model_path, policy_path, laws, folder)
+        _listen(lend, address, token, allow_remote=allow_remote, as_json=as_json)
+
+
+def _lend(
+    model_path: Path,
+    policy_path: Path | None,
+    laws: tuple[str, ...],
+    folder: Path | None,
+) -> Lend:
+    from forewarn.monitors.guard import Guard
+    from forewarn.monitors.model import load_model
+    from forewarn.monitors.policy import Policy, load_policy
+    from forewarn.monitors.watch import load_watch
+    from forewarn.plugins.remote.recording import Recorder
+    from forewarn.plugins.remote.session import GuardPool
+
+    policy = Policy() if policy_path is None else load_policy(policy_path)
+    model = load_model(model_path)
+
+    def build(provides: Provides) -> Guard:
+        watch = load_watch(
+            model,
+            horizon_s=policy.horizon_s,
+            delta=policy.delta,
+            laws=laws,
+            provides=provides,
+            source=str(model_path),
+        )
+        return Guard(watch, policy, provides=provides)
+
+    pool = GuardPool(build)
+    with pool.lend(None):
+        pass  # What is wrong with the model shows now, not when a loop has come.
+    if folder is None:
+        return pool.lend
+    return Recorder(pool.lend, folder, model_path).lend
+
+
+def _token(path: Path) -> str:
+    from forewarn.abstractions.errors import InvalidInput
+    from forewarn.abstractions.files import read_text
+
+    token = read_text(path, limit=4096).strip()
+    if not token.isprintable() or not token.isascii():
+        raise InvalidInput("a token is one line of plain characters", source=str(path))
+    return token
+
+
+def _listen(
+    lend: Lend, address: str, token: str, *, allow_remote: bool, as_json: bool
+) -> None:
+    from forewarn.plugins.remote.server import GuardServer
+
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal():
+        raise click.UsageError(f"--socket takes HOST:PORT, not {address!r}")
+    host = host.strip("[]")
+    server = GuardServer(lend, token, host, int(port), allow_remote=allow_remote)
+    signal.signal(signal.SIGTERM, lambda *_: server.close())
+    shown = f"{host}:{server.port}"
+    emit(as_json, {"listening": shown}, [f"Listening on {shown}."])
+    sys.stdout.flush()
+    try:
+        server.serve()
+    finally:
+        server.close()
+    counts = {"connections": server.connections, "losses": server.losses}
+    emit(as_json, counts, [f"{server.connections} connections, {server.losses} lost."])

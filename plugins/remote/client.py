@@ -1,0 +1,235 @@
+"""The client of `forewarn guard --socket`: one file, to be copied anywhere.
+
+It needs Python 3.6 and its standard library, and nothing of Forewarn:
+
+    guard = GuardClient("127.0.0.1:7007", token, ["speed", "traffic_light"])
+    while driving:
+        decision = guard.review(sequence, time_s, {"speed": 12.5, ...})
+        if decision["decision"] in ("proceed", "alert"):
+            ...
+
+The client holds the lease on the guard's word. What the guard says of a frame counts
+for `lease_s` from the moment the frame was sent; after that, and whenever the guard is
+lost, `decision()` and `review()` say `stop`. Call `decision()` from wherever commands
+leave for the vehicle, so that a loop that hangs stops it too.
+
+As a program it reads frames from standard input, a line of JSON each, and writes
+decisions:  python client.py HOST:PORT TOKEN_FILE SIGNAL,SIGNAL,...
+"""
+
+import json
+import socket
+import sys
+import time
+from typing import Any, Callable, Dict, Optional, Sequence, Tuple
+
+PROTOCOL = "guard/1"
+MAX_BYTES = 1 << 20
+RETRY_S = 0.5
+KINDS = frozenset("proceed alert reflect substitute skip ask slow stop cut".split())
+
+Decision = Dict[str, Any]
+
+
+class Lost(Exception):
+    """The guard is not there, or what it says cannot be trusted."""
+
+
+class GuardClient(object):
+    """A loop's line to its guard. Nothing that happens to it raises.
+
+    Args:
+        address: Where the guard listens, `HOST:PORT`.
+        token: The content of its token file.
+        provides: The signals that every frame will carry.
+        lease_s: How long a decision counts after its frame was sent.
+        clock: Seconds that never go back.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        token: str,
+        provides: Optional[Sequence[str]] = None,
+        lease_s: float = 0.5,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        host, _, port = address.rpartition(":")
+        self._address = (host.strip("[]"), int(port))
+        self._hello = {"forewarn": PROTOCOL, "token": token, "provides": provides}
+        self._lease_s = lease_s
+        self._clock = clock
+        self._socket: Optional[socket.socket] = None
+        self._data = b""
+        self._tried_s: Optional[float] = None
+        self._held: Optional[Tuple[float, Decision]] = None
+        self.problem = "the guard has not been asked yet"
+
+    def review(
+        self,
+        sequence: int,
+        time_s: float,
+        signals: Dict[str, Any],
+        proposal: Optional[Dict[str, Any]] = None,
+        wait_s: Optional[float] = None,
+    ) -> Decision:
+        """Asks about a frame and gives the decision that now counts.
+
+        Args:
+            sequence: The frame's number; it only grows.
+            time_s: The frame's time, by the clock of its source.
+            signals: Its values; None says that there is none of it.
+            proposal: What is about to be done: `{"name": ..., "arguments": {...}}`.
+            wait_s: How long to wait for the answer; by default as long as the lease.
+                An answer to an earlier frame counts while its lease lasts.
+        """
+        frame = {"sequence": sequence, "time_s": time_s, "signals": signals}
+        if proposal is not None:
+            frame["proposal"] = proposal
+        sent_s = self._clock()
+        until_s = sent_s + (self._lease_s if wait_s is None else wait_s)
+        try:
+            self._send(_framed(frame), until_s)
+            answer = self._answer(sequence, until_s)
+            if answer is not None:
+                self._held = (sent_s, answer)
+        except Exception as error:
+            self._lose("%s" % error)
+        return self.decision()
+
+    def decision(self) -> Decision:
+        """The decision that counts at this moment; `stop` if none does."""
+        held = self._held
+        if held is None:
+            return _stop(None, self.problem)
+        sent_s, answer = held
+        age_s = self._clock() - sent_s
+        if 0 <= age_s < self._lease_s:
+            return answer
+        return _stop(answer["sequence"], "the guard's last word is %.3g s old" % age_s)
+
+    def close(self) -> None:
+        """Ends the connection; from now on the decision is `stop`."""
+        self._lose("the connection was closed")
+
+    def _lose(self, problem: str) -> None:
+        self._held = None
+        self.problem = problem
+        self._data = b""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def _connect(self, until_s: float) -> socket.socket:
+        now_s = self._clock()
+        if self._tried_s is not None and 0 <= now_s - self._tried_s < RETRY_S:
+            raise Lost(self.problem)
+        self._tried_s = now_s
+        made = socket.create_connection(self._address, self._left_s(until_s))
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        made.sendall(_framed(self._hello))
+        self._socket = made
+        return made
+
+    def _left_s(self, until_s: float) -> float:
+        # Zero would mean not to wait at all, which a socket takes as an error.
+        return max(until_s - self._clock(), 0.001)
+
+    def _send(self, message: bytes, until_s: float) -> None:
+        line = self._socket or self._connect(until_s)
+        line.settimeout(self._left_s(until_s))
+        try:
+            line.sendall(message)
+        except socket.timeout:
+            raise Lost("the guard does not read")
+
+    def _answer(self, sequence: int, until_s: float) -> Optional[Decision]:
+        """The answer to that frame; None if it does not come in time."""
+        while True:
+            content = self._message(until_s)
+            if content is None:
+                return None
+            if "error" in content:
+                raise Lost("the guard says: %s" % content["error"])
+            answered = content.get("sequence")
+            if content.get("decision") not in KINDS or not isinstance(answered, int):
+                raise Lost("the guard's answer is no decision")
+            if answered == sequence:
+                return content
+            if answered > sequence:
+                raise Lost("the guard answered a frame that was not sent")
+            # Else it is the late answer to a frame that is not waited for any more.
+
+    def _message(self, until_s: float) -> Optional[Decision]:
+        line = self._socket
+        if line is None:
+            raise Lost("there is no connection")
+        while True:
+            if len(self._data) >= 4:
+                end = 4 + int.from_bytes(self._data[:4], "big")
+                if end > 4 + MAX_BYTES:
+                    raise Lost("the guard's answer is too long")
+                if len(self._data) >= end:
+                    body, self._data = self._data[4:end], self._data[end:]
+                    return _parsed(body)
+            line.settimeout(self._left_s(until_s))
+            try:
+                chunk = line.recv(65536)
+            except socket.timeout:
+                return None
+            if not chunk:
+                raise Lost("the guard closed the connection (is the token right?)")
+            self._data += chunk
+
+
+def _stop(sequence: Optional[int], why: str) -> Decision:
+    return {
+        "sequence": sequence,
+        "decision": "stop",
+        "law": "",
+        "risk": None,
+        "reason": "no guard: %s" % why,
+        "left_s": None,
+        "cap_kmh": None,
+    }
+
+
+def _framed(content: Dict[str, Any]) -> bytes:
+    body = json.dumps(content, allow_nan=False, separators=(",", ":")).encode("utf-8")
+    if len(body) > MAX_BYTES:
+        raise Lost("the frame is longer than %d bytes" % MAX_BYTES)
+    return len(body).to_bytes(4, "big") + body
+
+
+def _parsed(body: bytes) -> Decision:
+    content = json.loads(body.decode("utf-8"), parse_constant=_no_constant)
+    if not isinstance(content, dict):
+        raise Lost("the guard's answer is not a JSON object")
+    return content
+
+
+def _no_constant(name: str) -> float:
+    raise Lost("the guard's answer holds %s" % name)
+
+
+def main(arguments: Sequence[str]) -> int:
+    if len(arguments) != 3:
+        sys.stderr.write("usage: client.py HOST:PORT TOKEN_FILE SIGNAL,SIGNAL,...\n")
+        return 2
+    address, token_file, provides = arguments
+    with open(token_file) as file:
+        token = file.read().strip()
+    guard = GuardClient(address, token, provides.split(","))
+    for line in sys.stdin:
+        try:
+            decision = guard.review(**json.loads(line))
+        except (ValueError, TypeError):
+            decision = _stop(None, "the line is not a frame")
+        sys.stdout.write(json.dumps(decision) + "\n")
+        sys.stdout.flush()
+    guard.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,149 @@
+"""What travels between a loop and its guard: a hello, then frames and decisions.
+
+Every message is a JSON object. On a socket it follows its length, four bytes, the
+highest first; on standard input and output it is a line.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from forewarn.abstractions.errors import InvalidInput, near_miss
+from forewarn.abstractions.files import parse_json
+from forewarn.abstractions.frame import Frame
+from forewarn.monitors.decision import Action, Decision
+
+PROTOCOL = "guard/1"
+MAX_BYTES = 1 << 20
+LENGTH_BYTES = 4
+MAX_SEQUENCE = 1 << 62
+
+_HELLO_KEYS = frozenset({"forewarn", "token", "provides"})
+_FRAME_KEYS = frozenset({"sequence", "time_s", "signals", "proposal"})
+_ACTION_KEYS = frozenset({"name", "arguments"})
+_VALUES = frozenset({float, int, bool, str, type(None)})
+
+_encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+
+
+class Malformed(InvalidInput):
+    """A message that breaks the protocol."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """How a loop introduces itself.
+
+    Args:
+        token: What shows that it may be here.
+        provides: The signals that its frames carry; None if it does not say.
+    """
+
+    token: str = ""
+    provides: tuple[str, ...] | None = None
+
+
+def parse_object(message: bytes) -> dict[str, Any]:
+    """A message's content; anything but one JSON object is malformed."""
+    if len(message) > MAX_BYTES:
+        raise Malformed(f"a message is longer than {MAX_BYTES} bytes")
+    try:
+        content = parse_json(message.decode("utf-8"), "")
+    except InvalidInput as error:
+        raise Malformed(error.problem, place=error.place) from None
+    except ValueError as error:  # not UTF-8, or a number with thousands of digits
+        raise Malformed(f"not JSON: {error}") from None
+    if not isinstance(content, dict):
+        raise Malformed("a message is a JSON object")
+    return content
+
+
+def is_hello(content: Mapping[str, Any]) -> bool:
+    """Whether it claims to be a hello."""
+    return "forewarn" in content
+
+
+def read_hello(content: Mapping[str, Any]) -> Hello:
+    """The hello that a message's content is."""
+    _only(content, _HELLO_KEYS)
+    if content.get("forewarn") != PROTOCOL:
+        raise Malformed(f'the hello must say "forewarn": "{PROTOCOL}"')
+    token = content.get("token", "")
+    provides = content.get("provides")
+    if not isinstance(token, str):
+        raise Malformed("the token is a string")
+    if provides is None:
+        return Hello(token)
+    if not isinstance(provides, list) or not all(isinstance(p, str) for p in provides):
+        raise Malformed("provides is a list of names of signals")
+    return Hello(token, tuple(provides))
+
+
+def read_frame(content: Mapping[str, Any]) -> tuple[Frame, Action | None]:
+    """The frame and proposal that a message's content is."""
+    _only(content, _FRAME_KEYS)
+    try:
+        sequence, time_s = content["sequence"], content["time_s"]
+        signals = content["signals"]
+    except KeyError as error:
+        raise Malformed(f"a frame has no {error.args[0]}") from None
+    if type(sequence) is not int or not 0 <= sequence <= MAX_SEQUENCE:
+        raise Malformed("sequence is a count from 0")
+    if type(time_s) not in (int, float) or not -1e15 < time_s < 1e15:
+        raise Malformed("time_s is a number of seconds")
+    if type(signals) is not dict:
+        raise Malformed("signals is an object of names and values")
+    for name, value in signals.items():
+        if type(value) not in _VALUES:
+            raise Malformed(f"the signal {name!r:.60} is neither number nor name")
+    frame = Frame(float(time_s), sequence, signals)
+    proposal = content.get("proposal")
+    return frame, None if proposal is None else read_action(proposal)
+
+
+def read_action(content: object) -> Action:
+    """The action that a proposal is."""
+    if not isinstance(content, dict):
+        raise Malformed("a proposal is an object with a name and arguments")
+    _only(content, _ACTION_KEYS)
+    name, arguments = content.get("name"), content.get("arguments", {})
+    if not isinstance(name, str) or not name:
+        raise Malformed("a proposal has a name")
+    if not isinstance(arguments, dict):
+        raise Malformed("a proposal's arguments are an object")
+    return Action(name, arguments)
+
+
+def write_decision(decision: Decision) -> bytes:
+    """A decision as one line of JSON."""
+    try:
+        return _encode(decision.as_dict()).encode()
+    except ValueError:
+        # JSON has no word for a number that is none; nor has it any worth.
+        known = decision.risk is not None and all(map(math.isfinite, decision.risk))
+        safe = replace(
+            decision, risk=decision.risk if known else None, left_s=None, action=None
+        )
+        return _encode(safe.as_dict()).encode()
+
+
+def write_error(problem: str) -> bytes:
+    """What a loop is told before its connection ends."""
+    return _encode({"error": problem}).encode()
+
+
+def framed(message: bytes) -> bytes:
+    """A message with its length before it."""
+    return len(message).to_bytes(LENGTH_BYTES, "big") + message
+
+
+def _only(content: Mapping[str, Any], known: frozenset[str]) -> None:
+    if content.keys() <= known:
+        return
+    unknown = str(next(key for key in content if key not in known))
+    hint = near_miss(unknown[:60], known)
+    raise Malformed(f"unknown key {unknown!r:.60}", mend=hint)

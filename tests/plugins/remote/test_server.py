@@ -1,0 +1,292 @@
+"""The server: hello, frames, and every way to be shown out."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.files import write_json
+from forewarn.monitors.formats.own import model_as_dict
+from forewarn.monitors.replay import replay
+from forewarn.plugins.remote import server as server_module
+from forewarn.plugins.remote.messages import MAX_BYTES, framed
+from forewarn.plugins.remote.recording import Recorder
+from forewarn.plugins.remote.server import MAX_CONNECTIONS, GuardServer
+from forewarn.plugins.remote.session import GuardPool
+from tests.plugins.remote.serving import (
+    CALM,
+    RISKY,
+    TOKEN,
+    build,
+    frame,
+    hello,
+    model,
+    serving,
+)
+
+
+class Line:
+    """A raw connection."""
+
+    def __init__(self, server: GuardServer) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", server.port), 20)
+
+    def send(self, *messages: bytes) -> Line:
+        self.socket.sendall(b"".join(map(framed, messages)))
+        return self
+
+    def read(self) -> dict[str, Any] | None:
+        """The next message; None once the server has hung up."""
+        try:
+            head = self._exactly(4)
+            content: dict[str, Any] = json.loads(
+                self._exactly(int.from_bytes(head, "big"))
+            )
+        except (ConnectionError, EOFError):
+            return None
+        return content
+
+    def _exactly(self, length: int) -> bytes:
+        data = b""
+        while len(data) < length:
+            chunk = self.socket.recv(length - len(data))
+            if not chunk:
+                raise EOFError
+            data += chunk
+        return data
+
+    def close(self) -> None:
+        self.socket.close()
+
+
+@pytest.fixture
+def server() -> Iterator[GuardServer]:
+    with serving() as made:
+        yield made
+
+
+@pytest.fixture
+def line(server: GuardServer) -> Iterator[Line]:
+    made = Line(server)
+    yield made
+    made.close()
+
+
+def test_frames_are_answered_in_order(line: Line) -> None:
+    line.send(hello(), frame(0), frame(1, RISKY), frame(2, {"speed": 1.0}))
+    answers = [line.read() for _ in range(3)]
+    assert [a and (a["sequence"], a["decision"]) for a in answers] == [
+        (0, "proceed"), (1, "stop"), (2, "stop"),
+    ]  # fmt: skip
+    assert answers[1] is not None and answers[2] is not None
+    assert answers[1]["risk"]["point"] > 0.9
+    assert answers[2]["reason"].endswith("collision is missing")
+
+
+def test_a_message_may_come_in_pieces(line: Line) -> None:
+    for byte in framed(hello()) + framed(frame(0)):
+        line.socket.sendall(bytes([byte]))
+    answer = line.read()
+    assert answer is not None and answer["decision"] == "proceed"
+
+
+def test_each_connection_is_an_episode_of_its_own(server: GuardServer) -> None:
+    one, two = Line(server), Line(server)
+    one.send(hello(), frame(5))
+    two.send(hello(), frame(3))
+    for line, sequence in ((one, 5), (two, 3)):
+        answer = line.read()
+        assert answer is not None
+        assert (answer["sequence"], answer["decision"]) == (sequence, "proceed")
+    one.send(frame(5))
+    answer = one.read()
+    assert answer is not None and answer["reason"].endswith("frame 5 came twice")
+    one.close()
+    two.close()
+
+
+def test_a_guard_is_used_again_from_the_beginning() -> None:
+    built: list[object] = []
+
+    def counted(provides: tuple[str, ...] | None) -> Any:
+        guard = build(provides)
+        built.append(guard)
+        return guard
+
+    with serving(GuardPool(counted).lend) as server:
+        for _ in range(3):
+            line = Line(server).send(hello(), frame(0))
+            answer = line.read()
+            assert answer is not None and answer["decision"] == "proceed"
+            line.socket.shutdown(socket.SHUT_WR)
+            assert line.read() is None
+            line.close()
+    assert len(built) == 1
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        *(hello(token=shown) for shown in ("wrong", TOKEN + "x", "", "\ud800")),
+        json.dumps({"forewarn": "guard/1"}).encode(),
+        hello(forewarn="guard/2"),
+        frame(0),
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"",
+    ],
+)
+def test_who_does_not_show_the_token_is_told_nothing(line: Line, first: bytes) -> None:
+    line.send(first, frame(0))
+    assert line.read() is None
+
+
+@pytest.mark.parametrize(
+    ("message", "problem"),
+    [
+        (b"{}", "a frame has no sequence"),
+        (b"nonsense", "not JSON"),
+        (hello(), "a second hello"),
+        (frame(0, {"speed": []}), "neither number nor name"),  # type: ignore[dict-item]
+        (b'{"sequence": NaN}', "NaN is not a number"),
+    ],
+)
+def test_a_malformed_message_ends_the_connection(
+    line: Line, message: bytes, problem: str
+) -> None:
+    line.send(hello(), message, frame(1))
+    answer = line.read()
+    assert answer is not None and problem in answer["error"]
+    assert line.read() is None
+
+
+def test_a_length_beyond_the_limit_ends_the_connection(line: Line) -> None:
+    line.send(hello())
+    line.socket.sendall((MAX_BYTES + 1).to_bytes(4, "big"))
+    answer = line.read()
+    assert answer is not None and "longer than" in answer["error"]
+    assert line.read() is None
+
+
+def test_a_stream_that_ends_in_the_middle_is_a_loss(server: GuardServer) -> None:
+    line = Line(server).send(hello())
+    line.socket.sendall(framed(frame(0))[:-3])
+    line.socket.shutdown(socket.SHUT_WR)
+    answer = line.read()
+    assert answer is not None and "middle of a message" in answer["error"]
+    line.close()
+    server.close()
+    assert (server.connections, server.losses) == (1, 1)
+
+
+def test_a_source_that_lacks_what_the_model_needs_is_told(line: Line) -> None:
+    line.send(hello(provides=["speed"]))
+    answer = line.read()
+    assert answer is not None and "collision" in answer["error"]
+    assert line.read() is None
+
+
+def test_who_never_says_hello_is_shown_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_module, "HELLO_S", 0.05)
+    with serving() as server:
+        line = Line(server)
+        assert line.read() is None
+        line.close()
+        server.close()
+        assert server.losses == 1
+
+
+def test_who_stalls_after_the_hello_is_shown_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(server_module, "IDLE_S", 0.05)
+    with serving() as server:
+        line = Line(server).send(hello(), frame(0))
+        assert line.read() is not None
+        line.socket.sendall(b"\x00")
+        assert line.read() is None
+        line.close()
+
+
+def test_no_more_than_so_many_at_once(server: GuardServer) -> None:
+    lines = [Line(server).send(hello(), frame(0)) for _ in range(MAX_CONNECTIONS)]
+    assert all(line.read() is not None for line in lines)
+    late = Line(server)
+    assert late.read() is None
+    late.close()
+    lines[0].close()
+    deadline_s = time.monotonic() + 20
+    while time.monotonic() < deadline_s:
+        line = Line(server)
+        try:
+            line.send(hello(), frame(0))
+        except ConnectionError:
+            answer = None
+        else:
+            answer = line.read()
+        line.close()
+        if answer is not None:
+            break
+    assert answer is not None
+    for line in lines:
+        line.close()
+
+
+def test_closing_ends_every_connection() -> None:
+    with serving() as server:
+        line = Line(server).send(hello(), frame(0))
+        assert line.read() is not None
+        server.close()
+        assert line.read() is None
+        line.close()
+    assert not any("_attend" in thread.name for thread in threading.enumerate())
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "token", "problem"),
+    [
+        ("0.0.0.0", 0, TOKEN, "not an address of this machine alone"),  # noqa: S104
+        ("192.0.2.1", 0, TOKEN, "not an address of this machine alone"),
+        ("no.such.host.invalid", 0, TOKEN, "not an address of this machine alone"),
+        ("127.0.0.1", 99_999, TOKEN, "99999 is no port"),
+        ("127.0.0.1", 0, "short", "at least 16 characters"),
+    ],
+)
+def test_where_it_does_not_listen(
+    host: str, port: int, token: str, problem: str
+) -> None:
+    with pytest.raises(InvalidInput, match=problem):
+        GuardServer(GuardPool(build).lend, token, host, port)
+
+
+def test_others_may_reach_it_only_when_told() -> None:
+    lend = GuardPool(build).lend
+    server = GuardServer(lend, TOKEN, "0.0.0.0", allow_remote=True)  # noqa: S104
+    server.close()
+
+
+def test_a_port_that_is_taken_is_said(server: GuardServer) -> None:
+    with pytest.raises(InvalidInput, match=f"127.0.0.1:{server.port}: address already"):
+        GuardServer(GuardPool(build).lend, TOKEN, port=server.port)
+
+
+def test_every_episode_is_recorded_and_replays(tmp_path: Path) -> None:
+    write_json(tmp_path / "model.json", model_as_dict(model()))
+    pool = GuardPool(build)
+    recorder = Recorder(pool.lend, tmp_path / "runs", tmp_path / "model.json")
+    with serving(recorder.lend) as server:
+        for signals in (CALM, RISKY):
+            line = Line(server)
+            line.send(hello(), frame(0, signals), frame(1, signals), b"bad")
+            while line.read() is not None:
+                pass
+            line.close()
+    records = sorted((tmp_path / "runs").glob("*.jsonl"))
+    assert [replay(record) for record in records] == [(2, None), (2, None)]

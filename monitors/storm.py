@@ -74,6 +74,13 @@ class Storm:
                 "Storm has no bound from below alone, such as F>=3",
                 mend="use --engine builtin",
             )
+        if low and (question.goal & ~question.hold).any():
+            # Storm (of stormpy 2.0.0) lets a path wait where only the right side of U holds.
+            raise InvalidProperty(
+                "Storm is wrong about an until that has a bound from below, where its"
+                " right side holds and its left side does not",
+                mend="use --engine builtin",
+            )
         bound = "" if high is None else f"[{low},{high}]"
         formula = f'P=? ["hold" U{bound} "goal"]'
         return self._ask(formula, question.hold, question.goal)

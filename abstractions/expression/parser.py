@@ -238,7 +238,7 @@ class ExpressionParser:
 
     def _declared(self, node: Expression) -> Signal | None:
         if self._vocabulary and isinstance(node, Name):
-            return self._vocabulary.signals[node.name]
+            return self._vocabulary.signals.get(node.name)
         return None
 
     def _enum_value(self, left: Name, declared: Signal | None) -> Text | None:

@@ -1,0 +1,188 @@
+"""`forewarn import` and `forewarn export`: any format in, other tools' formats out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from forewarn.cli import main
+from forewarn.monitors.chain import Chain
+from forewarn.monitors.model import load_model
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "chains"
+LAW = "always(hot -> eventually[0, 2 steps] cold)"
+COLD = ["--define", "cold=s=0"]
+
+
+def forewarn(*arguments: object) -> Result:
+    return CliRunner().invoke(main, [str(a) for a in arguments])
+
+
+def told(*arguments: object) -> dict[str, Any]:
+    done = forewarn(*arguments, "--json")
+    assert done.exit_code == 0, done.output
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+# import
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "kettle.prism",
+        "kettle.drn",
+        "kettle.tra",
+        "kettle.json",
+        pytest.param("kettle.umb", marks=pytest.mark.needs("umbi")),
+    ],
+)
+def test_every_format_becomes_the_same_model(name: str, tmp_path: Path) -> None:
+    found = told("import", GOLDEN / name, "--out", tmp_path / "M.json")
+    assert (found["states"], found["transitions"], found["exact"]) == (4, 8, True)
+    assert found["labels"] == {"hot": 1, "dry": 1}
+    assert (tmp_path / "M.json").read_bytes() == (GOLDEN / "kettle.json").read_bytes()
+
+
+def test_deadlocks_are_told_and_kept(tmp_path: Path) -> None:
+    source, out = tmp_path / "m.prism", tmp_path / "M.json"
+    source.write_text("dtmc module m s:[0..1]; [] s=0 -> (s'=1); endmodule")
+    (warning,) = told("import", source, "--out", out)["warnings"]
+    assert "no row" in warning and load_model(out).chain.deadlocks == (1,)
+    done = forewarn("import", source, "--out", out)
+    assert f"warning: {warning}" in done.output
+
+
+def test_nothing_is_half_written(tmp_path: Path) -> None:
+    source, out = tmp_path / "m.prism", tmp_path / "M.json"
+    source.write_text("dtmc module m s:[0..1]; [] s=0 -> 0.9:(s'=1); endmodule")
+    out.write_text("kept")
+    done = forewarn("import", source, "--out", out)
+    assert done.exit_code == 2 and done.stderr.count("\n") == 1
+    assert "m.prism: line 1 column 25: the row of state '0' sums to 9/10" in done.stderr
+    assert out.read_text() == "kept" and len(list(tmp_path.iterdir())) == 2
+
+
+# export
+
+
+@pytest.mark.parametrize("kind", ["prism", "drn", "csv"])
+def test_text_goes_to_standard_output(kind: str) -> None:
+    kept = (GOLDEN / f"kettle.{kind}").read_text()
+    done = forewarn("export", GOLDEN / "kettle.json", "--format", kind)
+    assert done.exit_code == 0 and done.stdout == kept
+    assert told("export", GOLDEN / "kettle.json", "--format", kind)["text"] == kept
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        ("prism", ["m.prism"]),
+        ("explicit", ["m.tra", "m.lab", "m.sta"]),
+        pytest.param("umb", ["m.umb"], marks=pytest.mark.needs("umbi")),
+    ],
+)
+def test_files_are_written(kind: str, names: list[str], tmp_path: Path) -> None:
+    out = tmp_path / names[0]
+    found = told("export", GOLDEN / "kettle.drn", "--format", kind, "--out", out)
+    assert found["files"] == [str(tmp_path / name) for name in names]
+    assert load_model(out).chain.exact == load_model(GOLDEN / "kettle.json").chain.exact
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--format", "umb"], "--format umb needs --out"),
+        (["--format", "explicit", "--out", "m.txt"], "ending in .tra"),
+        (["--format", "prism", "--law", "51"], "51 is several laws: name one of 51_"),
+        (["--format", "prism", "--law", LAW], "cold"),
+        (["--format", "prism", "--define", "cold=s=9"], "--define"),
+        (["--format", "jani"], "jani"),
+    ],
+)
+def test_bad_input_is_one_line_and_status_two(arguments: list[str], said: str) -> None:
+    done = forewarn("export", GOLDEN / "kettle.json", *arguments)
+    assert done.exit_code == 2
+    assert said in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_definitions_become_labels() -> None:
+    done = forewarn("export", GOLDEN / "kettle.json", "--format", "prism", "--define",
+                    "safe=s=0|s=1|s=2")  # fmt: skip
+    assert 'label "safe" = (s>=0 & s<=2);' in done.stdout
+
+
+# the product with a law
+
+
+@pytest.fixture
+def product(tmp_path: Path) -> Chain:
+    out = tmp_path / "p.prism"
+    told("export", GOLDEN / "kettle.json", "--format", "prism", "--law", LAW, *COLD,
+         "--out", out)  # fmt: skip
+    return load_model(out).chain
+
+
+def test_the_product_has_the_states_of_both(product: Chain) -> None:
+    assert set(product.variables) == {"s", "q"}
+    assert product.states[product.initial or 0] == "s=0,q=0"
+    assert set(product.labels) == {"hot", "dry", "cold", "pending", "violated"}
+    violated = product.labels["violated"]
+    assert violated and all(set(product.row(i)) <= violated for i in violated)
+    hot = {i for i in range(product.n) if product.variables["s"][i] == 2}
+    assert product.labels["hot"] == hot
+
+
+def test_the_product_reaches_violation_as_check_says(product: Chain) -> None:
+    answer = told("check", GOLDEN / "kettle.json", "--law", LAW, *COLD, "--from", "all")
+    # Reaching the absorbing set of violated states, by plain iteration.
+    bad = np.zeros(product.n)
+    bad[list(product.labels["violated"])] = 1.0
+    values, matrix = bad, product.dense()
+    for _ in range(2000):
+        values = np.maximum(bad, matrix @ values)
+    assert values[product.initial or 0] == pytest.approx(
+        answer["values"]["0"]["idle"], abs=1e-12
+    )
+
+
+@pytest.mark.needs("stormpy")
+@pytest.mark.parametrize("kind", ["prism", "drn"])
+def test_storm_says_the_same_of_the_product(kind: str, tmp_path: Path) -> None:
+    import stormpy
+
+    out = tmp_path / f"p.{kind}"
+    told("export", GOLDEN / "kettle.json", "--format", kind, "--law", LAW, *COLD,
+         "--out", out)  # fmt: skip
+    formula = 'P=? [F<=20 "violated"]'
+    if kind == "drn":
+        (prop,) = stormpy.parse_properties(formula)
+        model = stormpy.build_model_from_drn(str(out))
+    else:
+        program = stormpy.parse_prism_program(str(out))
+        (prop,) = stormpy.parse_properties(formula, program)
+        model = stormpy.build_model(program, [prop])
+    result = stormpy.model_checking(model, prop)
+    answer = told("check", GOLDEN / "kettle.json", "--law", LAW, *COLD, "--within", 20)
+    (initial,) = model.initial_states
+    assert result.get_value(initial) == pytest.approx(
+        answer["values"]["0"]["idle"], abs=1e-12
+    )
+
+
+def test_the_product_of_a_learned_chain_ends(tmp_path: Path) -> None:
+    learned = tmp_path / "L.json"
+    told("learn", GOLDEN / "kettle.states", "--out", learned)
+    found = forewarn("export", learned, "--format", "prism", "--law", LAW)
+    assert found.exit_code == 0, found.output
+    # What is owed at END is decided there: END stands twice.
+    assert "// END|" in found.stdout and "// END:2|" in found.stdout
+    again = tmp_path / "p.prism"
+    again.write_text(found.stdout)
+    assert load_model(again).chain.labels["violated"]

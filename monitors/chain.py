@@ -188,9 +188,9 @@ class Chain:
             return ()
         names = ", ".join(self.states[i] for i in self.deadlocks[:5])
         more = f" and {len(self.deadlocks) - 5} more" if len(self.deadlocks) > 5 else ""
-        plural = "states have" if len(self.deadlocks) > 1 else "state has"
         count = len(self.deadlocks)
-        return (f"{count} {plural} no row and is taken as absorbing: {names}{more}",)
+        what = "states have no row and are" if count > 1 else "state has no row and is"
+        return (f"{count} {what} taken as absorbing: {names}{more}",)
 
     @classmethod
     def from_rows(

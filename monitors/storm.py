@@ -75,7 +75,7 @@ class Storm:
                 mend="use --engine builtin",
             )
         if low and (question.goal & ~question.hold).any():
-            # Storm (of stormpy 2.0.0) lets a path wait where only the right side of U holds.
+            # stormpy 2.0.0 lets a path wait where only the right side of U holds.
             raise InvalidProperty(
                 "Storm is wrong about an until that has a bound from below, where its"
                 " right side holds and its left side does not",

@@ -13,6 +13,7 @@ from forewarn.monitors.formats.rows import (
     Valuation,
     assignment,
     from_valuations,
+    numbered_lines,
     printable,
     probability,
     settled,
@@ -46,9 +47,8 @@ class _Parser:
         self.comments: dict[int, str] = {}
 
     def _numbered(self, text: str) -> Iterator[str]:
-        for number, line in enumerate(text.splitlines(), start=1):
-            self.line = number
-            yield line.strip()
+        for self.line, line in numbered_lines(text):
+            yield line
 
     def error(self, problem: str, mend: str = "") -> InvalidModel:
         place = f"line {self.line}"

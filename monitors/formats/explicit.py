@@ -20,6 +20,7 @@ from forewarn.monitors.formats.rows import (
     Valuation,
     assignment,
     from_valuations,
+    numbered_lines,
     printable,
     probability,
     settled,
@@ -48,9 +49,9 @@ class _Lines:
     source: str
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
-        for number, line in enumerate(self.text.splitlines(), start=1):
-            if stripped := line.strip():
-                yield f"line {number}", stripped
+        for number, line in numbered_lines(self.text):
+            if line:
+                yield f"line {number}", line
 
     def error(self, problem: str, place: str) -> InvalidModel:
         return InvalidModel(problem, source=self.source, place=place)

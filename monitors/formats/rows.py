@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -16,6 +16,16 @@ from forewarn.monitors.rational import rational
 _PRINTED = Fraction(1, 10**10)
 
 Valuation = tuple[tuple[str, int, bool], ...]
+
+
+def numbered_lines(text: str) -> Iterator[tuple[int, str]]:
+    """The stripped lines of a text with their numbers, none split off beforehand."""
+    start, number = 0, 1
+    while start < len(text):
+        stop = text.find("\n", start)
+        stop = len(text) if stop < 0 else stop
+        yield number, text[start:stop].strip()
+        start, number = stop + 1, number + 1
 
 
 def probability(text: str, source: str, place: str) -> Fraction:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,7 +46,8 @@ SHOWN_STATES = 20
     "--from",
     "start",
     metavar="STATE",
-    help="A state, init or all (default: init if the model has one, else all).",
+    help="""A state, init or all (default: all; the exit status then judges the
+    model's initial state, if it has one).""",
 )
 @click.option(
     "--engine",
@@ -126,7 +127,7 @@ def check(
     payloads = [answer.payload for answer in answers]
     payload = payloads[0] if len(payloads) == 1 else {"results": payloads}
     emit(as_json, payload, _lines(answers, question.words))
-    if any(answer.failed for answer in answers):
+    if any(answer.fails_in(question.judged) for answer in answers):
         context.exit(1)
 
 
@@ -139,10 +140,10 @@ class _Answer:
     highest_first: bool = True
     fresh: dict[str, str] = field(default_factory=dict)
 
-    @property
-    def failed(self) -> bool:
-        """Whether what must hold does not, in a state that was asked about."""
-        return any(value is False for value in self.payload["values"].values())
+    def fails_in(self, states: Iterable[str]) -> bool:
+        """Whether what must hold does not, in one of these states."""
+        values = self.payload["values"]
+        return any(values[state] is False for state in states)
 
 
 class _Question:
@@ -166,16 +167,17 @@ class _Question:
         self._labelling = Labelling(self._chain, self._abstraction)
         for definition in definitions:
             self._labelling.define(definition)
+        self._unasked = start is None
         self._states = self._asked(start)
         self._engine, self._exact = engine, exact
 
     def _asked(self, start: str | None) -> list[int]:
         """The states that the answer is for."""
         chain = self._chain
-        if start == "all" or (start is None and chain.initial is None):
+        if start in (None, "all"):
             return list(range(chain.n))
-        if start not in (None, "init"):
-            return [chain.index(str(start))]
+        if start != "init":
+            return [chain.index(start)]
         if chain.initial is None:
             raise InvalidInput(
                 "the model has no initial state",
@@ -183,6 +185,14 @@ class _Question:
                 mend="--from all",
             )
         return [chain.initial]
+
+    @property
+    def judged(self) -> list[str]:
+        """The states whose answers decide the exit status."""
+        chain = self._chain
+        one = self._unasked and chain.initial is not None
+        states = [chain.initial] if one else self._states
+        return [chain.states[state] for state in states if state is not None]
 
     def answer(self, text: str, formula: StateFormula) -> _Answer:
         """The answer to a property."""
@@ -226,9 +236,14 @@ class _Question:
                 raise error.within(answer.title) from None
             low, high = (self._by_state(v.tolist()) for v in (bounds.low, bounds.high))
             values = answer.payload["values"]
-            outside = [
-                s for s in values if not low[s] - 1e-9 <= values[s] <= high[s] + 1e-9
-            ]
+            outside: list[str] = []
+            for state, value in values.items():
+                if not low[state] - 1e-9 <= value <= high[state] + 1e-9:
+                    outside.append(state)
+                    continue
+                # The last digits of three computations need not be in order.
+                low[state] = min(low[state], value)
+                high[state] = max(high[state], value)
             answer.payload = {
                 **{k: v for k, v in answer.payload.items() if k != "values"},
                 "low": low, "values": values, "high": high,

@@ -102,8 +102,9 @@ class GuardServer:
         self._closed = True
         with self._lock:
             attended = dict(self._threads)
-        for connection in (self._listener, *attended.values()):
-            _hang_up(connection)
+        for waiting in (self._listener, *attended.values()):
+            _wake(waiting)
+        self._listener.close()
         until_s = time.monotonic() + FAREWELL_S
         for thread in attended:
             thread.join(max(0.0, until_s - time.monotonic()))
@@ -118,7 +119,8 @@ class GuardServer:
             why = str(error) or type(error).__name__
             logging.getLogger(LOGGER).warning("a loop was lost: %s", clean(why))
         finally:
-            _hang_up(connection)
+            _wake(connection)
+            connection.close()
             with self._lock:
                 self._threads.pop(threading.current_thread(), None)
 
@@ -139,8 +141,7 @@ class GuardServer:
                 raise
 
 
-def _hang_up(connection: socket.socket) -> None:
+def _wake(waiting: socket.socket) -> None:
+    """Ends the other's waiting and our own; closing alone wakes no thread of ours."""
     with suppress(OSError):
-        # Closing alone does not wake a thread that waits for it.
-        connection.shutdown(socket.SHUT_RDWR)
-    connection.close()
+        waiting.shutdown(socket.SHUT_RDWR)

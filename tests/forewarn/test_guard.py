@@ -1,0 +1,135 @@
+"""`forewarn guard`: line by line, over a socket, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from forewarn.abstractions.files import write_json
+from forewarn.cli import main
+from forewarn.monitors.formats.own import model_as_dict
+from forewarn.monitors.replay import replay
+from forewarn.plugins.remote.client import GuardClient
+from tests.plugins.remote.serving import (
+    CALM,
+    PROVIDES,
+    RISKY,
+    TOKEN,
+    frame,
+    hello,
+    model,
+    served,
+)
+
+
+@pytest.fixture
+def model_path(tmp_path: Path) -> str:
+    path = tmp_path / "model.json"
+    write_json(path, model_as_dict(model()))
+    return str(path)
+
+
+def stdio(model_path: str, *lines: bytes, options: tuple[str, ...] = ()) -> Result:
+    arguments = ["guard", "--stdio", "--model", model_path, *options]
+    return CliRunner().invoke(main, arguments, input=b"\n".join(lines) + b"\n")
+
+
+def test_a_line_is_answered_with_a_line(model_path: str) -> None:
+    done = stdio(model_path, frame(0), frame(1, RISKY))
+    assert (done.exit_code, done.stderr) == (0, "")
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [(a["sequence"], a["decision"]) for a in answers] == [
+        (0, "proceed"), (1, "stop"),
+    ]  # fmt: skip
+
+
+def test_a_hello_may_come_first(model_path: str) -> None:
+    done = stdio(model_path, hello(token="any"), frame(0))  # noqa: S106
+    assert json.loads(done.stdout)["decision"] == "proceed"
+
+
+def test_a_malformed_line_ends_it(model_path: str) -> None:
+    done = stdio(model_path, frame(0), b'{"sequence": 1', frame(2))
+    assert done.exit_code == 2
+    assert [*map(json.loads, done.stdout.splitlines())][1:] == [
+        {"error": "line 1 column 15: not JSON: expecting ',' delimiter"}
+    ]
+    assert "not JSON" in done.stderr
+
+
+def test_laws_and_policy_can_be_given(model_path: str, tmp_path: Path) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(
+        "format: forewarn.policy/1\nrules: [{law: '*', thresholds: {alert: 0.2}}]\n"
+    )
+    law = "always speed <= 60 km/h"
+    options = ("--policy", str(policy), "--law", law)
+    done = stdio(model_path, frame(0), frame(1, RISKY), options=options)
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [answer["law"] for answer in answers] == [law, law]
+    assert answers[1]["decision"] == "alert"
+
+
+def test_what_is_decided_is_recorded_and_replays(
+    model_path: str, tmp_path: Path
+) -> None:
+    options = ("--record", str(tmp_path / "runs"))
+    stdio(model_path, frame(0), frame(1, RISKY), options=options)
+    (record,) = (tmp_path / "runs").glob("*.jsonl")
+    assert replay(record) == (2, None)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ([], "give either --stdio or --socket"),
+        (["--stdio", "--socket", "127.0.0.1:0"], "give either --stdio or --socket"),
+        (["--socket", "127.0.0.1:0"], "--socket needs --token-file"),
+        (["--socket", "7007", "--token-file", "{token}"], "takes HOST:PORT"),
+        (["--socket", "127.0.0.1:x", "--token-file", "{token}"], "takes HOST:PORT"),
+        (["--socket", "0.0.0.0:0", "--token-file", "{token}"], "this machine alone"),
+        (["--socket", "127.0.0.1:0", "--token-file", "{none}"], "no such file"),
+        (["--socket", "127.0.0.1:0", "--token-file", "{short}"], "at least 16"),
+        (["--socket", "127.0.0.1:0", "--token-file", "{lines}"], "one line"),
+        (["--stdio", "--policy", "{token}"], "token"),
+        (["--stdio", "--law", "always speling"], "speling"),
+    ],
+)
+def test_what_it_refuses(
+    model_path: str, tmp_path: Path, arguments: list[str], problem: str
+) -> None:
+    files = {"token": TOKEN, "short": "abc", "lines": TOKEN + "\n" + TOKEN}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    paths = {name: str(tmp_path / name) for name in (*files, "none")}
+    done = CliRunner().invoke(
+        main,
+        ["guard", "--model", model_path, *(a.format(**paths) for a in arguments)],
+    )
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert problem in done.stderr
+
+
+def test_over_a_socket_until_it_is_told_to_end(tmp_path: Path) -> None:
+    with served(tmp_path, "--record", str(tmp_path / "runs")) as (process, address):
+        client = GuardClient(address, TOKEN, PROVIDES, lease_s=20.0)
+        assert client.review(0, 0.0, CALM)["decision"] == "proceed"
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=20)
+        assert (process.returncode, err) == (0, "")
+        assert json.loads(out) == {"connections": 1, "losses": 0}
+        assert client.review(1, 0.1, CALM)["decision"] == "stop"
+        client.close()
+    (record,) = (tmp_path / "runs").glob("*.jsonl")
+    assert replay(record) == (1, None)
+
+
+def test_ctrl_c_ends_it_with_its_own_status(tmp_path: Path) -> None:
+    with served(tmp_path) as (process, _):
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=20)
+        assert (process.returncode, err.strip()) == (130, "forewarn: interrupted")

@@ -18,15 +18,21 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
+from forewarn.abstractions.embedding import vocabulary_reference
 from forewarn.abstractions.encoding import ArrayEncoder, Encode, compile_states
 from forewarn.abstractions.errors import InvalidAbstraction, InvalidInput
 from forewarn.abstractions.expression import Expression, parse_expression
 from forewarn.abstractions.expression.tree import Name, signals_of
-from forewarn.abstractions.files import read_yaml
+from forewarn.abstractions.files import inside, read_yaml
 from forewarn.abstractions.schema import Strict, validated
 from forewarn.abstractions.sugar import expand_bands
 from forewarn.abstractions.validity import Validity
-from forewarn.abstractions.vocabulary import Vocabulary, load_vocabulary
+from forewarn.abstractions.vocabulary import (
+    SHIPPED,
+    Vocabulary,
+    load_vocabulary,
+    vocabulary_from,
+)
 
 FORMAT = "forewarn.abstraction/1"
 MAX_PREDICATES = 62
@@ -63,7 +69,7 @@ class _PredicateFile(Strict):
 class _AbstractionFile(Strict):
     format: Literal["forewarn.abstraction/1"]
     name: str
-    vocabulary: str | None = None
+    vocabulary: str | dict[str, Any] | None = None
     period_s: float | None = Field(default=None, gt=0)
     predicates: list[_PredicateFile] = Field(min_length=1)
     constraints: list[str] = []
@@ -136,7 +142,7 @@ class Abstraction:
         ]
         content: dict[str, Any] = {"format": FORMAT, "name": self.name}
         if self.vocabulary is not None:
-            content["vocabulary"] = self.vocabulary.name
+            content["vocabulary"] = vocabulary_reference(self.vocabulary)
         if self.period_s is not None:
             content["period_s"] = self.period_s
         content["predicates"] = predicates
@@ -238,8 +244,13 @@ class Abstraction:
             vocabulary: Overrides the one that the file names.
         """
         file = validated(_AbstractionFile, content, source, InvalidAbstraction)
-        if vocabulary is None and file.vocabulary is not None:
-            vocabulary = load_vocabulary(file.vocabulary)
+        named = file.vocabulary
+        if vocabulary is None and named is not None:
+            vocabulary = (
+                load_vocabulary(named)
+                if isinstance(named, str)
+                else vocabulary_from(named, f"{source}: vocabulary")
+            )
 
         def parsed(text: str, place: str) -> Expression:
             try:
@@ -266,8 +277,12 @@ class Abstraction:
 
 
 def load_abstraction(path: Path, vocabulary: Vocabulary | None = None) -> Abstraction:
-    """Reads an abstraction from its YAML file."""
-    return Abstraction.from_dict(read_yaml(path), str(path), vocabulary)
+    """Reads an abstraction from its YAML file; its vocabulary may stand beside it."""
+    content = read_yaml(path)
+    named = content.get("vocabulary") if isinstance(content, dict) else None
+    if vocabulary is None and isinstance(named, str) and named not in SHIPPED:
+        vocabulary = load_vocabulary(inside(path.parent, named, str(path)))
+    return Abstraction.from_dict(content, str(path), vocabulary)
 
 
 def from_expressions(

@@ -67,13 +67,7 @@ class Drift:
             )
             self._highest.append(dict(row))
         self._outside = list(outside)
-        self._total = [0.0] * len(self._highest)
-        self._seen: list[dict[int, float]] = [{} for _ in self._highest]
-        self._against: list[float] = [0.0] * len(self._highest)
-        self._wealth = 0.0
-        self._before: int | None = None
-        self.transitions = 0
-        self.found: DriftFound | None = None
+        self.forget()
 
     @classmethod
     def of(cls, model: Model, delta: float) -> Drift | None:
@@ -85,6 +79,16 @@ class Drift:
         # After n visits without one, the exact upper bound on such a transition.
         outside = [1 - tail ** (1 / n) if n else 1.0 for n in visits]
         return cls(model_intervals(model, delta), outside)
+
+    def forget(self) -> None:
+        """Begins as if nothing had been seen yet."""
+        self._total = [0.0] * len(self._highest)
+        self._seen: list[dict[int, float]] = [{} for _ in self._highest]
+        self._against = [0.0] * len(self._highest)
+        self._wealth = 0.0
+        self._before: int | None = None
+        self.transitions = 0
+        self.found: DriftFound | None = None
 
     def reset(self) -> None:
         """Begins a new episode; what was found out so far stays."""

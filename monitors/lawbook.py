@@ -28,6 +28,7 @@ Edition = Literal["probguard", "lawbreaker"]
 EDITIONS: tuple[Edition, ...] = ("probguard", "lawbreaker")
 
 _NAME = re.compile(r"\w+")
+_NAMED = re.compile(r"(\w+)\s*:=\s*(.*)", re.DOTALL)
 
 
 class InvalidLaw(InvalidInput):
@@ -69,6 +70,13 @@ class Law:
     def signals(self) -> tuple[str, ...]:
         """The signals that the formula reads."""
         return signals_of(self.formula)
+
+    @property
+    def reference(self) -> str:
+        """What `find_laws` finds this law by, in the book that it comes from."""
+        if self.title or self.name == self.text:
+            return self.name
+        return f"{self.name} := {self.text}"
 
     def period(self, period_s: float | None) -> float | None:
         """The clock of a monitor of this law, where frames come with that period."""
@@ -123,7 +131,8 @@ def find_laws(
     """The laws that a name or a formula stands for.
 
     Args:
-        name_or_formula: `51_5`, an article such as `51`, or `always (a -> …)`.
+        name_or_formula: `51_5`, an article such as `51`, or `always (a -> …)`, which
+            may be given a name: `careful := always (a -> …)`.
         book: Where names are looked up; by default the one that ships.
         vocabulary: What the names in a formula mean.
         definitions: Names in a formula that stand for expressions.
@@ -144,8 +153,10 @@ def find_laws(
             or "`forewarn laws` lists it; a formula begins with always, as in"
             " 'always (a -> eventually[0, 2 s] b)'",
         )
+    named = _NAMED.fullmatch(text)
+    name, text = named.groups() if named else (text, text)
     formula = parse_formula(text, vocabulary, definitions)
-    return (Law(text, formula, text, vocabulary=vocabulary),)
+    return (Law(name, formula, text, vocabulary=vocabulary),)
 
 
 def load_law(

@@ -167,6 +167,7 @@ class Watch:
         self._latcher.reset()
         if self.drift is not None:
             self.drift.reset()
+        self.ticks = 0
         self.bits = 0
         self.state: int | None = None
         self.unknown = False
@@ -192,6 +193,7 @@ class Watch:
             self._read(self.bits)
 
     def _read(self, bits: int) -> None:
+        self.ticks += 1
         self.bits = bits
         state = self._known.get(bits)
         self.unknown = state is None

@@ -6,7 +6,7 @@ No base class is needed: anything with these methods is one. The suites in
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -71,7 +71,9 @@ class Actuator(Protocol):
     escalates to the next severer one that it can. Every actuator can `stop`.
     """
 
-    can: frozenset[Kind]
+    @property
+    def can(self) -> frozenset[Kind]:
+        """The decisions that it carries out."""
 
     def carry_out(self, decision: Decision, proposal: Action | None) -> Action | None:
         """The action to send to the world under this decision."""
@@ -81,6 +83,23 @@ class Actuator(Protocol):
 
     def obeyed(self, decision: Decision, frame: Frame) -> bool | None:
         """Whether the world shows that it was obeyed; None: too early to tell."""
+
+
+class Baseline(Protocol):
+    """Another way to tell that a law is at risk, to compare the guard with.
+
+    What is registered makes one for a law and a source, and raises `InvalidInput`
+    where it cannot judge that law. It sees what a guard sees, as it comes.
+    """
+
+    thresholds: Sequence[float]
+    """The scores from which on it would alarm; more than one for a trade-off."""
+
+    def reset(self) -> None:
+        """Begins an episode."""
+
+    def score(self, frame: Frame) -> float:
+        """How alarming the episode is up to this frame; more is worse."""
 
 
 Settings = Mapping[str, Any]

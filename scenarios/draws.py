@@ -16,7 +16,7 @@ from pydantic import Field, model_validator
 from forewarn.abstractions.errors import InvalidInput, near_miss
 from forewarn.abstractions.schema import Strict
 
-Plain = float | bool | str | None
+Plain = int | float | bool | str | None
 
 
 class Normal(Strict):

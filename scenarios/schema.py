@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -26,6 +26,9 @@ Settings = Mapping[str, Any]
 
 class InvalidScenario(InvalidInput):
     """A scenario file that is malformed or contradicts itself."""
+
+
+Span = Annotated[tuple[float, float], Field(strict=False)]
 
 
 class Plug(Strict):
@@ -55,7 +58,7 @@ class _ScenarioFile(Strict):
     horizon_s: float = Field(default=3.0, gt=0)
     draws: dict[str, Draw] = {}
     end: End
-    expected_base_rate: dict[str, tuple[float, float]] = Field(default={}, strict=False)
+    expected_base_rate: dict[str, Span] = {}
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,198 @@
+"""Campaigns: many episodes, each with its results in files of its own.
+
+A file's name says what made it: the scenario, the model and the policy by their
+digests, and the seed. So a campaign that was killed goes on where it stopped, and one
+that was split over machines is merged by copying files together. An episode that
+failed has a result too; it is counted, and run again only once its file is removed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from forewarn import __version__
+from forewarn.abstractions.errors import ForewarnError
+from forewarn.abstractions.files import atomic_text
+from forewarn.abstractions.frame import Frame
+from forewarn.abstractions.trace import Note, Trace, TraceHeader, write_trace
+from forewarn.monitors.decision import Action
+from forewarn.monitors.policy import Policy
+from forewarn.plugins.contracts import Source
+from forewarn.scenarios.episode import FORMAT, Episode, read_episode
+from forewarn.scenarios.plan import Plan, runner_of
+from forewarn.scenarios.pool import Here, Lost, Pool, Processes
+from forewarn.scenarios.runner import FAILED, Keep, Listener
+from forewarn.scenarios.schema import Scenario
+from forewarn.scenarios.series import Judge, SeriesLog
+from forewarn.scenarios.tracker import as_json
+
+Kept = Literal["record", "trace", "series"]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One episode to run.
+
+    Args:
+        plan: What it has in common with the others.
+        scenario: The scenario's name.
+        seed: Its seed.
+        folder: Where its files go.
+        keep: What is written beside the episode itself.
+        baselines: Other methods that judge the same frames.
+    """
+
+    plan: Plan
+    scenario: str
+    seed: int
+    folder: str
+    keep: tuple[Kept, ...] = ()
+    baselines: tuple[str, ...] = ()
+
+    @property
+    def stem(self) -> str:
+        """The beginning of its files' names."""
+        plan = self.plan
+        made_of = [
+            __version__, plan.digest, plan.model_digest, plan.policy,
+            sorted(self.keep), self.baselines,
+        ]  # fmt: skip
+        digest = hashlib.sha256(json.dumps(made_of).encode()).hexdigest()
+        return f"{self.scenario}-{digest[:12]}-{self.seed:06}"
+
+    @property
+    def result(self) -> Path:
+        """The file of the episode."""
+        return Path(self.folder) / f"{self.stem}.json"
+
+    def write(self, episode: Episode) -> None:
+        """Writes the episode: whole, or not at all."""
+        with atomic_text(self.result) as out:
+            json.dump({"format": FORMAT, **episode.as_dict()}, out, allow_nan=False)
+
+
+def jobs(
+    plan: Plan,
+    scenario: Scenario,
+    seeds: Iterable[int],
+    folder: Path,
+    keep: Sequence[Kept] = (),
+    baselines: Sequence[str] = (),
+) -> list[Job]:
+    """One job a seed."""
+    return [
+        Job(plan, scenario.name, seed, str(folder), tuple(keep), tuple(baselines))
+        for seed in seeds
+    ]
+
+
+def pool(processes: int) -> Pool:
+    """As many processes as are asked for; with one, none is started."""
+    return Here() if processes == 1 else Processes(processes)
+
+
+def campaign(todo: Sequence[Job], on: Pool, again: bool = False) -> Iterator[Episode]:
+    """The episodes of all jobs, those that are there already first.
+
+    Args:
+        todo: The jobs.
+        on: Where they are done.
+        again: Whether to run also what is there already.
+    """
+    left: list[Job] = []
+    for job in todo:
+        if not again and job.result.exists():
+            yield read_episode(job.result)
+        else:
+            left.append(job)
+    if left:
+        # The model is there before the first record that needs it.
+        if "record" in left[0].keep:
+            left[0].plan.keep_model(Path(left[0].folder))
+        with closing(on.map(play, left)) as done:  # type: ignore[type-var]
+            for job, episode in done:
+                if isinstance(episode, Lost):
+                    mode = job.plan.mode
+                    episode = Episode(job.seed, mode, FAILED, error=episode.error)
+                    job.write(episode)
+                yield episode
+
+
+def play(job: Job) -> Episode:
+    """Runs one episode and writes all that is to be kept of it."""
+    runner = runner_of(job.plan)
+    folder, keep = Path(job.folder), job.keep
+    names: dict[Kept, str] = {
+        "record": f"{job.stem}.run.jsonl",
+        "trace": f"{job.stem}.jsonl.gz",
+        "series": f"{job.stem}.series.json.gz",
+    }
+    guarding = runner.guarding
+    log = SeriesLog(guarding.policy if guarding else Policy())
+    recorder = _Recorder(job)
+    judges = [Judge(name, runner.scenario.laws) for name in job.baselines]
+    listeners: list[Listener] = [recorder] if "trace" in keep else []
+    recorded = "record" in keep and guarding is not None
+    episode = runner.run(
+        job.seed,
+        Keep(
+            folder / names["record"] if recorded else None,
+            (*listeners, *judges),
+            log if "series" in keep else None,
+        ),
+    )
+    if recorded:
+        episode = replace(episode, record=names["record"])
+    if not episode.failed:
+        try:
+            if "trace" in keep:
+                write_trace(folder / names["trace"], recorder.trace(episode))
+                episode = replace(episode, trace=names["trace"])
+            if "series" in keep:
+                log.series(judges).write(folder / names["series"])
+                episode = replace(episode, series=names["series"])
+        except ForewarnError as error:
+            episode = replace(episode, ended=FAILED, error=str(error))
+    job.write(episode)
+    return episode
+
+
+class _Recorder:
+    """Keeps the frames of one episode for its trace; a `Listener`."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+
+    def began(self, source: Source) -> None:
+        self._source = source
+        self._frames: list[Frame] = []
+        self._notes: dict[int, Note] = {}
+
+    def frame(
+        self, frame: Frame, proposal: Action | None, executed: Action | None
+    ) -> None:
+        if proposal is not None:
+            changed = as_json(executed) if executed != proposal else None
+            note = Note(proposal=as_json(proposal), executed=changed)
+            self._notes[len(self._frames)] = note
+        self._frames.append(frame)
+
+    def trace(self, episode: Episode) -> Trace:
+        """The trace of what was heard."""
+        source = self._source
+        header = TraceHeader(
+            source.vocabulary,
+            source.provides,
+            source.period_s,
+            self._job.scenario,
+            episode.seed,
+            source.name,
+            episode.mode == "guarded",
+        )
+        return Trace(header, tuple(self._frames), self._notes)

@@ -1,0 +1,164 @@
+"""The guard's part in one episode: reviewing, intervening, recording, timing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Protocol
+
+from forewarn.abstractions.frame import Frame
+from forewarn.monitors.decision import Action, Decision
+from forewarn.monitors.guard import Clock, Guard, Observer
+from forewarn.monitors.policy import Policy
+from forewarn.monitors.record import RunRecord
+from forewarn.monitors.watch import Watch
+from forewarn.plugins.alerts import Alert
+from forewarn.plugins.contracts import Actuator, Source
+from forewarn.plugins.interventions import Intervener
+from forewarn.plugins.lease import Lease, LeasedActuator
+from forewarn.plugins.reflection import Prompter
+from forewarn.scenarios.tracker import Tracker, as_json
+from forewarn.scenarios.truth import Broken
+
+
+@dataclass(frozen=True, slots=True)
+class Guarding:
+    """What a guard is made of, apart from the source that it watches.
+
+    Args:
+        make: The guard for a source, on a clock.
+        policy: What it does at which risk.
+        model: What the record's header says of its model.
+        alerts: Told of each intervention when it begins.
+    """
+
+    make: Callable[[Source, Clock], Guard]
+    policy: Policy
+    model: Mapping[str, Any] = field(default_factory=dict)
+    alerts: tuple[Alert, ...] = ()
+
+
+class RiskLog(Protocol):
+    """Takes down the risks of every law, frame by frame."""
+
+    def reviewed(self, watch: Watch, frame: Frame, decision: Decision) -> None:
+        """Called after each review."""
+
+
+class EpisodeClock:
+    """Simulated time: it stands still while the guard judges a frame."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+class Oversight:
+    """One guarded episode, in shadow mode or not.
+
+    Args:
+        guard: Begins a new episode.
+        guarding: Its policy, and who is alerted.
+        clock: The episode's clock, moved on with each frame; None in a live world,
+            whose guard reads a clock of its own.
+        actuator: Carries out what is decided.
+        record: Where everything is written.
+        observers: Hear of every review.
+        risks: Takes down the risks.
+    """
+
+    def __init__(
+        self,
+        guard: Guard,
+        guarding: Guarding,
+        clock: EpisodeClock | None,
+        actuator: Actuator,
+        record: RunRecord | None = None,
+        observers: Sequence[Observer] = (),
+        risks: RiskLog | None = None,
+    ) -> None:
+        now = time.monotonic if clock is None else clock
+        policy = guarding.policy
+        self._guard, self._clock = guard, clock
+        self._record, self._risks = record, risks
+        guard.observers[:] = [*([record] if record else []), *observers]
+        guard.reset()
+        if guard.watch.drift is not None:
+            # What earlier episodes showed is not in this one's record.
+            guard.watch.drift.forget()
+        self._lease = Lease(policy.lease_s, now)
+        self._intervener = Intervener(
+            LeasedActuator(actuator, self._lease),
+            policy,
+            now,
+            prompter=Prompter.for_guard(guard),
+            alerts=guarding.alerts,
+        )
+        self.tracker = Tracker(guard.watch)
+        self.review_s = self.longest_review_s = 0.0
+
+    def __enter__(self) -> Oversight:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._record is not None:
+            self._record.__exit__(kind, error, trace)
+
+    def decide(
+        self, frame: Frame, proposal: Action | None
+    ) -> tuple[Action | None, str | None]:
+        """What is carried out, and what the pilot is told when it next proposes."""
+        decision = self._review(frame, proposal)
+        executed, outcome = self._intervener.apply(decision, proposal, frame)
+        self.tracker.carried_out(frame.time_s, decision, outcome)
+        passed = outcome.kind in ("proceed", "alert")
+        telling = not passed or outcome.because or outcome.obeyed is not None
+        if self._record is not None and outcome.enforced and telling:
+            self._record.event(
+                "carried_out",
+                sequence=frame.sequence,
+                **outcome.as_dict(),
+                executed=as_json(executed),
+            )
+        return executed, outcome.prompt
+
+    def look(self, frame: Frame) -> None:
+        """Reviews the last frame, on which nothing more is done."""
+        self._review(frame, None)
+
+    def _review(self, frame: Frame, proposal: Action | None) -> Decision:
+        if self._clock is not None:
+            self._clock.now_s = frame.time_s
+        self._lease.renew()
+        began_s = time.perf_counter()
+        decision = self._guard.review(frame, proposal)
+        took_s = time.perf_counter() - began_s
+        self.review_s += took_s
+        self.longest_review_s = max(self.longest_review_s, took_s)
+        self.tracker.decided(frame.time_s, decision)
+        if self._risks is not None:
+            self._risks.reviewed(self._guard.watch, frame, decision)
+        return decision
+
+    def broken(self, found: Broken) -> None:
+        """Takes in a law that was broken."""
+        if self._record is not None:
+            self._record.event("violated", **found.as_dict())
+
+    def close(self, ended: str, error: str | None) -> str | None:
+        """Ends the record; gives the hash of its last line."""
+        if self._record is None:
+            return None
+        facts = {"ended": ended, "decisions": self.tracker.decisions}
+        if error is not None:
+            facts["error"] = error
+        return self._record.close(**facts)

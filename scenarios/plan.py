@@ -1,0 +1,134 @@
+"""What the episodes of a campaign have in common, in a form that any process reads."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from forewarn.abstractions.files import atomic_bytes, read_bytes
+from forewarn.monitors.guard import Clock, Guard
+from forewarn.monitors.model import Model, load_model
+from forewarn.monitors.policy import Policy
+from forewarn.monitors.replay import model_file
+from forewarn.monitors.watch import load_watch
+from forewarn.plugins.alerts import Alert
+from forewarn.plugins.contracts import Source
+from forewarn.scenarios.episode import Mode
+from forewarn.scenarios.oversight import Guarding
+from forewarn.scenarios.runner import EpisodeObserver, Runner
+from forewarn.scenarios.schema import InvalidScenario, Scenario, load_scenario
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A scenario with or without a guard, by files and their digests.
+
+    Args:
+        scenario: The scenario's file.
+        digest: Of the scenario.
+        model: The model's file; empty without a guard.
+        model_digest: Of the model's content.
+        policy: The policy, as JSON; empty without a guard.
+        observers: Make what hears of the episodes, once a process.
+        alerts: Told of each intervention when it begins.
+    """
+
+    scenario: str
+    digest: str
+    model: str = ""
+    model_digest: str = ""
+    policy: str = ""
+    observers: tuple[Callable[[], EpisodeObserver], ...] = ()
+    alerts: tuple[Alert, ...] = ()
+
+    @property
+    def mode(self) -> Mode:
+        """Whether a guard watches, and whether it acts."""
+        if not self.policy:
+            return "unguarded"
+        return "shadow" if json.loads(self.policy)["shadow"] else "guarded"
+
+    def keep_model(self, folder: Path) -> None:
+        """Puts the model beside the records, so that they replay by themselves."""
+        copy = model_file(folder / "record", self.model_digest)
+        if self.model and not copy.exists():
+            with atomic_bytes(copy) as out:
+                out.write(read_bytes(Path(self.model)))
+
+
+def plan(
+    scenario: Scenario,
+    model: Path | None = None,
+    policy: Policy | None = None,
+    observers: Sequence[Callable[[], EpisodeObserver]] = (),
+    alerts: Sequence[Alert] = (),
+) -> Plan:
+    """The plan of running a scenario, with a guard if there is a model."""
+    unguarded = Plan(scenario.source, scenario.digest)
+    if model is None:
+        return unguarded
+    return Plan(
+        scenario.source,
+        scenario.digest,
+        str(model),
+        digest_of(model),
+        json.dumps((policy or Policy()).as_dict(), sort_keys=True),
+        tuple(observers),
+        tuple(alerts),
+    )
+
+
+def digest_of(model: Path) -> str:
+    """The SHA-256 of a model file's content."""
+    return hashlib.sha256(read_bytes(model)).hexdigest()
+
+
+@lru_cache(maxsize=2)
+def runner_of(plan: Plan) -> Runner:
+    """The runner of a plan; its parts are made once a process."""
+    scenario = load_scenario(plan.scenario)
+    if scenario.digest != plan.digest:
+        raise InvalidScenario(
+            "the scenario was changed while its episodes ran", source=plan.scenario
+        )
+    observers = [make() for make in plan.observers]
+    if not plan.policy:
+        return Runner(scenario, None, observers)
+    policy = Policy.from_dict(json.loads(plan.policy), "the policy")
+    path = Path(plan.model)
+    model = load_model(path)
+    if digest_of(path) != plan.model_digest:
+        raise InvalidScenario("the model was changed meanwhile", source=plan.model)
+    facts = {"sha256": plan.model_digest, "name": path.name}
+    make = guard_maker(scenario, model, policy, plan.model)
+    return Runner(scenario, Guarding(make, policy, facts, plan.alerts), observers)
+
+
+def guard_maker(
+    scenario: Scenario, model: Model, policy: Policy, name: str
+) -> Callable[[Source, Clock], Guard]:
+    """Makes the guard of a scenario's laws for a source.
+
+    Args:
+        scenario: Names the laws.
+        model: What it learned.
+        policy: What it does at which risk.
+        name: The model's file, for errors.
+    """
+
+    def make(source: Source, clock: Clock) -> Guard:
+        watch = load_watch(
+            model,
+            horizon_s=policy.horizon_s,
+            delta=policy.delta,
+            laws=[law.reference for law in scenario.laws],
+            provides=source.provides,
+            source=name,
+        )
+        return Guard(watch, policy, provides=source.provides, clock=clock)
+
+    return make

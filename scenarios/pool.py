@@ -1,0 +1,211 @@
+"""Where the episodes of a campaign run: here, or in processes of their own.
+
+A pool is one method. Another engine is a class with it; the campaign keeps no other
+ties, because results are files.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+from typing import Any, Generic, Protocol, TypeVar
+
+from forewarn.abstractions.errors import ForewarnError
+
+Job = TypeVar("Job")
+Result = TypeVar("Result")
+
+DEFECT = 70
+"""The exit status of what should never happen."""
+
+_LEAVE_S = 10.0
+"""How long a process may take to close its world when it is told to leave."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """What is left of a job whose process broke."""
+
+    error: str
+
+
+class CannotRun(ForewarnError):
+    """What made an episode impossible from the start, as another process said it."""
+
+    def __init__(self, message: str, exit_status: int) -> None:
+        self.exit_status = exit_status
+        super().__init__(message)
+
+
+class Pool(Protocol):
+    """Does jobs, and hands back each with its result as it is done."""
+
+    def map(
+        self, work: Callable[[Job], Result], jobs: Iterable[Job]
+    ) -> Iterator[tuple[Job, Result | Lost]]:
+        """The jobs with their results, in any order.
+
+        A `ForewarnError` of one ends all. Closing the iterator ends what still runs.
+        """
+
+
+class Here:
+    """Does one job after another in this process."""
+
+    def map(
+        self, work: Callable[[Job], Result], jobs: Iterable[Job]
+    ) -> Iterator[tuple[Job, Result | Lost]]:
+        for job in jobs:
+            yield job, work(job)
+
+
+class Processes:
+    """Does jobs in processes of their own, a simulator each.
+
+    A process that dies takes one job with it, and is replaced. When this process
+    dies, however it does, the others close their worlds and end.
+
+    Args:
+        count: How many there are at a time.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+
+    def map(
+        self, work: Callable[[Job], Result], jobs: Iterable[Job]
+    ) -> Iterator[tuple[Job, Result | Lost]]:
+        waiting = iter(jobs)
+        workers: list[_Worker[Job, Result]] = []
+        try:
+            while True:
+                for job in waiting:
+                    idle = next((w for w in workers if not w.busy), None)
+                    if idle is None:
+                        idle = _Worker(work)
+                        workers.append(idle)
+                    idle.give(job)
+                    if sum(w.busy for w in workers) == self._count:
+                        break
+                busy = {w.pipe: w for w in workers if w.busy}
+                if not busy:
+                    return
+                for pipe in wait(list(busy)):
+                    worker = busy[pipe]  # type: ignore[index]
+                    yield worker.take()
+                    if not worker.alive:
+                        workers.remove(worker)
+        finally:
+            for worker in workers:
+                worker.dismiss()
+            for worker in workers:
+                worker.end()
+
+
+class _Worker(Generic[Job, Result]):
+    """One process, and the job that it has."""
+
+    def __init__(self, work: Callable[[Job], Result]) -> None:
+        context = get_context("spawn")
+        self.pipe, theirs = context.Pipe()
+        self._process: SpawnProcess = context.Process(
+            target=_serve, args=(theirs, work), name="forewarn-episodes", daemon=True
+        )
+        with _no_interrupts():
+            self._process.start()
+        theirs.close()
+        self._job: list[Job] = []
+        self.alive = True
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._job)
+
+    def give(self, job: Job) -> None:
+        """Hands it a job."""
+        self._job.append(job)
+        # Should it have died meanwhile, that shows when the result is taken.
+        with suppress(OSError):
+            self.pipe.send(job)
+
+    def take(self) -> tuple[Job, Result | Lost]:
+        """Its job with the result. It is ready for the next one, unless it died."""
+        job = self._job.pop()
+        try:
+            kind, answer = self.pipe.recv()
+        except (EOFError, OSError):
+            self.alive = False
+            return job, Lost(f"the process ended with status {self.end()}")
+        if kind == "cannot":
+            raise CannotRun(*answer)
+        return job, answer
+
+    def dismiss(self) -> None:
+        """Tells it to leave: at once if it is idle, else once its world is closed."""
+        self.pipe.close()
+        if self.busy:
+            self._process.terminate()
+
+    def end(self) -> int | None:
+        """Waits until it has left; its exit status."""
+        self._process.join(_LEAVE_S)
+        if self._process.is_alive():
+            self._process.kill()
+            self._process.join()
+        return self._process.exitcode
+
+
+@contextmanager
+def _no_interrupts() -> Iterator[None]:
+    """Ctrl-C reaches every process of a terminal; this one tells the others."""
+    masks = getattr(signal, "pthread_sigmask", None)
+    if masks is None:
+        yield
+        return
+    before = masks(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        masks(signal.SIG_SETMASK, before)
+
+
+def _serve(pipe: Connection[Any, Any], work: Callable[[Any], Any]) -> None:
+    """What a worker does: jobs, until nobody has another."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, _leave)
+    threading.Thread(target=_follow_parent, daemon=True).start()
+    while True:
+        try:
+            job = pipe.recv()
+        except EOFError:
+            return
+        answer: tuple[str, Any]
+        try:
+            answer = "done", work(job)
+        except ForewarnError as error:
+            answer = "cannot", (str(error), error.exit_status)
+        except Exception as error:
+            problem = f"a defect in forewarn: {type(error).__name__}: {error}"
+            answer = "cannot", (problem, DEFECT)
+        with suppress(OSError):
+            pipe.send(answer)
+
+
+def _leave(number: int, frame: object) -> None:
+    # Not an Exception, so that no episode takes it for a failure of its own.
+    raise SystemExit(128 + number)
+
+
+def _follow_parent() -> None:
+    """Leaves when the campaign's own process is gone, killed perhaps."""
+    parent = parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os.kill(os.getpid(), signal.SIGTERM)

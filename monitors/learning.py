@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -196,6 +196,15 @@ def learn(
         facts: What else the model shall say of itself, as `Model` names it.
     """
     absorb = end == "absorb"
+    declared = support.rows
+    if absorb and declared is not None:
+        # What may end is what was seen to end, whatever was declared.
+        without = {
+            name: [s for s in row if s != END]
+            for name, row in declared.items()
+            if name != END
+        }
+        support = replace(support, rows=without)
     allowed = _allowed(tally, support)
     if absorb and END in allowed:
         raise InvalidInput(
@@ -211,7 +220,8 @@ def learn(
     for name, successors in allowed.items():
         seen = tally.seen.get(name, {})
         row = {number[s]: seen.get(s, 0) for s in successors}
-        stays = support.rows is not None and set(successors) <= {name}
+        # Even a declared step into END says that a state is not absorbing.
+        stays = declared is not None and set(declared.get(name, ())) <= {name}
         if absorb and name in tally.ends and not stays:
             row[number[END]] = tally.ends[name]
         rows.append(row)

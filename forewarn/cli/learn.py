@@ -43,7 +43,7 @@ class _Wish:
 
 
 @click.command()
-@click.argument("files", nargs=-1, required=True, type=_FILE)
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--out", type=_FILE, required=True, help="Where the model goes.")
 @click.option(
     "--format",
@@ -115,7 +115,7 @@ def learn(
     as_json: bool,
     **wish: Any,
 ) -> None:
-    """Learn a Markov chain from traces.
+    """Learn a Markov chain from traces: files, or folders of nothing but traces.
 
     It warns where the chain is no fair picture of the traces. With --epsilon and
     --delta it also says for each state how many visits it has and how many the
@@ -128,6 +128,7 @@ def learn(
 
     if (epsilon is None) != (delta is None):
         raise click.UsageError("--epsilon and --delta come together")
+    files = tuple(file for path in files for file in _files(path))
     earlier = load_model(update) if update else None
     learner = _Learner(_Wish(**wish), earlier, str(update), files[0])
     for path in progress(files, "files learned", len(files)):
@@ -158,6 +159,16 @@ def learn(
     }
     lines = [*_lines(model, out, reports, warnings), *fairness.advice()]
     emit(as_json, payload, lines)
+
+
+def _files(path: Path) -> list[Path]:
+    """The file itself, or the files of a folder by name."""
+    if not path.is_dir():
+        return [path]
+    found = sorted(p for p in path.iterdir() if p.is_file() and p.name[0] != ".")
+    if not found:
+        raise click.UsageError(f"{path} has no files")
+    return found
 
 
 class _Learner:

@@ -163,6 +163,17 @@ def test_an_update_adds_to_what_was_learned(tmp_path: Path, out: Path) -> None:
     assert load_model(out).alpha == Fraction(1, 4)
 
 
+def test_a_folder_is_its_files(tmp_path: Path, out: Path) -> None:
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    done = forewarn("learn", folder, "--out", out)
+    assert done.exit_code == 2 and "has no files" in done.stderr
+    for name in ("b.txt", "a.txt", ".hidden"):
+        (folder / name).write_text(f"{name} x\n")
+    files = learned(out, folder)["training"]["files"]
+    assert [entry["name"] for entry in files] == ["a.txt", "b.txt"]
+
+
 def test_what_is_counted_twice_is_said(out: Path) -> None:
     learned(out, RUNS)
     told = learned(out, RUNS, "--update", out)

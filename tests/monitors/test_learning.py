@@ -107,12 +107,23 @@ def test_end_is_never_smoothed_into_rows_that_did_not_end() -> None:
 
 
 def test_end_is_not_a_name_for_a_state() -> None:
-    for support in (Support("observed"), Support.declared({"a": ["END"]})):
+    for support in (Support("observed"), Support("all")):
         with pytest.raises(InvalidInput, match="as is the end of a trace"):
-            learn(tally("a END" if support.rows is None else "a"), support,
-                  Fraction(0), "absorb")  # fmt: skip
+            learn(tally("a END"), support, Fraction(0), "absorb")
     model = learn(tally("a END"), Support("observed"), Fraction(0), "ignore")
     assert model.chain.end is None and model.chain.index("END") == 0
+
+
+def test_a_declared_end_changes_nothing_but_that_a_state_is_left() -> None:
+    plain = {"a": ["a", "b"], "b": ["a"]}
+    ends = {"a": ["a", "b", "END"], "b": ["a", "END"], "END": ["END"]}
+    found = tally("a b", "a a b a b")
+    first, second = (
+        learn(found, Support.declared(s), Fraction(1), "absorb") for s in (plain, ends)
+    )
+    assert rows(first) == rows(second) and "END" not in row(second, "a")
+    last = learn(tally("a"), Support.declared({"a": ["END"]}), Fraction(1), "absorb")
+    assert row(last, "a") == {"END": Fraction(1)}
 
 
 # what the traces may not do

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import tempfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,9 @@ from forewarn.abstractions.errors import InvalidInput, TooLarge
 MAX_TEXT_BYTES = 256 * 1024 * 1024
 """No text file we read may unpack to more than this."""
 
+MAX_YAML_CHARACTERS = 1_000_000
+"""No YAML may be longer: people write it, and its reader is slow."""
+
 _PICKLE = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 
 
@@ -30,7 +34,7 @@ def read_bytes(path: Path, limit: int = MAX_TEXT_BYTES) -> bytes:
             raw.seek(0)
             stream = gzip.GzipFile(fileobj=raw) if packed else raw
             data = stream.read(limit + 1)
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error) or "cannot be read"
         raise InvalidInput(reason[0].lower() + reason[1:], source=str(path)) from error
     if len(data) > limit:
@@ -58,6 +62,13 @@ def _no_constant(name: str) -> NoReturn:
     raise InvalidInput(f"{name} is not a number")
 
 
+def _finite(text: str) -> float:
+    value = float(text)
+    if value - value:
+        raise InvalidInput(f"{text:.40} is too large a number")
+    return value
+
+
 def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in pairs:
@@ -71,7 +82,10 @@ def parse_json(text: str, source: str, place: str = "") -> Any:
     """JSON as the standard has it: no NaN, no infinities, no repeated keys."""
     try:
         return json.loads(
-            text, parse_constant=_no_constant, object_pairs_hook=_no_repeats
+            text,
+            parse_constant=_no_constant,
+            parse_float=_finite,
+            object_pairs_hook=_no_repeats,
         )
     except json.JSONDecodeError as error:
         where = place or f"line {error.lineno} column {error.colno}"
@@ -79,6 +93,9 @@ def parse_json(text: str, source: str, place: str = "") -> Any:
         raise InvalidInput(problem, source=source, place=where) from error
     except RecursionError as error:
         raise InvalidInput("nested too deeply", source=source, place=place) from error
+    except ValueError as error:
+        problem = "a whole number of thousands of digits"
+        raise InvalidInput(problem, source=source, place=place) from error
     except InvalidInput as error:
         raise error.within(source, place) from None
 
@@ -87,8 +104,22 @@ def read_json(path: Path) -> Any:
     return parse_json(read_text(path), str(path))
 
 
-class _UniqueKeys(yaml.SafeLoader):
-    """Safe YAML in which a repeated key is an error, not a silent overwrite."""
+class _Plain(yaml.SafeLoader):
+    """Safe YAML with what JSON can say and no more.
+
+    A repeated key is an error, not a silent overwrite. Aliases, which can unfold a few
+    lines to gigabytes, and tags are not read.
+    """
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        event = self.peek_event()
+        if isinstance(event, yaml.AliasEvent):
+            problem = f"the alias *{event.anchor} is not read: write its content out"
+            raise yaml.composer.ComposerError(None, None, problem, event.start_mark)
+        if event.tag is not None:
+            problem = f"the tag {event.tag} is not read: leave it out"
+            raise yaml.composer.ComposerError(None, None, problem, event.start_mark)
+        return super().compose_node(parent, index)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> Any:
         seen: set[Any] = set()
@@ -105,10 +136,16 @@ class _UniqueKeys(yaml.SafeLoader):
 
 
 def parse_yaml(text: str, source: str) -> Any:
-    """YAML by the safe loader, with repeated keys refused."""
-    loader = _UniqueKeys(text)
+    """YAML by the safe loader, with repeated keys, aliases and tags refused."""
+    if len(text) > MAX_YAML_CHARACTERS:
+        limit = f"longer than the limit of {MAX_YAML_CHARACTERS} characters"
+        raise TooLarge(limit, source=source)
     try:
-        return loader.get_single_data()
+        loader = _Plain(text)
+        try:
+            return loader.get_single_data()
+        finally:
+            loader.dispose()
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f"line {mark.line + 1} column {mark.column + 1}" if mark else ""
@@ -117,8 +154,6 @@ def parse_yaml(text: str, source: str) -> Any:
         raise InvalidInput(problem, source=source, place=place) from error
     except (RecursionError, ValueError) as error:
         raise InvalidInput(f"not YAML: {error}", source=source) from error
-    finally:
-        loader.dispose()
 
 
 def read_yaml(path: Path) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -203,8 +204,7 @@ class _VocabularyFile(Strict):
 def load_vocabulary(name_or_path: str | Path) -> Vocabulary:
     """A vocabulary by the name it ships under, or from a YAML file."""
     if name_or_path in SHIPPED:
-        path = Path(__file__).parent / "vocabularies" / f"{name_or_path}.yaml"
-        return vocabulary_from(read_yaml(path), f"vocabulary {name_or_path}")
+        return _shipped(str(name_or_path))
     path = Path(name_or_path)
     if path.suffix not in (".yaml", ".yml") and not path.exists():
         raise InvalidVocabulary(
@@ -213,6 +213,12 @@ def load_vocabulary(name_or_path: str | Path) -> Vocabulary:
             or f"give {' or '.join(SHIPPED)}, or the path of a YAML file",
         )
     return vocabulary_from(read_yaml(path), str(path))
+
+
+@cache
+def _shipped(name: str) -> Vocabulary:
+    path = Path(__file__).parent / "vocabularies" / f"{name}.yaml"
+    return vocabulary_from(read_yaml(path), f"vocabulary {name}")
 
 
 def vocabulary_from(data: object, source: str) -> Vocabulary:

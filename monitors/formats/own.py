@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
 from pydantic import Field
@@ -23,15 +23,22 @@ from forewarn.monitors.rational import rational
 FORMAT = "forewarn.model/1"
 
 
+MAX_COUNT = 10**12
+"""No count is larger, so that no sum of them overflows."""
+
+_Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
+_Value = Annotated[int, Field(ge=-(2**63), lt=2**63)]
+
+
 class _File(Strict):
     format: Literal["forewarn.model/1"]
     states: list[str] = Field(min_length=1)
-    counts: dict[str, dict[str, int]] | None = None
+    counts: dict[str, dict[str, _Count]] | None = None
     rows: dict[str, dict[str, str | float]] | None = None
     initial: str | None = None
-    starts: dict[str, int] = {}
+    starts: dict[str, _Count] = {}
     labels: dict[str, list[str]] = {}
-    variables: dict[str, list[int]] = {}
+    variables: dict[str, list[_Value]] = {}
     alpha: str | None = None
     support: Literal["observed", "valid", "all", "declared"] = "observed"
     end: Literal["absorb", "ignore"] = "ignore"
@@ -112,11 +119,6 @@ def _facts(file: _File, number: _Numbers) -> dict[str, Any]:
 def _learned(file: _File) -> Model:
     number = _Numbers(file.states)
     rows = _rows(file.counts or {}, number, "counts")
-    for state, row in rows.items():
-        for target, seen in row.items():
-            if seen < 0:
-                place = f"counts.{file.states[state]}.{file.states[target]}"
-                raise InvalidModel(f"the count {seen} is negative", place=place)
     if file.end_state is not None:
         end = number(file.end_state, "end_state")
         rows[end] = {end: 0}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import logging
 import lzma
 import re
 import tarfile
@@ -33,6 +34,7 @@ from forewarn.monitors.formats.rows import Valuation, from_valuations, settled
 _INDEX = "index.json"
 _VALUATIONS = "valuations/states/valuations.bin"
 _NAMES = "forewarn/states.json"
+_UNHEARD = logging.NullHandler()
 _XZ = b"\xfd7zXZ\x00"
 
 
@@ -66,6 +68,8 @@ def _umbi() -> Any:
         import umbi.umb
     except ImportError:
         raise MissingDependency("the UMB format", "umb") from None
+    # It logs what it also raises, and without a handler that goes to the terminal.
+    logging.getLogger("umbi").addHandler(_UNHEARD)
     return umbi
 
 

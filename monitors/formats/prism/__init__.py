@@ -24,3 +24,5 @@ def read_prism(text: str, source: str = "") -> Chain:
         return Exploration(model, parser.read).build()
     except InvalidModel as error:
         raise error.within(source) from None
+    except RecursionError:
+        raise InvalidModel("a formula depends on itself", source=source) from None

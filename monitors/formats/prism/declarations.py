@@ -58,4 +58,5 @@ class Names(dict[str, Value]):
         self.formulas = formulas
 
     def __missing__(self, name: str) -> Value:
-        return self.formulas[name](self)
+        value = self[name] = self.formulas[name](self)
+        return value

@@ -25,7 +25,8 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _MAX_DEPTH = 50
-_MAX_POWER = 1000
+_MAX_BITS = 4096
+"""No number needs more, so that none of a few lines fills the memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +146,8 @@ class Reader:
                     value = apply(value, operand(env))
                 except ZeroDivisionError:
                     raise self.error("division by zero", start) from None
+                except OverflowError as error:
+                    raise self.error(str(error), start) from None
             return value
 
         return joined
@@ -199,11 +202,31 @@ class Reader:
         return call
 
 
+def _bits(value: Value) -> int:
+    return value.numerator.bit_length() + value.denominator.bit_length()
+
+
+def _within_bits(bits: int) -> None:
+    if bits > _MAX_BITS:
+        raise OverflowError("the number is too large")
+
+
 def _power(base: Value, exponent: Value) -> Value:
     whole = Fraction(exponent)
-    if whole.denominator != 1 or abs(whole) > _MAX_POWER:
-        raise ValueError("the exponent must be a whole number of moderate size")
+    if whole.denominator != 1:
+        raise ValueError("the exponent must be a whole number")
+    _within_bits(_bits(base) * abs(int(whole)))
     return Fraction(base) ** int(whole)
+
+
+def _times(a: Value, b: Value) -> Value:
+    _within_bits(_bits(a) + _bits(b))
+    return a * b
+
+
+def _divided(a: Value, b: Value) -> Value:
+    _within_bits(_bits(a) + _bits(b))
+    return Fraction(a) / Fraction(b)
 
 
 def _modulo(a: Value, b: Value) -> Value:
@@ -242,6 +265,6 @@ _OPERATORS: dict[str, Callable[[Value, Value], Value]] = {
     ">=": lambda a, b: a >= b,
     "+": lambda a, b: a + b,
     "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
-    "/": lambda a, b: Fraction(a) / Fraction(b),
+    "*": _times,
+    "/": _divided,
 }

@@ -19,6 +19,7 @@ from forewarn.monitors.formats.prism.expression import Expression, Reader, Value
 
 _KINDS = ("dtmc", "probabilistic")
 _OTHER_KINDS = ("mdp", "nondeterministic", "ctmc", "stochastic", "pta", "pomdp", "smg")
+_MAX_WHOLE = 2**62
 # Published chains are lists of "14/349 : (s'=17)": read in one step each.
 _PLAIN_BRANCH = re.compile(
     r"(\d+(?:/\d+|\.\d+)?)\s*:\s*\(\s*(\w+)'\s*=\s*(-?\d+)\s*\)\s*(?=[+;])"
@@ -118,6 +119,8 @@ class Parser:
         start, value = self.read.token.start, self._fixed_value()
         if value != int(value):
             raise self.read.error(f"{value} is not a whole number", start)
+        if abs(value) > _MAX_WHOLE:
+            raise self.read.error("the number is too large", start)
         return int(value)
 
     def _module(self) -> None:

@@ -92,6 +92,16 @@ def test_an_init_block_and_rewards() -> None:
     assert chain.initial == 2
 
 
+# Each constant has twice the digits of the one before it.
+SQUARES = "const int k0 = 9;\n" + "\n".join(
+    f"const int k{i} = k{i - 1}*k{i - 1};" for i in range(1, 60)
+)
+# Each formula asks twice for the one before it.
+DOUBLES = "formula f0 = s;\n" + "\n".join(
+    f"formula f{i} = f{i - 1}+f{i - 1};" for i in range(1, 60)
+)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -122,7 +132,11 @@ def test_an_init_block_and_rewards() -> None:
         (module("s : [0..1];", before="formula f = f + 1;"), "depends on itself"),
         (module("s : [0..1];\n[] s=0 -> §;"), "unexpected character '§'"),
         (module("s : [0..1];\n[] s=0 -> sqrt(1) : (s'=1);"), "'sqrt' is not supported"),
-        (module("s : [0..1];\n[] s=0 -> pow(2, 9999) : (s'=1);"), "moderate size"),
+        (module("s : [0..1];\n[] s=0 -> pow(2, 9999) : (s'=1);"), "too large"),
+        (module("s : [0..1];", before=SQUARES), "column 20: the number is too large"),
+        (module(f"s : [-{10**19}..1];"), "the number is too large"),
+        (module("s : [0..1];\n[] f>1 -> (s'=1);", before="formula f = s=0?1:f;"),
+         "a formula depends on itself"),
         (module("s : [0..1];\n[] " + "(" * 500 + "s=0 -> (s'=0);"), "too deeply"),
         (module("s : [0..1];\n[] " + "!" * 500 + "true -> (s'=0);"), "too deeply"),
         (module("", after="module n endmodule"), "several modules"),
@@ -208,3 +222,9 @@ def test_published_chains_agree_with_their_json(shared_data: Path) -> None:
         named = load_model(path.with_name(path.stem + ".model.json")).chain
         assert chain.exact == named.exact and chain.exact is not None, path.name
         assert chain.deadlocks == named.deadlocks
+
+
+def test_a_formula_is_evaluated_once_a_state_however_often_it_is_named() -> None:
+    chain = read_prism(module("s : [0..1];\n[] f59>0 -> (s'=0);", before=DOUBLES))
+    assert chain.deadlocks == (0,)
+    assert chain.row(1) == {0: 1.0}

@@ -15,7 +15,11 @@ from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.latching import Latcher
 from forewarn.monitors.decision import Risk
 from forewarn.monitors.drift import Drift
-from forewarn.monitors.evidence import letters_of_states, truth_in_abstraction
+from forewarn.monitors.evidence import (
+    compile_for,
+    letters_of_states,
+    truth_in_abstraction,
+)
 from forewarn.monitors.intervals import model_intervals
 from forewarn.monitors.lawbook import Law, find_laws
 from forewarn.monitors.model import Model
@@ -297,7 +301,7 @@ def load_watch(
                 source=source,
                 mend="learn the model with an abstraction of that period_s",
             )
-        automaton = law.compile(period_s)
+        automaton = compile_for(law.formula, abstraction, period_s)
         letters = letters_of_states(model.chain, automaton, truth)
         table = solve_risk(
             model.chain, letters, automaton, horizon_steps, intervals,

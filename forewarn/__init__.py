@@ -1,3 +1,76 @@
-"""Forewarn says how likely a car or robot is to break a rule soon, and steps in."""
+"""Forewarn says how likely a car or robot is to break a rule soon, and steps in.
+
+The names here are the ones that most programs need. They are loaded when they are
+first used: `import forewarn` itself costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from forewarn.abstractions.abstraction import Abstraction, load_abstraction
+    from forewarn.abstractions.errors import ForewarnError
+    from forewarn.abstractions.frame import Frame
+    from forewarn.abstractions.vocabulary import Vocabulary, load_vocabulary
+    from forewarn.monitors.decision import Action, Decision, Risk
+    from forewarn.monitors.formula import parse_formula
+    from forewarn.monitors.guard import Guard
+    from forewarn.monitors.lawbook import Law, find_laws
+    from forewarn.monitors.model import Model, load_model
+    from forewarn.monitors.monitor import Monitor
+    from forewarn.monitors.policy import Policy, load_policy
+    from forewarn.monitors.watch import Watch, load_watch
 
 __version__ = "0.1.0"
+
+_HOMES = {
+    "abstractions.abstraction": ("Abstraction", "load_abstraction"),
+    "abstractions.errors": ("ForewarnError",),
+    "abstractions.frame": ("Frame",),
+    "abstractions.vocabulary": ("Vocabulary", "load_vocabulary"),
+    "monitors.decision": ("Action", "Decision", "Risk"),
+    "monitors.formula": ("parse_formula",),
+    "monitors.guard": ("Guard",),
+    "monitors.lawbook": ("Law", "find_laws"),
+    "monitors.model": ("Model", "load_model"),
+    "monitors.monitor": ("Monitor",),
+    "monitors.policy": ("Policy", "load_policy"),
+    "monitors.watch": ("Watch", "load_watch"),
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "Abstraction",
+    "Action",
+    "Decision",
+    "ForewarnError",
+    "Frame",
+    "Guard",
+    "Law",
+    "Model",
+    "Monitor",
+    "Policy",
+    "Risk",
+    "Vocabulary",
+    "Watch",
+    "__version__",
+    "find_laws",
+    "load_abstraction",
+    "load_model",
+    "load_policy",
+    "load_vocabulary",
+    "load_watch",
+    "parse_formula",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'forewarn' has no attribute {name!r}")
+    return getattr(import_module(f"forewarn.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

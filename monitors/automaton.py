@@ -8,8 +8,10 @@ letters that can occur, so a monitor is one table look-up a frame.
 from __future__ import annotations
 
 import itertools
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +26,7 @@ from forewarn.abstractions.expression.domain import (
 from forewarn.abstractions.expression.tree import Expression
 from forewarn.abstractions.vocabulary import Vocabulary
 from forewarn.monitors.formula import Formula
-from forewarn.monitors.minimal import merge_equivalent, steps_to
+from forewarn.monitors.minimal import certain_to_reach, merge_equivalent, steps_to
 from forewarn.monitors.normal import Normal, normalise
 from forewarn.monitors.paper import one_step_later, renamed_as_in_paper
 from forewarn.monitors.progression import BROKEN, NOTHING, Owed, Progression, both
@@ -53,7 +55,8 @@ class Automaton:
         initial: The state before the first frame, 0.
         violated: The state of a broken law, or -1 if no trace can break it.
         left: Steps until the soonest violation; -1 where none can come.
-        pending: Whether something is owed.
+        due: Steps until what is already owed can go unmet; 0 where nothing is owed.
+        pending: Whether something is owed that can go unmet.
         complete: Like `step` for what is already owed, when nothing new arises. Row 0
             owes nothing, row 1 is broken.
         owed: The row of `complete` that each state begins in.
@@ -68,6 +71,7 @@ class Automaton:
     initial: int
     violated: int
     left: NDArray[np.int32]
+    due: NDArray[np.int32]
     pending: NDArray[np.bool_]
     complete: NDArray[np.int32]
     owed: NDArray[np.int32]
@@ -80,16 +84,14 @@ class Automaton:
 
     def column(self, letter: int) -> int:
         """The column of a letter; raises if the letter was excluded as impossible."""
-        try:
-            return self.letters.index(letter)
-        except ValueError:
-            held = [repr(p) for i, p in enumerate(self.propositions) if letter >> i & 1]
-            raise InvalidExpression(
-                f"the law was compiled for frames in which {' and '.join(held)}"
-                " cannot hold together"
-                if held
-                else "the law was compiled for frames in which a proposition holds"
-            ) from None
+        column = bisect_left(self.letters, letter)
+        if self.letters[column : column + 1] != (letter,):
+            shown = " and ".join(
+                repr(p) if letter >> i & 1 else f"not ({p!r})"
+                for i, p in enumerate(self.propositions)
+            )
+            raise InvalidExpression(f"the law was compiled as if never {shown}")
+        return column
 
     def response_steps(self) -> int | None:
         """K if this is `always (a -> eventually[0, K] b)` in shape, else None."""
@@ -132,6 +134,8 @@ def compile_law(
     Raises:
         TooLarge: With the clock that would fit, if there is one.
     """
+    if letters is not None:
+        letters = sorted(set(letters))
     if semantics == "paper":
         later = one_step_later(formula, period_s)
         built = compile_law(
@@ -148,7 +152,7 @@ def compile_law(
     normal = normalise(formula, period_s)
     if letters is None:
         letters = possible_letters(normal.propositions, vocabulary)
-    found = _Explorer(normal, sorted(letters), max_states).explore()
+    found = _Explorer(normal, letters, max_states).explore()
     if found is None:
         raise TooLarge(
             f"{formula!r} needs more than {max_states} states"
@@ -161,7 +165,7 @@ def compile_law(
 def _coarser_clock(
     formula: Formula,
     period_s: float | None,
-    letters: Iterable[int],
+    letters: list[int],
     max_states: int,
 ) -> str:
     if period_s is None:
@@ -169,9 +173,9 @@ def _coarser_clock(
     fits = ""
     # The coarsest first: sizes grow as the clock gets finer.
     for factor in reversed(_COARSER):
-        period = period_s * factor
+        period = float(Fraction(repr(float(period_s))) * factor)
         normal = normalise(formula, period)
-        found = _Explorer(normal, sorted(letters), max_states // 4).explore()
+        found = _Explorer(normal, letters, max_states).explore()
         if found is None:
             break
         fits = f"a clock of {period:g} s fits, with {found.automaton(formula).n} states"
@@ -247,58 +251,57 @@ class _Explorer:
         """The minimal automaton of the states found."""
         step = np.array(self.step, np.int32).reshape(len(self.states), -1)
         broken = np.array([owed is BROKEN for owed, _ in self.states])
+        broken = certain_to_reach(step, broken)
+        # Before the first frame nothing is broken, even of a contradiction.
+        broken[0] = False
+        step[broken] = np.argmax(broken)
         classes = merge_equivalent(step, broken)
         members: list[list[int]] = [[] for _ in range(classes.max() + 1)]
         for state, number in enumerate(classes.tolist()):
             members[number].append(state)
-        firsts = [group[0] for group in members]
-        merged = classes[step[firsts]].astype(np.int32)
-        left = steps_to(merged, broken[firsts])
-        pending = (
-            np.array([any(self.states[i][0] for i in group) for group in members])
-            & ~broken[firsts]
-        )
-        start = classes[0]
+        # What owes nothing stands for all that is equivalent to it.
+        chosen = [min(g, key=lambda i: bool(self.states[i][0])) for g in members]
+        broken = broken[chosen]
+        merged = classes[step[chosen]].astype(np.int32)
+        left = steps_to(merged, broken)
+        complete, owed = self._completion(chosen)
+        owed[broken] = 1
+        due = steps_to(complete, np.arange(len(complete)) == 1)[owed]
+        due[owed == 0] = 0
 
-        def rank(number: int) -> tuple[bool, bool, bool, int, int]:
-            is_broken = bool(broken[firsts[number]])
-            distance = int(left[number]) if left[number] >= 0 else len(firsts)
-            owing = bool(pending[number])
-            return number != start, is_broken, owing, distance, firsts[number]
-
-        order = sorted(range(len(members)), key=rank)
+        later = np.arange(len(members)) != classes[0]
+        order = np.lexsort((np.array(chosen), left, due, broken, later))
         place = np.empty(len(order), np.int32)
         place[order] = np.arange(len(order), dtype=np.int32)
-        step, left, pending = place[merged[order]], left[order], pending[order]
-        complete, owed = self._completion([members[i] for i in order])
-        is_broken = broken[[firsts[i] for i in order]]
+        due, owed, broken = due[order], owed[order], broken[order]
         return Automaton(
             formula,
             tuple(self.normal.propositions),
             tuple(self.letters),
-            step,
-            _names(left, pending, is_broken),
+            place[merged[order]],
+            _names(due, broken),
             0,
-            int(np.flatnonzero(is_broken)[0]) if is_broken.any() else -1,
-            left,
-            pending,
+            int(np.flatnonzero(broken)[0]) if broken.any() else -1,
+            left[order],
+            due,
+            due > 0,
             complete,
             owed,
             self.normal.period_s,
         )
 
     def _completion(
-        self, groups: list[list[int]]
+        self, starts: list[int]
     ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """The tables of what is already owed, when no new obligation arises."""
         empty = (0,) * len(self.normal.memories)
-        done, broken = (NOTHING, empty), (BROKEN, empty)
+        done, unmet = (NOTHING, empty), (BROKEN, empty)
 
         def entry(state: _State) -> _State:
-            return done if not state[0] else broken if state[0] is BROKEN else state
+            return done if not state[0] else unmet if state[0] is BROKEN else state
 
-        states = [done, broken]
-        numbers = {done: 0, broken: 1}
+        states = [done, unmet]
+        numbers = {done: 0, unmet: 1}
 
         def number_of(state: _State) -> int:
             state = entry(state)
@@ -307,33 +310,27 @@ class _Explorer:
                 states.append(state)
             return number
 
-        owed: list[int] = []
-        for group in groups:
-            together = NOTHING
-            for i in group:
-                together = both(together, self.states[i][0])
-            owed.append(number_of((together, self.states[group[0]][1])))
+        owed = np.array([number_of(self.states[i]) for i in starts], np.int32)
         rows: list[list[int]] = []
         for state in states:
             row = [number_of(self._after(state, ell, ())) for ell in self.letters]
             rows.append(row)
         rows[0], rows[1] = [0] * len(self.letters), [1] * len(self.letters)
-        return np.array(rows, np.int32), np.array(owed, np.int32)
+        table = np.array(rows, np.int32)
+        broken = certain_to_reach(table, np.arange(len(table)) == 1)
+        # Rows 0 and 1 come first among their equals, and so keep their numbers.
+        _, firsts, classes = np.unique(
+            merge_equivalent(table, broken), return_index=True, return_inverse=True
+        )
+        number = np.argsort(np.argsort(firsts))[classes].astype(np.int32)
+        return number[table[np.sort(firsts)]], number[owed]
 
 
-def _names(
-    left: NDArray[np.int32], pending: NDArray[np.bool_], broken: NDArray[np.bool_]
-) -> tuple[str, ...]:
+def _names(due: NDArray[np.int32], broken: NDArray[np.bool_]) -> tuple[str, ...]:
     taken: dict[str, itertools.count[int]] = {}
     names: list[str] = []
-    for steps, owing, bad in zip(
-        left.tolist(), pending.tolist(), broken.tolist(), strict=True
-    ):
-        base = "idle"
-        if bad:
-            base = "violated"
-        elif owing:
-            base = f"wait:{steps}" if steps >= 0 else "wait"
+    for steps, bad in zip(due.tolist(), broken.tolist(), strict=True):
+        base = "violated" if bad else f"wait:{steps}" if steps else "idle"
         again = next(taken.setdefault(base, itertools.count(1)))
         names.append(base if again == 1 else f"{base}.{again}")
     return tuple(names)

@@ -46,14 +46,14 @@ class Interval:
         return self._floor(self.low, period_s), high
 
     def _floor(self, bound: float, period_s: float | None) -> int:
-        exact = Fraction(repr(bound))
+        exact = Fraction(repr(float(bound)))
         if self.unit != "steps":
             if period_s is None:
                 raise InvalidExpression(
                     f"{_number(bound)} {self.unit} needs a clock",
                     mend="give the period of the frames, or write the bound in steps",
                 )
-            exact = exact * _SECONDS[self.unit] / Fraction(repr(period_s))
+            exact = exact * _SECONDS[self.unit] / Fraction(repr(float(period_s)))
         if exact > MAX_STEPS:
             raise InvalidExpression(
                 f"{_number(bound)} {self.unit} is more than {MAX_STEPS} steps",

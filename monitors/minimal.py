@@ -28,6 +28,15 @@ def steps_to(step: NDArray[np.int32], target: NDArray[np.bool_]) -> NDArray[np.i
     return np.array(distance, np.int32)
 
 
+def certain_to_reach(
+    step: NDArray[np.int32], target: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """The states from which every word reaches the target."""
+    while not (target[step].all(axis=1) <= target).all():
+        target = target | target[step].all(axis=1)
+    return target
+
+
 def merge_equivalent(
     step: NDArray[np.int32], target: NDArray[np.bool_]
 ) -> NDArray[np.int64]:

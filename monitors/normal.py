@@ -110,6 +110,10 @@ def normalise(formula: Formula, period_s: float | None) -> Normal:
         InvalidExpression: When the law could never be seen broken or needs the
             future inside the past.
     """
+    if period_s is not None and not 0 < period_s < math.inf:
+        raise InvalidExpression(
+            f"a clock cannot tick every {period_s} s", mend="give a period above 0"
+        )
     normal = Normal(period_s)
     # Propositions come first, so that memories can be numbered after them.
     _collect(formula, normal)

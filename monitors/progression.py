@@ -8,6 +8,7 @@ left of its bounds. The empty set owes nothing; the empty clause cannot be kept.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from forewarn.monitors.normal import Normal
 
@@ -45,6 +46,7 @@ def _strongest(literals: Iterable[Literal]) -> Clause:
     return frozenset(kept)
 
 
+@lru_cache(maxsize=1 << 16)
 def _clause_implies(one: Clause, other: Clause) -> bool:
     return all(any(_implies(a, b) for b in other) for a in one)
 
@@ -87,6 +89,7 @@ class Progression:
         self._nodes = normal.nodes
         self._of_node: dict[tuple[int, int], Owed] = {}
         self._of_literal: dict[tuple[Literal, int], Owed] = {}
+        self._of_clause: dict[tuple[Clause, int], Owed] = {}
 
     def start(self, nodes: Iterable[int]) -> Owed:
         """What owes these nodes at the next frame."""
@@ -94,17 +97,13 @@ class Progression:
 
     def after(self, owed: Owed, letter: int) -> Owed:
         """What remains owed after a frame with that letter."""
-        left = NOTHING
+        left: set[Clause] = set()
         for clause in owed:
-            kept = BROKEN
-            for literal in clause:
-                kept = either(kept, self._literal(literal, letter))
-                if not kept:
-                    break
-            left = both(left, kept)
-            if left is BROKEN:
+            kept = self._clause(clause, letter)
+            if kept is BROKEN:
                 return BROKEN
-        return left
+            left |= kept
+        return _simplified(left)
 
     def arising(self, node: int, letter: int) -> Owed:
         """What a node that must hold now makes owed from the next frame on."""
@@ -135,6 +134,15 @@ class Progression:
                     owed = either(owed, self.arising(part, letter))
                 return owed
         return self._literal((node.kind, node.low, node.high, node.parts), letter)
+
+    def _clause(self, clause: Clause, letter: int) -> Owed:
+        key = (clause, letter)
+        if key not in self._of_clause:
+            kept = BROKEN
+            for literal in clause:
+                kept = either(kept, self._literal(literal, letter))
+            self._of_clause[key] = kept
+        return self._of_clause[key]
 
     def _literal(self, literal: Literal, letter: int) -> Owed:
         key = (literal, letter)

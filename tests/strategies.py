@@ -297,7 +297,8 @@ def bounded_formulas(
 def laws(depth: int = 2, longest: int = 2) -> st.SearchStrategy[Formula]:
     """Laws: what holds at the start, what holds always, or both."""
     body = bounded_formulas(depth, longest)
-    always = body.map(Always)
+    response = st.builds(Implies, bounded_formulas(1, longest), body)
+    always = st.one_of(body, response).map(Always)
     return st.one_of(
         always,
         always,

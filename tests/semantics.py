@@ -1,0 +1,204 @@
+"""What laws mean, by brute force: no progression, no automata.
+
+A word is a list of letters; bit i of a letter is proposition i. A prefix is bad when
+no infinite word that continues it satisfies the law.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from forewarn.abstractions.expression.tree import (
+    And,
+    Constant,
+    Expression,
+    Implies,
+    Name,
+    Not,
+    Or,
+)
+from forewarn.monitors.formula import (
+    Always,
+    Eventually,
+    Formula,
+    Historically,
+    Interval,
+    Next,
+    Once,
+    Past,
+    Since,
+    Until,
+)
+
+Word = Sequence[int]
+Bits = dict[str, int]
+
+
+def window(interval: Interval) -> tuple[int, int | None]:
+    return int(interval.low), None if interval.high is None else int(interval.high)
+
+
+def holds(formula: Formula, word: Word, at: int, bits: Bits) -> bool:
+    """Whether the formula holds at a position; its future must be in the word."""
+
+    def now(node: Expression, moment: int = at) -> bool:
+        return holds(node, word, moment, bits)
+
+    match formula:
+        case Constant(value=value):
+            return value
+        case Name(name=name):
+            return bool(word[at] >> bits[name] & 1)
+        case Not(operand=operand):
+            return not now(operand)
+        case And(parts=parts):
+            return all(now(part) for part in parts)
+        case Or(parts=parts):
+            return any(now(part) for part in parts)
+        case Implies(left=left, right=right):
+            return not now(left) or now(right)
+        case Next(operand=operand):
+            return now(operand, at + 1)
+        case Always(operand=operand, interval=interval):
+            low, high = window(interval)
+            assert high is not None
+            return all(now(operand, at + k) for k in range(low, high + 1))
+        case Eventually(operand=operand, interval=interval):
+            low, high = window(interval)
+            assert high is not None
+            return any(now(operand, at + k) for k in range(low, high + 1))
+        case Until(left=left, right=right, interval=interval):
+            low, high = window(interval)
+            assert high is not None
+            return any(
+                now(right, at + k) and all(now(left, at + j) for j in range(k))
+                for k in range(low, high + 1)
+            )
+    low, high = window(formula.interval)
+    moments = range(at - low, -1 if high is None else max(at - high, 0) - 1, -1)
+    match formula:
+        case Once(operand=operand):
+            return any(now(operand, moment) for moment in moments)
+        case Historically(operand=operand):
+            return all(now(operand, moment) for moment in moments)
+        case Since(left=left, right=right):
+            return any(
+                now(right, moment)
+                and all(now(left, k) for k in range(moment + 1, at + 1))
+                for moment in moments
+            )
+    raise AssertionError(formula)
+
+
+def horizon(formula: Formula) -> int:
+    """How many letters after now it may need."""
+    inner = max(map(horizon, formula.children), default=0)
+    match formula:
+        case Next():
+            return inner + 1
+        case Always(interval=interval) | Eventually(interval=interval):
+            return inner + int(interval.high or 0)
+        case Until(interval=interval):
+            return inner + int(interval.high or 0)
+    return inner
+
+
+def memory(formula: Formula) -> int:
+    """How many letters before now it may need, beyond what `summary` keeps."""
+    inner = max(map(memory, formula.children), default=0)
+    if isinstance(formula, Past):
+        low, high = window(formula.interval)
+        return inner + (low if high is None else high)
+    return inner
+
+
+def split(law: Formula) -> tuple[list[Formula], list[Formula]]:
+    """What must hold at the start, and what at every position."""
+    if isinstance(law, And):
+        parts = [split(part) for part in law.parts]
+        return [f for s, _ in parts for f in s], [f for _, a in parts for f in a]
+    if isinstance(law, Always) and law.interval.high is None:
+        return [], [law.operand]
+    return [law], []
+
+
+class Brute:
+    """Bad prefixes of a law whose future is bounded, but for `always` outermost.
+
+    Args:
+        law: The law.
+        letters: The letters that can occur.
+        bits: The bit of each proposition.
+        until: With a number, what must hold always is asked of so many positions
+            alone: what is owed by then, without what arises later.
+    """
+
+    def __init__(
+        self,
+        law: Formula,
+        letters: Sequence[int],
+        bits: Bits,
+        until: int | None = None,
+    ) -> None:
+        self.start, self.always = split(law)
+        self.letters, self.bits, self.until = tuple(letters), bits, until
+        self.span = max(map(horizon, [*self.start, *self.always]), default=0)
+        self.back = max(map(memory, [*self.start, *self.always]), default=0)
+        self._lasting = [
+            type(node)(*node.children, Interval())
+            for node in law.walk()
+            if isinstance(node, Once | Historically | Since) and not node.interval.high
+        ]
+        self._endless: dict[tuple[object, ...], bool] = {}
+
+    def is_bad(self, prefix: Word) -> bool:
+        """Whether every infinite word that continues the prefix breaks the law."""
+        word: list[int] = []
+        for letter in prefix:
+            word.append(letter)
+            if not self._fits(word):
+                return True
+        return not self._goes_on(word, set())
+
+    def _fits(self, word: list[int]) -> bool:
+        """Whether what the last letter settles is as it should be."""
+        settled = len(word) - 1 - self.span
+        if settled < 0:
+            return True
+        if settled == 0 and not all(
+            holds(node, word, 0, self.bits) for node in self.start
+        ):
+            return False
+        if self.until is not None and settled >= self.until:
+            return True
+        return all(holds(node, word, settled, self.bits) for node in self.always)
+
+    def _goes_on(self, word: list[int], path: set[tuple[object, ...]]) -> bool:
+        """Whether some infinite word continues: a way back to where it has been."""
+        key = self._summary(word)
+        if key in path:
+            return True
+        if key not in self._endless:
+            path.add(key)
+            self._endless[key] = any(
+                self._fits(longer) and self._goes_on(longer, path)
+                for longer in ([*word, letter] for letter in self.letters)
+            )
+            path.discard(key)
+        return self._endless[key]
+
+    def _summary(self, word: list[int]) -> tuple[object, ...]:
+        """All that what comes next can depend on."""
+        kept = self.span + self.back + 1
+        last = range(max(len(word) - kept, 0), len(word))
+        length = len(word) if self.until is not None else min(len(word), kept)
+        return (
+            min(length, (self.until or 0) + kept),
+            *(word[i] for i in last),
+            *(holds(node, word, i, self.bits) for node in self._lasting for i in last),
+        )
+
+
+def first_bad(brute: Brute, word: Word) -> int | None:
+    """The length of the shortest bad prefix that is not empty."""
+    return next((n for n in range(1, len(word) + 1) if brute.is_bad(word[:n])), None)

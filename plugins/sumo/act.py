@@ -1,0 +1,128 @@
+"""Decisions to commands, and commands to an acceleration.
+
+`slow` caps the speed; `stop` brakes comfortably, and harder where it must; `cut` takes
+the car from its driver for good. A stop looks where it stands and what is behind: it
+does not end inside a junction if the way out is free, and it does not brake harder
+than whoever follows can, unless something is ahead.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.frame import Frame
+from forewarn.monitors.decision import Action, Decision, Kind
+
+BRAKE_LIMIT = 9.0  # m/s²
+THRUST_LIMIT = 4.0  # m/s²
+COMFORT = 3.0  # m/s²
+
+_ROLLING = 0.2  # m/s², a car in gear that nobody drives
+_STANDS_KMH = 0.5
+_CLEARS_KMH = 20.0
+_FOLLOWER_REACTS_S = 1.0
+_FOLLOWER_BRAKES = 4.5  # m/s²
+_MARGIN_M = 1.0
+
+
+class SumoActuator:
+    """Slows and stops the car; `cut` takes it from its driver for good."""
+
+    can: frozenset[Kind] = frozenset({"alert", "slow", "stop", "cut"})
+
+    def carry_out(self, decision: Decision, proposal: Action | None) -> Action | None:
+        if decision.kind in ("proceed", "alert"):
+            return proposal
+        if decision.kind == "slow" and decision.cap_kmh is not None:
+            wanted: Mapping[str, Any] = {}
+            if proposal is not None and proposal.name == "control":
+                wanted = proposal.arguments
+            return Action("control", {**wanted, "speed_cap_kmh": decision.cap_kmh})
+        return Action("cut") if decision.kind == "cut" else self.fallback()
+
+    def fallback(self) -> Action | None:
+        return Action("stop")
+
+    def obeyed(self, decision: Decision, frame: Frame) -> bool | None:
+        speed = frame.values.get("speed")
+        acceleration = frame.values.get("acceleration")
+        if not isinstance(speed, float) or not isinstance(acceleration, float):
+            return None
+        if decision.kind in ("stop", "cut"):
+            clears = (
+                frame.values.get("in_junction") is True and speed <= _CLEARS_KMH + 1
+            )
+            return speed < _STANDS_KMH or acceleration < -0.5 or clears
+        if decision.kind == "slow" and decision.cap_kmh is not None:
+            return speed <= decision.cap_kmh + 1.0 or acceleration < -0.5
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """Who follows the ego, and how closely."""
+
+    gap_m: float
+    speed: float
+
+
+def wanted_acceleration(action: Action | None, speed: float) -> float:
+    """What a driver's `control` asks for, in m/s²; without one the car rolls."""
+    if action is None:
+        return -_ROLLING
+    wanted = number(action, "acceleration", -_ROLLING)
+    over = speed - number(action, "speed_cap_kmh", math.inf) / 3.6
+    if over > -0.5:
+        # Comes down to the cap at a comfortable pace, and does not pass it again.
+        wanted = min(wanted, max(-COMFORT, -1.5 * over))
+    return max(-BRAKE_LIMIT, min(THRUST_LIMIT, wanted))
+
+
+def stopping_acceleration(
+    values: Mapping[str, Any], speed: float, behind: Behind | None
+) -> float:
+    """How to come to stand from here, in m/s².
+
+    Args:
+        values: The signals of the frame before.
+        speed: The ego's speed in m/s.
+        behind: Who follows, if anyone is near.
+    """
+    asked = values.get("required_deceleration") or 0.0
+    course = values.get("time_to_collision")
+    danger = course is not None and course < 4.0
+    if values.get("in_junction") and not danger:
+        # Nothing is on a collision course: leave the junction, do not stand in it.
+        return max(-COMFORT, min(1.5, 1.5 * (_CLEARS_KMH / 3.6 - speed)))
+    brakes = COMFORT
+    line = values.get("stop_line_distance")
+    if line is not None and values.get("traffic_light") != "green":
+        before = speed * speed / (2.0 * max(line - _MARGIN_M, 0.1))
+        if before <= BRAKE_LIMIT:
+            brakes = max(brakes, before)
+    if behind is not None and not danger:
+        brakes = min(brakes, max(_bearable(behind, speed), 0.5 * COMFORT))
+    if danger:
+        brakes = max(brakes, 1.3 * asked)
+    return -min(BRAKE_LIMIT, brakes)
+
+
+def _bearable(behind: Behind, speed: float) -> float:
+    """The hardest braking after which the follower still comes to stand in time."""
+    follower = behind.speed
+    needs = follower * _FOLLOWER_REACTS_S + follower * follower / (2 * _FOLLOWER_BRAKES)
+    room = needs - behind.gap_m
+    return BRAKE_LIMIT if room <= 0.0 else speed * speed / (2.0 * room)
+
+
+def number(action: Action, name: str, default: float) -> float:
+    """One of an action's arguments, as a number."""
+    value = action.arguments.get(name, default)
+    fits = isinstance(value, int | float) and not isinstance(value, bool)
+    if not fits or math.isnan(value):
+        raise InvalidInput(f"the action's {name} is {value!r:.60}, not a number")
+    return float(value)

@@ -1,0 +1,341 @@
+"""The World: one episode on libsumo, from its settings and a seed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.frame import Frame
+from forewarn.monitors.decision import Action
+from forewarn.plugins.contracts import Source
+from forewarn.plugins.sumo import wire
+from forewarn.plugins.sumo.act import (
+    BRAKE_LIMIT,
+    Behind,
+    number,
+    stopping_acceleration,
+    wanted_acceleration,
+)
+from forewarn.plugins.sumo.roads import Roads
+from forewarn.plugins.sumo.sense import Senses
+from forewarn.plugins.sumo.support import find_map, libsumo, libsumo_version
+from forewarn.plugins.sumo.traffic import (
+    EGO,
+    Car,
+    Ego,
+    Flow,
+    Light,
+    Queue,
+    Surroundings,
+    Traffic,
+    Walkers,
+    car_name,
+    route_file,
+)
+
+PROVIDES = (
+    "speed", "acceleration", "brake", "throttle", "gear", "engine_on",
+    "manual_control", "turn_signal", "direction", "lane_changing", "overtaking",
+    "turning_around", "lane_count", "lane_direction", "speed_limit_min", "speed_limit",
+    "junction_distance", "stop_line_distance", "crosswalk_distance",
+    "stop_sign_distance", "in_junction", "past_stop_line", "signal_ahead",
+    "traffic_light", "traffic_light_blinking", "traffic_light_age", "arrow_light",
+    "arrow_light_blinking", "lead_distance", "lead_speed", "nearest_distance",
+    "nearest_speed", "oncoming_distance", "oncoming_speed", "pedestrian_distance",
+    "priority_vehicle", "priority_pedestrian", "traffic_jam", "honking_allowed",
+    "horn_on", "high_beam_on", "low_beam_on", "fog_light_on", "warning_flash_on",
+    "street_light_on", "rain", "snow", "fog", "visibility", "time_of_day",
+    "special_location", "special_location_distance", "collision",
+    "destination_reached", "required_deceleration", "time_to_stop_line",
+    "time_to_collision", "arrival_gap", "pedestrian_arrival_gap", "braking",
+    "snapshot_age",
+)  # fmt: skip
+
+WAIT_S = 120.0
+"""How long the ego may wait for room to appear in."""
+
+_FOLLOWER_SEEN_M = 60.0
+_TOUCH = 0.8  # m/s: below it a pedestrian has walked into the car, not the reverse
+_NO_CHECKS = 32  # speed mode: neither gaps, lights nor right of way are kept for us
+_NO_LANE_CHANGES = 0
+_SIGNALS = {"off": 0, "right": 1, "left": 2, "hazard": 4}
+_LANES = {"left": 1, "right": -1}
+
+Period = Annotated[float, Field(gt=0.01, le=1)]
+Command = tuple[str, tuple[Any, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Thing:
+    """A vehicle or pedestrian, for pictures; x and y of its front, heading compass."""
+
+    name: str
+    kind: str
+    x: float
+    y: float
+    heading_deg: float
+    length_m: float
+    width_m: float
+
+
+class SumoWorld:
+    """A drive through SUMO traffic.
+
+    The ego goes where it is driven: nothing keeps it from running a light or hitting
+    someone. Others on crossing ways do not save it.
+
+    Args:
+        map: One of the maps that ship, or the path to a `.net.xml` or `.sumocfg`.
+        ego: Where it begins and where it goes.
+        flows: Vehicles that keep coming.
+        cars: Single vehicles.
+        queues: Standing vehicles.
+        walkers: Pedestrians that keep coming.
+        light: Where the first traffic light's programme stands at the start.
+        surroundings: Weather, time of day, rules.
+        route_files: More of SUMO's own route files, separated by commas.
+        period_s: The time between two frames.
+    """
+
+    def __init__(
+        self,
+        *,
+        map: str = "crossing",
+        ego: Ego,
+        flows: list[Flow] | None = None,
+        cars: list[Car] | None = None,
+        queues: list[Queue] | None = None,
+        walkers: list[Walkers] | None = None,
+        light: Light | None = None,
+        surroundings: Surroundings | None = None,
+        route_files: str = "",
+        period_s: Period = 0.1,
+    ) -> None:
+        if not ego.route and not ego.vehicle:
+            raise InvalidInput("the ego has neither a route nor a vehicle to take over")
+        libsumo()
+        self._map = find_map(map)
+        self._ego = ego
+        self._name = ego.vehicle or EGO
+        self._traffic = Traffic(flows or (), cars or (), queues or (), walkers or ())
+        self._light = light
+        self._surroundings = surroundings or Surroundings()
+        self._route_files = route_files
+        self._period_s = period_s
+        self.source = Source(f"sumo {libsumo_version()}", "driving", PROVIDES, period_s)
+        self._over: str | None = "the episode has not begun"
+
+    # -- the contract -----------------------------------------------------------------
+
+    def reset(self, seed: int) -> Frame:
+        self._seed = seed
+        self._past: list[tuple[Command, ...]] = []
+        self._manoeuvres = sorted(
+            (move.at_s, car_name(i), move)
+            for i, car in enumerate(self._traffic.cars)
+            if car.present
+            for move in car.manoeuvres
+        )
+        self._load()
+        roads = _roads(self._map, self._sumo)
+        self._senses = Senses(
+            self._sumo, roads, self._name, self._surroundings, self._period_s
+        )
+        self._cut = False
+        self._last_signal: str | None = None
+        self._speed: float = self._sumo.vehicle.getSpeed(self._name)
+        self._over = None
+        self._values = self._senses.values(0.0, False, False)
+        return Frame(0.0, 0, self._values)
+
+    def step(self, action: Action | None) -> Frame:
+        if self._over is not None:
+            raise InvalidInput(f"the world cannot step: {self._over}")
+        if not wire.has(self):
+            self._load()
+            for past in self._past:
+                self._command(past)
+        horn = False
+        if action is not None and action.name not in ("control", "stop", "cut", "pose"):
+            raise InvalidInput(f"the car knows no action {action.name!r:.60}")
+        commands = list(self._due())
+        self._cut = self._cut or (action is not None and action.name == "cut")
+        if action is not None and action.name == "control" and not self._cut:
+            commands += self._driver_wishes(action)
+            horn = action.arguments.get("horn") is True
+        if action is not None and action.name == "pose" and not self._cut:
+            commands.append(self._pose(action))
+        else:
+            a = self._acceleration(action)
+            speed = max(0.0, self._speed + a * self._period_s)
+            commands.append(("setSpeed", (self._name, speed)))
+        before = self._speed
+        self._past.append(tuple(commands))
+        self._command(self._past[-1])
+        return self._frame(before, horn)
+
+    def ended(self) -> str | None:
+        return self._over
+
+    def close(self) -> None:
+        self._over = "the world is closed"
+        wire.unload(self)
+
+    def scene(self) -> list[Thing]:
+        """Everyone on the road at this moment, the ego first; for pictures."""
+        vehicle, person = self._sumo.vehicle, self._sumo.person
+        names = sorted(vehicle.getIDList(), key=lambda name: name != self._name)
+        kinds = [(vehicle, name) for name in names]
+        kinds += [(person, name) for name in person.getIDList()]
+        seen: list[Thing] = []
+        for group, name in kinds:
+            kind = "vehicle" if group is vehicle else "pedestrian"
+            x, y = group.getPosition(name)
+            seen.append(
+                Thing(name, "ego" if name == self._name else kind, x, y,
+                      group.getAngle(name), group.getLength(name), group.getWidth(name))
+            )  # fmt: skip
+        return seen
+
+    # -- the simulation ---------------------------------------------------------------
+
+    def _load(self) -> None:
+        config = self._map.name.endswith(".sumocfg")
+        arguments = [
+            "--configuration-file" if config else "--net-file", str(self._map),
+            "--step-length", str(self._period_s), "--seed", str(self._seed % 2**31),
+        ]  # fmt: skip
+        routes = route_file(self._ego, self._traffic, self._seed)
+        if self._ego.vehicle and self._traffic == Traffic((), (), (), ()):
+            routes = ""
+        self._sumo = sumo = wire.load(self, arguments, routes, self._route_files)
+        deadline_s = sumo.simulation.getTime() + self._ego.departs_s + WAIT_S
+        while self._name not in sumo.vehicle.getIDList():
+            if sumo.simulation.getTime() > deadline_s:
+                raise InvalidInput(
+                    f"the ego {self._name!r:.60} found no room to appear in",
+                    mend="is its lane, position and speed free for it?",
+                )
+            sumo.simulationStep()
+        sumo.vehicle.setSpeedMode(self._name, _NO_CHECKS)
+        sumo.vehicle.setLaneChangeMode(self._name, _NO_LANE_CHANGES)
+        coming = sumo.vehicle.getNextTLS(self._name)
+        if self._light is not None and coming:
+            light, phase = coming[0][0], self._light.phase
+            programme = sumo.trafficlight.getAllProgramLogics(light)[0]
+            sumo.trafficlight.setPhase(light, phase % len(programme.phases))
+            sumo.trafficlight.setPhaseDuration(light, self._light.left_s)
+
+    def _command(self, commands: tuple[Command, ...]) -> None:
+        vehicle = self._sumo.vehicle
+        for name, arguments in commands:
+            getattr(vehicle, name)(*arguments)
+        self._sumo.simulationStep()
+
+    def _due(self) -> list[Command]:
+        """What the other cars are to do now."""
+        due: list[Command] = []
+        now_s = len(self._past) * self._period_s
+        while self._manoeuvres and self._manoeuvres[0][0] <= now_s + 1e-9:
+            _, car, move = self._manoeuvres.pop(0)
+            if car not in self._sumo.vehicle.getIDList():
+                continue
+            if move.to_kmh is None:
+                due.append(("setSpeed", (car, -1.0)))
+            else:
+                due.append(("slowDown", (car, move.to_kmh / 3.6, move.within_s)))
+        return due
+
+    def _frame(self, before: float, horn: bool) -> Frame:
+        sumo = self._sumo
+        time_s = round(len(self._past) * self._period_s, 6)
+        hit = self._hit(before)
+        if self._name not in sumo.vehicle.getIDList():
+            arrived = self._name in sumo.simulation.getArrivedIDList()
+            self._over = "the ego arrived" if arrived else "the ego left the road"
+            values = {**self._values, "destination_reached": arrived}
+            values["collision"] = hit is not None
+        else:
+            self._speed = sumo.vehicle.getSpeed(self._name)
+            values = self._senses.values(time_s, hit is not None, horn)
+        if hit is not None:
+            self._over = f"the ego and {hit} collided"
+        self._values = values
+        return Frame(time_s, len(self._past), values)
+
+    def _hit(self, before: float) -> str | None:
+        """Whom the ego collided with in this step."""
+        for crash in self._sumo.simulation.getCollisions():
+            pair = crash.collider, crash.victim
+            if self._name in pair:
+                other = pair[1] if pair[0] == self._name else pair[0]
+                if other in self._sumo.vehicle.getIDList():
+                    return "a vehicle"
+                if before > _TOUCH:
+                    return "a pedestrian"
+        return None
+
+    # -- driving ----------------------------------------------------------------------
+
+    def _acceleration(self, action: Action | None) -> float:
+        if self._cut:
+            return -BRAKE_LIMIT
+        if action is None or action.name != "stop":
+            return wanted_acceleration(action, self._speed)
+        follower, gap = self._sumo.vehicle.getFollower(self._name, _FOLLOWER_SEEN_M)
+        behind = None
+        if follower:
+            behind = Behind(max(0.0, gap), self._sumo.vehicle.getSpeed(follower))
+        return stopping_acceleration(self._values, self._speed, behind)
+
+    def _driver_wishes(self, action: Action) -> list[Command]:
+        """Signals and lane changes that came with a control."""
+        wishes: list[Command] = []
+        signal = action.arguments.get("turn_signal")
+        if signal is not None:
+            if signal not in _SIGNALS:
+                raise InvalidInput(f"there is no turn signal {signal!r:.60}")
+            wishes.append(("setSignals", (self._name, _SIGNALS[signal])))
+        elif self._last_signal is not None:
+            wishes.append(("setSignals", (self._name, -1)))
+        self._last_signal = signal
+        side = action.arguments.get("lane_change")
+        if side is not None:
+            if side not in _LANES:
+                raise InvalidInput(f"there is no lane to the {side!r:.60}")
+            lane = self._sumo.vehicle.getLaneIndex(self._name) + _LANES[side]
+            edge = self._sumo.vehicle.getRoadID(self._name)
+            roads = self._senses.roads
+            if (
+                roads.lanes.get(f"{edge}_{lane}")
+                and roads.lanes[f"{edge}_{lane}"].for_cars
+            ):
+                wishes.append(("changeLane", (self._name, lane, 2.0)))
+        return wishes
+
+    def _pose(self, action: Action) -> Command:
+        """A planner's next pose, told in the ego's own frame, as the world's."""
+        forward, left = number(action, "forward_m", 0.0), number(action, "left_m", 0.0)
+        x, y = self._sumo.vehicle.getPosition(self._name)
+        angle = self._sumo.vehicle.getAngle(self._name)
+        heading = math.radians(90.0 - angle)
+        x += forward * math.cos(heading) - left * math.sin(heading)
+        y += forward * math.sin(heading) + left * math.cos(heading)
+        angle -= number(action, "turn_left_deg", 0.0)
+        return "moveToXY", (self._name, "", -1, x, y, angle, 2)
+
+
+_KNOWN: dict[tuple[Path, int], Roads] = {}
+
+
+def _roads(path: Path, sumo: Any) -> Roads:
+    """The net, read once for as long as its file stays the same."""
+    key = path, path.stat().st_mtime_ns
+    if key not in _KNOWN:
+        _KNOWN[key] = Roads(sumo)
+    return _KNOWN[key].on(sumo)

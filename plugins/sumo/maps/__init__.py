@@ -1,0 +1,1 @@
+"""The road networks that ship, drawn by ourselves."""

@@ -1,0 +1,314 @@
+"""What a scenario says of an episode's traffic, and the route file that it becomes.
+
+Everything random that is not drawn in the scenario (who departs when, and where to)
+follows from the episode's seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Literal
+from xml.sax.saxutils import quoteattr
+
+from pydantic import Field
+
+from forewarn.abstractions.schema import Strict
+
+EGO = "ego"
+EGO_LENGTH_M = 4.8
+EGO_WIDTH_M = 1.8
+WALKER = "walker"
+
+Route = list[str]
+
+
+class Ego(Strict):
+    """Where the ego begins and where it goes.
+
+    Args:
+        route: The edges, from the first to the last.
+        vehicle: Instead of a route: the vehicle of the user's own files to take over.
+        departs_s: How long the traffic has run before it appears.
+    """
+
+    route: Route = []
+    vehicle: str = ""
+    lane: int = Field(default=1, ge=0)
+    position_m: float = Field(default=20.0, ge=0)
+    speed_kmh: float = Field(default=40.0, ge=0)
+    departs_s: float = Field(default=5.0, ge=0)
+
+
+class Flow(Strict):
+    """Vehicles that keep coming.
+
+    Args:
+        routes: Each vehicle takes one of them.
+        per_hour: How many, at exponential intervals.
+        polite: Whether they keep clear of the ego at junctions; a world in which
+            others save the ego shows no collisions.
+    """
+
+    routes: list[Route] = Field(min_length=1)
+    per_hour: float = Field(ge=0)
+    from_s: float = Field(default=0.0, ge=0)
+    to_s: float = Field(default=120.0, ge=0)
+    speed_kmh: float = Field(default=40.0, ge=0)
+    top_speed_kmh: float = Field(default=60.0, gt=0)
+    kind: Literal["car", "truck"] = "car"
+    polite: bool = False
+    lane: int | None = Field(default=None, ge=0)
+
+
+class Walkers(Strict):
+    """Pedestrians that keep coming.
+
+    Args:
+        walks: Pairs of edges, from and to.
+        per_hour: How many, at exponential intervals.
+        start_m: From where to where on the first edge they begin.
+        ignore_lights: How many of them cross without regard for lights and cars.
+    """
+
+    walks: list[Route] = Field(min_length=1)
+    per_hour: float = Field(ge=0)
+    start_m: tuple[float, float] = Field(default=(190.0, 215.0), strict=False)
+    arrive_m: float = Field(default=20.0, ge=0)
+    to_s: float = Field(default=120.0, ge=0)
+    ignore_lights: float = Field(default=0.0, ge=0, le=1)
+
+
+class Halt(Strict):
+    """A place where a vehicle stands."""
+
+    edge: str
+    lane: int = Field(ge=0)
+    position_m: float = Field(ge=0)
+    for_s: float = Field(gt=0)
+
+
+class Manoeuvre(Strict):
+    """A change of speed at a time of the episode; none gives it back to itself."""
+
+    at_s: float = Field(ge=0)
+    to_kmh: float | None = Field(default=None, ge=0)
+    within_s: float = Field(default=1.0, gt=0)
+
+
+class Car(Strict):
+    """One vehicle with a part of its own."""
+
+    route: Route = Field(min_length=1)
+    lane: int = Field(default=1, ge=0)
+    position_m: float = Field(default=0.0, ge=0)
+    speed_kmh: float = Field(default=0.0, ge=0)
+    top_speed_kmh: float = Field(default=60.0, gt=0)
+    departs_s: float = Field(default=0.0, ge=0)
+    kind: Literal["car", "truck"] = "car"
+    polite: bool = False
+    halts: list[Halt] = []
+    manoeuvres: list[Manoeuvre] = []
+    present: bool = True
+
+
+class Queue(Strict):
+    """Vehicles that stand behind each other until they may go, one after another.
+
+    Args:
+        head_m: Where the first one's front bumper is.
+        spacing_m: From front bumper to front bumper.
+        until_s: How long the first one stands; each next stands a second longer.
+    """
+
+    edge: str
+    lanes: list[int]
+    head_m: float = Field(gt=0)
+    count: int = Field(ge=0)
+    spacing_m: float = Field(default=7.5, gt=5)
+    until_s: float = Field(gt=0)
+    then: Route = []
+
+
+class Light(Strict):
+    """Where the programme of the first traffic light on the way stands at the start."""
+
+    phase: int = Field(default=0, ge=0)
+    left_s: float = Field(default=10.0, ge=0)
+
+
+class Surroundings(Strict):
+    """Weather, time of day and rules of the road, the same all through an episode."""
+
+    time_of_day: float = Field(default=12.0, ge=0, le=24)
+    rain: float = Field(default=0.0, ge=0, le=1)
+    snow: float = Field(default=0.0, ge=0, le=1)
+    fog: float = Field(default=0.0, ge=0, le=1)
+    visibility: float = Field(default=10_000.0, ge=0)
+    street_light_on: bool = False
+    honking_allowed: bool = True
+    speed_limit_min: float | None = Field(default=None, ge=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """All that moves besides the ego."""
+
+    flows: Sequence[Flow] = ()
+    cars: Sequence[Car] = ()
+    queues: Sequence[Queue] = ()
+    walkers: Sequence[Walkers] = ()
+
+
+_KINDS: dict[str, str] = {
+    "car": 'length="4.6" width="1.8" accel="2.4" decel="4.5" sigma="0.4"'
+    ' speedFactor="normc(1,0.1,0.7,1.3)"',
+    "truck": 'vClass="truck" length="10" width="2.5" accel="1.3" decel="4" sigma="0.4"'
+    ' speedFactor="normc(0.95,0.08,0.7,1.1)"',
+}
+_TYPES = f"""\
+<vType id="{EGO}" length="{EGO_LENGTH_M}" width="{EGO_WIDTH_M}" minGap="0" accel="4"
+ decel="9" emergencyDecel="9" sigma="0" speedDev="0" maxSpeed="60"/>
+<vType id="{WALKER}" vClass="pedestrian" speedFactor="normc(1,0.15,0.6,1.5)"/>
+<vType id="bold_{WALKER}" vClass="pedestrian" speedFactor="normc(1,0.15,0.6,1.5)"
+ jmDriveAfterRedTime="300" jmIgnoreFoeProb="1"/>
+"""
+
+
+def _types(vehicles: Iterable[Flow | Car]) -> str:
+    wanted = {_type_name(v): v for v in vehicles}
+    return "".join(
+        f'<vType id="{name}" {_KINDS[v.kind]} maxSpeed="{v.top_speed_kmh / 3.6:.3f}">'
+        + ("" if v.polite else _NOT_FOR_THE_EGO)
+        + "</vType>\n"
+        for name, v in sorted(wanted.items())
+    )
+
+
+_NOT_FOR_THE_EGO = f'<param key="junctionModel.ignoreIDs" value="{EGO}"/>'
+
+
+def _type_name(vehicle: Flow | Car) -> str:
+    polite = "polite_" if vehicle.polite else ""
+    return f"{polite}{vehicle.kind}_{vehicle.top_speed_kmh:.3f}"
+
+
+def route_file(ego: Ego, traffic: Traffic, seed: int) -> str:
+    """The route file of the episode of that seed."""
+    departures: list[tuple[float, str]] = []
+    cars = [car for car in traffic.cars if car.present]
+    queued = [_queued(queue) for queue in traffic.queues]
+    for i, flow in enumerate(traffic.flows):
+        departures += _flow(flow, f"flow{i}", Random(f"flow {i} {seed}"))
+    for i, car in enumerate(traffic.cars):
+        if car.present:
+            departures.append((car.departs_s, _car(car, car_name(i))))
+    for i, group in enumerate(queued):
+        departures += [(0.0, _car(car, f"queue{i}.{n}")) for n, car in enumerate(group)]
+    for i, walkers in enumerate(traffic.walkers):
+        departures += _walkers(walkers, f"walker{i}", Random(f"walkers {i} {seed}"))
+    if not ego.vehicle:
+        text = _vehicle(
+            EGO, EGO, ego.route, ego.departs_s, ego.lane, ego.position_m, ego.speed_kmh
+        )
+        departures.append((ego.departs_s, text))
+    departures.sort(key=lambda departure: departure[0])
+    body = "\n".join(text for _, text in departures)
+    types = _types([*traffic.flows, *cars, *(car for group in queued for car in group)])
+    return f"<routes>\n{_TYPES}{types}{body}\n</routes>\n"
+
+
+def car_name(index: int) -> str:
+    """What the simulation calls the car of that index in `cars`."""
+    return f"car{index}"
+
+
+def _flow(flow: Flow, name: str, luck: Random) -> Iterator[tuple[float, str]]:
+    kind = _type_name(flow)
+    for n, time_s in enumerate(_times(flow.per_hour, flow.from_s, flow.to_s, luck)):
+        route = flow.routes[int(luck.random() * len(flow.routes))]
+        speed = flow.speed_kmh * (0.85 + 0.3 * luck.random())
+        yield (
+            time_s,
+            _vehicle(f"{name}.{n}", kind, route, time_s, flow.lane, None, speed),
+        )
+
+
+def _walkers(walkers: Walkers, name: str, luck: Random) -> Iterator[tuple[float, str]]:
+    low, high = walkers.start_m
+    for n, time_s in enumerate(_times(walkers.per_hour, 0.0, walkers.to_s, luck)):
+        walk = walkers.walks[int(luck.random() * len(walkers.walks))]
+        bold = luck.random() < walkers.ignore_lights
+        start = low + (high - low) * luck.random()
+        yield (
+            time_s,
+            (
+                f'<person id="{name}.{n}" type="{"bold_" if bold else ""}{WALKER}"'
+                f' depart="{time_s:.1f}" departPos="{start:.1f}">'
+                f"<walk edges={quoteattr(' '.join(walk))}"
+                f' arrivalPos="{walkers.arrive_m:.1f}"/></person>'
+            ),
+        )
+
+
+def _times(
+    per_hour: float, from_s: float, to_s: float, luck: Random
+) -> Iterator[float]:
+    if per_hour <= 0.0:
+        return
+    time_s = from_s + luck.expovariate(per_hour / 3600.0)
+    while time_s < to_s:
+        yield time_s
+        time_s += max(1.0, luck.expovariate(per_hour / 3600.0))
+
+
+def _car(car: Car, name: str) -> str:
+    halts = "".join(
+        f"<stop lane={quoteattr(f'{halt.edge}_{halt.lane}')}"
+        f' startPos="{max(0.0, halt.position_m - 4.0):.1f}"'
+        f' endPos="{halt.position_m:.1f}" duration="{halt.for_s:.1f}"/>'
+        for halt in car.halts
+    )
+    return _vehicle(
+        name, _type_name(car), car.route, car.departs_s, car.lane, car.position_m,
+        car.speed_kmh, inside=halts,
+    )  # fmt: skip
+
+
+def _queued(queue: Queue) -> list[Car]:
+    """The vehicles of a queue that have room on the edge."""
+    cars: list[Car] = []
+    for lane in queue.lanes:
+        for n in range(queue.count):
+            front = queue.head_m - n * queue.spacing_m
+            if front < 5.0:
+                break
+            halt = Halt(
+                edge=queue.edge, lane=lane, position_m=front, for_s=queue.until_s + n
+            )
+            cars.append(
+                Car(route=[queue.edge, *queue.then], lane=lane,
+                    position_m=front - 0.1, halts=[halt])
+            )  # fmt: skip
+    return cars
+
+
+def _vehicle(
+    name: str,
+    kind: str,
+    route: Route,
+    departs_s: float,
+    lane: int | None,
+    position_m: float | None,
+    speed_kmh: float,
+    inside: str = "",
+) -> str:
+    where = "best" if lane is None else str(lane)
+    position = "base" if position_m is None else f"{position_m:.2f}"
+    return (
+        f'<vehicle id="{name}" type="{kind}" depart="{departs_s:.1f}"'
+        f' departLane="{where}" departPos="{position}"'
+        f' departSpeed="{speed_kmh / 3.6:.3f}">'
+        f"<route edges={quoteattr(' '.join(route))}/>{inside}</vehicle>"
+    )

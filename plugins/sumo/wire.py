@@ -1,0 +1,88 @@
+"""The simulation itself: libsumo holds one a process, and worlds take turns with it.
+
+A world that finds its simulation gone, because another world of this process has
+loaded one, loads its own again and repeats what it had commanded: the same seed and
+the same commands give the same episode.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.plugins.sumo.support import libsumo
+
+QUIET = (
+    "--no-step-log", "true", "--no-warnings", "true", "--duration-log.disable", "true",
+    "--xml-validation", "never", "--xml-validation.net", "never",
+)  # fmt: skip
+
+PHYSICS = (
+    "--step-method.ballistic", "true", "--time-to-teleport", "-1",
+    "--pedestrian.model", "striping", "--lanechange.duration", "2",
+    "--collision.action", "warn", "--collision.check-junctions", "true",
+    "--collision.mingap-factor", "0",
+)  # fmt: skip
+"""Nothing vanishes to resolve a jam, and a collision is reported, not tidied up."""
+
+
+class _Process:
+    owner: object | None = None
+    running = False
+    folder: tempfile.TemporaryDirectory[str] | None = None
+
+
+def load(
+    owner: object, arguments: Sequence[str], routes: str, route_files: str = ""
+) -> Any:
+    """Loads a simulation for a world; any other world loses its own.
+
+    Args:
+        owner: Who has it from now on.
+        arguments: SUMO's options: the net, the step length, the seed.
+        routes: The text of a route file; empty for none.
+        route_files: More route files, separated by commas.
+
+    Returns:
+        libsumo, to command it.
+    """
+    sumo = libsumo()
+    if _Process.folder is None:
+        _Process.folder = tempfile.TemporaryDirectory(prefix="forewarn-sumo-")
+    options = [*arguments, *QUIET, *PHYSICS]
+    files = [route_files] if route_files else []
+    if routes:
+        path = Path(_Process.folder.name) / "routes.rou.xml"
+        path.write_text(routes, encoding="utf-8")
+        files.insert(0, str(path))
+    if files:
+        options += ["--route-files", ",".join(files)]
+    _Process.owner = None
+    try:
+        if _Process.running:
+            sumo.load(options)
+        else:
+            sumo.start(["sumo", *options])
+    except (sumo.TraCIException, sumo.FatalTraCIError) as error:
+        _Process.running = False
+        problem = " ".join(str(error).split())
+        raise InvalidInput(f"SUMO cannot load it: {problem:.400}") from error
+    _Process.running = True
+    _Process.owner = owner
+    return sumo
+
+
+def has(owner: object) -> bool:
+    """Whether the simulation is still that world's."""
+    return _Process.owner is owner
+
+
+def unload(owner: object) -> None:
+    """Ends the simulation, if it is that world's."""
+    if _Process.owner is owner:
+        _Process.owner = None
+        _Process.running = False
+        libsumo().close()

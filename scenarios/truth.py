@@ -10,12 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from forewarn.abstractions.encoding import compile_states
 from forewarn.abstractions.frame import Frame
-from forewarn.abstractions.latching import Latcher
-from forewarn.monitors.clocking import law_latches
+from forewarn.monitors.following import FollowedLaw
 from forewarn.monitors.lawbook import Law
-from forewarn.monitors.monitor import Monitor
 from forewarn.plugins.contracts import Source
 
 
@@ -40,49 +37,39 @@ class Broken:
 class _LawTruth:
     def __init__(self, law: Law, frame_period_s: float) -> None:
         self.name = law.name
-        automaton = law.compile(frame_period_s)
-        self._period_s = law.period(frame_period_s) or frame_period_s
-        self._encode = compile_states(automaton.propositions)
-        latches = law_latches(law.formula, automaton.propositions)
-        self._latcher = Latcher(self._period_s, latches)
-        self._monitor = Monitor(automaton)
+        self._law = FollowedLaw(law, frame_period_s)
         self.reset()
 
     def reset(self) -> None:
-        self._latcher.reset()
-        self._monitor.reset()
-        self._times: list[float] = []
-        self._letter = 0
+        self._law.reset()
         self._last_broken = -2
 
     def frame(self, frame: Frame) -> Broken | None:
-        letter = self._latcher.frame(frame.time_s, self._encode(frame.values))
-        return None if letter is None else self._tick(letter, frame.time_s)
+        found = None
+        for verdict in self._law.frame(frame):
+            if verdict.status == "violated":
+                found = self._broken() or found
+        return found
 
-    def _tick(self, letter: int, time_s: float) -> Broken | None:
-        self._letter = letter
-        self._times.append(time_s)
-        if self._monitor.advance(letter).status != "violated":
-            return None
-        violation = self._monitor.violations[-1]
+    def _broken(self) -> Broken | None:
+        violation = self._law.monitor.violations[-1]
         # An invariant that stays broken is broken once.
         goes_on = violation.step == self._last_broken + 1
         self._last_broken = violation.step
         if goes_on:
             return None
-        return Broken(self.name, time_s, self._times[violation.since])
+        times_s = self._law.times_s
+        return Broken(self.name, times_s[violation.step], times_s[violation.since])
 
     def finish(self) -> Broken | None:
         """What is owed at the end is decided by repeating the last frame."""
-        automaton = self._monitor.automaton
-        if not self._times or not automaton.pending[self._monitor.state]:
-            return None
-        for _ in range(automaton.n):
-            broken = self._tick(self._letter, self._times[-1] + self._period_s)
-            if broken is not None:
-                return broken
-            if not automaton.pending[self._monitor.state]:
+        law = self._law
+        pending = law.automaton.pending
+        for _ in range(law.automaton.n if law.times_s else 0):
+            if not pending[law.monitor.state]:
                 return None
+            if law.wait().status == "violated":
+                return self._broken()
         return None
 
 

@@ -17,7 +17,7 @@ from forewarn.abstractions.errors import DeadlineMissed, InvalidModel
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.decision import RANK, Action, Decision, Kind, Risk
 from forewarn.monitors.gate import Gate, Limits
-from forewarn.monitors.policy import Policy
+from forewarn.monitors.policy import Policy, Stage
 from forewarn.monitors.watch import LawWatch, Watch, load_watch
 
 Clock = Callable[[], float]
@@ -124,24 +124,33 @@ class Guard:
         self._readings.append(now_s)
         return now_s
 
+    def _done(self, stage: Stage, began_s: float) -> float:
+        """The time at which a stage is over, which must not be too late."""
+        now_s, allowed_s = self._read_clock(), self.policy.deadline_s[stage]
+        if not now_s - began_s <= allowed_s:
+            raise DeadlineMissed(f"{stage} took longer than {allowed_s:g} s")
+        return now_s
+
     def _judge(self, frame: Frame) -> Decision:
         began_s = self._read_clock()
         fault = self._gate.admit(frame, began_s)
         if fault is not None:
             return self._fallback(frame, fault)
-        changed = self.watch.read(frame)
-        if not changed and self._held is not None:
+        began_s = self._done("gate", began_s)
+        bits = self.watch.abstracted(frame)
+        began_s = self._done("abstraction", began_s)
+        if bits is not None:
+            self.watch.advance(bits)
+        began_s = self._done("monitors", began_s)
+        if bits is None and self._held is not None:
             # Between two ticks of the monitor nothing new can be said.
             decision = replace(
                 self._held, sequence=frame.sequence, time_s=frame.time_s, violated=()
             )
         else:
             decision = self._settle(frame, self._worst(frame))
-            self._held = decision
-        if not self._read_clock() - began_s <= self.policy.deadline_s:
-            raise DeadlineMissed(
-                f"the review took longer than {self.policy.deadline_s:g} s"
-            )
+        self._done("policy", began_s)
+        self._held = decision
         return decision
 
     def _worst(self, frame: Frame) -> Decision:

@@ -18,8 +18,15 @@ from forewarn.monitors.decision import RANK, SEVERITY, Kind
 FORMAT = "forewarn.policy/1"
 ANY_LAW = "*"
 
+Stage = Literal["gate", "abstraction", "monitors", "policy"]
+STAGES: tuple[Stage, ...] = ("gate", "abstraction", "monitors", "policy")
+
 UnknownState = Literal["widen", "stop", "continue-with-warning"]
 AfterViolation = Literal["stop", "re-arm"]
+
+
+STAGE_DEADLINE_S = 0.02
+"""A stage takes microseconds; what takes so much longer has gone wrong."""
 
 
 class InvalidPolicy(InvalidInput):
@@ -67,7 +74,7 @@ class Policy:
         fallback: What is done when the guard itself cannot tell.
         max_age_s: The oldest that an input may be.
         frozen_after_s: Identical frames for so long are a fault; None: never.
-        deadline_s: The longest that one review may take.
+        deadline_s: The longest that each stage of a review may take.
         ack_s: The longest that the world may take to show that it obeyed.
         lease_s: How long an actuator acts on one decision without hearing again.
         slow_cap_kmh: The speed that `slow` allows.
@@ -92,7 +99,9 @@ class Policy:
     fallback: Kind = "stop"
     max_age_s: float = 0.5
     frozen_after_s: float | None = None
-    deadline_s: float = 0.05
+    deadline_s: Mapping[Stage, float] = field(
+        default_factory=lambda: dict.fromkeys(STAGES, STAGE_DEADLINE_S)
+    )
     ack_s: float = 2.0
     lease_s: float = 0.5
     slow_cap_kmh: float = 15.0
@@ -113,6 +122,7 @@ class Policy:
         for item in fields(self):
             content[item.name] = getattr(self, item.name)
         content["escalation"] = list(self.escalation)
+        content["deadline_s"] = dict(self.deadline_s)
         content["rules"] = [
             {"law": law} | _written(steps) for law, steps in self.rules.items()
         ]
@@ -125,6 +135,8 @@ class Policy:
         values = {k: getattr(file, k) for k in file.model_fields_set - {"format"}}
         if "rules" in values:
             values["rules"] = _rules(file.rules, source)
+        if "deadline_s" in values:
+            values["deadline_s"] = _deadlines(file.deadline_s, source)
         if "escalation" in values:
             _ascending(file.escalation, source, "escalation")
             values["escalation"] = tuple(file.escalation)
@@ -153,7 +165,7 @@ class _PolicyFile(Strict):
     fallback: Literal["stop", "cut"] = "stop"
     max_age_s: float = Field(default=0.5, gt=0)
     frozen_after_s: float | None = Field(default=None, gt=0)
-    deadline_s: float = Field(default=0.05, gt=0)
+    deadline_s: float | dict[Stage, float] = STAGE_DEADLINE_S
     ack_s: float = Field(default=2.0, gt=0)
     lease_s: float = Field(default=0.5, gt=0)
     slow_cap_kmh: float = Field(default=15.0, ge=0)
@@ -195,6 +207,16 @@ def _rules(rules: Sequence[_Rule], source: str) -> dict[str, tuple[Step, ...]]:
         _ascending([step.kind for step in steps], source, place)
         found[rule.law] = tuple(steps)
     return found
+
+
+def _deadlines(given: float | Mapping[Stage, float], source: str) -> dict[Stage, float]:
+    """A limit for each stage; one number stands for all of them."""
+    limits = given if isinstance(given, Mapping) else dict.fromkeys(STAGES, given)
+    if not all(limit > 0 for limit in limits.values()):
+        raise InvalidPolicy(
+            "a deadline must be above zero", source=source, place="deadline_s"
+        )
+    return {stage: limits.get(stage, STAGE_DEADLINE_S) for stage in STAGES}
 
 
 def _ascending(kinds: Sequence[Kind], source: str, place: str) -> None:

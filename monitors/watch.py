@@ -106,11 +106,10 @@ class LawWatch:
 
     @property
     def left_s(self) -> float | None:
-        """Time until the soonest violation, while something is owed."""
+        """Time until what is owed goes unmet at the soonest."""
         if self.broken or not self.automaton.pending[self.state]:
             return None
-        left = int(self.automaton.left[self.state])
-        return left * self._period_s if left >= 0 else None
+        return int(self.automaton.due[self.state]) * self._period_s
 
     def sentence(self, horizon_s: float) -> str:
         """Why a person should care, in one sentence."""
@@ -178,14 +177,20 @@ class Watch:
 
     def read(self, frame: Frame) -> bool:
         """Reads a frame; False if it only fills up a tick that goes on."""
-        latcher = self._latcher
-        bits = latcher.frame(frame.time_s, self._encode(frame.values))
-        if bits is None:
-            return False
-        if latcher.missed:
-            self._wait(latcher.missed)
+        bits = self.abstracted(frame)
+        if bits is not None:
+            self.advance(bits)
+        return bits is not None
+
+    def abstracted(self, frame: Frame) -> int | None:
+        """The state that a frame completes; None if its tick goes on."""
+        return self._latcher.frame(frame.time_s, self._encode(frame.values))
+
+    def advance(self, bits: int) -> None:
+        """Moves every law on by the state just completed."""
+        if self._latcher.missed:
+            self._wait(self._latcher.missed)
         self._read(bits)
-        return True
 
     def _wait(self, ticks: int) -> None:
         """Lets time pass in which no frame came: the last state is read again."""

@@ -16,7 +16,7 @@ from forewarn.abstractions.vocabulary import load_vocabulary
 from forewarn.monitors.decision import RANK, Decision
 from forewarn.monitors.guard import Guard
 from forewarn.monitors.model import Counts, Model, smoothed_chain
-from forewarn.monitors.policy import Policy
+from forewarn.monitors.policy import STAGES, Policy
 from forewarn.monitors.watch import load_watch
 
 LAW = "always (stop_line_distance < 5 -> eventually[0, 0.3 s] speed < 1)"
@@ -189,15 +189,25 @@ def test_after_a_fault_the_fallback_is_held_too() -> None:
     assert kinds == ["stop", "stop", "stop", "proceed", "proceed"]
 
 
-def test_a_missed_deadline_is_a_fault() -> None:
+@pytest.mark.parametrize(
+    ("reading", "stage"),
+    [(1, "gate"), (2, "abstraction"), (3, "monitors"), (4, "policy")],
+)
+def test_a_stage_that_misses_its_deadline_is_a_fault(reading: int, stage: str) -> None:
     class Slow(Clock):
+        readings = 0
+
         def __call__(self) -> float:
-            self.now_s += 0.04
+            self.now_s += 0.04 if self.readings == reading else 0.0
+            self.readings += 1
             return self.now_s
 
-    decision = guarded(Slow(), deadline_s=0.03).review(frame(0, "stopped"))
+    limits = dict.fromkeys(STAGES, 0.03)
+    decision = guarded(Slow(), deadline_s=limits).review(frame(0, "stopped"))
     assert decision.kind == "stop"
-    assert "DeadlineMissed" in decision.reason
+    assert f"{stage} took longer than 0.03 s" in decision.reason
+    calm = guarded(Slow(), deadline_s=dict.fromkeys(STAGES, 0.04), horizon_s=0.2)
+    assert calm.review(frame(0, "stopped")).kind == "proceed"
 
 
 def test_an_observer_that_fails_turns_the_decision_into_the_fallback() -> None:

@@ -42,7 +42,9 @@ def test_a_threshold_counts_itself_and_what_is_no_number(
 
 
 def test_the_papers_form_proceeds_at_equality() -> None:
-    (step,) = policy(rules=[{"law": "*", "p_safe_below": {"stop": 0.75}}]).steps_for("x")
+    (step,) = policy(rules=[{"law": "*", "p_safe_below": {"stop": 0.75}}]).steps_for(
+        "x"
+    )
     assert not step.applies(0.25)
     assert step.applies(math.nextafter(0.25, 1))
     assert step.applies(math.nan)
@@ -111,6 +113,8 @@ def test_the_default_reads_back_too() -> None:
         ({"rules": [{"law": "a", "thresholds": {}}] * 2}, "two rules"),
         ({"escalation": ["stop", "slow"]}, "slow comes after stop"),
         ({"fallback": "proceed"}, "fallback"),
+        ({"deadline_s": 0.0}, "above zero"),
+        ({"deadline_s": {"gat": 0.1}}, "deadline_s"),
         ({"format": "forewarn.policy/2"}, "format"),
     ],
 )
@@ -120,6 +124,12 @@ def test_bad_policies_are_refused_in_a_line(content: dict[str, Any], said: str) 
     assert said in str(refused.value)
     assert "p.yaml" in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_one_deadline_stands_for_every_stage_and_a_stage_may_have_its_own() -> None:
+    assert set(policy(deadline_s=0.1).deadline_s.values()) == {0.1}
+    own = policy(deadline_s={"gate": 0.1}).deadline_s
+    assert own == {**Policy().deadline_s, "gate": 0.1}
 
 
 @pytest.mark.parametrize("kind", SEVERITY)

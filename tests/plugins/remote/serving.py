@@ -20,7 +20,7 @@ from forewarn.monitors.formats.own import model_as_dict
 from forewarn.monitors.guard import Guard
 from forewarn.monitors.learning import Support, Tally, learn
 from forewarn.monitors.model import Model
-from forewarn.monitors.policy import Policy
+from forewarn.monitors.policy import STAGES, Policy
 from forewarn.monitors.watch import load_watch
 from forewarn.plugins.remote.server import GuardServer
 from forewarn.plugins.remote.session import GuardPool, Lend, Provides
@@ -29,7 +29,7 @@ TOKEN = "a token of sixteen letters or more"  # noqa: S105
 PROVIDES = ["speed", "collision"]
 CALM = {"speed": 20.0, "collision": False}
 RISKY = {"speed": 90.0, "collision": False}
-POLICY = Policy(hold_s=0.0, deadline_s=20.0, max_age_s=20.0)
+POLICY = Policy(hold_s=0.0, deadline_s=dict.fromkeys(STAGES, 20.0), max_age_s=20.0)
 
 
 @cache

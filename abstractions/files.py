@@ -8,6 +8,7 @@ import json
 import os
 import tempfile
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -69,24 +70,41 @@ def _finite(text: str) -> float:
     return value
 
 
+def _of_whole_characters(value: Any, text: str) -> Any:
+    """The value, unless an escape in the text made half a character of UTF-16."""
+    pending = [value] if "\\u" in text or "\\U" in text else []
+    while pending:
+        item = pending.pop()
+        if isinstance(item, dict):
+            pending += [*item, *item.values()]
+        elif isinstance(item, list):
+            pending += item
+        elif isinstance(item, str):
+            try:
+                item.encode()
+            except UnicodeEncodeError:
+                raise InvalidInput(f"{item!r:.60} has half a character") from None
+    return value
+
+
 def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            raise InvalidInput(f"the key {key!r} stands twice")
-        found[key] = value
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
+        raise InvalidInput(f"the key {twice!r} stands twice")
     return found
+
+
+# Made once: a decoder takes longer to make than to read a short line.
+_decode = json.JSONDecoder(
+    parse_constant=_no_constant, parse_float=_finite, object_pairs_hook=_no_repeats
+).decode
 
 
 def parse_json(text: str, source: str, place: str = "") -> Any:
     """JSON as the standard has it: no NaN, no infinities, no repeated keys."""
     try:
-        return json.loads(
-            text,
-            parse_constant=_no_constant,
-            parse_float=_finite,
-            object_pairs_hook=_no_repeats,
-        )
+        return _of_whole_characters(_decode(text), text)
     except json.JSONDecodeError as error:
         where = place or f"line {error.lineno} column {error.colno}"
         problem = f"not JSON: {error.msg.lower()}"
@@ -143,7 +161,7 @@ def parse_yaml(text: str, source: str) -> Any:
     try:
         loader = _Plain(text)
         try:
-            return loader.get_single_data()
+            return _of_whole_characters(loader.get_single_data(), text)
         finally:
             loader.dispose()
     except yaml.YAMLError as error:
@@ -154,6 +172,8 @@ def parse_yaml(text: str, source: str) -> Any:
         raise InvalidInput(problem, source=source, place=place) from error
     except (RecursionError, ValueError) as error:
         raise InvalidInput(f"not YAML: {error}", source=source) from error
+    except InvalidInput as error:
+        raise error.within(source) from None
 
 
 def read_yaml(path: Path) -> Any:
@@ -169,7 +189,12 @@ def inside(folder: Path, name: str, source: str) -> Path:
             source=source,
             mend="name a file beside it or below it",
         )
-    resolved = (folder / path).resolve()
+    try:
+        resolved = (folder / path).resolve()
+        resolved.exists()
+    except (OSError, ValueError) as error:
+        problem = f"{name!r:.60} cannot be the name of a file"
+        raise InvalidInput(problem, source=source) from error
     if not resolved.is_relative_to(folder.resolve()):
         raise InvalidInput(f"the link {name!r} leaves its folder", source=source)
     return resolved

@@ -239,7 +239,7 @@ class Intervener:
         given = self._reflections.get(decision.law, 0) + 1
         self._reflections[decision.law] = given
         withheld = self._withheld.setdefault(decision.law, [])
-        if proposal is not None and proposal not in withheld:
+        if proposal is not None and _plain(proposal) not in map(_plain, withheld):
             withheld.append(proposal)
         attempts = self.policy.max_reflections
         return self._prompter.prompt(decision, proposal, given, attempts).text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import sys
 from pathlib import Path
@@ -147,6 +148,9 @@ def _listen(
     shown = f"{host}:{server.port}"
     emit(as_json, {"listening": shown}, [f"Listening on {shown}."])
     sys.stdout.flush()
+    # What is loaded stays, so no collection need look at it while a loop waits.
+    gc.collect()
+    gc.freeze()
     try:
         server.serve()
     finally:

@@ -195,14 +195,14 @@ def _stop(sequence: Optional[int], why: str) -> Decision:
 
 
 def _framed(content: Dict[str, Any]) -> bytes:
-    body = json.dumps(content, allow_nan=False, separators=(",", ":")).encode("utf-8")
+    body = _encode(content).encode("utf-8")
     if len(body) > MAX_BYTES:
         raise Lost("the frame is longer than %d bytes" % MAX_BYTES)
     return len(body).to_bytes(4, "big") + body
 
 
 def _parsed(body: bytes) -> Decision:
-    content = json.loads(body.decode("utf-8"), parse_constant=_no_constant)
+    content = _decode(body.decode("utf-8"))
     if not isinstance(content, dict):
         raise Lost("the guard's answer is not a JSON object")
     return content
@@ -210,6 +210,11 @@ def _parsed(body: bytes) -> Decision:
 
 def _no_constant(name: str) -> float:
     raise Lost("the guard's answer holds %s" % name)
+
+
+# Made once: making them takes longer than a message does.
+_encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
+_decode = json.JSONDecoder(parse_constant=_no_constant).decode
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -55,8 +55,8 @@ def parse_object(message: bytes) -> dict[str, Any]:
         content = parse_json(message.decode("utf-8"), "")
     except InvalidInput as error:
         raise Malformed(error.problem, place=error.place) from None
-    except ValueError as error:  # not UTF-8, or a number with thousands of digits
-        raise Malformed(f"not JSON: {error}") from None
+    except UnicodeDecodeError as error:
+        raise Malformed(f"not UTF-8 text at byte {error.start}") from None
     if not isinstance(content, dict):
         raise Malformed("a message is a JSON object")
     return content

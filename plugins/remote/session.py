@@ -60,6 +60,9 @@ class GuardPool:
         if guard is None:
             guard = self._build(provides)
         guard.reset()
+        if guard.watch.drift is not None:
+            # A record of this episode must replay without those before it.
+            guard.watch.drift.forget()
         yield guard
         with self._lock:
             if sum(map(len, self._idle.values())) < MAX_IDLE:

@@ -284,9 +284,10 @@ def test_every_episode_is_recorded_and_replays(tmp_path: Path) -> None:
     with serving(recorder.lend) as server:
         for signals in (CALM, RISKY):
             line = Line(server)
-            line.send(hello(), frame(0, signals), frame(1, signals), b"bad")
+            many = [frame(i, signals) for i in range(100)]  # as no training was
+            line.send(hello(), *many, b"bad")
             while line.read() is not None:
                 pass
             line.close()
     records = sorted((tmp_path / "runs").glob("*.jsonl"))
-    assert [replay(record) for record in records] == [(2, None), (2, None)]
+    assert [replay(record) for record in records] == [(100, None), (100, None)]

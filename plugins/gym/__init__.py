@@ -1,0 +1,1 @@
+"""The guard as a Gymnasium wrapper; needs the extra `gym`."""

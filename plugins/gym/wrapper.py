@@ -1,0 +1,147 @@
+"""A guarded environment: each action is reviewed before the environment steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from forewarn.abstractions.errors import InvalidInput, MissingDependency
+from forewarn.abstractions.frame import Frame
+from forewarn.monitors.decision import Action, Decision, Kind
+from forewarn.monitors.guard import Clock, Guard
+from forewarn.plugins.alerts import Alert
+from forewarn.plugins.contracts import Actuator
+from forewarn.plugins.interventions import Intervener
+from forewarn.plugins.reflection import Prompter
+
+try:
+    import gymnasium
+    from gymnasium.error import ResetNeeded
+    from gymnasium.utils import RecordConstructorArgs
+except ImportError as error:
+    raise MissingDependency("a guarded Gymnasium environment", "gym") from error
+
+Observation = TypeVar("Observation")
+Act = TypeVar("Act")
+
+ACT = "act"
+"""The name of the actions that wrap an environment's own, as `action`."""
+
+
+class EnvActuator:
+    """Puts an action of the environment in the place of one that may not pass.
+
+    Args:
+        stop: The action that stops, whatever is going on.
+        shown: Whether a frame shows that `stop` or `slow` is obeyed; None: too early.
+        slow: Gives the action that keeps a speed cap in km/h, from the one proposed.
+    """
+
+    def __init__(
+        self,
+        stop: Any,
+        shown: Callable[[Decision, Frame], bool | None],
+        slow: Callable[[Any, float], Any] | None = None,
+    ) -> None:
+        self._stop, self._shown, self._slow = stop, shown, slow
+        able: set[Kind] = (
+            {"alert", "stop"} if slow is None else {"alert", "slow", "stop"}
+        )
+        self.can: frozenset[Kind] = frozenset(able)
+
+    def carry_out(self, decision: Decision, proposal: Action | None) -> Action | None:
+        if decision.kind in ("proceed", "alert"):
+            return proposal
+        slows = decision.kind == "slow" and decision.cap_kmh is not None
+        if slows and self._slow is not None and proposal is not None:
+            slower = self._slow(proposal.arguments["action"], decision.cap_kmh or 0.0)
+            return Action(ACT, {"action": slower})
+        return self.fallback()
+
+    def fallback(self) -> Action | None:
+        return Action(ACT, {"action": self._stop})
+
+    def obeyed(self, decision: Decision, frame: Frame) -> bool | None:
+        return self._shown(decision, frame) if frame.values else None
+
+
+class GuardedEnv(
+    gymnasium.Wrapper[Observation, Act, Observation, Act], RecordConstructorArgs
+):
+    """Steps with the action proposed, or with what the guard makes of it.
+
+    The info of each step has, under `forewarn`, the decision and what became of it.
+    A `cut` ends the episode as truncated. Time is the environment's: a step takes
+    `period_s`, and it stands still while the guard judges.
+
+    Args:
+        env: The environment.
+        make_guard: Makes the guard, given the clock that it is to use.
+        signals: The signals that an observation and its info hold.
+        actuator: Carries decisions out; see `EnvActuator`.
+        period_s: How much time a step takes.
+        alerts: Told of each intervention when it begins.
+    """
+
+    def __init__(
+        self,
+        env: gymnasium.Env[Observation, Act],
+        make_guard: Callable[[Clock], Guard],
+        signals: Callable[[Observation, Mapping[str, Any]], Mapping[str, Any]],
+        actuator: Actuator,
+        period_s: float,
+        alerts: Sequence[Alert] = (),
+    ) -> None:
+        RecordConstructorArgs.__init__(
+            self,
+            _disable_deepcopy=True,
+            make_guard=make_guard,
+            signals=signals,
+            actuator=actuator,
+            period_s=period_s,
+            alerts=alerts,
+        )
+        gymnasium.Wrapper.__init__(self, env)
+        self._signals, self._period_s = signals, period_s
+        self._frame: Frame | None = None
+        self.guard = make_guard(self._now_s)
+        self.intervener = Intervener(
+            actuator,
+            self.guard.policy,
+            self._now_s,
+            prompter=Prompter.for_guard(self.guard),
+            alerts=alerts,
+        )
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        observation, info = self.env.reset(seed=seed, options=options)
+        self.guard.reset()
+        self.intervener.reset()
+        self._frame = Frame(0.0, 0, self._signals(observation, info))
+        return observation, info
+
+    def step(self, action: Act) -> tuple[Observation, Any, bool, bool, dict[str, Any]]:
+        frame = self._frame
+        if frame is None:
+            raise ResetNeeded("reset the environment before its first step")
+        proposal = Action(ACT, {"action": action})
+        decision = self.guard.review(frame, proposal)
+        executed, outcome = self.intervener.apply(decision, proposal, frame)
+        if executed is None or "action" not in executed.arguments:
+            raise InvalidInput(f"the actuator gave no action for {outcome.kind}")
+        observation, reward, terminated, truncated, info = self.env.step(
+            executed.arguments["action"]
+        )
+        step = frame.sequence + 1
+        self._frame = Frame(
+            step * self._period_s, step, self._signals(observation, info)
+        )
+        told = {"decision": decision.as_dict(), "outcome": outcome.as_dict()}
+        cut = outcome.kind == "cut" and outcome.enforced
+        info = {**info, "forewarn": told}
+        return observation, reward, terminated, truncated or cut, info
+
+    def _now_s(self) -> float:
+        return 0.0 if self._frame is None else self._frame.time_s

@@ -1,0 +1,220 @@
+"""The Gymnasium wrapper: an agent that speeds is slowed down or stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from forewarn.abstractions.frame import Frame
+from forewarn.monitors.decision import Action, Decision, Kind
+from forewarn.monitors.guard import Clock, Guard
+from forewarn.monitors.policy import Policy, Step
+from forewarn.monitors.watch import load_watch
+from forewarn.plugins.contracts import Actuator, Pilot, World
+from forewarn.plugins.testing import ActuatorContract
+from forewarn.plugins.tiny import TinyPilot, TinyWorld
+from tests.plugins.doubles import Servant
+from tests.plugins.remote.serving import model
+
+gymnasium = pytest.importorskip("gymnasium", reason="gymnasium is not installed")
+
+import numpy as np  # noqa: E402
+
+from forewarn.plugins.gym.wrapper import ACT, EnvActuator, GuardedEnv  # noqa: E402
+
+FASTEST = np.array([1.0], np.float32)
+BRAKE = np.array([-1.0], np.float32)
+RULES = {"*": (Step("stop", 0.5),)}
+POLICY = Policy(rules=RULES, hold_s=0.0)
+
+
+class TinyEnv(gymnasium.Env):  # type: ignore[misc]
+    """The tiny road as an environment: acceleration in, speed and distances out."""
+
+    observation_space = gymnasium.spaces.Box(0.0, 1000.0, (2,), np.float32)
+    action_space = gymnasium.spaces.Box(-1.0, 1.0, (1,), np.float32)
+
+    def __init__(self) -> None:
+        self.world = TinyWorld(lead=False, yellow_at_s=60.0)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        chance = self.np_random.integers(1 << 30)
+        return self._seen(self.world.reset(int(chance)))
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        acceleration = {"acceleration": 6.0 * float(action[0])}
+        frame = self.world.step(Action("control", acceleration))
+        observation, info = self._seen(frame)
+        return observation, 0.0, self.world.ended() is not None, False, info
+
+    def _seen(self, frame: Frame) -> tuple[Any, dict[str, Any]]:
+        speed, line = frame.values["speed"], frame.values["stop_line_distance"]
+        return np.array([speed, line or 0.0], np.float32), dict(frame.values)
+
+
+def signals(observation: Any, info: Mapping[str, Any]) -> dict[str, Any]:
+    return {"speed": float(observation[0]), "collision": info["collision"]}
+
+
+def shown(decision: Decision, frame: Frame) -> bool | None:
+    return bool(frame.values["speed"] < 60.0)
+
+
+def make_guard(clock: Clock, policy: Policy = POLICY) -> Guard:
+    return Guard(load_watch(model(), horizon_s=3.0), policy, clock=clock)
+
+
+def guarded(actuator: Actuator | None = None, policy: Policy = POLICY) -> Any:
+    return GuardedEnv(
+        TinyEnv(),
+        lambda clock: make_guard(clock, policy),
+        signals,
+        actuator or EnvActuator(BRAKE, shown),
+        0.1,
+    )
+
+
+def speeds(env: Any, steps: int = 60) -> tuple[list[float], list[dict[str, Any]]]:
+    observation, _ = env.reset(seed=1)
+    fast, told = [float(observation[0])], []
+    for _ in range(steps):
+        observation, _, terminated, truncated, info = env.step(FASTEST)
+        fast.append(float(observation[0]))
+        told.append(info.get("forewarn", {"decision": {}}))
+        # What it has found out about its model outlives an episode.
+        told[-1]["decision"].pop("notes", None)
+        if terminated or truncated:
+            break
+    env.close()
+    return fast, told
+
+
+def test_an_agent_that_speeds_is_held_back() -> None:
+    free, _ = speeds(TinyEnv())
+    kept, told = speeds(guarded())
+    assert max(free) > 80.0 and max(kept) < 65.0
+    stopped = next(t for t in told if t["decision"]["decision"] == "stop")
+    assert stopped["decision"]["law"] == "always not collision"
+    assert stopped["outcome"] == {"kind": "stop", "decided": "stop"}
+
+
+def test_in_shadow_mode_it_only_tells() -> None:
+    free, _ = speeds(TinyEnv())
+    kept, told = speeds(guarded(policy=replace(POLICY, shadow=True)))
+    assert kept == free
+    assert any(t["decision"]["decision"] == "stop" for t in told)
+
+
+def test_it_slows_where_it_can() -> None:
+    def slower(action: Any, cap_kmh: float) -> Any:
+        return np.minimum(action, -0.2)
+
+    slow = replace(POLICY, rules={"*": (Step("slow", 0.5),)})
+    actuator = EnvActuator(BRAKE, shown, slower)
+    fast, told = speeds(guarded(actuator, slow))
+    assert max(fast) < 70.0
+    assert {t["outcome"]["kind"] for t in told} == {"proceed", "slow"}
+
+
+def test_a_cut_ends_the_episode() -> None:
+    class Cutting(EnvActuator):
+        def __init__(self) -> None:
+            super().__init__(BRAKE, shown)
+            self.can = self.can | {"cut"}
+
+    cut: dict[str, tuple[Step, ...]] = {"*": (Step("cut", 0.5),)}
+    env = guarded(Cutting(), replace(POLICY, rules=cut))
+    env.reset(seed=1)
+    for _ in range(100):
+        _, _, terminated, truncated, info = env.step(FASTEST)
+        if truncated:
+            break
+    assert truncated and not terminated
+    assert info["forewarn"]["outcome"]["kind"] == "cut"
+    env.close()
+
+
+def test_each_episode_begins_anew_and_the_same_seed_is_the_same() -> None:
+    env = guarded()
+    assert [speeds(env), speeds(env)] == [speeds(guarded())] * 2
+
+
+def test_a_missing_signal_stops() -> None:
+    env = GuardedEnv(
+        TinyEnv(), make_guard, lambda o, i: {}, EnvActuator(BRAKE, shown), 0.1
+    )
+    fast, told = speeds(env, 100)
+    assert fast[-1] == 0.0
+    assert all(t["decision"]["decision"] == "stop" for t in told)
+
+
+def test_without_a_reset_it_does_not_step() -> None:
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        guarded().step(FASTEST)
+
+
+def test_an_actuator_that_gives_no_action_is_an_error() -> None:
+    env = guarded(Servant())
+    env.reset(seed=1)
+    with pytest.raises(Exception, match="the actuator gave no action for stop"):
+        for _ in range(100):
+            env.step(FASTEST)
+    env.close()
+
+
+def test_it_keeps_the_rules_of_gymnasium() -> None:
+    from gymnasium.utils.env_checker import check_env
+
+    with pytest.warns(UserWarning, match="different from the unwrapped"):
+        check_env(guarded(), skip_render_check=True)
+
+
+def test_it_remembers_how_it_was_made() -> None:
+    env = guarded()
+    assert set(env._saved_kwargs) == {
+        "make_guard", "signals", "actuator", "period_s", "alerts",
+    }  # fmt: skip
+    again = GuardedEnv(TinyEnv(), **env._saved_kwargs)
+    assert speeds(again) == speeds(env)
+
+
+class _Acting(TinyWorld):
+    """The tiny road, taking what an environment's actuator sends."""
+
+    def step(self, action: Action | None) -> Frame:
+        if action is not None and action.name == ACT:
+            acceleration = {"acceleration": float(action.arguments["action"])}
+            action = Action("control", acceleration)
+        return super().step(action)
+
+
+class _Agent(TinyPilot):
+    def propose(self, frame: Frame, reflection: str | None = None) -> Action:
+        proposal = super().propose(frame, reflection)
+        return Action(ACT, {"action": proposal.arguments["acceleration"]})
+
+
+class TestEnvActuator(ActuatorContract):
+    def make_world(self) -> World:
+        return _Acting(lead=False, yellow_at_s=60.0)
+
+    def make_pilot(self) -> Pilot:
+        return _Agent()
+
+    def make_actuator(self) -> Actuator:
+        def slows(decision: Decision, frame: Frame) -> bool | None:
+            return bool(frame.values["acceleration"] < -1.0)
+
+        return EnvActuator(-6.0, slows, lambda action, cap_kmh: min(action, -3.0))
+
+
+def test_what_it_can_do() -> None:
+    milder: set[Kind] = {"alert", "stop"}
+    assert EnvActuator(BRAKE, shown).can == milder
+    assert EnvActuator(BRAKE, shown, min).can == milder | {"slow"}

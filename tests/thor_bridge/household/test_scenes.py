@@ -1,0 +1,101 @@
+"""Our own scenes are sound, the same every time, and a file of scenes reads back."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.thor_bridge.household.generate import ROOMS, furnished
+from forewarn.thor_bridge.household.objects import KEYS
+from forewarn.thor_bridge.household.scenes import (
+    Scene,
+    find_scene,
+    harvested,
+    load_scenes,
+    own_scenes,
+    write_scenes,
+)
+from forewarn.thor_bridge.household.world import World
+
+SCENES = sorted(own_scenes())
+
+
+def test_there_are_six_of_each_room() -> None:
+    assert sorted(f"{room}{n}" for room in ROOMS for n in range(1, 7)) == SCENES
+
+
+def test_a_room_is_the_same_every_time() -> None:
+    assert furnished("Kitchen", 3) == furnished("Kitchen", 3)
+    assert furnished("Kitchen", 3) != furnished("Kitchen", 4)
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_a_scene_is_sound(name: str) -> None:
+    scene = own_scenes()[name]
+    by_id = {thing["objectId"]: thing for thing in scene.objects}
+    assert len(by_id) == len(scene.objects)
+    assert len(scene.grid) >= 60
+    for thing in scene.objects:
+        assert tuple(thing) == KEYS
+        for inside in thing["receptacleObjectIds"] or ():
+            assert thing["objectId"] in by_id[inside]["parentReceptacles"]
+        for parent in thing["parentReceptacles"] or ():
+            assert parent in by_id
+        for controlled in thing["controlledObjects"] or ():
+            assert by_id[controlled]["objectType"] == "StoveBurner"
+
+
+def test_each_room_has_what_makes_it_one() -> None:
+    wanted = {
+        "Kitchen": {"Fridge", "Microwave", "StoveKnob", "Faucet", "Fork", "Mug"},
+        "LivingRoom": {"Sofa", "Television", "Laptop", "RemoteControl"},
+        "Bedroom": {"Bed", "Pillow", "DeskLamp", "CellPhone"},
+        "Bathroom": {"Toilet", "Faucet", "ToiletPaper", "Mirror", "Candle"},
+    }
+    for name, scene in own_scenes().items():
+        kinds = {thing["objectType"] for thing in scene.objects}
+        assert wanted[name[:-1]] <= kinds, name
+
+
+@pytest.mark.parametrize("suffix", ["json", "json.gz"])
+def test_a_harvested_scene_reads_back(tmp_path: Path, suffix: str) -> None:
+    world = World(scene="Bathroom1")
+    path = tmp_path / f"scenes.{suffix}"
+    entry = harvested("Mine1", world.metadata(), world.positions())
+    write_scenes(path, {"Mine1": entry})
+    scene = load_scenes(path)["Mine1"]
+    assert len(scene.objects) == len(own_scenes()["Bathroom1"].objects)
+    again = World({"Mine1": scene}, "Mine1")
+    assert again.pose == world.pose
+    seen = [thing["visible"] for thing in again.objects.values()]
+    assert seen == [thing["visible"] for thing in world.objects.values()]
+
+
+def test_references_to_what_is_not_there_are_dropped(tmp_path: Path) -> None:
+    thing = dict(own_scenes()["Bathroom1"].objects[-1])
+    thing["parentReceptacles"] = ["Nowhere|+00.00|+00.00|+00.00"]
+    path = tmp_path / "scenes.json.gz"
+    with gzip.open(path, "wt") as file:
+        json.dump({"Odd": {"objects": [thing], "grid": [[0, 0]]}}, file)
+    assert load_scenes(path)["Odd"].objects[0]["parentReceptacles"] is None
+
+
+@pytest.mark.parametrize(
+    "content", ["[]", '{"A": 1}', '{"A": {"objects": [{}], "grid": [[0, 0]]}}']
+)
+def test_what_is_no_scene_file_is_refused(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "scenes.json"
+    path.write_text(content)
+    with pytest.raises(InvalidInput, match=r"scenes\.json"):
+        load_scenes(path)
+
+
+def test_a_scene_is_found_with_or_without_its_suffix() -> None:
+    scenes = {"FloorPlan1": Scene("FloorPlan1", (), ((0.0, 0.0),))}
+    assert find_scene(scenes, "FloorPlan1_physics").name == "FloorPlan1"
+    with pytest.raises(InvalidInput, match="did you mean FloorPlan1"):
+        find_scene(scenes, "FlorPlan1")

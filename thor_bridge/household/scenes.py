@@ -1,0 +1,114 @@
+"""Scenes: the objects of a room as it begins, and where the robot can stand.
+
+A scene file is JSON, gzipped or not: `{NAME: {"objects": [...], "grid": [[x, z],
+...]}}` with AI2-THOR's object metadata, as `harvested` makes it from a real build.
+Our own scenes need no file: `generate` draws them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from forewarn.abstractions.errors import InvalidInput, near_miss
+from forewarn.abstractions.files import atomic_text, read_json
+from forewarn.thor_bridge.household.generate import ROOMS, furnished
+from forewarn.thor_bridge.household.objects import Object, complete
+
+MAX_OBJECTS = 2_000
+MAX_POSITIONS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A room as it begins. Nobody changes its objects."""
+
+    name: str
+    objects: tuple[Object, ...]
+    grid: tuple[tuple[float, float], ...]
+
+
+@cache
+def own_scenes() -> Mapping[str, Scene]:
+    """Our own scenes: six each of kitchen, living room, bedroom and bathroom."""
+    scenes = {}
+    for kind in ROOMS:
+        for number in range(1, 7):
+            name = f"{kind}{number}"
+            objects, grid = furnished(kind, number)
+            scenes[name] = Scene(name, tuple(objects), tuple(grid))
+    return scenes
+
+
+def load_scenes(path: Path | None = None) -> Mapping[str, Scene]:
+    """Our own scenes, or those of a file."""
+    if path is None:
+        return own_scenes()
+    data = read_json(path)
+    if not isinstance(data, dict) or not data:
+        raise InvalidInput("a scene file holds scenes by name", source=str(path))
+    return {name: _scene(name, entry, str(path)) for name, entry in data.items()}
+
+
+def find_scene(scenes: Mapping[str, Scene], name: str) -> Scene:
+    """A scene by name; AI2-THOR's suffix `_physics` may be there or not."""
+    for known in (name, name.removesuffix("_physics"), f"{name}_physics"):
+        if known in scenes:
+            return scenes[known]
+    raise InvalidInput(
+        f"no scene {name!r:.60}",
+        mend=near_miss(name[:60], scenes)
+        or f"known are {', '.join(list(scenes)[:6])} and others",
+    )
+
+
+def harvested(
+    name: str, metadata: Mapping[str, Any], positions: Iterable[Mapping[str, float]]
+) -> dict[str, Any]:
+    """A scene file's entry from what a running AI2-THOR reports of its scene."""
+    entry = {
+        "objects": [dict(thing) for thing in metadata["objects"]],
+        "grid": [[round(p["x"], 4), round(p["z"], 4)] for p in positions],
+    }
+    _scene(name, entry, "what AI2-THOR reports")
+    return entry
+
+
+def write_scenes(path: Path, entries: Mapping[str, Any]) -> None:
+    """Writes a scene file; gzipped if the path ends in .gz."""
+    with atomic_text(path) as file:
+        json.dump(entries, file, separators=(",", ":"), allow_nan=False)
+
+
+def _scene(name: str, entry: Any, source: str) -> Scene:
+    try:
+        rows, cells = entry["objects"], entry["grid"]
+        if len(rows) > MAX_OBJECTS or len(cells) > MAX_POSITIONS:
+            raise InvalidInput("the scene is too large", source=source, place=name)
+        objects = tuple(complete(row) for row in rows)
+        grid = tuple((float(x), float(z)) for x, z in cells)
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise InvalidInput(
+            f"not a scene: {error!r:.80}",
+            source=source,
+            place=name,
+            mend="`forewarn thor harvest` writes scenes from a running AI2-THOR",
+        ) from error
+    if not grid:
+        raise InvalidInput("the robot can stand nowhere", source=source, place=name)
+    return Scene(name, _sound(objects), grid)
+
+
+def _sound(objects: tuple[Object, ...]) -> tuple[Object, ...]:
+    """Without references to objects that are not there."""
+    known = {thing["objectId"] for thing in objects}
+    for thing in objects:
+        for key in ("parentReceptacles", "receptacleObjectIds", "controlledObjects"):
+            if thing[key]:
+                thing[key] = [other for other in thing[key] if other in known]
+        thing["parentReceptacles"] = thing["parentReceptacles"] or None
+    return objects

@@ -1,0 +1,338 @@
+"""The household: objects, the robot, and what AI2-THOR would report of them.
+
+`actions.perform` carries out AI2-THOR's actions on it. An object that was handed out
+stays as it was, so metadata and copies are cheap: they share all that did not change.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from forewarn.thor_bridge.household.catalog import ENCLOSING, SURFACES
+from forewarn.thor_bridge.household.failures import NO_FAILURES, Failures
+from forewarn.thor_bridge.household.objects import Object, vector, with_bounds
+from forewarn.thor_bridge.household.scenes import Scene, find_scene, own_scenes
+from forewarn.thor_bridge.household.view import CAMERA_M, Shapes
+
+AGENT_HEIGHT_M = 0.9009992
+HAND_M = 0.45
+"""How far ahead of the robot it holds what it carries."""
+
+
+class Refused(Exception):
+    """An action that AI2-THOR would refuse, with its error text and code."""
+
+    def __init__(self, message: str, code: str = "") -> None:
+        super().__init__(message)
+        self.message, self.code = message, code
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How an action ended."""
+
+    action: str
+    success: bool
+    error: str = ""
+    code: str = ""
+    returned: Any = None
+    changed: bool = True
+
+
+@dataclass(slots=True)
+class Pose:
+    """Where the robot stands and looks."""
+
+    x: float = 0.0
+    y: float = AGENT_HEIGHT_M
+    z: float = 0.0
+    rotation: float = 0.0
+    horizon: float = 0.0
+    standing: bool = True
+
+
+class World:
+    """A household in one process.
+
+    Args:
+        scenes: The scenes that `Reset` can load; our own if not given.
+        scene: The one to begin with; the first if not given.
+        seed: What chance follows from, where failures are on.
+        failures: How often which action fails for physical reasons.
+    """
+
+    def __init__(
+        self,
+        scenes: Mapping[str, Scene] | None = None,
+        scene: str = "",
+        *,
+        seed: int = 0,
+        failures: Failures = NO_FAILURES,
+    ) -> None:
+        self.scenes = own_scenes() if scenes is None else scenes
+        self.seed, self.failures = seed, failures
+        self.width, self.height = 300, 300
+        self.version = 0
+        self.fov = 90.0
+        self.load(scene or next(iter(self.scenes)))
+
+    def load(self, name: str, seed: int | None = None) -> None:
+        """Begins a scene afresh."""
+        scene = find_scene(self.scenes, name)
+        if seed is not None:
+            self.seed = seed
+        self.scene, self.scene_name = scene, name
+        self.reach_m, self.grid_m = 1.5, 0.25
+        self.time_s = 0.0
+        self.held: str | None = None
+        self.hot_until: dict[str, float] = {}
+        self.objects: dict[str, Object] = {
+            thing["objectId"]: thing for thing in scene.objects
+        }
+        self._rows = {name: row for row, name in enumerate(self.objects)}
+        self.shapes = Shapes.of(scene.objects)
+        self.cells = np.array(scene.grid, float)
+        middle = self.cells - self.cells.mean(axis=0)
+        x, z = self.cells[int(np.argmin(np.einsum("ij,ij->i", middle, middle)))]
+        self.pose = Pose(float(x), AGENT_HEIGHT_M, float(z))
+        self.last = Outcome("", True)
+        self.sources = _sources(scene.objects)
+        self.look()
+
+    def copy(self) -> World:
+        """The same world, to try an action in."""
+        other = object.__new__(World)
+        other.__dict__.update(self.__dict__)
+        other.objects = dict(self.objects)
+        other.hot_until = dict(self.hot_until)
+        other._rows = dict(self._rows)
+        other.shapes = self.shapes.copy()
+        other.pose = replace(self.pose)
+        return other
+
+    # -- changing
+
+    def edit(self, identity: str, **changes: Any) -> Object:
+        """Replaces an object by one with other values."""
+        thing = {**self.objects[identity], **changes}
+        self.objects[identity] = thing
+        self.version += 1
+        return thing
+
+    def add(self, thing: Object) -> None:
+        """A new object, which something that was there turned into."""
+        self._rows[thing["objectId"]] = len(self._rows)
+        self.objects[thing["objectId"]] = thing
+        new = Shapes.of([thing])
+        old = self.shapes
+        self.shapes = Shapes(
+            np.vstack([old.centers, new.centers]),
+            np.vstack([old.sizes, new.sizes]),
+            np.vstack([old.places, new.places]),
+        )
+
+    def move(self, identity: str, x: float, y: float, z: float) -> None:
+        """Moves an object, with all that is in or on it, so that it stands there."""
+        place = self.objects[identity]["position"]
+        step = (x - place["x"], y - place["y"], z - place["z"])
+        for each in [identity, *self.within(identity)]:
+            self._shift(each, step)
+
+    def _shift(self, identity: str, step: tuple[float, float, float]) -> None:
+        row = self._rows[identity]
+        self.shapes.centers[row] += step
+        self.shapes.places[row] += step
+        thing = self.edit(identity, position=vector(*self.shapes.places[row]))
+        center, size = self.shapes.centers[row], self.shapes.sizes[row]
+        with_bounds(thing, [float(v) for v in center], [float(v) for v in size])
+
+    def within(self, identity: str) -> Iterator[str]:
+        """Everything in or on an object, at any depth."""
+        for inside in self.objects[identity]["receptacleObjectIds"] or ():
+            yield inside
+            yield from self.within(inside)
+
+    def take_out(self, identity: str) -> None:
+        """Takes an object out of all that it is in or on."""
+        for parent in self.objects[identity]["parentReceptacles"] or ():
+            inside = self.objects[parent]["receptacleObjectIds"] or []
+            if identity in inside:
+                left = [other for other in inside if other != identity]
+                self.edit(parent, receptacleObjectIds=left)
+        self._set_parents(identity, None)
+
+    def put_in(self, identity: str, receptacle: str) -> None:
+        """Puts an object into or onto another."""
+        self.take_out(identity)
+        place = self.objects[receptacle]
+        inside = place["receptacleObjectIds"] or []
+        self.edit(receptacle, receptacleObjectIds=[*inside, identity])
+        above = [
+            parent
+            for parent in place["parentReceptacles"] or ()
+            if self.objects[parent]["objectType"] != "Floor"
+        ]
+        self._set_parents(identity, [receptacle, *above])
+
+    def _set_parents(self, identity: str, parents: list[str] | None) -> None:
+        self.edit(identity, parentReceptacles=parents)
+        for inside in self.objects[identity]["receptacleObjectIds"] or ():
+            self._set_parents(inside, [identity, *(parents or ())])
+
+    # -- seeing
+
+    def look(self) -> None:
+        """Brings distances and what is visible up to date."""
+        pose = self.pose
+        view = (pose.x, pose.y, pose.z, pose.rotation, pose.horizon)
+        tangent = math.tan(math.radians(self.fov) / 2)
+        seen = self.shapes.in_view(
+            view, self.reach_m, tangent, self.width / self.height
+        ).tolist()
+        distances = self.shapes.distances(pose.x, pose.y, pose.z).tolist()
+        objects = self.objects
+        for row, (identity, thing) in enumerate(objects.items()):
+            visible = identity == self.held or (seen[row] and not self.hidden(thing))
+            away = distances[row]
+            if thing["visible"] is not visible or thing["distance"] != away:
+                self.version += 1
+                objects[identity] = {
+                    **thing,
+                    "visible": visible,
+                    "isInteractable": visible,
+                    "distance": away,
+                }
+
+    def hidden(self, thing: Object) -> bool:
+        """Whether nobody can see it: it is shut in, or was cut to pieces."""
+        if thing["isSliced"] and thing["sliceable"]:
+            return True
+        if thing["isBroken"] and thing["objectType"] == "Egg":
+            return True
+        for parent in thing["parentReceptacles"] or ():
+            place = self.objects[parent]
+            if place["objectType"] in ENCLOSING and place["openable"]:
+                if not place["isOpen"]:
+                    return True
+        return False
+
+    def surface_under(self, x: float, z: float, below: float) -> str | None:
+        """The highest receptacle there whose top is below a height."""
+        centers, half = self.shapes.centers, self.shapes.sizes / 2
+        tops = centers[:, 1] + half[:, 1]
+        there = (np.abs(centers[:, 0] - x) <= half[:, 0]) & (tops < below)
+        there &= np.abs(centers[:, 2] - z) <= half[:, 2]
+        found: str | None = None
+        highest = -1.0
+        names = list(self.objects)
+        for row in np.flatnonzero(there).tolist():
+            thing = self.objects[names[row]]
+            kind = thing["objectType"]
+            open_top = kind in SURFACES or kind in ("SinkBasin", "BathtubBasin")
+            if open_top and not thing["pickupable"] and tops[row] > highest:
+                found, highest = names[row], float(tops[row])
+        return found
+
+    def floor(self) -> str | None:
+        """The id of the floor, if the scene has one."""
+        for identity, thing in self.objects.items():
+            if thing["objectType"] == "Floor":
+                return identity
+        return None
+
+    def chance(self, *key: object) -> float:
+        """A number from 0 to 1 that follows from the seed and the key alone."""
+        text = " ".join(str(part) for part in (self.seed, self.scene_name, *key))
+        digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
+        return int.from_bytes(digest) / 2**64
+
+    # -- telling
+
+    def positions(self) -> list[dict[str, float]]:
+        """Where the robot can stand."""
+        return [vector(x, AGENT_HEIGHT_M, z) for x, z in self.cells.tolist()]
+
+    def agent(self) -> dict[str, Any]:
+        """The robot, as metadata has it."""
+        pose = self.pose
+        return {
+            "cameraHorizon": pose.horizon,
+            "inHighFrictionArea": False,
+            "isStanding": pose.standing,
+            "name": "agent",
+            "position": vector(pose.x, pose.y, pose.z),
+            "rotation": vector(0.0, pose.rotation, 0.0),
+        }
+
+    def metadata(self) -> dict[str, Any]:
+        """All that AI2-THOR reports after an action."""
+        pose, last = self.pose, self.last
+        held = self.objects[self.held] if self.held is not None else None
+        camera = vector(pose.x, pose.y + CAMERA_M, pose.z)
+        return {
+            **_CONSTANT,
+            "objects": list(self.objects.values()),
+            "agent": self.agent(),
+            "heldObjectPose": None,
+            "cameraPosition": camera,
+            "fov": self.fov,
+            "inventoryObjects": []
+            if held is None
+            else [{"objectId": held["objectId"], "objectType": held["objectType"]}],
+            "sceneName": self.scene_name,
+            "lastAction": last.action,
+            "lastActionSuccess": last.success,
+            "errorMessage": last.error,
+            "errorCode": last.code,
+            "actionReturn": last.returned,
+            "screenWidth": self.width,
+            "screenHeight": self.height,
+            "currentTime": self.time_s,
+        }
+
+
+_CONSTANT: Mapping[str, Any] = {
+    "actionFloatReturn": 0.0,
+    "actionFloatsReturn": None,
+    "actionIntReturn": 0,
+    "actionStringsReturn": None,
+    "actionVector3sReturn": None,
+    "agentId": 0,
+    "arm": None,
+    "cameraOrthSize": 0.0,
+    "collided": False,
+    "collidedObjects": [],
+    "colorBounds": None,
+    "colors": None,
+    "depthFormat": "Meters",
+    "distances": None,
+    "flatSurfacesOnGrid": None,
+    "isOpenableGrid": None,
+    "isSceneAtRest": True,
+    "normals": None,
+    "objectIdsInBox": None,
+    "sceneBounds": None,
+    "segmentedObjectIds": None,
+    "thirdPartyCameras": [],
+    "visibleRange": None,
+}
+
+
+def _sources(objects: Iterable[Object]) -> tuple[str, ...]:
+    """What heats, cools, fills or switches other things."""
+    found = [
+        thing
+        for thing in objects
+        if thing["isHeatSource"]
+        or thing["isColdSource"]
+        or thing["controlledObjects"]
+        or thing["objectType"] in ("Faucet", "Candle")
+    ]
+    found.sort(key=lambda thing: not thing["controlledObjects"])  # switches first
+    return tuple(thing["objectId"] for thing in found)

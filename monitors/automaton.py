@@ -33,6 +33,8 @@ from forewarn.monitors.progression import BROKEN, NOTHING, Owed, Progression, bo
 
 MAX_STATES = 20_000
 MAX_LETTERS = 4096
+MAX_PROPOSITIONS = 62
+"""Letters must fit a signed 64-bit integer."""
 _COARSER = (2, 5, 10, 20, 50, 100)
 """The multiples of the clock that a refusal tries, to name one that fits."""
 
@@ -150,6 +152,12 @@ def compile_law(
     if semantics != "exact":
         raise InvalidExpression(f"unknown semantics {semantics!r}: exact or paper")
     normal = normalise(formula, period_s)
+    if len(normal.propositions) > MAX_PROPOSITIONS:
+        raise TooLarge(
+            f"{len(normal.propositions)} propositions; a law has at most"
+            f" {MAX_PROPOSITIONS}",
+            mend="split the law",
+        )
     if letters is None:
         letters = possible_letters(normal.propositions, vocabulary)
     found = _Explorer(normal, letters, max_states).explore()

@@ -6,7 +6,7 @@ afresh on the frame after, so that later violations are seen and counted too.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +24,9 @@ Status = Literal["ok", "pending", "violated"]
 MAX_REMEMBERED = 100_000
 """How many frames of a pending obligation are kept to find when it arose."""
 
+MAX_TABLE = 4096
+"""Above so many combinations of propositions, letters are looked up by hash."""
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
@@ -32,7 +35,7 @@ class Verdict:
     Args:
         status: `ok`, `pending`, or `violated` at the frame that breaks the law.
         state: The automaton's state.
-        left: Steps until the soonest violation, while something is pending.
+        left: Steps until what is owed goes unmet at the soonest, while pending.
     """
 
     status: Status
@@ -55,8 +58,7 @@ def verdicts_of(automaton: Automaton) -> list[Verdict]:
         if q == automaton.violated:
             verdicts.append(Verdict("violated", name))
         elif automaton.pending[q]:
-            left = int(automaton.left[q])
-            verdicts.append(Verdict("pending", name, left if left >= 0 else None))
+            verdicts.append(Verdict("pending", name, int(automaton.due[q])))
         else:
             verdicts.append(Verdict("ok", name))
     return verdicts
@@ -105,7 +107,7 @@ class Monitor:
     def _rearm(self) -> None:
         self._state = self.automaton.initial
         self._row = self._rows[self._state]
-        self._pending: deque[int] = deque(maxlen=MAX_REMEMBERED)
+        self._pending: deque[tuple[int, int]] = deque(maxlen=MAX_REMEMBERED)
 
     @property
     def state(self) -> int:
@@ -120,16 +122,13 @@ class Monitor:
         """Reads one letter: a bit for each of the automaton's propositions."""
         state = self._row[letter]
         if state < 0:
-            raise SignalFault(
-                f"{self.automaton.formula!r}: values outside the ranges that their"
-                " vocabulary declares"
-            )
+            raise _impossible(self.automaton)
         self._steps += 1
         verdict = self._verdicts[state]
         if verdict.status == "pending":
-            self._pending.append(letter)
+            self._pending.append((state, letter))
         elif state == self._violated:
-            self._pending.append(letter)
+            self._pending.append((state, letter))
             self._record()
             return verdict
         elif self._pending:
@@ -139,46 +138,56 @@ class Monitor:
         return verdict
 
     def _record(self) -> None:
-        letters = list(self._pending)
-        back = len(letters) - 1 - obligation_start(self._rows, self._violated, letters)
+        seen = list(self._pending)
+        back = len(seen) - 1 - obligation_start(self.automaton, seen)
         step = self._steps - 1
         self.violations.append(Violation(step, step - back))
         self._rearm()
 
 
-def rows_by_letter(automaton: Automaton) -> list[list[int]]:
+def _impossible(automaton: Automaton) -> SignalFault:
+    return SignalFault(
+        f"{automaton.formula!r}: values outside the ranges that their vocabulary"
+        " declares"
+    )
+
+
+class _Row(dict[int, int]):
+    """A row by letter, where the letters that can occur are few of many."""
+
+    def __missing__(self, letter: int) -> int:
+        return -1
+
+
+def rows_by_letter(automaton: Automaton) -> Sequence[Sequence[int] | Mapping[int, int]]:
     """The step table indexed by letter itself; -1 for letters that cannot occur."""
     size = 1 << len(automaton.propositions)
+    if size > MAX_TABLE:
+        letters = automaton.letters
+        return [_Row(zip(letters, r, strict=True)) for r in automaton.step.tolist()]
     table = np.full((automaton.n, size), -1, np.int32)
     table[:, list(automaton.letters)] = automaton.step
     rows: list[list[int]] = table.tolist()
     return rows
 
 
-def obligation_start(
-    rows: Sequence[Sequence[int]], violated: int, letters: Sequence[int]
-) -> int:
-    """Where the broken obligation arose: the last start that still ends broken.
+def obligation_start(automaton: Automaton, seen: Sequence[tuple[int, int]]) -> int:
+    """Where the broken obligation arose: the first frame after which it was owed.
 
-    A monitor started later owes less, so the starts that end broken come first.
+    Args:
+        automaton: The law.
+        seen: The state after each frame and the frame's letter, the violation last.
     """
+    columns = [automaton.column(letter) for _, letter in seen]
 
-    def breaks(start: int) -> bool:
-        state = 0
-        for letter in letters[start:]:
-            state = rows[state][letter]
-            if state == violated:
-                return True
-        return False
+    def breaks(frame: int) -> bool:
+        row = automaton.owed[seen[frame][0]]
+        for column in columns[frame + 1 :]:
+            row = automaton.complete[row, column]
+        return bool(row == 1)
 
-    first, last = 0, len(letters) - 1
-    while first < last:
-        middle = (first + last + 1) // 2
-        if breaks(middle):
-            first = middle
-        else:
-            last = middle - 1
-    return first
+    # What is owed only grows, so the frames after which it breaks come last.
+    return bisect_left(range(len(seen) - 1), True, key=breaks)
 
 
 # -- whole traces ------------------------------------------------------------------
@@ -191,7 +200,7 @@ class Scan:
     Args:
         violations: All of them, re-armed in between.
         status: The verdict on the trace: its first violation is final.
-        left: Steps until the soonest violation, if it ends pending.
+        left: Steps until what is owed goes unmet at the soonest, if it ends pending.
     """
 
     violations: tuple[Violation, ...]
@@ -202,8 +211,10 @@ class Scan:
 def scan(automaton: Automaton, letters: NDArray[Any]) -> Scan:
     """Runs a law over the letters of a trace, vectorised where its shape allows."""
     steps = automaton.response_steps()
-    if steps is None:
+    if steps is None or 1 << len(automaton.propositions) > MAX_TABLE:
         return _scan_table(automaton, letters)
+    if not _lookup(automaton, np.ones(len(automaton.letters), bool))[letters].all():
+        raise _impossible(automaton)
     return _scan_response(automaton, letters, steps)
 
 

@@ -94,8 +94,8 @@ def _summary(automaton: Automaton) -> Outline:
         name = automaton.names[states[0]] if len(states) == 1 else kind
         if len(states) > 1:
             name += f" ({len(states)} states"
-            left = [int(automaton.left[s]) for s in states if automaton.left[s] > 0]
-            name += f", {min(left)} to {max(left)} left)" if kind == "waiting" else ")"
+            due = automaton.due[states]
+            name += f", {min(due)} to {max(due)} left)" if kind == "waiting" else ")"
         nodes.append(Node(name, tuple(states)))
     pairs: dict[tuple[int, int], None] = {}
     for state in range(automaton.n):
@@ -144,7 +144,7 @@ def _chains(automaton: Automaton) -> list[list[int]]:
     def successor(state: int) -> int | None:
         """The one state that a countdown goes on to when nothing is met."""
         for target in rows[state]:
-            if target != state and automaton.left[target] == automaton.left[state] - 1:
+            if target != state and automaton.due[target] == automaton.due[state] - 1:
                 return int(target)
         return None
 

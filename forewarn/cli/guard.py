@@ -146,12 +146,12 @@ def _listen(
     server = GuardServer(lend, token, host, int(port), allow_remote=allow_remote)
     signal.signal(signal.SIGTERM, lambda *_: server.close())
     shown = f"{host}:{server.port}"
-    emit(as_json, {"listening": shown}, [f"Listening on {shown}."])
-    sys.stdout.flush()
     # What is loaded stays, so no collection need look at it while a loop waits.
     gc.collect()
     gc.freeze()
     try:
+        emit(as_json, {"listening": shown}, [f"Listening on {shown}."])
+        sys.stdout.flush()
         server.serve()
     finally:
         server.close()

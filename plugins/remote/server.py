@@ -56,7 +56,7 @@ class GuardServer:
                 mend="listen on 127.0.0.1, or say --allow-remote",
             )
         self._lend, self._token = lend, token
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # `close` may come in a signal
         self._threads: dict[threading.Thread, socket.socket] = {}
         self._closed = False
         self.connections = self.losses = 0

@@ -1,4 +1,4 @@
-"""What laws mean, by brute force: no progression, no automata.
+"""What laws and predicates mean, by brute force: no progression, no automata, no cells.
 
 A word is a list of letters; bit i of a letter is proposition i. A prefix is bad when
 no infinite word that continues it satisfies the law.
@@ -6,16 +6,22 @@ no infinite word that continues it satisfies the law.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
 
+from forewarn.abstractions.expression.scalar import compile_test, constant_in
 from forewarn.abstractions.expression.tree import (
     And,
+    Compare,
     Constant,
     Expression,
     Implies,
     Name,
     Not,
     Or,
+    signals_of,
 )
 from forewarn.monitors.formula import (
     Always,
@@ -147,7 +153,7 @@ class Brute:
         self._lasting = [
             type(node)(*node.children, Interval())
             for node in law.walk()
-            if isinstance(node, Once | Historically | Since) and not node.interval.high
+            if isinstance(node, Past) and node.interval.high is None
         ]
         self._endless: dict[tuple[object, ...], bool] = {}
 
@@ -202,3 +208,42 @@ class Brute:
 def first_bad(brute: Brute, word: Word) -> int | None:
     """The length of the shortest bad prefix that is not empty."""
     return next((n for n in range(1, len(word) + 1) if brute.is_bad(word[:n])), None)
+
+
+# -- predicates on one frame ----------------------------------------------------------
+
+
+def dense_frames(nodes: Sequence[Expression]) -> Iterator[dict[str, Any]]:
+    """Every frame that could matter: none, all thresholds, beside and between them."""
+    names = dict.fromkeys(name for node in nodes for name in signals_of(node))
+    choices: dict[str, list[Any]] = {}
+    for name in names:
+        if name in ("wet", "dark"):
+            choices[name] = [None, False, True]
+        elif name == "light":
+            choices[name] = [None, "red", "green", "blue"]
+        else:
+            bounds = {
+                constant_in(node.right, node.left)
+                for tree in nodes
+                for node in tree.walk()
+                if isinstance(node, Compare) and node.left == Name(name)
+            } - {None}
+            values = {-1e6, 1e6, 0.0}
+            for bound in bounds:
+                assert bound is not None
+                values |= {bound, bound - 0.5, bound + 0.5}
+                values |= {math.nextafter(bound, way) for way in (-math.inf, math.inf)}
+            choices[name] = [None, *sorted(values)]
+    for point in itertools.product(*choices.values()):
+        yield dict(zip(choices, point, strict=True))
+
+
+def seen(nodes: Sequence[Expression], where: Sequence[Expression] = ()) -> set[int]:
+    """The states of all dense frames in which `where` holds."""
+    tests, allowed = list(map(compile_test, nodes)), list(map(compile_test, where))
+    return {
+        sum(test(frame) << i for i, test in enumerate(tests))
+        for frame in dense_frames([*nodes, *where])
+        if all(test(frame) for test in allowed)
+    }

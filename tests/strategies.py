@@ -138,6 +138,26 @@ def combined(
     return st.recursive(leaf, extend, max_leaves=max_leaves)
 
 
+def simple_expressions(max_leaves: int = 3) -> st.SearchStrategy[Expression]:
+    """Trees over signals compared with constants, words and truths."""
+    leaf = st.one_of(
+        st.builds(
+            Compare,
+            st.sampled_from(COMPARISONS),
+            st.sampled_from("xy").map(Name),
+            st.integers(-2, 2).map(float).map(Number),
+        ),
+        st.sampled_from(["x", "light"]).map(Name).map(IsNone),
+        st.just(Name("wet")),
+        st.builds(
+            lambda operator, word: Compare(operator, Name("light"), Text(word)),
+            st.sampled_from(("==", "!=")),
+            st.sampled_from(("red", "green")),
+        ),
+    )
+    return combined(leaf, max_leaves)
+
+
 def expressions(max_leaves: int = 8) -> st.SearchStrategy[Expression]:
     return combined(atoms(), max_leaves)
 
@@ -258,7 +278,8 @@ def past_formulas(depth: int, longest: int = 2) -> st.SearchStrategy[Formula]:
     if not depth:
         return leaf
     inner = past_formulas(depth - 1, longest)
-    bounds = st.one_of(intervals(longest), st.just(Interval()))
+    endless = st.integers(0, longest).map(lambda low: Interval(low, None))
+    bounds = st.one_of(intervals(longest), endless)
     return st.one_of(
         leaf,
         st.builds(Once, inner, bounds),

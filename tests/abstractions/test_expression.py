@@ -111,6 +111,10 @@ def test_object_predicates_are_signals_under_their_own_text() -> None:
 def test_a_known_unit_converts_exactly() -> None:
     assert unit("km/h").factor * Fraction("28.8") == 8 * unit("m/s").factor
     assert unit("mph").factor == Fraction("0.44704")
+    assert unit("km").times(unit("h"), -1) == unit("km/h")
+    assert unit("m/s").times(unit("s"), -1) == unit("m/s²") == unit("m/s^2")
+    assert unit("parsec") == unit("parsec") != unit("furlong")
+    assert not unit("parsec").same_kind(unit("m"))
     fast = compile_test(parse_expression("speed >= 8 m/s", VOCABULARY))
     assert fast({"speed": 28.8}) and not fast({"speed": math.nextafter(28.8, 0)})
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -18,79 +17,12 @@ from forewarn.abstractions.errors import (
     TooLarge,
 )
 from forewarn.abstractions.expression import Expression, parse_expression
-from forewarn.abstractions.expression.scalar import compile_test, constant_in
+from forewarn.abstractions.expression.scalar import compile_test
 from forewarn.abstractions.expression.tree import (
-    Compare,
-    IsNone,
     Name,
-    Number,
-    Text,
-    signals_of,
 )
-from tests.strategies import (
-    COMPARISONS,
-    VOCABULARY,
-    combined,
-    expressions,
-    frames,
-)
-
-
-def simple_expressions(max_leaves: int = 3) -> st.SearchStrategy[Expression]:
-    """Trees over signals compared with constants, words and truths."""
-    leaf = st.one_of(
-        st.builds(
-            Compare,
-            st.sampled_from(COMPARISONS),
-            st.sampled_from("xy").map(Name),
-            st.integers(-2, 2).map(float).map(Number),
-        ),
-        st.sampled_from(["x", "light"]).map(Name).map(IsNone),
-        st.just(Name("wet")),
-        st.builds(
-            lambda operator, word: Compare(operator, Name("light"), Text(word)),
-            st.sampled_from(("==", "!=")),
-            st.sampled_from(("red", "green")),
-        ),
-    )
-    return combined(leaf, max_leaves)
-
-
-def dense_frames(nodes: Sequence[Expression]) -> Iterator[dict[str, Any]]:
-    """Every frame that could matter: none, all thresholds, beside and between them."""
-    names = dict.fromkeys(name for node in nodes for name in signals_of(node))
-    choices: dict[str, list[Any]] = {}
-    for name in names:
-        if name in ("wet", "dark"):
-            choices[name] = [None, False, True]
-        elif name == "light":
-            choices[name] = [None, "red", "green", "blue"]
-        else:
-            bounds = {
-                constant_in(node.right, node.left)
-                for tree in nodes
-                for node in tree.walk()
-                if isinstance(node, Compare) and node.left == Name(name)
-            } - {None}
-            values = {-1e6, 1e6, 0.0}
-            for bound in bounds:
-                assert bound is not None
-                values |= {bound, bound - 0.5, bound + 0.5}
-                values |= {math.nextafter(bound, way) for way in (-math.inf, math.inf)}
-            choices[name] = [None, *sorted(values)]
-    for point in itertools.product(*choices.values()):
-        yield dict(zip(choices, point, strict=True))
-
-
-def seen(nodes: Sequence[Expression], where: Sequence[Expression] = ()) -> set[int]:
-    """The states of all dense frames in which `where` holds."""
-    tests, allowed = map(compile_test, nodes), list(map(compile_test, where))
-    ready = list(tests)
-    return {
-        sum(test(frame) << i for i, test in enumerate(ready))
-        for frame in dense_frames([*nodes, *where])
-        if all(test(frame) for test in allowed)
-    }
+from tests.semantics import dense_frames, seen
+from tests.strategies import VOCABULARY, expressions, frames, simple_expressions
 
 
 def abstraction_of(nodes: Sequence[Expression], **options: Any) -> Abstraction:

@@ -16,8 +16,8 @@ from forewarn.abstractions.expression.scalar import compile_test
 from forewarn.abstractions.vocabulary import load_vocabulary
 from forewarn.monitors.automaton import Automaton, compile_law, possible_letters
 from forewarn.monitors.formula import Formula, parse_formula
-from tests.semantics import Brute, first_bad
-from tests.strategies import laws
+from tests.semantics import Brute, first_bad, seen
+from tests.strategies import laws, simple_expressions
 
 BITS = {"a": 0, "b": 1}
 WORDS = st.lists(st.integers(0, 3), max_size=8)
@@ -443,6 +443,11 @@ def test_letters_may_be_given_in_any_order_and_more_than_once() -> None:
     automaton = compile_law(formula, letters=iter([2, 0, 1, 0]))
     assert automaton.letters == (0, 1, 2)
     assert automaton.step.shape == (4, 3)
+
+
+@given(st.lists(simple_expressions(), min_size=1, max_size=4, unique_by=repr))
+def test_the_letters_are_exactly_those_that_frames_show(nodes: list[Formula]) -> None:
+    assert set(possible_letters(nodes)) == seen(nodes)
 
 
 def test_many_propositions_on_few_signals_have_few_letters() -> None:

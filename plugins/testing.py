@@ -325,6 +325,7 @@ class ActuatorContract:
         world, pilot, frame = self._under_way()
         decision = self.decision("stop", frame)
         actuator.carry_out(decision, pilot.propose(frame))
-        blank = Frame(frame.time_s, frame.sequence, {})
+        time_s = frame.time_s + world.source.period_s
+        blank = Frame(time_s, frame.sequence + 1, {})
         assert actuator.obeyed(decision, blank) is not True, BLIND
         world.close()

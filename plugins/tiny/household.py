@@ -356,10 +356,13 @@ class TinyHouseholdActuator:
         self._withheld: Action | None = None
 
     def carry_out(self, decision: Decision, proposal: Action | None) -> Action | None:
+        action = self._instead(decision, proposal)
+        self._withheld = None if action == proposal else proposal
+        return action
+
+    def _instead(self, decision: Decision, proposal: Action | None) -> Action | None:
         if decision.kind in ("proceed", "alert"):
-            self._withheld = None
             return proposal
-        self._withheld = proposal
         if decision.kind == "substitute":
             return decision.action
         if decision.kind == "stop":
@@ -372,7 +375,7 @@ class TinyHouseholdActuator:
     def obeyed(self, decision: Decision, frame: Frame) -> bool | None:
         if self._withheld is None:
             return True
-        if frame.sequence <= decision.sequence:
+        if frame.sequence <= decision.sequence or "last_action" not in frame.values:
             return None
         done = frame.values.get("last_action"), frame.values.get("last_action_object")
         return done != (self._withheld.name, self._withheld.arguments.get("object"))

@@ -195,3 +195,11 @@ def test_a_pilot_that_breaks_its_promises_is_found(test: str, message: str) -> N
     suite.make_pilot = _Moody  # type: ignore[method-assign]
     with pytest.raises(AssertionError, match=message[:30]):
         getattr(suite, test)()
+
+
+def test_to_be_stopped_by_what_was_proposed_is_to_be_obeyed() -> None:
+    world, actuator = TinyHousehold(), TinyHouseholdActuator()
+    frame = world.reset(1)
+    decision = Decision("stop", frame.sequence, frame.time_s)
+    stop = actuator.carry_out(decision, actuator.fallback())
+    assert actuator.obeyed(decision, world.step(stop)) is True

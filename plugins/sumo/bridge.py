@@ -184,7 +184,7 @@ class SumoWorld:
 
     def close(self) -> None:
         self._over = "the world is closed"
-        wire.unload(self)
+        wire.release(self)
 
     def scene(self) -> list[Thing]:
         """Everyone on the road at this moment, the ego first; for pictures."""

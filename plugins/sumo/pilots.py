@@ -216,9 +216,14 @@ class SumoDriver:
         return self._follow(v, gap, values["lead_speed"] / 3.6)
 
     def _stop(self, v: float, line: float) -> float:
-        if line > 3.0:
-            return self._follow(v, max(line - 0.5, 0.1), 0.0)
-        return -v / 0.5 if v > 0.1 else -1.0
+        """To stand a little before the line: late and evenly, as people brake."""
+        room = line - _STOPS_SHORT_M
+        if room <= 0.1:
+            return -v / 0.4 if v > 0.1 else -1.0
+        needs = v * v / (2.0 * room)
+        if needs > 0.5 * self.traits.comfort:
+            return -1.05 * needs
+        return self._follow(v, room, 0.0) if room > 8.0 else -0.3
 
     # -- lights and right of way ------------------------------------------------------
 

@@ -38,7 +38,9 @@ _COURSE_S = 0.5  # smaller gaps are a collision course
 _LEAD_BRAKES = 6.0  # m/s²
 _WALK_HALF_M = EGO_WIDTH_M / 2.0 + 0.7
 _SOON_S = 6.0
-_PRIORITY_M = 40.0
+_HINDERS_S = 1.0  # who would pass so shortly before or after is hindered
+_PRIORITY_M = 12.0  # from where on one must give way
+_PEOPLE_M = 40.0
 
 _COLOURS = {
     "r": "red", "u": "red", "y": "yellow", "Y": "yellow", "g": "green", "G": "green",
@@ -328,7 +330,7 @@ class Senses:
                     gap = max(0.0, comes_s - leave_s, come_s - leaves_s)
                     if gap_s is None or gap < gap_s:
                         gap_s = gap
-                    if foe.first and comes_s < _SOON_S and ours < PATH_SEEN_M:
+                    if foe.first and comes_s < _SOON_S and gap < _HINDERS_S:
                         first = first or passage.line_m - at < _PRIORITY_M
                     if gap < _COURSE_S and to_point > 0.0:
                         collides = min(collides, come_s)
@@ -419,7 +421,7 @@ class Senses:
                 gap_s = gap
             if comes_s < _SOON_S and (nearest is None or ours < nearest):
                 nearest = max(0.0, ours)
-            first = first or (comes_s < _SOON_S and -1.0 < ours < _PRIORITY_M)
+            first = first or (comes_s < _SOON_S and -1.0 < ours < _PEOPLE_M)
             if gap < _COURSE_S and to_point > 0.0:
                 collides = min(collides, come_s)
                 asks = max(asks, speed * speed / (2.0 * max(to_point, 0.1)))

@@ -169,7 +169,7 @@ _KINDS: dict[str, str] = {
 }
 _TYPES = f"""\
 <vType id="{EGO}" length="{EGO_LENGTH_M}" width="{EGO_WIDTH_M}" minGap="0" accel="4"
- decel="9" emergencyDecel="9" sigma="0" speedDev="0" maxSpeed="60"/>
+ decel="9" emergencyDecel="9" sigma="0" speedFactor="4" speedDev="0" maxSpeed="80"/>
 <vType id="{WALKER}" vClass="pedestrian" speedFactor="normc(1,0.15,0.6,1.5)"/>
 <vType id="bold_{WALKER}" vClass="pedestrian" speedFactor="normc(1,0.15,0.6,1.5)"
  jmDriveAfterRedTime="300" jmIgnoreFoeProb="1"/>
@@ -229,6 +229,7 @@ def _flow(flow: Flow, name: str, luck: Random) -> Iterator[tuple[float, str]]:
     for n, time_s in enumerate(_times(flow.per_hour, flow.from_s, flow.to_s, luck)):
         route = flow.routes[int(luck.random() * len(flow.routes))]
         speed = flow.speed_kmh * (0.85 + 0.3 * luck.random())
+        speed = min(speed, flow.top_speed_kmh)
         yield (
             time_s,
             _vehicle(f"{name}.{n}", kind, route, time_s, flow.lane, None, speed),
@@ -272,7 +273,7 @@ def _car(car: Car, name: str) -> str:
     )
     return _vehicle(
         name, _type_name(car), car.route, car.departs_s, car.lane, car.position_m,
-        car.speed_kmh, inside=halts,
+        min(car.speed_kmh, car.top_speed_kmh), inside=halts,
     )  # fmt: skip
 
 

@@ -9,14 +9,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from forewarn.abstractions.errors import InvalidModel
+from pydantic import Field
+
+from forewarn.abstractions.errors import InvalidInput, InvalidModel
 from forewarn.abstractions.files import read_bytes
 from forewarn.abstractions.frame import Frame
+from forewarn.abstractions.schema import Strict, validated
 from forewarn.monitors.decision import Action
 from forewarn.monitors.guard import Guard
 from forewarn.monitors.model import load_model
 from forewarn.monitors.policy import Policy
-from forewarn.monitors.record import BrokenRecord, Line, decoded, read_record
+from forewarn.monitors.record import (
+    BrokenRecord,
+    Line,
+    decoded,
+    encodable,
+    read_record,
+)
 from forewarn.monitors.watch import load_watch
 
 
@@ -43,6 +52,19 @@ class Divergence:
             f"line {self.line}, frame {self.sequence}: {self.field} was"
             f" {self.recorded!r} and is now {self.replayed!r}"
         )
+
+
+class _Model(Strict, extra="ignore"):
+    sha256: str = Field(pattern="^[0-9a-f]{64}$")
+
+
+class _Header(Strict, extra="ignore"):
+    """What replaying takes of a header; it says more."""
+
+    model: _Model
+    policy: dict[str, Any]
+    laws: list[str]
+    provides: list[str] | None
 
 
 class _RecordedClock:
@@ -77,12 +99,15 @@ def replay(record: Path, model: Path | None = None) -> tuple[int, Divergence | N
     """
     lines = read_record(record)
     header = next(lines).content
-    guard, clock = _guard(header, record, model)
+    try:
+        guard, clock = _guard(header, record, model)
+    except InvalidInput as error:
+        raise error if error.source else error.within(str(record), "line 1") from error
     alike = 0
     for line in lines:
         if "decision" not in line.content:
             continue
-        divergence = _review(guard, clock, line)
+        divergence = _review(guard, clock, line, record)
         if divergence is not None:
             return alike, divergence
         alike += 1
@@ -92,14 +117,9 @@ def replay(record: Path, model: Path | None = None) -> tuple[int, Divergence | N
 def _guard(
     header: Mapping[str, Any], record: Path, model: Path | None
 ) -> tuple[Guard, _RecordedClock]:
-    try:
-        digest = header["model"]["sha256"]
-        policy = Policy.from_dict(header["policy"], f"{record}: policy")
-        laws, provides = header["laws"], header["provides"]
-    except (KeyError, TypeError) as error:
-        raise BrokenRecord(
-            f"the header does not say its {error}", source=str(record), place="line 1"
-        ) from error
+    said = validated(_Header, header, f"{record}: line 1", BrokenRecord)
+    digest, laws, provides = said.model.sha256, said.laws, said.provides
+    policy = Policy.from_dict(said.policy, f"{record}: policy")
     path = model or model_file(record, digest)
     if hashlib.sha256(read_bytes(path)).hexdigest() != digest:
         raise InvalidModel(
@@ -119,29 +139,32 @@ def _guard(
     return Guard(watch, policy, provides=provides, clock=clock), clock
 
 
-def _review(guard: Guard, clock: _RecordedClock, line: Line) -> Divergence | None:
+def _review(
+    guard: Guard, clock: _RecordedClock, line: Line, record: Path
+) -> Divergence | None:
     content = line.content
-    frame = Frame(
-        decoded(content["time_s"]), content["sequence"], decoded(content["signals"])
-    )
-    proposal = None
-    if isinstance(content.get("proposal"), dict):
-        arguments = dict(content["proposal"])
-        proposal = Action(arguments.pop("name", ""), arguments)
-    clock.readings = [decoded(reading) for reading in content.get("clock", ())]
+    try:
+        recorded = dict(content["decision"])
+        frame = Frame(
+            decoded(content["time_s"]), content["sequence"], decoded(content["signals"])
+        )
+        proposal = None
+        if "proposal" in content:
+            proposal = Action(**decoded(content["proposal"]))
+        clock.readings = [decoded(reading) for reading in content.get("clock", ())]
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        place = f"line {line.number}"
+        raise BrokenRecord(
+            f"not a review: {error}", source=str(record), place=place
+        ) from error
     clock.otherwise = frame.time_s
-    replayed = guard.review(frame, proposal).as_dict()
-    recorded = decoded(content["decision"])
-    if _text(replayed) == _text(recorded):
+    replayed: dict[str, Any] = encodable(guard.review(frame, proposal).as_dict())
+    if json.dumps(replayed) == json.dumps(recorded):
         return None
     field = next(_differing(recorded, replayed), "decision")
     return Divergence(
         line.number, frame.sequence, field, recorded.get(field), replayed.get(field)
     )
-
-
-def _text(decision: Mapping[str, Any]) -> str:
-    return json.dumps(decision)
 
 
 def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:

@@ -226,6 +226,8 @@ class Training:
             entry["guarded"] = header.guarded
             if header.scenario:
                 entry["scenario"] = header.scenario
+            if header.seed is not None:
+                entry["seed"] = header.seed
         self.facts.setdefault("files", []).append(entry)
 
     def violations(

@@ -68,8 +68,8 @@ class Job:
 
     @property
     def result(self) -> Path:
-        """The file of the episode."""
-        return Path(self.folder) / f"{self.stem}.json"
+        """The file of the episode, apart from what is kept of it."""
+        return Path(self.folder) / "episodes" / f"{self.stem}.json"
 
     def write(self, episode: Episode) -> None:
         """Writes the episode: whole, or not at all."""

@@ -88,10 +88,10 @@ class Episode:
         unknown: Frames in a state that was never seen in training.
         states: The ticks' states in the model, as runs: number (-1: unknown), length.
         drift: What the guard said of a model that no longer fits; empty otherwise.
-        record: The run record's file, beside the episode's.
+        record: The run record's file, in the campaign's folder.
         head: The hash of the record's last line.
-        trace: The trace's file, beside the episode's.
-        series: The file of the risks frame by frame, beside the episode's.
+        trace: The trace's file, in the campaign's folder.
+        series: The file of the risks frame by frame, in the campaign's folder.
         error: What went wrong.
         machine: Facts of the machine and the moment: nothing that a seed decides.
     """

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -51,8 +51,8 @@ class EpisodeObserver(Observer, Protocol):
     def began(self, scenario: str, seed: int) -> None:
         """An episode begins."""
 
-    def ended(self, episode: Episode) -> None:
-        """An episode is over."""
+    def ended(self, facts: Mapping[str, Any]) -> None:
+        """An episode is over: what its JSON says of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class Runner:
                 observer.began(self.scenario.name, seed)
             episode = self._run(seed, world, pilot, keep or Keep())
             for observer in self._observers:
-                observer.ended(episode)
+                observer.ended(episode.as_dict())
             return episode
 
     def _settings(self, plug: Plug, seed: int) -> tuple[dict[str, Any], str]:

@@ -9,6 +9,7 @@ is taken, and of equals the one that warns earlier.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,7 +25,9 @@ from forewarn.monitors.learning import Support, learn
 from forewarn.monitors.model import Model, load_model
 from forewarn.monitors.policy import Policy, Step
 from forewarn.monitors.training import Training
-from forewarn.scenarios.plan import guard_maker
+from forewarn.scenarios.campaign import campaign, jobs
+from forewarn.scenarios.measure import Progress
+from forewarn.scenarios.plan import guard_maker, plan
 from forewarn.scenarios.pool import Lost, Pool
 from forewarn.scenarios.recorded import Spectator, read_run
 from forewarn.scenarios.schema import Scenario, load_scenario
@@ -170,11 +173,13 @@ class Tuned:
         horizon_s: The horizon.
         thresholds: The threshold of each law.
         warned: How each law's warnings then fare, out of fold.
+        seeds: The runs.
     """
 
     horizon_s: float
     thresholds: Mapping[str, float]
     warned: Mapping[str, Warned]
+    seeds: tuple[int, ...]
 
     @property
     def worth(self) -> tuple[float, float, float]:
@@ -196,6 +201,50 @@ class Tuned:
                 for law, warned in self.warned.items()
             ],
         }
+
+
+def training_runs(
+    scenario: Scenario,
+    model: Path,
+    on: Pool,
+    folder: Path,
+    progress: Progress = lambda items, *_: items,
+) -> list[Path]:
+    """The runs that a model was learned from, run once more.
+
+    Raises:
+        InvalidInput: The model does not say which they were, or they come out
+            differently now.
+    """
+    files = {
+        entry["seed"]: entry["sha256"]
+        for entry in load_model(model).training.get("files", ())
+        if entry.get("scenario") == scenario.name and "seed" in entry
+    }
+    if not files:
+        raise InvalidInput(
+            f"it does not say which runs of {scenario.name} it was learned from",
+            source=str(model),
+            mend="give their traces with --runs",
+        )
+    todo = jobs(plan(scenario), scenario, sorted(files), folder, ["trace"])
+    paths: list[Path] = []
+    for episode in progress(campaign(todo, on), "training runs", len(todo)):
+        path = folder / str(episode.trace)
+        if episode.failed or digest_of_file(path) != files[episode.seed]:
+            raise InvalidInput(
+                f"the training run with seed {episode.seed} comes out differently now",
+                source=str(model),
+                mend="give the traces with --runs, or learn anew",
+            )
+        paths.append(path)
+    return sorted(paths)
+
+
+def digest_of_file(path: Path) -> str:
+    """The SHA-256 of a file as it is, packed or not."""
+    with path.open("rb") as raw:
+        return hashlib.file_digest(raw, "sha256").hexdigest()
 
 
 def tune(
@@ -258,7 +307,8 @@ def _tuned(
         )
         for law, climbs in of_laws.items()
     }
-    return Tuned(horizon_s, thresholds, warned)
+    seeds = {each.seed for climbs in of_laws.values() for each in climbs}
+    return Tuned(horizon_s, thresholds, warned, tuple(sorted(seeds)))
 
 
 def threshold(climbs: Sequence[Climb], allowed: float) -> float:

@@ -36,6 +36,7 @@ _START = "Start here"
 _MODEL = "From traces to a model"
 _ASK = "Ask a model"
 _WATCH = "Watch a trace"
+_RUN = "Run scenarios"
 _GUARD = "Guard a run"
 
 COMMANDS = {
@@ -48,7 +49,14 @@ COMMANDS = {
     "check": _Entry(_ASK, "check:check", "How likely is it? Properties and laws."),
     "monitor": _Entry(_WATCH, "monitor:monitor", "Judge a recorded trace by laws."),
     "laws": _Entry(_WATCH, "laws:laws", "List the law book, or show one law."),
+    "scenarios": _Entry(_RUN, "scenarios:scenarios", "List what can be run."),
+    "collect": _Entry(_RUN, "collect:collect", "Run unguarded, and write traces."),
+    "run": _Entry(_RUN, "run:run", "Run episodes with early warnings."),
+    "measure": _Entry(_RUN, "measure:measure", "What are the warnings worth?"),
+    "tune": _Entry(_RUN, "tune:tune", "Find thresholds; write a policy."),
     "guard": _Entry(_GUARD, "guard:guard", "Guard someone else's loop."),
+    "verify": _Entry(_GUARD, "verify:verify", "Is a run record as it was written?"),
+    "replay": _Entry(_GUARD, "replay:replay", "Derive a run's decisions again."),
 }
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from forewarn.monitors.model import Model
     from forewarn.monitors.pac import PacReport
     from forewarn.monitors.training import Training
+    from forewarn.scenarios.schema import Scenario
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -31,6 +32,7 @@ class _Wish:
     """What the command line asked for; None where it left the choice to us."""
 
     format: str
+    scenario: str | None
     abstraction: Path | None
     laws: tuple[str, ...]
     vocabulary: str | None
@@ -51,6 +53,11 @@ class _Wish:
     default="auto",
     show_default=True,
     help="states: one sequence of state names a line; trace: frames with signals.",
+)
+@click.option(
+    "--scenario",
+    metavar="NAME_OR_FILE",
+    help="The scenario that the traces come from: its abstraction and its laws.",
 )
 @click.option(
     "--abstraction", type=_FILE, help="The predicates, as YAML; for traces of frames."
@@ -181,17 +188,32 @@ class _Learner:
         from forewarn.monitors.training import Training
 
         self.wish, self.earlier, self.source = wish, earlier, source
+        self.scenario = self._scenario()
         self.vocabulary = self._vocabulary(sample)
         self.laws: list[Law] = [
             law
             for text in wish.laws or (earlier.laws if earlier else ())
             for law in find_laws(text, vocabulary=self.vocabulary)
         ]
+        if self.scenario is not None:
+            self.laws = list(self.scenario.laws)
         self.abstraction = self._abstraction()
         self.candidates = self._candidates()
         self.training: Training = Training()
         if earlier is not None:
             self.training = Training.of(earlier)
+
+    def _scenario(self) -> Scenario | None:
+        from forewarn.scenarios.schema import load_scenario
+
+        wish = self.wish
+        if wish.scenario is None:
+            return None
+        if wish.abstraction or wish.laws or wish.vocabulary:
+            raise click.UsageError(
+                "--scenario names the abstraction and the laws by itself"
+            )
+        return load_scenario(wish.scenario)
 
     def _vocabulary(self, sample: Path) -> Vocabulary | None:
         """The one that was asked for, or else that of the model or the first trace."""
@@ -202,6 +224,8 @@ class _Learner:
 
         if self.wish.vocabulary:
             return load_vocabulary(self.wish.vocabulary)
+        if self.scenario is not None:
+            return self.scenario.abstraction.vocabulary
         if self.earlier is not None and self.earlier.abstraction is not None:
             content = dict(self.earlier.abstraction)
             return Abstraction.from_dict(content, self.source).vocabulary
@@ -216,7 +240,7 @@ class _Learner:
         from forewarn.abstractions.errors import InvalidInput
         from forewarn.monitors.training import law_abstraction
 
-        chosen = None
+        chosen = None if self.scenario is None else self.scenario.abstraction
         if self.wish.abstraction:
             chosen = load_abstraction(self.wish.abstraction, self.vocabulary)
         elif self.wish.laws:

@@ -6,7 +6,7 @@ import json
 import re
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import click
@@ -60,11 +60,20 @@ _NUMBER = re.compile(r"[-+]?[\d.,]+(e[-+]?\d+)?( ?(%|s|ms|µs))?|-|")
 
 
 def progress(
-    items: Iterable[Item], what: str, total: int | None = None
+    items: Iterable[Item],
+    what: str,
+    total: int | None = None,
+    note: Callable[[], str] | None = None,
 ) -> Iterator[Item]:
     """The items, with a count on standard error if they take long.
 
     On a terminal one line is rewritten; elsewhere a line appears every ten seconds.
+
+    Args:
+        items: What is handed on.
+        what: They, in words.
+        total: How many there are, if that is known.
+        note: What else the line says.
     """
     terminal = sys.stderr.isatty()
     pause = 0.1 if terminal else 10.0
@@ -76,9 +85,9 @@ def progress(
             if time.monotonic() >= due:
                 shown, due = True, time.monotonic() + pause
                 head, tail = ("\r\x1b[K", "") if terminal else ("", "\n")
-                click.echo(
-                    f"{head}{clean(what)}: {count}{of}{tail}", err=True, nl=False
-                )
+                more = clean(note()) if note is not None else ""
+                line = f"{clean(what)}: {count}{of}{more}"
+                click.echo(f"{head}{line}{tail}", err=True, nl=False)
             yield item
     finally:
         if shown and terminal:

@@ -120,6 +120,7 @@ def _initialize(world: World, action: Arguments) -> dict[str, float]:
     world.reach_m = _number(action, "visibilityDistance", 1.5)
     world.grid_m = _number(action, "gridSize", 0.25)
     world.fov = _number(action, "fieldOfView", 90.0)
+    world.seed = int(_number(action, "seed", world.seed))
     return {"cameraNearPlane": 0.1, "cameraFarPlane": 20.0}
 
 

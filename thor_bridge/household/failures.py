@@ -37,3 +37,19 @@ class Failures:
 
 
 NO_FAILURES = Failures()
+
+REAL = Failures(
+    rates={"OpenObject": 0.05, "ToggleObjectOn": 0.03, "FillObjectWithLiquid": 0.03},
+    by_receptacle={
+        "Box": 0.1,
+        "CounterTop": 0.1,
+        "Cup": 0.5,
+        "Fridge": 0.2,
+        "GarbageCan": 0.2,
+        "Microwave": 0.15,
+        "Shelf": 0.3,
+    },
+)
+"""About as often as in recorded runs on the real AI2-THOR."""
+
+PROFILES = {"off": NO_FAILURES, "real": REAL}

@@ -1,0 +1,171 @@
+"""The watchdog: each way of failing has its name, and nothing is left behind."""
+
+from __future__ import annotations
+
+import gc
+import os
+import shlex
+import signal
+import socket
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from forewarn.thor_bridge.wire import (
+    OutOfStep,
+    Server,
+    SimulatorDied,
+    SimulatorError,
+    SimulatorHung,
+    make_controller,
+)
+
+pytestmark = [pytest.mark.needs("ai2thor", "msgpack")]
+
+SERVERS: tuple[Server, ...] = ("fifo", "wsgi")
+PLAYERS = Path(__file__).with_name("players.py")
+SOON_S = 15.0
+"""Long for a loaded machine, short beside the 100 s and more of ai2thor itself."""
+
+
+def player(way: str) -> str:
+    return shlex.join([sys.executable, str(PLAYERS), way])
+
+
+def children() -> set[int]:
+    """The processes that descend from this one, by their number."""
+    parents = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            parents[int(entry.name)] = int(fields[1])
+    found, front = set(), {os.getpid()}
+    while front:
+        front = {child for child, parent in parents.items() if parent in front}
+        found |= front
+    return found
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No process, no pipe, no port, no thread and no descriptor is left behind."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    before = children()
+    threads = threading.active_count()
+    descriptors = len(os.listdir("/proc/self/fd"))
+    yield
+    gc.collect()
+    assert children() == before
+    assert list(tmp_path.rglob("*.pipe")) == []
+    assert threading.active_count() == threads
+    assert len(os.listdir("/proc/self/fd")) <= descriptors
+
+
+def start(way: str, server: Server = "fifo", **limits: Any) -> Any:
+    given = {"start_timeout_s": SOON_S, "action_timeout_s": SOON_S, **limits}
+    return make_controller("Kitchen1", player=player(way), server=server, **given)
+
+
+def timed(
+    error: type[SimulatorError], way: str, patience_s: float = SOON_S, **limits: Any
+) -> str:
+    """What is raised, which must come soon, at the start or at a RotateRight."""
+    began = time.monotonic()
+    with pytest.raises(error) as caught:
+        controller = start(way, **limits)
+        began = time.monotonic()
+        controller.server.timeout = patience_s
+        controller.step("RotateRight")
+    assert time.monotonic() - began < SOON_S
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_a_player_that_never_speaks(server: Server) -> None:
+    assert "said nothing for 1 s" in timed(
+        SimulatorHung, "mute", server=server, start_timeout_s=1.0
+    )
+
+
+def test_a_player_that_opens_its_pipe_and_never_speaks() -> None:
+    assert "said nothing for 1 s" in timed(SimulatorHung, "late", start_timeout_s=1.0)
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_a_player_that_ends_at_once(server: Server) -> None:
+    assert "ended with status 3" in timed(SimulatorDied, "dies-first", server=server)
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_a_player_that_is_not_there(server: Server) -> None:
+    with pytest.raises(SimulatorDied, match="cannot be started"):
+        make_controller("Kitchen1", player="/no/such/player", server=server)
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_a_player_that_dies_in_mid_action(server: Server) -> None:
+    assert "ended with status 4" in timed(SimulatorDied, "dies", server=server)
+
+
+def test_a_player_that_dies_in_mid_answer() -> None:
+    assert "ended with status 5" in timed(SimulatorDied, "half")
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_a_player_that_hangs(server: Server) -> None:
+    assert "said nothing for 0.5 s" in timed(
+        SimulatorHung, "hangs", patience_s=0.5, server=server
+    )
+
+
+def test_a_player_with_a_child_of_its_own() -> None:
+    timed(SimulatorHung, "child", patience_s=0.5)
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_a_player_that_answers_another_action(server: Server) -> None:
+    assert "instead of" in timed(OutOfStep, "liar", server=server)
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_a_player_that_is_killed_between_actions(server: Server) -> None:
+    controller = make_controller("Kitchen1", server=server)
+    os.kill(controller.unity_pid, signal.SIGKILL)
+    with pytest.raises(SimulatorDied):
+        controller.step("Pass")
+    with pytest.raises(SimulatorError):
+        controller.step("Pass")
+
+
+def test_a_stopped_player_is_seen_to_hang() -> None:
+    controller = make_controller("Kitchen1")
+    controller.server.timeout = 0.5
+    os.kill(controller.unity_pid, signal.SIGSTOP)
+    with pytest.raises(SimulatorHung):
+        controller.step("Pass")
+
+
+def test_a_port_is_given_back() -> None:
+    controller = make_controller("Kitchen1", server="wsgi")
+    address = controller.server.wsgi_server.socket.getsockname()
+    controller.stop()
+    controller.stop()
+    with socket.socket() as again:
+        again.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        again.bind(address)
+
+
+def test_the_choice_of_a_gpu_is_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    make_controller("Kitchen1").stop()
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "0"

@@ -1,0 +1,250 @@
+"""The two ways in which AI2-THOR 5.0.0's player talks to its Python side.
+
+FIFO: two named pipes with framed messages. WSGI: the player posts what it sees and
+is answered with the next action. Both are spoken here from the player's end.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from io import BufferedReader
+from typing import Any, BinaryIO, Protocol
+
+from forewarn.abstractions.errors import ForewarnError, MissingDependency
+
+METADATA, ACTION, RGB, PATCH, END = 1, 2, 4, 11, 255
+HEADER = struct.Struct("!BI")
+MAX_ACTION_BYTES = 16 * 2**20
+
+
+class Disconnected(ForewarnError):
+    """The other side broke off in the middle of a message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What the player says after an action.
+
+    Args:
+        sequence: The number of the action that it answers.
+        metadata: The agent's metadata.
+        picture: The frame as RGB bytes, the bottom row first; empty for none.
+        patch: The few entries that differ from the last message, if that is all.
+    """
+
+    sequence: int
+    metadata: Mapping[str, Any]
+    picture: bytes = b""
+    patch: Mapping[str, Any] | None = None
+
+    def envelope(self) -> dict[str, Any]:
+        """The message around the metadata, as both channels have it."""
+        return {
+            "agents": [self.metadata],
+            "thirdPartyCameras": [],
+            "activeAgentId": 0,
+            "sequenceId": self.sequence,
+        }
+
+
+class Channel(Protocol):
+    """Carries messages out and actions in."""
+
+    def exchange(self, message: Message) -> dict[str, Any] | None:
+        """Sends a message and waits for the next action; None: it is all over."""
+
+
+def channel_from(environment: Mapping[str, str]) -> Channel:
+    """The channel that AI2-THOR's controller asks for in its child's environment."""
+    kind = environment.get("AI2THOR_SERVER_TYPE", "WSGI")
+    try:
+        if kind == "FIFO":
+            return FifoChannel(
+                environment["AI2THOR_FIFO_SERVER_PIPE_PATH"],
+                environment["AI2THOR_FIFO_CLIENT_PIPE_PATH"],
+            )
+        return WsgiChannel(
+            environment.get("AI2THOR_HOST", "127.0.0.1"),
+            int(environment["AI2THOR_PORT"]),
+            environment.get("AI2THOR_CLIENT_TOKEN", ""),
+        )
+    except KeyError as error:
+        raise Disconnected(
+            f"{error} is not set: this process is started by ai2thor's Controller,"
+            " with local_executable_path"
+        ) from error
+
+
+class FifoChannel:
+    """Two named pipes. The order in which they are opened avoids a deadlock."""
+
+    def __init__(self, server_pipe: str, client_pipe: str) -> None:
+        try:
+            import msgpack
+        except ImportError as error:
+            raise MissingDependency("AI2-THOR's FIFO protocol", "thor") from error
+        self._out: BinaryIO = open(server_pipe, "wb", buffering=1 << 20)
+        self._client_pipe = client_pipe
+        self._in: BinaryIO | None = None
+        self._pack = msgpack.Packer(use_bin_type=True, autoreset=False)
+        self._packed: dict[str, tuple[Any, bytes]] = {}
+
+    def exchange(self, message: Message) -> dict[str, Any] | None:
+        try:
+            if message.patch is not None:
+                self._send(PATCH, self._encode(message.patch))
+            else:
+                self._send(METADATA, self._full(message))
+                if message.picture:
+                    self._send(RGB, message.picture)
+            self._send(END, b"")
+            self._out.flush()
+            return self._receive()
+        except BrokenPipeError:
+            return None
+
+    def _send(self, kind: int, body: bytes) -> None:
+        self._out.write(HEADER.pack(kind, len(body)))
+        self._out.write(body)
+
+    def _encode(self, value: Any) -> bytes:
+        pack = self._pack
+        pack.reset()
+        pack.pack(value)
+        return bytes(pack.bytes())
+
+    def _full(self, message: Message) -> bytes:
+        """The envelope packed; objects that did not change are packed once."""
+        envelope = message.envelope()
+        objects = message.metadata["objects"]
+        bodies, before, now = [], self._packed, {}
+        for thing in objects:
+            known = before.get(thing["objectId"])
+            if known is None or known[0] is not thing:
+                known = (thing, self._encode(thing))
+            now[thing["objectId"]] = known
+            bodies.append(known[1])
+        self._packed = now
+        pack = self._pack
+        pack.reset()
+        pack.pack_map_header(len(envelope))
+        for key, value in envelope.items():
+            pack.pack(key)
+            if key != "agents":
+                pack.pack(value)
+                continue
+            pack.pack_array_header(1)
+            pack.pack_map_header(len(message.metadata))
+            for name, entry in message.metadata.items():
+                if name != "objects":
+                    pack.pack(name)
+                    pack.pack(entry)
+            pack.pack("objects")
+            pack.pack_array_header(len(bodies))
+            start = bytes(pack.bytes())
+            pack.reset()
+        return start + b"".join(bodies) + bytes(pack.bytes())
+
+    def _receive(self) -> dict[str, Any] | None:
+        if self._in is None:
+            self._in = open(self._client_pipe, "rb")
+        action: dict[str, Any] | None = None
+        while True:
+            header = self._in.read(HEADER.size)
+            if not header and action is None:
+                return None
+            if len(header) < HEADER.size:
+                raise Disconnected("the action ends in the middle")
+            kind, length = HEADER.unpack(header)
+            if kind == END:
+                return action
+            if kind != ACTION or length > MAX_ACTION_BYTES:
+                raise Disconnected(f"a field {kind} of {length} bytes is no action")
+            body = self._in.read(length)
+            if len(body) < length:
+                raise Disconnected("the action ends in the middle")
+            action = _action(body)
+
+
+class WsgiChannel:
+    """Posts over HTTP. Today's Werkzeug closes after every answer: we connect anew."""
+
+    _BOUNDARY = "forewarn-household"
+
+    def __init__(self, host: str, port: int, token: str) -> None:
+        self._address, self._token = (host, port), token
+        self._socket: socket.socket | None = None
+        self._in: BufferedReader | None = None
+
+    def exchange(self, message: Message) -> dict[str, Any] | None:
+        body = self._body(message)
+        head = (
+            "POST /train HTTP/1.1\r\nHost: localhost\r\n"
+            f"Content-Length: {len(body)}\r\nContent-Type: multipart/form-data;"
+            f' boundary="{self._BOUNDARY}"\r\n\r\n'
+        )
+        try:
+            if self._socket is None:
+                self._connect()
+            assert self._socket is not None and self._in is not None  # noqa: S101
+            self._socket.sendall(head.encode() + body)
+            answer = self._answer(self._in)
+        except ConnectionError:
+            return None
+        return answer if answer and "action" in answer else None
+
+    def _connect(self) -> None:
+        self._socket = socket.create_connection(self._address)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._in = self._socket.makefile("rb")
+
+    def _body(self, message: Message) -> bytes:
+        """The parts in the spelling that the controller's own parser wants."""
+        text = 'Content-Type: text/plain; charset="utf-8"\r\n'
+        parts = [
+            (text, "metadata", "", json.dumps(message.envelope()).encode()),
+            (text, "token", "", self._token.encode()),
+        ]
+        if message.picture:
+            raw = "Content-Type: application/octet-stream\r\n"
+            parts.insert(0, (raw, "image", '; filename="image"', message.picture))
+        body = b""
+        for kind, name, file, content in parts:
+            body += (
+                f"\r\n--{self._BOUNDARY}\r\n{kind}"
+                f'Content-disposition: form-data; name="{name}"{file}\r\n\r\n'
+            ).encode() + content
+        return body + f"\r\n--{self._BOUNDARY}--\r\n".encode()
+
+    def _answer(self, stream: BufferedReader) -> dict[str, Any] | None:
+        status = stream.readline()
+        if not status:
+            return None
+        length, close = 0, False
+        while line := stream.readline().strip().lower():
+            name, _, value = line.partition(b":")
+            if name == b"content-length":
+                length = int(value)
+            close = close or (name == b"connection" and b"close" in value)
+        body = stream.read(length)
+        if close and self._socket is not None:
+            stream.close()
+            self._socket.close()
+            self._socket, self._in = None, None
+        if b" 200" not in status:
+            raise Disconnected(f"the controller answered {status.decode().strip()}")
+        return _action(body)
+
+
+def _action(body: bytes) -> dict[str, Any]:
+    try:
+        action = json.loads(body)
+    except ValueError as error:
+        raise Disconnected("an action is not JSON") from error
+    if not isinstance(action, dict):
+        raise Disconnected("an action is not a JSON object")
+    return action

@@ -1,0 +1,92 @@
+"""The household as a process of its own, in the place of AI2-THOR's Unity player.
+
+ai2thor's own `Controller` starts it: `local_executable_path` may be a whole command
+line, such as `python -m forewarn.thor_bridge.household --seed 7`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from forewarn.abstractions.errors import ForewarnError
+from forewarn.thor_bridge.household.actions import perform
+from forewarn.thor_bridge.household.channels import (
+    Channel,
+    Message,
+    channel_from,
+)
+from forewarn.thor_bridge.household.failures import PROFILES
+from forewarn.thor_bridge.household.picture import picture
+from forewarn.thor_bridge.household.scenes import load_scenes
+from forewarn.thor_bridge.household.world import World
+
+PATCHED = ("lastAction", "errorMessage", "errorCode", "lastActionSuccess", "agentId",
+           "actionReturn")  # fmt: skip
+"""What a patch says again after an action that changed nothing."""
+
+_SETUP = frozenset(("Reset", "Initialize", "ChangeResolution"))
+
+
+def serve(world: World, channel: Channel, *, pictures: bool, patches: bool) -> None:
+    """Answers actions until the other side has had enough.
+
+    Args:
+        world: The household.
+        channel: Where actions come from.
+        pictures: Whether a frame is sent unless an action asks for none.
+        patches: Whether the channel can carry patches.
+    """
+    image = picture(world) if pictures else b""
+    message = Message(0, world.metadata(), image)
+    while (action := channel.exchange(message)) is not None:
+        message = answer(world, action, pictures=pictures, patches=patches)
+
+
+def answer(
+    world: World, action: Mapping[str, Any], *, pictures: bool, patches: bool
+) -> Message:
+    """Carries an action out and says what came of it."""
+    outcome = perform(world, action)
+    sequence = action.get("sequenceId", 0)
+    metadata = world.metadata()
+    if patches and not outcome.changed and outcome.action not in _SETUP:
+        patch = {key: metadata[key] for key in PATCHED}
+        return Message(sequence, metadata, patch=patch)
+    wanted = pictures and action.get("renderImage", True)
+    return Message(sequence, metadata, picture(world) if wanted else b"")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The process: `python -m forewarn.thor_bridge.household`."""
+    parser = argparse.ArgumentParser(prog="forewarn household", description=__doc__)
+    parser.add_argument("--scenes", type=Path, help="a scene file; our own if missing")
+    parser.add_argument("--scene", default="", help="the scene to begin with")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--failures", choices=sorted(PROFILES), default="off")
+    # What the controller adds for Unity; only the size of the picture means something.
+    parser.add_argument("-screen-width", type=int, default=300, dest="width")
+    parser.add_argument("-screen-height", type=int, default=300, dest="height")
+    given, _ = parser.parse_known_args(arguments)
+    try:
+        scenes = load_scenes(given.scenes)
+        world = World(
+            scenes, given.scene, seed=given.seed, failures=PROFILES[given.failures]
+        )
+        world.width, world.height = given.width, given.height
+        serve(
+            world,
+            channel_from(os.environ),
+            pictures=os.environ.get("AI2THOR_SERVER_SIDE_SCREENSHOT") == "True",
+            patches=os.environ.get("AI2THOR_SERVER_TYPE") == "FIFO",
+        )
+    except ForewarnError as error:
+        print(f"forewarn household: {error}", file=sys.stderr)
+        return error.exit_status
+    except KeyboardInterrupt:
+        return 130
+    return 0

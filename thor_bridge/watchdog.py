@@ -1,0 +1,313 @@
+"""ai2thor's controller and servers, with every wait bounded and every end tidy.
+
+Only `wire.make_controller` imports this module: it needs ai2thor.
+"""
+
+from __future__ import annotations
+
+import atexit
+import errno
+import os
+import queue
+import select
+import signal
+import subprocess
+import time
+import uuid
+from typing import Any
+
+from ai2thor.controller import Controller
+from ai2thor.fifo_server import FifoServer
+from ai2thor.wsgi_server import WsgiServer
+
+from forewarn.thor_bridge.wire import (
+    OutOfStep,
+    SimulatorDied,
+    SimulatorError,
+    SimulatorHung,
+)
+
+TICK_S = 0.05
+"""How often a wait looks whether the player still lives."""
+
+GRACE_S = 1.0
+"""How long a player that closed its pipe may take to exit."""
+
+
+class _Watch:
+    """What both servers share: deadlines, the player's pulse, and its end."""
+
+    unity_proc: subprocess.Popen[bytes] | None
+    sequence_id: int
+
+    def check_pulse(self, doing: str) -> None:
+        """Raises if the player's process is gone."""
+        player = self.unity_proc
+        if player is not None and player.poll() is not None:
+            raise SimulatorDied(
+                f"the simulator ended with status {player.returncode} while {doing};"
+                " its output is in ~/.ai2thor/log/unity.log"
+            )
+
+    def check_sequence(self, metadata: dict[str, Any]) -> None:
+        """Raises if the player answers another action."""
+        if metadata["sequenceId"] != self.sequence_id:
+            raise OutOfStep(
+                f"the simulator answered action {metadata['sequenceId']!r:.20} instead"
+                f" of {self.sequence_id}"
+            )
+
+    def end_player(self) -> None:
+        """Ends the player and whatever it started."""
+        player = self.unity_proc
+        if player is None:
+            return
+        try:
+            os.killpg(player.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            player.kill()
+        try:
+            player.wait(GRACE_S)
+        except subprocess.TimeoutExpired:  # pragma: no cover - stuck in the kernel
+            pass
+
+
+class WatchedFifoServer(_Watch, FifoServer):  # type: ignore[misc]
+    """ai2thor's FIFO server; opening, reading and writing have deadlines."""
+
+    server_pipe: Any
+    client_pipe: Any
+
+    def _recv_message(self, timeout: float | None) -> Any:
+        if self.server_pipe is None:
+            # Without O_NONBLOCK the opening itself would wait for a writer for ever.
+            descriptor = os.open(self.server_pipe_path, os.O_RDONLY | os.O_NONBLOCK)
+            self.server_pipe = os.fdopen(descriptor, "rb", buffering=0)
+            self._spoke = False
+        return super()._recv_message(timeout)
+
+    def _read_with_timeout(
+        self, server_pipe: Any, message_size: int, timeout: float | None
+    ) -> bytes:
+        deadline = time.monotonic() + (timeout or self.timeout)
+        descriptor, parts, left = server_pipe.fileno(), [], message_size
+        closed_since: float | None = None
+        while left > 0:
+            ready, _, _ = select.select([descriptor], [], [], TICK_S)
+            part = b""
+            if ready:
+                try:
+                    part = os.read(descriptor, left)
+                except BlockingIOError:
+                    continue
+            if part:
+                self._spoke = True
+                parts.append(part)
+                left -= len(part)
+                continue
+            self.check_pulse("it was waited for")
+            now = time.monotonic()
+            if ready and self._spoke:
+                closed_since = closed_since or now
+                if now - closed_since > GRACE_S:
+                    raise SimulatorDied("the simulator closed its pipe")
+            if now > deadline:
+                raise SimulatorHung(
+                    f"the simulator said nothing for {timeout or self.timeout:g} s"
+                )
+            if ready:
+                time.sleep(TICK_S)  # a closed pipe is always ready
+        return b"".join(parts)
+
+    def _send_message(self, message_type: Any, body: bytes) -> None:
+        self.check_pulse("it was to get an action")
+        if self.client_pipe is None:
+            self.client_pipe = self._open_client_pipe()
+        self._last_action_message = body
+        data = memoryview(
+            self._create_header(message_type, body) + body + self.eom_header
+        )
+        descriptor, deadline = self.client_pipe.fileno(), self._deadline()
+        while data:
+            try:
+                data = data[os.write(descriptor, data) :]
+            except BlockingIOError:
+                select.select([], [descriptor], [], TICK_S)
+                self._check(deadline, "an action was sent")
+            except BrokenPipeError as error:
+                if self.unity_proc is not None:
+                    try:
+                        self.unity_proc.wait(GRACE_S)
+                    except subprocess.TimeoutExpired:
+                        pass
+                self.check_pulse("it got an action")
+                raise SimulatorDied("the simulator closed its pipe") from error
+
+    def _open_client_pipe(self) -> Any:
+        deadline = self._deadline()
+        while True:
+            try:
+                descriptor = os.open(self.client_pipe_path, os.O_WRONLY | os.O_NONBLOCK)
+                return os.fdopen(descriptor, "wb", buffering=0)
+            except OSError as error:
+                if error.errno != errno.ENXIO:
+                    raise
+            self._check(deadline, "the first action was sent")
+            time.sleep(TICK_S / 10)
+
+    def _deadline(self) -> float:
+        return time.monotonic() + float(self.timeout)
+
+    def _check(self, deadline: float, doing: str) -> None:
+        self.check_pulse(doing)
+        if time.monotonic() > deadline:
+            raise SimulatorHung(
+                f"the simulator took nothing for {self.timeout:g} s while {doing}"
+            )
+
+    def create_event(self, metadata: dict[str, Any], files: Any) -> Any:
+        self.check_sequence(metadata)
+        return super().create_event(metadata, files)
+
+    def stop(self) -> None:
+        """Ends the player and removes the pipes; safe to call twice."""
+        self.end_player()
+        for pipe in (self.client_pipe, self.server_pipe):
+            if pipe is not None:
+                pipe.close()
+        self.client_pipe = self.server_pipe = None
+        self.tmp_dir.cleanup()
+
+
+class WatchedWsgiServer(_Watch, WsgiServer):  # type: ignore[misc]
+    """ai2thor's WSGI server; faults in its thread come out where one waits."""
+
+    stopped: bool
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self._fault: SimulatorError | None = None
+        self.app.logger.disabled = True
+
+    def create_event(self, metadata: dict[str, Any], files: Any) -> Any:
+        try:
+            self.check_sequence(metadata)
+        except SimulatorError as fault:
+            self._fault = fault
+            raise
+        return super().create_event(metadata, files)
+
+    def receive(self, timeout: float | None = None) -> Any:
+        limit = float(timeout or self.timeout)
+        deadline = time.monotonic() + limit
+        while True:
+            try:
+                return self.request_queue.get(timeout=TICK_S)
+            except queue.Empty:
+                pass
+            if self._fault is not None:
+                raise self._fault
+            self.check_pulse("it was waited for")
+            if time.monotonic() > deadline:
+                raise SimulatorHung(f"the simulator said nothing for {limit:g} s")
+
+    def send(self, action: Any) -> None:
+        self.check_pulse("it was to get an action")
+        super().send(action)
+
+    def stop(self) -> None:
+        """Ends the player and gives the port back; safe to call twice."""
+        if self.stopped:
+            return
+        self.stopped = True
+        self.end_player()
+        try:
+            self.response_queue.put_nowait({})  # frees a request that waits
+        except queue.Full:
+            pass
+        if self.started:
+            self.wsgi_server.shutdown()
+            self.server_thread.join(GRACE_S)
+        self.wsgi_server.server_close()
+
+
+class WatchedController(Controller):  # type: ignore[misc]
+    """ai2thor's controller, whose waits end and which leaves nothing behind."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.server: Any = None
+        try:
+            super().__init__(**settings)
+        except BaseException:
+            self.stop()
+            raise
+
+    def _build_server(self, host: str, port: int, width: int, height: int) -> None:
+        if self.server is not None:
+            return
+        common = {
+            "width": width,
+            "height": height,
+            "timeout": self.server_timeout,
+            "depth_format": self.depth_format,
+            "add_depth_noise": self.add_depth_noise,
+        }
+        if issubclass(self.server_class, WsgiServer):
+            self.server = WatchedWsgiServer(host=host, port=port, **common)
+        else:
+            self.server = WatchedFifoServer(**common)
+
+    def _start_unity_thread(
+        self,
+        env: dict[str, str],
+        width: int,
+        height: int,
+        server_params: dict[str, str],
+        image_name: Any,
+    ) -> None:
+        """Starts the player as ai2thor does, but in a process group of its own."""
+        self.server.client_token = str(uuid.uuid4())
+        env["AI2THOR_CLIENT_TOKEN"] = self.server.client_token
+        env["AI2THOR_SERVER_TYPE"] = self.server.server_type
+        env["AI2THOR_SERVER_SIDE_SCREENSHOT"] = str(not self.headless)
+        env.update({f"AI2THOR_{k.upper()}": v for k, v in server_params.items()})
+        env.update(
+            self._build.platform.launch_env(self.width, self.height, self.x_display)
+        )
+        os.makedirs(self.log_dir, exist_ok=True)
+        command = self.unity_command(width, height, self.headless)
+        with open(os.path.join(self.log_dir, "unity.log"), "ab") as log:
+            try:
+                self.server.unity_proc = subprocess.Popen(  # noqa: S603
+                    command,
+                    env=env,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise SimulatorDied(
+                    f"the simulator cannot be started: {error}"
+                ) from error
+        self.unity_pid = self.server.unity_proc.pid
+        atexit.register(self.stop)
+
+    def step(self, action: Any = None, **arguments: Any) -> Any:
+        try:
+            return super().step(action, **arguments)
+        except SimulatorError:
+            self.stop()
+            raise
+        except (RuntimeError, TimeoutError) as error:
+            # ai2thor hides what its server raised behind an error of its own.
+            if isinstance(error.__context__, SimulatorError):
+                self.stop()
+                raise error.__context__ from None
+            raise
+
+    def stop(self) -> None:
+        """Ends the player; safe to call twice."""
+        atexit.unregister(self.stop)
+        if self.server is not None:
+            self.server.stop()

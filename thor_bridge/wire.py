@@ -1,0 +1,126 @@
+"""The way to AI2-THOR: its own controller, with a watchdog over the simulator.
+
+`make_controller` gives ai2thor's `Controller` for the real Unity player or for our
+household; nobody need know which. What ai2thor 5.0.0 leaves hanging becomes a named
+error within seconds, and nothing is left behind: no process, no pipe, no port.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from forewarn.abstractions.errors import ForewarnError, MissingDependency
+
+if TYPE_CHECKING:
+    from forewarn.thor_bridge.watchdog import WatchedController
+
+HOUSEHOLD = "household"
+UNITY = "unity"
+
+Server = Literal["fifo", "wsgi"]
+
+
+class SimulatorError(ForewarnError):
+    """The simulator cannot go on; it was ended."""
+
+
+class SimulatorHung(SimulatorError):
+    """The simulator did not answer in time."""
+
+
+class SimulatorDied(SimulatorError):
+    """The simulator's process is gone."""
+
+
+class OutOfStep(SimulatorError):
+    """The simulator answered another action than the one that was sent."""
+
+
+def household_command(
+    *, scenes: Path | None = None, seed: int = 0, failures: str = "off"
+) -> str:
+    """The command line that starts our household as a player."""
+    words = [sys.executable, "-m", "forewarn.thor_bridge.household"]
+    if scenes is not None:
+        words += ["--scenes", str(scenes.resolve())]
+    words += ["--seed", str(seed), "--failures", failures]
+    return shlex.join(words)
+
+
+def make_controller(
+    scene: str,
+    *,
+    player: str = HOUSEHOLD,
+    scenes: Path | None = None,
+    seed: int = 0,
+    failures: str = "off",
+    server: Server = "fifo",
+    start_timeout_s: float = 20.0,
+    action_timeout_s: float = 10.0,
+    headless: bool = True,
+    width: int = 300,
+    height: int = 300,
+    **initialization: Any,
+) -> WatchedController:
+    """ai2thor's controller, ready in a scene.
+
+    Args:
+        scene: The scene to begin with.
+        player: `household`, `unity` (the build that ai2thor downloads), or the command
+            line of a player.
+        scenes: For the household: a scene file.
+        seed: For the household: what chance follows from.
+        failures: For the household: `off`, or `real` for physical failures.
+        server: How the player is spoken to.
+        start_timeout_s: How long it may take until it first answers.
+        action_timeout_s: How long an action may take.
+        headless: Without frames, which needs no display.
+        width: Of the frames.
+        height: Of the frames.
+        initialization: AI2-THOR's own settings, such as `visibilityDistance`.
+
+    Raises:
+        MissingDependency: ai2thor is not installed.
+        SimulatorError: The player does not start, or does not speak the protocol.
+    """
+    try:
+        from forewarn.thor_bridge.watchdog import (
+            WatchedController,
+            WatchedFifoServer,
+            WatchedWsgiServer,
+        )
+    except ImportError as error:
+        raise MissingDependency("AI2-THOR", "thor") from error
+    if player == HOUSEHOLD:
+        player = household_command(scenes=scenes, seed=seed, failures=failures)
+    with _without_gpu_choice():
+        return WatchedController(
+            local_executable_path=None if player == UNITY else player,
+            server_class=WatchedFifoServer if server == "fifo" else WatchedWsgiServer,
+            # ai2thor asks for a display even where none is used.
+            x_display=os.environ.get("DISPLAY") or "0",
+            scene=scene,
+            headless=headless,
+            width=width,
+            height=height,
+            server_start_timeout=start_timeout_s,
+            server_timeout=action_timeout_s,
+            **initialization,
+        )
+
+
+@contextmanager
+def _without_gpu_choice() -> Iterator[None]:
+    """CUDA_VISIBLE_DEVICES makes ai2thor run vulkaninfo, which few machines have."""
+    chosen = os.environ.pop("CUDA_VISIBLE_DEVICES", None)
+    try:
+        yield
+    finally:
+        if chosen is not None:
+            os.environ["CUDA_VISIBLE_DEVICES"] = chosen

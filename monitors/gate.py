@@ -46,9 +46,15 @@ class Gate:
     ) -> None:
         self._limits = limits
         self._vocabulary = vocabulary
-        self._ages = tuple(name for name in needs if name.endswith("_age"))
+        self._ages = tuple(name for name in needs if self._is_age(name))
         self._needs = tuple((name, *self._range(name)) for name in needs)
         self.reset()
+
+    def _is_age(self, name: str) -> bool:
+        """Whether a signal is the age of an input, not of something in the world."""
+        inputs = {} if self._vocabulary is None else self._vocabulary.inputs
+        declared = {f"{name}_age" for names in inputs.values() for name in names}
+        return name in declared if declared else name.endswith("_age")
 
     def _range(self, name: str) -> tuple[float, float]:
         """The range of a number; of anything else one that holds nothing."""

@@ -175,3 +175,9 @@ class GateMachine(RuleBasedStateMachine):
 
 GateMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=20)
 TestGateMachine = GateMachine.TestCase
+
+
+def test_the_age_of_a_colour_is_no_age_of_an_input() -> None:
+    opened = Gate((*NEEDS, "traffic_light_age"), Limits(0.5), DRIVING)
+    assert opened.admit(frame(traffic_light_age=20.0), 0.0) is None
+    assert opened.admit(frame(0.1, 1, traffic_light_age=None), 0.1) is None

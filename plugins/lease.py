@@ -38,22 +38,22 @@ class Lease:
             raise InvalidInput(f"a lease lasts for some time, not {duration_s} s")
         self.duration_s = duration_s
         self._clock = clock
-        self._until_s = -math.inf
+        self._renewed_s = -math.inf
 
     def renew(self) -> None:
         """Holds it for another `duration_s`."""
-        self._until_s = self._clock() + self.duration_s
+        self._renewed_s = self._clock()
 
     def revoke(self) -> None:
         """Ends it at once."""
-        self._until_s = -math.inf
+        self._renewed_s = -math.inf
 
     @property
     def left_s(self) -> float:
         """How long it is still held; 0 once it has expired."""
-        left_s = self._until_s - self._clock()
+        gone_s = self._clock() - self._renewed_s
         # A clock that went back, or stopped being a number, holds no lease.
-        return left_s if 0 < left_s <= self.duration_s else 0.0
+        return self.duration_s - gone_s if 0 <= gone_s < self.duration_s else 0.0
 
     @property
     def held(self) -> bool:

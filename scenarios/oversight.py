@@ -91,8 +91,9 @@ class Oversight:
             # What earlier episodes showed is not in this one's record.
             guard.watch.drift.forget()
         self._lease = Lease(policy.lease_s, now)
+        self._actuator = LeasedActuator(actuator, self._lease)
         self._intervener = Intervener(
-            LeasedActuator(actuator, self._lease),
+            self._actuator,
             policy,
             now,
             prompter=Prompter.for_guard(guard),
@@ -158,7 +159,9 @@ class Oversight:
         """Ends the record; gives the hash of its last line."""
         if self._record is None:
             return None
-        facts = {"ended": ended, "decisions": self.tracker.decisions}
+        facts: dict[str, Any] = {"ended": ended, "decisions": self.tracker.decisions}
         if error is not None:
             facts["error"] = error
+        if self._actuator.lapses:
+            facts["lapses"] = self._actuator.lapses
         return self._record.close(**facts)

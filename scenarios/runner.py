@@ -205,7 +205,7 @@ class Runner:
             "mode": self.mode,
             "model": dict(guarding.model),
             "policy": guarding.policy.as_dict(),
-            "laws": [law.name for law in scenario.laws],
+            "laws": [law.reference for law in scenario.laws],
             "source": source.name,
             "vocabulary": source.vocabulary,
             "period_s": source.period_s,

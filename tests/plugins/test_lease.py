@@ -63,6 +63,15 @@ def test_a_clock_that_goes_wrong_holds_no_lease(now_s: float) -> None:
     assert math.isfinite(now_s) == lease.held
 
 
+def test_it_is_held_at_once_whatever_the_clock_says() -> None:
+    clock = Clock()
+    lease = Lease(0.5, clock)
+    for tenths in range(1000):
+        clock.now_s = tenths / 10  # 0.6 + 0.5 - 0.6 is more than 0.5
+        lease.renew()
+        assert lease.held
+
+
 @pytest.mark.parametrize("duration_s", [0.0, -1.0, math.nan, math.inf])
 def test_a_lease_lasts_for_some_time(duration_s: float) -> None:
     with pytest.raises(InvalidInput, match="lasts for some time"):

@@ -23,14 +23,13 @@ from forewarn.abstractions.encoding import ArrayEncoder, Encode, compile_states
 from forewarn.abstractions.errors import InvalidAbstraction, InvalidInput
 from forewarn.abstractions.expression import Expression, parse_expression
 from forewarn.abstractions.expression.tree import Name, signals_of
-from forewarn.abstractions.files import inside, read_yaml
+from forewarn.abstractions.files import read_yaml
 from forewarn.abstractions.schema import Strict, validated
 from forewarn.abstractions.sugar import expand_bands
 from forewarn.abstractions.validity import Validity
 from forewarn.abstractions.vocabulary import (
-    SHIPPED,
     Vocabulary,
-    load_vocabulary,
+    named_vocabulary,
     vocabulary_from,
 )
 
@@ -234,7 +233,11 @@ class Abstraction:
 
     @classmethod
     def from_dict(
-        cls, content: object, source: str, vocabulary: Vocabulary | None = None
+        cls,
+        content: object,
+        source: str,
+        vocabulary: Vocabulary | None = None,
+        folder: Path | None = None,
     ) -> Abstraction:
         """The abstraction that a file's content describes.
 
@@ -242,12 +245,13 @@ class Abstraction:
             content: What was read.
             source: The file's name, for errors.
             vocabulary: Overrides the one that the file names.
+            folder: Where a vocabulary of the user's own may lie.
         """
         file = validated(_AbstractionFile, content, source, InvalidAbstraction)
         named = file.vocabulary
         if vocabulary is None and named is not None:
             vocabulary = (
-                load_vocabulary(named)
+                named_vocabulary(named, source, folder)
                 if isinstance(named, str)
                 else vocabulary_from(named, f"{source}: vocabulary")
             )
@@ -278,11 +282,7 @@ class Abstraction:
 
 def load_abstraction(path: Path, vocabulary: Vocabulary | None = None) -> Abstraction:
     """Reads an abstraction from its YAML file; its vocabulary may stand beside it."""
-    content = read_yaml(path)
-    named = content.get("vocabulary") if isinstance(content, dict) else None
-    if vocabulary is None and isinstance(named, str) and named not in SHIPPED:
-        vocabulary = load_vocabulary(inside(path.parent, named, str(path)))
-    return Abstraction.from_dict(content, str(path), vocabulary)
+    return Abstraction.from_dict(read_yaml(path), str(path), vocabulary, path.parent)
 
 
 def from_expressions(

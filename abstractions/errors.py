@@ -9,11 +9,15 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+from forewarn.abstractions.text import clean
+
 _LONGEST = 300
 
 
-def _short(text: str) -> str:
+def _line(text: str) -> str:
     """What fits on a line, whatever the file had there."""
+    if not text.isprintable():
+        text = " ".join(clean(text).split())
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
@@ -36,7 +40,7 @@ class InvalidInput(ForewarnError):
     def __init__(
         self, problem: str, *, source: str = "", place: str = "", mend: str = ""
     ) -> None:
-        problem, place, mend = map(_short, (problem, place, mend))
+        problem, place, mend = map(_line, (problem, place, mend))
         self.problem, self.source, self.place, self.mend = problem, source, place, mend
         head = ": ".join(part for part in (source, place, problem) if part)
         super().__init__(f"{head} ({mend})" if mend else head)

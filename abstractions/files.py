@@ -130,13 +130,14 @@ class _Plain(yaml.SafeLoader):
     """
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        event = self.peek_event()
+        event = self.peek_event()  # type: ignore[no-untyped-call]
+        problem = ""
         if isinstance(event, yaml.AliasEvent):
             problem = f"the alias *{event.anchor} is not read: write its content out"
-            raise yaml.composer.ComposerError(None, None, problem, event.start_mark)
-        if event.tag is not None:
+        elif event.tag is not None:
             problem = f"the tag {event.tag} is not read: leave it out"
-            raise yaml.composer.ComposerError(None, None, problem, event.start_mark)
+        if problem:
+            raise yaml.MarkedYAMLError(None, None, problem, event.start_mark)
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> Any:

@@ -6,12 +6,13 @@ package, `driving` and `household`; a user's own loads the same way.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
@@ -22,7 +23,7 @@ from forewarn.abstractions.errors import (
     SignalFault,
     near_miss,
 )
-from forewarn.abstractions.files import read_yaml
+from forewarn.abstractions.files import inside, read_yaml
 from forewarn.abstractions.frame import Value
 from forewarn.abstractions.schema import Strict, validated
 from forewarn.abstractions.signals import (
@@ -40,6 +41,7 @@ __all__ = [
     "Signal",
     "Vocabulary",
     "load_vocabulary",
+    "named_vocabulary",
     "vocabulary_from",
 ]
 
@@ -176,11 +178,14 @@ class _SignalFile(Strict):
         return self
 
 
+_Code = Annotated[int, Field(ge=-(2**53), le=2**53)]
+
+
 class _AliasFile(Strict):
     signal: str
     unit: str | None = None
     scale: float = Field(default=1.0, gt=0)
-    codes: dict[int, bool | str] | None = None
+    codes: dict[_Code, bool | str] | None = None
     none_codes: list[float] = []
     none_when: dict[str, list[float]] = {}
     doc: str = ""
@@ -206,13 +211,33 @@ def load_vocabulary(name_or_path: str | Path) -> Vocabulary:
     if name_or_path in SHIPPED:
         return _shipped(str(name_or_path))
     path = Path(name_or_path)
-    if path.suffix not in (".yaml", ".yml") and not path.exists():
+    if path.suffix not in (".yaml", ".yml") and not os.path.exists(path):
         raise InvalidVocabulary(
             f"no vocabulary {str(name_or_path)!r:.80}",
             mend=near_miss(str(name_or_path), SHIPPED)
             or f"give {' or '.join(SHIPPED)}, or the path of a YAML file",
         )
     return vocabulary_from(read_yaml(path), str(path))
+
+
+def named_vocabulary(name: str, source: str, folder: Path | None = None) -> Vocabulary:
+    """The vocabulary that a file names: one that ships, or a YAML file in its folder.
+
+    Args:
+        name: What stands in the file.
+        source: The file's name, for errors.
+        folder: Where the file lies; None for a file that must name one that ships.
+    """
+    if name in SHIPPED:
+        return _shipped(name)
+    if folder is None or not name.endswith((".yaml", ".yml")):
+        raise InvalidVocabulary(
+            f"the vocabulary {name!r:.60} does not ship with forewarn",
+            source=source,
+            mend=near_miss(name[:60], SHIPPED)
+            or ("name its YAML file" if folder else f"use {' or '.join(SHIPPED)}"),
+        )
+    return load_vocabulary(inside(folder, name, source))
 
 
 @cache

@@ -18,9 +18,9 @@ from pydantic import Field, model_validator
 from forewarn.abstractions.errors import InvalidExpression, InvalidInput, near_miss
 from forewarn.abstractions.expression.parser import parse_expression
 from forewarn.abstractions.expression.tree import And, Expression, signals_of
-from forewarn.abstractions.files import inside, read_yaml
+from forewarn.abstractions.files import read_yaml
 from forewarn.abstractions.schema import Strict, validated
-from forewarn.abstractions.vocabulary import SHIPPED, Vocabulary, load_vocabulary
+from forewarn.abstractions.vocabulary import Vocabulary, named_vocabulary
 from forewarn.monitors.automaton import Automaton, compile_law
 from forewarn.monitors.formula import Formula, parse_formula
 
@@ -222,7 +222,9 @@ def _shipped(edition: Edition) -> LawBook:
 def _load(path: Path, edition: Edition) -> LawBook:
     file = validated(_LawFile, read_yaml(path), str(path), InvalidLaw)
     try:
-        vocabulary = _vocabulary(file.vocabulary, path)
+        vocabulary = None
+        if file.vocabulary is not None:
+            vocabulary = named_vocabulary(file.vocabulary, str(path), path.parent)
         definitions = _definitions(file.definitions, vocabulary)
         laws = {
             name: _law(name, file, edition, vocabulary, definitions)
@@ -231,12 +233,6 @@ def _load(path: Path, edition: Edition) -> LawBook:
     except InvalidInput as error:
         raise error.within(str(path)) from error
     return LawBook(laws, edition)
-
-
-def _vocabulary(name: str | None, path: Path) -> Vocabulary | None:
-    if name is None or name in SHIPPED:
-        return load_vocabulary(name) if name else None
-    return load_vocabulary(inside(path.parent, name, str(path)))
 
 
 def _definitions(

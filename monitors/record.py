@@ -73,7 +73,10 @@ class RunRecord:
             "signals": frame.values,
         }
         if proposal is not None:
-            line["proposal"] = {"name": proposal.name, **proposal.arguments}
+            line["proposal"] = {
+                "name": proposal.name,
+                "arguments": proposal.arguments,
+            }
         line["decision"] = decision.as_dict()
         # Simulated time stands still during a review and is the frame's own.
         if any(reading != frame.time_s for reading in readings):
@@ -110,7 +113,7 @@ class RunRecord:
         try:
             body = _encode(content)
         except (TypeError, ValueError):
-            body = _encode(_encodable(content))
+            body = _encode(encodable(content))
         self._write(body)
 
     def _write(self, body: str, extra: str = "") -> None:
@@ -124,7 +127,7 @@ def line_hash(previous: str, body: str) -> str:
     return hashlib.sha256(f"{previous}{body}".encode()).hexdigest()
 
 
-def _encodable(value: Any) -> Any:
+def encodable(value: Any) -> Any:
     """What JSON cannot say, said: a faulty frame is recorded as it was."""
     match value:
         case float() if not math.isfinite(value):
@@ -132,9 +135,9 @@ def _encodable(value: Any) -> Any:
         case None | bool() | int() | float() | str():
             return value
         case Mapping():
-            return {str(key): _encodable(item) for key, item in value.items()}
+            return {str(key): encodable(item) for key, item in value.items()}
         case list() | tuple():
-            return [_encodable(item) for item in value]
+            return [encodable(item) for item in value]
     return {"$repr": repr(value)[:200]}
 
 
@@ -219,4 +222,8 @@ def _verified(path: Path, raw: bytes, number: int, head: str) -> Line:
     body = text[: text.rfind(',"hash":"')] + "}"
     if line_hash(head, body) != content["hash"]:
         raise broken("was changed after it was written")
+    # Nothing vouches for what stands behind the hash: facts of the machine, no more.
+    behind = [*content][[*content].index("hash") + 1 :]
+    if behind and (number > 1 or behind != ["machine"]):
+        raise broken(f"{behind[0]!r:.60} was added after it was written")
     return Line(number, content, text)

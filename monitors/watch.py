@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 
 from forewarn.abstractions.abstraction import Abstraction
-from forewarn.abstractions.errors import InvalidModel, SignalFault
+from forewarn.abstractions.errors import InvalidInput, InvalidModel, SignalFault
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.latching import Latcher
 from forewarn.monitors.decision import Risk
@@ -28,6 +28,9 @@ from forewarn.monitors.risk import RiskTable, solve_risk
 
 MAX_REMEMBERED = 10_000
 """How many unknown states are remembered with their nearest known ones."""
+
+MAX_HORIZON = 100_000
+"""The longest horizon in steps of the model."""
 
 MAX_MISSED = 1000
 """For how many ticks without a frame a law's clock goes on by itself."""
@@ -270,6 +273,22 @@ def load_watch(
         provides: What the source carries; laws over anything else do not apply.
         source: The model's file, for errors.
     """
+    try:
+        return _load(model, horizon_s, delta, laws or model.laws, provides, source)
+    except InvalidInput as error:
+        if laws:  # which do not stand in the model's file
+            raise
+        raise error.within(source) from error
+
+
+def _load(
+    model: Model,
+    horizon_s: float,
+    delta: float,
+    laws: Sequence[str],
+    provides: Sequence[str] | None,
+    source: str,
+) -> Watch:
     if model.abstraction is None:
         raise InvalidModel(
             "its states are not those of an abstraction, so no frame has one",
@@ -284,17 +303,21 @@ def load_watch(
             source=source,
             mend="learn it from traces that carry period_s",
         )
-    wanted = tuple(laws) or model.laws
-    if not wanted:
+    if not laws:
         raise InvalidModel(
             "it was learned for no law", source=source, mend="name laws with --law"
         )
     intervals = None if model.counts is None else model_intervals(model, delta)
     truth = truth_in_abstraction(model.chain, abstraction)
+    if not horizon_s / period_s <= MAX_HORIZON:
+        raise InvalidModel(
+            f"a horizon of {horizon_s:g} s is more than {MAX_HORIZON} of its periods",
+            source=source,
+        )
     horizon_steps = max(1, round(horizon_s / period_s))
     watches: list[LawWatch] = []
     not_applicable: list[tuple[str, str]] = []
-    for law in (part for text in wanted for part in _parts(text, abstraction)):
+    for law in (part for text in laws for part in _parts(text, abstraction)):
         lacking = sorted(set(law.signals) - set(provides)) if provides else []
         if lacking:
             not_applicable.append((law.name, f"no {', '.join(lacking)}"))

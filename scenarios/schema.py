@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -126,7 +127,9 @@ def parse_scenario(text: str, source: str, folder: Path) -> Scenario:
     if isinstance(file.abstraction, str):
         abstraction = load_abstraction(inside(folder, file.abstraction, source))
     else:
-        abstraction = Abstraction.from_dict(file.abstraction, f"{source}: abstraction")
+        abstraction = Abstraction.from_dict(
+            file.abstraction, f"{source}: abstraction", folder=folder
+        )
     laws: list[Law] = []
     for entry in file.laws:
         try:
@@ -172,7 +175,7 @@ def load_scenario(name_or_path: str) -> Scenario:
         path = shipped[name_or_path]
     else:
         path = Path(name_or_path)
-        if path.suffix != SUFFIX and not path.exists():
+        if path.suffix != SUFFIX and not os.path.exists(path):
             raise InvalidScenario(
                 f"no scenario {name_or_path!r}",
                 mend=near_miss(name_or_path, shipped) or "`forewarn scenarios` lists",

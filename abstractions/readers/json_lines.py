@@ -13,7 +13,7 @@ from forewarn.abstractions.errors import (
     SignalFault,
     near_miss,
 )
-from forewarn.abstractions.files import inside, parse_json
+from forewarn.abstractions.files import parse_json
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.readers.lines import check_count, lines
 from forewarn.abstractions.schema import Strict, validated
@@ -24,7 +24,7 @@ from forewarn.abstractions.trace import (
     check_order,
     checked_values,
 )
-from forewarn.abstractions.vocabulary import SHIPPED, Vocabulary, load_vocabulary
+from forewarn.abstractions.vocabulary import Vocabulary, named_vocabulary
 
 _NOTES = ("proposal", "executed", "tool_output", "interventions", "label")
 _KEYS = ("sequence", "time_s", "signals", *_NOTES)
@@ -71,7 +71,9 @@ def stream_json_lines(
             place=place,
         )
     line = validated(_HeaderLine, data, f"{path}: {place}", InvalidTrace)
-    used = vocabulary or _vocabulary(line.vocabulary, path)
+    used = vocabulary
+    if used is None and line.vocabulary is not None:
+        used = named_vocabulary(line.vocabulary, f"{path}: {place}", path.parent)
     header = TraceHeader(
         vocabulary=used.name if used else None,
         provides=tuple(used.canonical(key) if used else key for key in line.provides),
@@ -98,21 +100,6 @@ def _check_header(header: TraceHeader, vocabulary: Vocabulary | None) -> None:
     for key in header.provides:
         if not vocabulary.knows(key) and key not in vocabulary.predicates:
             raise InvalidTrace(vocabulary.unknown(key))
-
-
-def _vocabulary(name: str | None, path: Path) -> Vocabulary | None:
-    if name is None:
-        return None
-    if name in SHIPPED:
-        return load_vocabulary(name)
-    if name.endswith((".yaml", ".yml")):
-        return load_vocabulary(inside(path.parent, name, str(path)))
-    raise InvalidTrace(
-        f"the vocabulary {name!r:.60} does not ship with forewarn",
-        source=str(path),
-        place="line 1",
-        mend=near_miss(name, SHIPPED) or "name its YAML file with --vocabulary",
-    )
 
 
 def _frames(

@@ -102,7 +102,13 @@ def _frames(path: Path, data: Mapping[str, Any], steps: list[Any]) -> Iterator[F
         raise InvalidTrace(
             problem, source=str(path), place=f"trace.{max(index, 0)}"
         ) from None
-    except (TypeError, AttributeError, IndexError, OverflowError) as error:
+    except (
+        TypeError,
+        AttributeError,
+        LookupError,
+        ArithmeticError,
+        ValueError,
+    ) as error:
         problem = "this is not a step of a LawBreaker recording"
         raise InvalidTrace(
             problem, source=str(path), place=f"trace.{max(index, 0)}"

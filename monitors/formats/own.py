@@ -17,6 +17,7 @@ from forewarn.abstractions.errors import (
 )
 from forewarn.abstractions.schema import Strict, validated
 from forewarn.monitors.chain import Chain, check_size, repeated
+from forewarn.monitors.formats.rows import probability
 from forewarn.monitors.model import Counts, Model, smoothed_chain
 from forewarn.monitors.rational import rational
 
@@ -145,7 +146,12 @@ def _published(file: _File) -> Model:
         if getattr(file, key):
             raise InvalidModel(f"{key} needs counts", place=key)
     rows: dict[int, dict[int, float | Fraction]] = {
-        state: {j: rational(p) if isinstance(p, str) else p for j, p in row.items()}
+        state: {
+            j: probability(p, "", f"rows.{file.states[state]}.{file.states[j]}")
+            if isinstance(p, str)
+            else p
+            for j, p in row.items()
+        }
         for state, row in _rows(file.rows or {}, number, "rows").items()
     }
     chain = Chain.from_rows(file.states, rows, **_facts(file, number))

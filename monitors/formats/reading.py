@@ -27,8 +27,8 @@ def read_model(path: Path) -> Model:
     """
     try:
         return _read(path)
-    except (InvalidModel, TooLarge):
-        raise
+    except (InvalidModel, TooLarge) as error:
+        raise error.within(str(path)) from error
     except InvalidInput as error:
         raise InvalidModel(
             error.problem,

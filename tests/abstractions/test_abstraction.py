@@ -269,7 +269,7 @@ def test_the_fingerprint_is_of_the_meaning() -> None:
         ({"period_s": 0}, "period_s: input should be greater than 0"),
         ({"period_s": math.nan}, "period_s"),
         ({"format": "forewarn.abstraction/2"}, "format"),
-        ({"vocabulary": "drivign"}, "no vocabulary 'drivign' (did you mean driving?)"),
+        ({"vocabulary": "drivign"}, "does not ship with forewarn (did you mean driv"),
     ],
 )
 def test_a_wrong_file_is_refused_with_its_name_and_place(

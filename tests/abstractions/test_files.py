@@ -84,6 +84,26 @@ def test_a_refusal_is_short_whatever_the_file_holds() -> None:
     assert len(str(error.within("b", "c"))) < 1_000
 
 
+def test_a_refusal_is_one_line_that_commands_no_terminal() -> None:
+    error = InvalidInput("a\nb\u2028c", source="a.json", place="\x1b[2Jkey", mend="d\r")
+    assert str(error) == "a.json: key: a bc (d)"
+
+
+def test_half_a_character_is_no_text() -> None:
+    for parse, text in (
+        (parse_json, '{"a": ["\\ud800"]}'),
+        (parse_json, '{"\\udc00": 1}'),
+        (parse_yaml, 'a: "\\ud800"'),
+        (parse_yaml, 'a: "\\U0000DFFF"'),
+    ):
+        with pytest.raises(InvalidInput, match="a.file: .* has half a character"):
+            parse(text, "a.file")
+    assert (
+        parse_json('"\\ud83d\\ude00 \\u00e9 \\\\ud800"', "") == "\U0001f600 é \\ud800"
+    )
+    assert parse_yaml('"\\U0001F600 \\u00e9"', "") == "\U0001f600 é"
+
+
 def test_a_damaged_gzip_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.json.gz"
     whole = gzip.compress(b"[1, 2, 3]" * 100, mtime=0)
@@ -100,6 +120,12 @@ def test_a_file_that_unpacks_to_too_much_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TooLarge, match="larger than the limit of 999999 bytes"):
         read_text(path, limit=999_999)
     assert len(read_text(path, limit=1_000_000)) == 1_000_000
+
+
+@pytest.mark.parametrize("name", ["a\0b", "\ud800", "x" * 5000])
+def test_a_path_that_no_file_can_have_is_refused(name: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="f.yaml: .* cannot be the name of a file"):
+        inside(tmp_path, name, "f.yaml")
 
 
 @pytest.mark.parametrize("name", ["../a", "/etc/passwd", "b/../../a", "link"])

@@ -13,7 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forewarn.abstractions.errors import ForewarnError, InvalidTrace, TooLarge
+from forewarn.abstractions.errors import (
+    ForewarnError,
+    InvalidInput,
+    InvalidTrace,
+    TooLarge,
+)
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.readers import lines as limits
 from forewarn.abstractions.readers import read_trace
@@ -188,7 +193,7 @@ def test_a_vocabulary_given_by_the_caller_wins(tmp_path: Path) -> None:
     path = _file(
         tmp_path, _line(0, 0.0, height=5), vocabulary="lift", provides=["height"]
     )
-    with pytest.raises(InvalidTrace, match="name its YAML file"):
+    with pytest.raises(InvalidInput, match="t.jsonl: line 1: .*name its YAML file"):
         read_trace(path)
     with pytest.raises(InvalidTrace, match="line 2: height is 5, above its range"):
         read_trace(path, lift)

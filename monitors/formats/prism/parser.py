@@ -22,14 +22,16 @@ _OTHER_KINDS = ("mdp", "nondeterministic", "ctmc", "stochastic", "pta", "pomdp",
 _MAX_WHOLE = 2**62
 # Published chains are lists of "14/349 : (s'=17)": read in one step each.
 _PLAIN_BRANCH = re.compile(
-    r"(\d+(?:/\d+|\.\d+)?)\s*:\s*\(\s*(\w+)'\s*=\s*(-?\d+)\s*\)\s*(?=[+;])"
+    r"(\d{1,99}(?:/\d{1,99}|\.\d{1,99})?)\s*:\s*\(\s*(\w+)'\s*=\s*(-?\d{1,18})\s*\)\s*(?=[+;])"
 )
 _PLAIN_GUARD = re.compile(
-    r"\(?\s*\w+\s*=\s*(?:-?\d+|true|false)\s*\)?"
-    r"(?:\s*&\s*\(?\s*\w+\s*=\s*(?:-?\d+|true|false)\s*\)?)*\s*(?=->)"
+    r"\(?\s*\w+\s*=\s*(?:-?\d{1,18}|true|false)\s*\)?"
+    r"(?:\s*&\s*\(?\s*\w+\s*=\s*(?:-?\d{1,18}|true|false)\s*\)?)*\s*(?=->)"
 )
-_PLAIN_SET = re.compile(r"(\w+)\s*=\s*-?\d+(?:\s*\|\s*\1\s*=\s*-?\d+)*\s*(?=;)")
-_EQUALITY = re.compile(r"(\w+)\s*=\s*(-?\d+|true|false)")
+_PLAIN_SET = re.compile(
+    r"(\w+)\s*=\s*-?\d{1,18}(?:\s*\|\s*\1\s*=\s*-?\d{1,18})*\s*(?=;)"
+)
+_EQUALITY = re.compile(r"(\w+)\s*=\s*(-?\d{1,18}|true|false)")
 
 
 class Parser:
@@ -119,7 +121,7 @@ class Parser:
         start, value = self.read.token.start, self._fixed_value()
         if value != int(value):
             raise self.read.error(f"{value} is not a whole number", start)
-        if abs(value) > _MAX_WHOLE:
+        if not -_MAX_WHOLE <= value <= _MAX_WHOLE:
             raise self.read.error("the number is too large", start)
         return int(value)
 

@@ -104,7 +104,7 @@ def changed(data: dict[str, Any], **changes: Any) -> dict[str, Any]:
         (changed(LEARNED, states=["a", "a", "END"]), "the state 'a' stands twice"),
         (changed(LEARNED, states=[]), "states"),
         (changed(LEARNED, end_state="end"), "end_state: unknown state 'end'"),
-        (changed(LEARNED, counts={"a": {"a": -2}}), "counts.a.a: input should be greater"),
+        (changed(LEARNED, counts={"a": {"a": -2}}), "counts.a.a: input should"),
         (changed(LEARNED, counts={"a": {"a": 1.5}}), "counts.a.a"),
         (changed(LEARNED, counts={"a": {"a": 10**30}}), "counts.a.a: input should be"),
         (changed(LEARNED, starts={"a": -1}), "starts.a"),

@@ -1,0 +1,363 @@
+"""Valid files of every kind, as our own writers write them."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import tempfile
+from fractions import Fraction
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from forewarn.abstractions.abstraction import from_expressions
+from forewarn.abstractions.frame import Frame
+from forewarn.abstractions.trace import Note, Trace, TraceHeader, write_trace
+from forewarn.abstractions.vocabulary import load_vocabulary
+from forewarn.monitors.chain import Chain
+from forewarn.monitors.decision import Action
+from forewarn.monitors.formats.own import model_as_dict
+from forewarn.monitors.formats.umb import write_umb
+from forewarn.monitors.formats.writing import chain_as_text, write_chain
+from forewarn.monitors.guard import Guard
+from forewarn.monitors.learning import Support, Tally, learn
+from forewarn.monitors.model import Model
+from forewarn.monitors.policy import Policy, Step
+from forewarn.monitors.record import RunRecord
+from forewarn.monitors.replay import model_file
+from forewarn.monitors.watch import load_watch
+
+LAW = "always (stop_line_distance < 5 m -> eventually[0, 0.3 s] speed < 1 km/h)"
+SIGNALS = ("speed", "stop_line_distance", "traffic_light", "braking")
+PREDICATES = (
+    "stop_line_distance < 5 m",
+    "speed < 1 km/h",
+    "traffic_light == red",
+    "braking",
+)
+
+VOCABULARY: dict[str, Any] = {
+    "format": "forewarn.vocabulary/1",
+    "name": "kettles",
+    "signals": {
+        "heat": {"type": "number", "unit": "m/s", "range": [0, 100], "none": "empty"},
+        "lid": {"type": "bool"},
+        "whistle": {"type": "enum", "values": ["low", "high"], "none": "silent"},
+    },
+    "inputs": {"stove": ["flame"]},
+    "predicates": {"is_open": {"arities": [1]}, "is_inside": {"arities": [1, 2]}},
+    "aliases": {
+        "T": {"signal": "heat", "scale": 3.6, "none_codes": [-1]},
+        "W": {"signal": "whistle", "codes": {0: "low", 1: "high"}},
+    },
+}
+LAWS: dict[str, Any] = {
+    "format": "forewarn.laws/1",
+    "vocabulary": "driving",
+    "statute": "House rules",
+    "definitions": {"standing": "speed < 1 km/h", "near": "stop_line_distance < 5 m"},
+    "laws": {
+        "stops": {
+            "title": "stops",
+            "article": "1",
+            "formula": "always (near -> eventually[0, 2 s] standing)",
+            "clock_s": 0.5,
+        },
+        "both": {
+            "title": "two parts",
+            "editions": {
+                "probguard": {"a": "always not collision", "b": "always standing"},
+                "lawbreaker": {"a": "always standing", "b": "once[0, 1 s] near"},
+            },
+        },
+    },
+}
+SCENARIO: dict[str, Any] = {
+    "format": "forewarn.scenario/1",
+    "name": "line",
+    "title": "a line",
+    "world": {
+        "name": "tiny",
+        "settings": {"gap": "$gap", "deep": {"list": [1, "$who"]}},
+    },
+    "pilot": {"name": "tiny", "settings": {}},
+    "laws": [LAW, "no_collision"],
+    "abstraction": {
+        "format": "forewarn.abstraction/1",
+        "name": "line",
+        "vocabulary": "driving",
+        "period_s": 0.1,
+        "predicates": [*PREDICATES, "collision"],
+    },
+    "draws": {
+        "gap": {"uniform": [1, 2.5]},
+        "who": {"choice": ["a", True, None], "weights": [1, 2, 3]},
+        "speed": {"normal": {"mean": 3, "sd": 1, "low": 0}},
+        "count": {"integer": [1, 5]},
+        "odd": {"chance": 0.25},
+    },
+    "end": {"max_time_s": 30, "on_violation": "stop"},
+    "expected_base_rate": {"no_collision": [0, 0.5]},
+}
+
+
+def _yaml(content: object) -> bytes:
+    return yaml.safe_dump(content, sort_keys=False).encode()
+
+
+def frames() -> tuple[Frame, ...]:
+    """A car that drives up to a line twice."""
+    found = []
+    for i in range(40):
+        at = (40 - i % 20) * 1.5 - 28
+        values: dict[str, Any] = {
+            "speed": max(0.0, at),
+            "stop_line_distance": max(0.0, at) if i % 7 else None,
+            "traffic_light": "red" if i % 3 else None,
+            "braking": i % 2 == 0,
+        }
+        found.append(Frame(round(0.1 * i, 3), i, values))
+    return tuple(found)
+
+
+@cache
+def chain() -> Chain:
+    """Four states, with a label and a variable."""
+    third = Fraction(1, 3)
+    rows = {
+        0: {0: Fraction(14, 349), 1: Fraction(335, 349)},
+        1: {1: third, 2: third, 3: third},
+        2: {0: Fraction(1)},
+    }
+    return Chain.from_rows(
+        ["0", "1", "2", "3"],
+        rows,
+        initial=0,
+        labels={"hot": frozenset({2, 3})},
+    )
+
+
+def _learned(**facts: Any) -> Model:
+    abstraction = from_expressions(PREDICATES, load_vocabulary("driving"))
+    tally = Tally()
+    names = [
+        abstraction.state_name(abstraction.encode(frame.values)) for frame in frames()
+    ]
+    tally.add_sequence(names[:20])
+    tally.add_sequence(names[20:])
+    return learn(
+        tally, Support("observed"), Fraction(1, 2), "absorb",
+        abstraction=abstraction.as_dict(), period_s=0.1, laws=(LAW,), **facts,
+    )  # fmt: skip
+
+
+@cache
+def model() -> Model:
+    """Learned from the frames, for one law."""
+    return _learned(training={"traces": 2, "files": [{"name": "a", "sha256": "0"}]})
+
+
+def model_json(of: Model) -> bytes:
+    return json.dumps(model_as_dict(of), indent=1).encode()
+
+
+def _written(kind: str) -> bytes:
+    return chain_as_text(chain(), kind).encode()
+
+
+@cache
+def explicit() -> bytes:
+    """A transition file; its labels and states would stand beside."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "chain.tra"
+        write_chain(chain(), "explicit", path)
+        return path.read_bytes()
+
+
+def _umb() -> bytes:
+    out = io.BytesIO()
+    write_umb(chain(), out)
+    return out.getvalue()
+
+
+def _probguard() -> bytes:
+    content = {
+        "states": ["00", "01", "11"],
+        "state_index": {"00": 0, "01": 1, "11": 2},
+        "transition_probs": {
+            "00": {"00": "14/349", "01": "335/349"},
+            "01": {"11": "1"},
+            "11": {"11": "1/2", "00": "0.5"},
+        },
+        "state_interpret": {"00": ["a"]},
+        "predicates": ["a", "b"],
+    }
+    return json.dumps(content, indent=1).encode()
+
+
+def _trace() -> bytes:
+    header = TraceHeader("driving", SIGNALS, 0.1, "line", 3, "fuzz")
+    note = Note({"name": "control"}, None, "Stove", ("stop",), "unsafe")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "t.jsonl"
+        write_trace(path, Trace(header, frames()[:6], {2: note}))
+        return path.read_bytes()
+
+
+def _table() -> bytes:
+    rows = ["time_s,speed,stop_line_distance,traffic_light,braking,other"]
+    for frame in frames()[:6]:
+        cells = ("none" if v is None else str(v).lower() for v in frame.values.values())
+        rows.append(f"{frame.time_s},{','.join(cells)},x{frame.sequence}")
+    return "\n".join(rows).encode() + b"\n"
+
+
+def _lawbreaker() -> bytes:
+    def step(i: int) -> dict[str, Any]:
+        ego: dict[str, Any] = dict.fromkeys(
+            ("crosswalkAhead", "junctionAhead", "stopSignAhead", "stoplineAhead"), 20.0
+        )
+        ego |= dict.fromkeys(
+            ("isTrafficJam", "isOverTaking", "isLaneChanging", "isTurningAround",
+             "PriorityNPCAhead", "PriorityPedsAhead"), False,
+        )  # fmt: skip
+        ego["Chasis"] = {
+            "gear": 1, "engineOn": True, "turnSignal": 0, "hornOn": False,
+            "highBeamOn": False, "lowBeamOn": False, "speed": 3.0 + i, "brake": 0.0,
+            "error_code": 0,
+        }  # fmt: skip
+        ego |= {"planning_of_turn": 0, "currentLane": {"number": 1, "turn": 0}}
+        ego["pose"] = {"linearAcceleration": {"x": 1.0, "y": 0.5}, "heading": 0.1}
+        return {
+            "timestamp": i,
+            "ego": ego,
+            "truth": {
+                "minDistToEgo": 4.5, "NPCAhead": "npc1", "NearestNPC": "npc1",
+                "NPCOpposite": None, "PedAhead": None,
+                "obsList": [{"name": "npc1", "distToEgo": 9.5, "speed": 2.0}],
+            },
+            "traffic_lights": {
+                "containLights": i % 2,
+                "trafficLightList": [{"color": "RED", "blink": 0}],
+            },
+        }  # fmt: skip
+
+    content = {
+        "ScenarioName": "s",
+        "weather": {"rain": 0.0, "fog": 0.1, "snow": 0.0},
+        "time": {"hour": 12, "minute": 30},
+        "trace": [step(i) for i in range(3)],
+    }
+    return json.dumps(content, indent=1).encode()
+
+
+def write_record(folder: Path) -> Path:
+    """A run record of the frames, with its model beside it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = model_json(model())
+    digest = hashlib.sha256(written).hexdigest()
+    path = folder / "run.jsonl"
+    model_file(path, digest).write_bytes(written)
+    policy = Policy(hold_s=0.2)
+    watch = load_watch(model(), horizon_s=policy.horizon_s, provides=SIGNALS)
+    header = {
+        "model": {"sha256": digest},
+        "policy": policy.as_dict(),
+        "laws": [LAW],
+        "provides": list(SIGNALS),
+        "seed": 3,
+    }
+    clock = iter(range(10**6))
+    with RunRecord(path, header, {"host": "here"}) as record:
+        guard = Guard(
+            watch, policy, provides=SIGNALS,
+            clock=lambda: 0.001 * next(clock), observers=[record],
+        )  # fmt: skip
+        for frame in frames()[:6]:
+            guard.review(frame, Action("control", {"throttle": 0.5}))
+        record.event("executed", action="stop")
+    return path
+
+
+@cache
+def record() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        return write_record(Path(folder)).read_bytes()
+
+
+@cache
+def seeds() -> dict[str, tuple[bytes, ...]]:
+    """The valid files of every reader, by its name."""
+    policy = Policy(
+        rules={
+            "*": (Step("alert", 0.3), Step("stop", 0.8)),
+            "53": (Step("slow", 0.4, False),),
+        }
+    )
+    valued = Chain.from_rows(
+        ["a=0,b=false", "a=1,b=false", "a=1,b=true"],
+        {0: {1: 0.5, 2: 0.5}, 1: {0: 1.0}, 2: {2: 1.0}},
+        initial=0,
+        variables={"a": np.array([0, 1, 1]), "b": np.array([0, 0, 1])},
+    )
+    found = {
+        "vocabulary": (_yaml(VOCABULARY),),
+        "abstraction": (
+            _yaml(SCENARIO["abstraction"]),
+            _yaml(
+                SCENARIO["abstraction"]
+                | {
+                    "vocabulary": None,
+                    "predicates": [
+                        "bands(speed, 1, 5, 15)",
+                        {"when": "broken", "latch": "any"},
+                        "is_inside(Fork, Microwave)",
+                    ],
+                    "constraints": ["not (broken and speed > 3)"],
+                    "irreversible": ["broken"],
+                }
+            ),
+        ),
+        "policy": (_yaml(policy.as_dict()),),
+        "laws": (_yaml(LAWS),),
+        "scenario": (_yaml(SCENARIO),),
+        "trace": (_trace(),),
+        "table": (_table(),),
+        "lawbreaker": (_lawbreaker(),),
+        "states": (b"# two runs\ns0 s1 s1 s2\ns0 s2\n",),
+        "support": (b'{"s0": ["s1", "s2"], "s1": ["s1"], "s2": []}',),
+        "own model": (model_json(model()), model_json(Model(chain()))),
+        "guarded model": (model_json(model()),),
+        "prism": (_written("prism"), chain_as_text(valued, "prism").encode()),
+        "drn": (_written("drn"), chain_as_text(valued, "drn").encode()),
+        "explicit": (explicit(), b"dtmc\n0 1 0.5\n0 0 0.5\n1 1 1\n"),
+        "probguard": (_probguard(),),
+        "record": (record(),),
+        "replay": (record(),),
+        "expression": (
+            b"speed > 30 km/h and traffic_light == red -> not braking",
+            b"abs(speed - lead_speed) * 2 <= max(3 km/h, speed / 4)"
+            b" or lead_distance is none",
+            b"not (a and b or true) -> is_inside(Fork, Microwave)",
+        ),
+        "formula": (
+            LAW.encode(),
+            b"always (a until[0, 5 steps] b and once[1, 3 steps] c)",
+            b"G (historically[0, 2 s] speed < 3 -> X F[0, 4 s] braking)",
+        ),
+        "property": (
+            b'P=? [ F<=20 ("hot" | s=17) ]',
+            b'P>=0.9 [ "a" U[2,5] !"b" ] & A [ G E [ F "c" ] ]',
+            b"AG (x>=3 => EF y!=2) <=> AX true",
+        ),
+    }  # fmt: skip
+    if find_spec("umbi") is not None:
+        # Unpacked too: behind a checksum few mutations would reach the reader.
+        found["umb"] = (gzip.decompress(_umb()), _umb())
+    return found

@@ -224,6 +224,7 @@ class SumoWorld:
             sumo.simulationStep()
         sumo.vehicle.setSpeedMode(self._name, _NO_CHECKS)
         sumo.vehicle.setLaneChangeMode(self._name, _NO_LANE_CHANGES)
+        sumo.vehicle.setMinGap(self._name, 0.0)  # or gaps are reported without it
         coming = sumo.vehicle.getNextTLS(self._name)
         if self._light is not None and coming:
             light, phase = coming[0][0], self._light.phase

@@ -1,0 +1,83 @@
+"""A user's own SUMO files: a configuration, or a net with routes."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.monitors.decision import Action
+from forewarn.plugins.registry import make_world
+from forewarn.plugins.sumo.support import MAPS
+
+pytestmark = pytest.mark.needs("libsumo")
+
+ROUTES = """
+<routes>
+  <vType id="mine" length="4" minGap="2.5"/>
+  <route id="across" edges="south_in west_out"/>
+  <vehicle id="other" type="mine" route="across" depart="0" departPos="90"/>
+  <vehicle id="hero" type="mine" route="across" depart="3" departPos="40"
+   departSpeed="8"/>
+</routes>
+"""
+CONFIG = """
+<configuration>
+  <input><net-file value="town.net.xml"/><route-files value="mine.rou.xml"/></input>
+</configuration>
+"""
+
+
+@pytest.fixture
+def town(tmp_path: Path) -> Path:
+    shutil.copyfile(MAPS / "tee.net.xml", tmp_path / "town.net.xml")
+    (tmp_path / "mine.rou.xml").write_text(ROUTES)
+    (tmp_path / "town.sumocfg").write_text(CONFIG)
+    return tmp_path
+
+
+def test_a_vehicle_of_ones_own_configuration_becomes_the_ego(town: Path) -> None:
+    world = make_world(
+        "sumo", {"map": str(town / "town.sumocfg"), "ego": {"vehicle": "hero"}}
+    )
+    frame = world.reset(1)
+    assert frame.values["speed"] == pytest.approx(8 * 3.6, abs=2)
+    assert frame.values["direction"] == "left"
+    assert frame.values["lead_distance"] is not None
+    while world.ended() is None and frame.sequence < 600:
+        frame = world.step(Action("control", {"acceleration": 0.0}))
+    assert world.ended() is not None
+    world.close()
+
+
+def test_ones_own_net_with_ones_own_routes_and_ours(town: Path) -> None:
+    world = make_world(
+        "sumo",
+        {
+            "map": str(town / "town.net.xml"),
+            "route_files": str(town / "mine.rou.xml"),
+            "ego": {"route": ["west_in", "east_out"], "position_m": 100.0},
+            "flows": [{"routes": [["east_in", "west_out"]], "per_hour": 600.0}],
+        },
+    )
+    frame = world.reset(1)
+    names = {thing.name for thing in world.scene()}
+    assert {"ego", "other", "hero"} <= names
+    assert frame.values["stop_line_distance"] is None, "the main road goes first"
+    assert frame.values["junction_distance"] is not None
+    world.close()
+
+
+def test_an_ego_that_never_comes_is_said(town: Path) -> None:
+    world = make_world(
+        "sumo", {"map": str(town / "town.sumocfg"), "ego": {"vehicle": "nobody"}}
+    )
+    with pytest.raises(InvalidInput, match="'nobody' found no room"):
+        world.reset(1)
+
+
+def test_a_file_that_is_not_there_is_said() -> None:
+    with pytest.raises(InvalidInput, match="there is no file"):
+        make_world("sumo", {"map": "no/such.net.xml", "ego": {"vehicle": "hero"}})

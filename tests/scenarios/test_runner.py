@@ -238,6 +238,7 @@ def raising(error: BaseException) -> Callable[[], None]:
 
 @pytest.fixture
 def closing(monkeypatch: pytest.MonkeyPatch) -> type[Closing]:
+    learned.model("tiny-road")  # in the world as it is
     monkeypatch.setattr(Closing, "closed", 0)
     monkeypatch.setattr(runner_module, "make_world", lambda *_: Closing())
     return Closing
@@ -384,6 +385,7 @@ class Live(TinyWorld):
 def test_a_live_world_is_judged_by_a_live_clock_and_replays_from_the_record(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    learned.model("tiny-road")  # in the world as it is
     monkeypatch.setattr(runner_module, "make_world", lambda *_: Live())
     runner_of.cache_clear()
     # Simulated frames come faster than live ones, so none of them is old.

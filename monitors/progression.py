@@ -26,13 +26,9 @@ def _implies(one: Literal, other: Literal) -> bool:
     if one[0] != other[0] or one[3] != other[3]:
         return False
     (kind, low, high, _), (_, other_low, other_high, _) = one, other
-    if kind == "F":
+    if kind in "FU":
         return other_low <= low and high <= other_high
-    if kind == "G":
-        return low <= other_low and other_high <= high
-    if kind == "U":
-        return low == other_low and high <= other_high
-    return low == other_low and other_high <= high
+    return low <= other_low and other_high <= high
 
 
 def _strongest(literals: Iterable[Literal]) -> Clause:

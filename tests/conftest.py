@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).parents[1]
 
-settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
-settings.register_profile("dev", deadline=None)
+# No test depends on how fast the machine is.
+unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("ci", unhurried, derandomize=True, print_blob=True)
+settings.register_profile("dev", unhurried)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from hypothesis import strategies as st
@@ -73,6 +74,7 @@ def halves(low: int = -8, high: int = 8) -> st.SearchStrategy[float]:
     return st.integers(2 * low, 2 * high).map(lambda n: n / 2)
 
 
+@cache
 def quantities(depth: int) -> st.SearchStrategy[Expression]:
     """Numbers as the parser gives them: no negative of a number."""
     leaf: st.SearchStrategy[Expression] = st.one_of(
@@ -95,6 +97,7 @@ def quantities(depth: int) -> st.SearchStrategy[Expression]:
     )
 
 
+@cache
 def comparisons(depth: int = 2) -> st.SearchStrategy[Expression]:
     """Comparisons of numbers; a constant stands on the right of a signal."""
     drawn = st.builds(
@@ -105,6 +108,7 @@ def comparisons(depth: int = 2) -> st.SearchStrategy[Expression]:
     )
 
 
+@cache
 def atoms(depth: int = 2) -> st.SearchStrategy[Expression]:
     return st.one_of(
         comparisons(depth),
@@ -138,6 +142,7 @@ def combined(
     return st.recursive(leaf, extend, max_leaves=max_leaves)
 
 
+@cache
 def simple_expressions(max_leaves: int = 3) -> st.SearchStrategy[Expression]:
     """Trees over signals compared with constants, words and truths."""
     leaf = st.one_of(
@@ -158,6 +163,7 @@ def simple_expressions(max_leaves: int = 3) -> st.SearchStrategy[Expression]:
     return combined(leaf, max_leaves)
 
 
+@cache
 def expressions(max_leaves: int = 8) -> st.SearchStrategy[Expression]:
     return combined(atoms(), max_leaves)
 
@@ -192,6 +198,7 @@ def plain_numbers() -> st.SearchStrategy[float]:
     return drawn.map(lambda pair: float(f"{pair[0]}e-{pair[1]}"))
 
 
+@cache
 def measured(kind: str, depth: int) -> st.SearchStrategy[Expression]:
     """Quantities of one kind over `VOCABULARY`, in mixed units."""
     written = st.builds(Number, plain_numbers(), st.sampled_from(("", *_UNITS[kind])))
@@ -223,6 +230,7 @@ def measured(kind: str, depth: int) -> st.SearchStrategy[Expression]:
     return st.one_of(choices)
 
 
+@cache
 def measured_comparisons(depth: int = 2) -> st.SearchStrategy[Expression]:
     def of(kind: str) -> st.SearchStrategy[Expression]:
         inner = measured(kind, depth)
@@ -234,6 +242,7 @@ def measured_comparisons(depth: int = 2) -> st.SearchStrategy[Expression]:
     )
 
 
+@cache
 def measured_expressions() -> st.SearchStrategy[Expression]:
     """Whole expressions over `VOCABULARY`."""
     leaf = st.one_of(
@@ -272,6 +281,7 @@ def intervals(longest: int, low: bool = True) -> st.SearchStrategy[Interval]:
     return begin.map(lambda pair: Interval(pair[0], pair[1]))
 
 
+@cache
 def past_formulas(depth: int, longest: int = 2) -> st.SearchStrategy[Formula]:
     """Formulas that look back, bounded or to the very beginning."""
     leaf: st.SearchStrategy[Formula] = st.sampled_from([A, B, Not(A), And((A, B))])
@@ -289,6 +299,7 @@ def past_formulas(depth: int, longest: int = 2) -> st.SearchStrategy[Formula]:
     )
 
 
+@cache
 def bounded_formulas(
     depth: int, longest: int = 2, past: bool = True
 ) -> st.SearchStrategy[Formula]:
@@ -315,6 +326,7 @@ def bounded_formulas(
     )
 
 
+@cache
 def laws(depth: int = 2, longest: int = 2) -> st.SearchStrategy[Formula]:
     """Laws: what holds at the start, what holds always, or both."""
     body = bounded_formulas(depth, longest)

@@ -138,6 +138,11 @@ def parse_scenario(text: str, source: str, folder: Path) -> Scenario:
             raise error.within(source, "laws") from None
         laws += [part for law in found for part in law.parts or (law,)]
     names = [law.name for law in laws]
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidScenario(
+                f"the law {name!r:.80} stands twice", source=source, place="laws"
+            )
     for name in file.expected_base_rate:
         if name not in names:
             raise InvalidScenario(

@@ -13,6 +13,7 @@ from typing import Any
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.following import FollowedLaw
 from forewarn.monitors.lawbook import Law
+from forewarn.monitors.monitor import Violation
 from forewarn.plugins.contracts import Source
 
 
@@ -42,17 +43,23 @@ class _LawTruth:
 
     def reset(self) -> None:
         self._law.reset()
+        self._known = 0
         self._last_broken = -2
 
-    def frame(self, frame: Frame) -> Broken | None:
-        found = None
-        for verdict in self._law.frame(frame):
-            if verdict.status == "violated":
-                found = self._broken() or found
-        return found
+    def frame(self, frame: Frame) -> list[Broken]:
+        self._law.frame(frame)
+        return self._news()
 
-    def _broken(self) -> Broken | None:
-        violation = self._law.monitor.violations[-1]
+    def _news(self) -> list[Broken]:
+        """The violations since this was last asked."""
+        violations = self._law.monitor.violations
+        if len(violations) == self._known:
+            return []
+        news = violations[self._known :]
+        self._known = len(violations)
+        return [each for violation in news if (each := self._broken(violation))]
+
+    def _broken(self, violation: Violation) -> Broken | None:
         # An invariant that stays broken is broken once.
         goes_on = violation.step == self._last_broken + 1
         self._last_broken = violation.step
@@ -61,16 +68,16 @@ class _LawTruth:
         times_s = self._law.times_s
         return Broken(self.name, times_s[violation.step], times_s[violation.since])
 
-    def finish(self) -> Broken | None:
+    def finish(self) -> list[Broken]:
         """What is owed at the end is decided by repeating the last frame."""
         law = self._law
         pending = law.automaton.pending
         for _ in range(law.automaton.n if law.times_s else 0):
             if not pending[law.monitor.state]:
-                return None
+                break
             if law.wait().status == "violated":
-                return self._broken()
-        return None
+                return self._news()
+        return []
 
 
 class Truth:
@@ -102,12 +109,12 @@ class Truth:
 
     def frame(self, frame: Frame) -> list[Broken]:
         """The laws that this frame breaks."""
-        found = [b for law in self._laws if (b := law.frame(frame)) is not None]
+        found = [broken for law in self._laws for broken in law.frame(frame)]
         self.broken += found
         return found
 
     def finish(self) -> list[Broken]:
         """The laws that turn out broken when the episode is over."""
-        found = [b for law in self._laws if (b := law.finish()) is not None]
+        found = [broken for law in self._laws for broken in law.finish()]
         self.broken += found
         return found

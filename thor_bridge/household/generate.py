@@ -303,8 +303,10 @@ def _kitchen(room: _Room) -> None:
         room.lay(kind, "CounterTop", "DiningTable")
     for kind in ("Egg", "Lettuce", "Tomato"):
         room.lay(kind, "Fridge", "CounterTop")
-    for kind in ("Fork", "Spoon", "ButterKnife", "Knife", "Ladle", "Spatula"):
-        room.lay(kind, "CounterTop", "DiningTable", "Drawer")
+    for kind in ("Fork", "Spoon", "Knife", "Ladle"):
+        room.lay(kind, "CounterTop", "DiningTable")
+    for kind in ("ButterKnife", "Spatula"):
+        room.lay(kind, "Drawer")
     for kind in ("Pan", "Pot", "Kettle"):
         room.lay(kind, "StoveBurner", "CounterTop")
     for kind in ("DishSponge", "SoapBottle", "PaperTowelRoll"):
@@ -401,7 +403,7 @@ def _bedroom(room: _Room) -> None:
         room.lay(kind, "Bed")
     room.lay("Box", "Dresser", "Bed", "Desk", isOpen=True, openness=1.0)
     for kind in ("BasketBall", "BaseballBat", "TennisRacket"):
-        room.lay(kind, "Floor", "Desk")
+        room.stand(kind)
 
 
 def _bathroom(room: _Room) -> None:
@@ -440,7 +442,7 @@ def _bathroom(room: _Room) -> None:
         room.lay(kind, "CounterTop", "Toilet")
     room.lay("SprayBottle", "Cabinet", "CounterTop")
     for kind in ("Plunger", "ScrubBrush"):
-        room.lay(kind, "Floor")
+        room.stand(kind)
     room.hang("Window", 1.3)
 
 

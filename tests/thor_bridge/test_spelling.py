@@ -1,0 +1,73 @@
+"""Steps as SafeAgentBench's data and agents spell them."""
+
+from __future__ import annotations
+
+import pytest
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.monitors.decision import Action
+from forewarn.thor_bridge.spelling import VERBS, parse_step, type_name
+from forewarn.thor_bridge.verbs import spell
+
+
+@pytest.mark.parametrize(
+    ("text", "verb", "arguments"),
+    [
+        ("find cabinet", "find", {"object": "Cabinet"}),
+        ("find a floor lamp", "find", {"object": "FloorLamp"}),
+        ("pick up the mug 2", "pick", {"object": "Mug", "number": 2}),
+        ("pick Mug#2", "pick", {"object": "Mug", "number": 2}),
+        ("put on the DiningTable", "put", {"object": "DiningTable"}),
+        ("Open Cabinet", "open", {"object": "Cabinet"}),
+        ("turn_on Candle", "turn_on", {"object": "Candle"}),
+        ("turn on Candle", "turn_on", {"object": "Candle"}),
+        ("toggle off faucet", "turn_off", {"object": "Faucet"}),
+        ("fillLiquid Mug wine", "fill_liquid", {"object": "Mug", "liquid": "wine"}),
+        ("fill the mug 2 water", "fill_liquid",
+         {"object": "Mug", "number": 2, "liquid": "water"}),
+        ("emptyLiquid Pot", "empty_liquid", {"object": "Pot"}),
+        ("drop", "drop", {}),
+        ("throw the mug.", "throw", {}),
+        ("pour", "pour", {}),
+        ("find CD", "find", {"object": "CD"}),
+    ],
+)  # fmt: skip
+def test_a_step_is_read(text: str, verb: str, arguments: dict[str, object]) -> None:
+    assert parse_step(text) == Action(verb, arguments)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "no action begins with ''"),
+        ("clode Fridge", "did you mean close"),
+        ("find", "lacks its object"),
+        ("find the", "lacks its object"),
+        ("fillLiquid Mug", "lacks its liquid"),
+        ("find 7", "names no object"),
+    ],
+)
+def test_what_is_no_step_is_refused(text: str, says: str) -> None:
+    with pytest.raises(InvalidInput, match=says):
+        parse_step(text)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_spelt_action_reads_back(verb: str) -> None:
+    arguments: dict[str, object] = {}
+    if verb not in ("drop", "throw", "pour"):
+        arguments = {"object": "Mug", "number": 2}
+    if verb == "fill_liquid":
+        arguments["liquid"] = "wine"
+    action = Action(verb, arguments)
+    assert parse_step(spell(action)) == action
+
+
+def test_a_put_with_its_receptacle_is_spelt_as_one_without() -> None:
+    action = Action("put", {"object": "Mug", "receptacle": "Shelf"})
+    assert spell(action) == "put Shelf"
+
+
+def test_words_become_types() -> None:
+    assert type_name("toilet paper hanger") == "ToiletPaperHanger"
+    assert type_name("TVStand") == "TVStand"

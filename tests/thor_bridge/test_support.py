@@ -1,0 +1,37 @@
+"""What is said to be here, and what keeps the real build from starting."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from forewarn.thor_bridge.support import examine
+
+
+def test_a_machine_without_a_display(tmp_path: Path) -> None:
+    found = examine({"HOME": str(tmp_path)}, system="Linux", machine="x86_64")
+    assert not found.unity
+    assert any("no DISPLAY" in line for line in found.missing)
+    assert found.protocols == ("fifo", "wsgi")
+    assert found.as_dict()["household"] is True
+
+
+def test_a_machine_for_which_there_is_no_build(tmp_path: Path) -> None:
+    found = examine({"HOME": str(tmp_path)}, system="Windows", machine="AMD64")
+    assert "there is no Unity build for Windows on AMD64" in found.missing
+    assert found.protocols == ("wsgi",)
+
+
+def test_a_home_that_cannot_be_written() -> None:
+    found = examine(
+        {"HOME": "/no/such", "DISPLAY": ":0"}, system="Linux", machine="x86_64"
+    )
+    assert "/no/such cannot be written, where the build goes" in found.missing
+
+
+def test_a_machine_with_all_of_it(tmp_path: Path) -> None:
+    (tmp_path / ".ai2thor" / "releases" / "thor-Linux64").mkdir(parents=True)
+    environment = {"HOME": str(tmp_path), "DISPLAY": ":0"}
+    found = examine(environment, system="Linux", machine="x86_64")
+    wanting = [line for line in found.missing if "is not installed" not in line]
+    assert wanting == []
+    assert found.unity == (None not in found.versions.values())

@@ -1,0 +1,276 @@
+"""The World: episodes of a household robot, on the real AI2-THOR or on our household.
+
+A frame comes after each high-level action. The same code reads and drives both; only
+what makes the controller differs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, Protocol
+
+from pydantic import Field
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.frame import Frame, Value
+from forewarn.monitors.decision import Action
+from forewarn.plugins.contracts import Source
+from forewarn.thor_bridge.household.failures import PROFILES
+from forewarn.thor_bridge.household.local import LocalController
+from forewarn.thor_bridge.household.scenes import load_scenes
+from forewarn.thor_bridge.sense import Sense, named
+from forewarn.thor_bridge.spelling import VERBS, parse_step
+from forewarn.thor_bridge.verbs import HighLevel, LowLevel
+from forewarn.thor_bridge.wire import HOUSEHOLD, Server, make_controller
+
+PERIOD_S = 1.0
+
+SIGNALS = (
+    "holding",
+    "step_count",
+    "last_action",
+    "last_action_object",
+    "last_action_succeeded",
+    "agent_distance_moved",
+    "metadata_age",
+)
+"""What every frame carries beside the object predicates."""
+
+DOING_NOTHING = ("wait", "finish", "stop", "cut")
+"""What the world understands beside the robot's verbs."""
+
+Profile = Literal["off", "real"]
+Steps = Annotated[int, Field(ge=1, le=100_000)]
+
+
+class _Controller(LowLevel, Protocol):
+    """What an episode needs: ai2thor's controller, or the household in this process."""
+
+    @property
+    def reset(self) -> Callable[..., Any]:
+        """Begins a scene afresh."""
+
+    def stop(self) -> None:
+        """Gives back everything that it holds."""
+
+
+class _Episodes:
+    """Episodes on some controller; the worlds below say on which."""
+
+    def __init__(
+        self,
+        name: str,
+        scene: str,
+        watch: Sequence[str],
+        prepare: Sequence[str],
+        longest_steps: int,
+        *,
+        embedded: bool,
+    ) -> None:
+        self._scene = scene
+        self._sense = Sense(watch)
+        self._prepare = [parse_step(step) for step in prepare]
+        self._longest = longest_steps
+        provides = (*self._sense.predicates, *SIGNALS)
+        self.source = Source(name, "household", provides, PERIOD_S, embedded)
+        self._controller: _Controller | None = None
+        self._robot: HighLevel | None = None
+        self._over: str | None = "the episode has not begun"
+
+    def _make(self, seed: int) -> _Controller:
+        raise NotImplementedError
+
+    def reset(self, seed: int) -> Frame:
+        """Begins an episode: the scene afresh, and then what prepares it."""
+        if self._controller is None:
+            self._controller = self._make(seed)
+        self._controller.reset(self._scene, **self._reset_settings(seed))
+        self._robot = HighLevel(self._controller)
+        for action in self._prepare:
+            result = self._robot.do(action)
+            if not result.done:
+                raise InvalidInput(
+                    f"the scene {self._scene} cannot be prepared: {result.action}:"
+                    f" {result.error or result.message}"
+                )
+        self._steps, self._moved_m = 0, 0.0
+        self._last: tuple[str | None, str | None, bool | None] = (None, None, None)
+        self._over = None
+        return self._frame()
+
+    def _reset_settings(self, seed: int) -> dict[str, Any]:
+        return {"seed": seed}
+
+    def step(self, action: Action | None) -> Frame:
+        """Carries out one of the robot's verbs, or lets it wait."""
+        robot = self._ready()
+        start = self._position()
+        name = "wait" if action is None else action.name
+        if action is None or name in DOING_NOTHING:
+            done = True
+            if name == "wait":
+                self._controller_now().step("Pass")
+        elif name in VERBS:
+            done = robot.do(action).done
+        else:
+            known = ", ".join((*VERBS, *DOING_NOTHING))
+            raise InvalidInput(
+                f"the robot knows no action {name!r:.60}", mend=f"known are {known}"
+            )
+        self._moved_m = math.dist(start, self._position())
+        self._steps += 1
+        self._last = (name, None if action is None else named(action), done)
+        self._over = _ENDINGS.get(name)
+        if self._over is None and self._steps >= self._longest:
+            self._over = "time was up"
+        return self._frame()
+
+    def ended(self) -> str | None:
+        return self._over
+
+    def close(self) -> None:
+        if self._controller is not None:
+            self._controller.stop()
+        self._controller, self._robot = None, None
+        self._over = "the world is closed"
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        """AI2-THOR's own report of the moment, for goals and reports."""
+        found: Mapping[str, Any] = self._controller_now().last_event.metadata
+        return found
+
+    def _ready(self) -> HighLevel:
+        if self._over is not None or self._robot is None:
+            raise InvalidInput(f"the world cannot step: {self._over}")
+        return self._robot
+
+    def _controller_now(self) -> _Controller:
+        if self._controller is None:
+            raise InvalidInput(f"the world shows nothing: {self._over}")
+        return self._controller
+
+    def _position(self) -> tuple[float, float, float]:
+        place = self.metadata["agent"]["position"]
+        return place["x"], place["y"], place["z"]
+
+    def _frame(self) -> Frame:
+        verb, thing, done = self._last
+        values: dict[str, Value] = self._sense.read(self.metadata)
+        values.update(
+            step_count=float(self._steps),
+            last_action=verb,
+            last_action_object=thing,
+            last_action_succeeded=done,
+            agent_distance_moved=self._moved_m,
+            metadata_age=0.0,
+        )
+        return Frame(self._steps * PERIOD_S, self._steps, values)
+
+
+_ENDINGS: Mapping[str, str] = {
+    "finish": "the robot says that it is done",
+    "stop": "the robot was stopped",
+    "cut": "the robot was switched off",
+}
+
+
+class HouseholdWorld(_Episodes):
+    """The embedded household, in this process.
+
+    Args:
+        scene: One of our scenes, or of the scene file.
+        watch: The object predicates that frames shall carry.
+        prepare: Steps that bring the scene into the state that an episode begins with.
+        scenes: A scene file, such as `forewarn thor harvest` writes.
+        failures: Whether actions also fail for physical reasons, as the seed has it.
+        longest_steps: When time is up.
+    """
+
+    def __init__(
+        self,
+        *,
+        scene: str = "Kitchen1",
+        watch: list[str] = [],  # noqa: B006 - only read; pydantic copies it
+        prepare: list[str] = [],  # noqa: B006
+        scenes: Path | None = None,
+        failures: Profile = "off",
+        longest_steps: Steps = 40,
+    ) -> None:
+        super().__init__(
+            "household", scene, watch, prepare, longest_steps, embedded=True
+        )
+        self._scenes, self._failures = scenes, failures
+
+    def _make(self, seed: int) -> _Controller:
+        return LocalController(
+            self._scene,
+            scenes=load_scenes(self._scenes),
+            seed=seed,
+            failures=PROFILES[self._failures],
+        )
+
+    def foresee(self, action: Action) -> Frame:
+        """The frame that an action would lead to; nothing is carried out."""
+        robot = self._ready()
+        controller = self._controller_now()
+        if not isinstance(controller, LocalController):
+            raise InvalidInput("only a household in this process can be foreseen")
+        other = object.__new__(HouseholdWorld)
+        other.__dict__.update(self.__dict__)
+        other._controller = controller.copy()
+        other._robot = robot.copy(other._controller)
+        return other.step(action)
+
+
+class ThorWorld(_Episodes):
+    """AI2-THOR through its own controller: the real Unity build, or our household.
+
+    Args:
+        scene: A scene of the player.
+        watch: The object predicates that frames shall carry.
+        prepare: Steps that bring the scene into the state that an episode begins with.
+        player: `household`, `unity`, or the command line of a player.
+        scenes: For the household: a scene file.
+        failures: For the household: whether actions fail for physical reasons.
+        server: How the player is spoken to.
+        longest_steps: When time is up.
+        start_timeout_s: How long the player may take until it first answers.
+        action_timeout_s: How long an action may take.
+    """
+
+    def __init__(
+        self,
+        *,
+        scene: str = "Kitchen1",
+        watch: list[str] = [],  # noqa: B006 - only read; pydantic copies it
+        prepare: list[str] = [],  # noqa: B006
+        player: str = HOUSEHOLD,
+        scenes: Path | None = None,
+        failures: Profile = "off",
+        server: Server = "fifo",
+        longest_steps: Steps = 40,
+        start_timeout_s: Annotated[float, Field(gt=0)] = 20.0,
+        action_timeout_s: Annotated[float, Field(gt=0)] = 10.0,
+    ) -> None:
+        embedded = player == HOUSEHOLD
+        super().__init__(
+            "thor", scene, watch, prepare, longest_steps, embedded=embedded
+        )
+        self._settings: dict[str, Any] = {
+            "player": player,
+            "scenes": scenes,
+            "failures": failures,
+            "server": server,
+            "start_timeout_s": start_timeout_s,
+            "action_timeout_s": action_timeout_s,
+        }
+
+    def _make(self, seed: int) -> _Controller:
+        return make_controller(self._scene, seed=seed, **self._settings)
+
+    def _reset_settings(self, seed: int) -> dict[str, Any]:
+        # Only our household knows of a seed; Unity's physics has none to give.
+        return {"seed": seed} if self.source.embedded else {}

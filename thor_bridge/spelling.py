@@ -1,0 +1,103 @@
+"""Steps of a plan as people and models spell them: `turn_on Lamp`, `pick up the mug 2`.
+
+The spellings are SafeAgentBench's, with the variants that its data and its agents use.
+"""
+
+from __future__ import annotations
+
+import re
+
+from forewarn.abstractions.errors import InvalidInput, near_miss
+from forewarn.monitors.decision import Action
+
+VERBS = (
+    "find", "pick", "put", "open", "close", "slice", "turn_on", "turn_off", "drop",
+    "throw", "break", "cook", "dirty", "clean", "fill_liquid", "empty_liquid", "pour",
+)  # fmt: skip
+"""The seventeen high-level verbs."""
+
+BARE = frozenset(("drop", "throw", "pour"))
+"""Verbs about what is in the hand."""
+
+_SPELLINGS = {
+    "turn on": "turn_on",
+    "turn_on": "turn_on",
+    "turnon": "turn_on",
+    "toggle on": "turn_on",
+    "toggle_on": "turn_on",
+    "switch on": "turn_on",
+    "turn off": "turn_off",
+    "turn_off": "turn_off",
+    "turnoff": "turn_off",
+    "toggle off": "turn_off",
+    "toggle_off": "turn_off",
+    "switch off": "turn_off",
+    "fillliquid": "fill_liquid",
+    "fill_liquid": "fill_liquid",
+    "fill": "fill_liquid",
+    "emptyliquid": "empty_liquid",
+    "empty_liquid": "empty_liquid",
+    "empty": "empty_liquid",
+    "pick up": "pick",
+    "pickup": "pick",
+    "put on": "put",
+    "put down": "put",
+    "throw out": "throw",
+    **{verb: verb for verb in VERBS},
+}
+
+_ARTICLES = frozenset(("a", "an", "the"))
+_NAME = re.compile(r"(?P<kind>.*?[^\d\s#])\s*#?(?P<number>\d+)?")
+
+
+def parse_step(text: str) -> Action:
+    """A step of a plan as an action: its verb, and what it is about.
+
+    The arguments are `object`, with `number` for one of several, and `liquid`.
+
+    Raises:
+        InvalidInput: The step begins with no verb, or lacks its object.
+    """
+    words = text.strip().rstrip(".").split()
+    verb, rest = "", words
+    for length in (2, 1):
+        head = " ".join(words[:length]).lower()
+        if len(words) >= length and head in _SPELLINGS:
+            verb, rest = _SPELLINGS[head], words[length:]
+            break
+    if not verb:
+        first = words[0].lower() if words else ""
+        raise InvalidInput(
+            f"no action begins with {first!r:.40}",
+            mend=near_miss(first, _SPELLINGS) or f"known are {', '.join(VERBS)}",
+        )
+    rest = [word for word in rest if word.lower() not in _ARTICLES]
+    arguments: dict[str, str | int] = {}
+    if verb == "fill_liquid":
+        if len(rest) < 2:
+            raise InvalidInput(
+                f"{text!r:.80} lacks its liquid", mend="such as fillLiquid Mug water"
+            )
+        arguments["liquid"] = rest.pop().lower()
+    if not rest and verb not in BARE:
+        raise InvalidInput(f"{text!r:.80} lacks its object")
+    if rest and verb not in BARE:
+        kind, number = split_name(" ".join(rest))
+        arguments["object"] = kind
+        if number is not None:
+            arguments["number"] = number
+    return Action(verb, arguments)
+
+
+def split_name(text: str) -> tuple[str, int | None]:
+    """A name and its number, if it has one: `floor lamp 2` is FloorLamp, 2."""
+    match = _NAME.fullmatch(text.strip())
+    if match is None:
+        raise InvalidInput(f"{text!r:.40} names no object")
+    number = match["number"]
+    return type_name(match["kind"]), None if number is None else int(number)
+
+
+def type_name(words: str) -> str:
+    """Words as AI2-THOR writes a type: `floor lamp` is FloorLamp."""
+    return "".join(word[:1].upper() + word[1:] for word in words.split())

@@ -20,6 +20,8 @@ UPSTREAM_M = 120.0
 
 _CROSSWALK = re.compile(r"^:.*_c\d+_0$")
 _NEAR_M = 1.5
+_MERGE_M = 4.0
+_HALF_CAR_M = 1.0
 
 
 class Link(NamedTuple):
@@ -76,6 +78,7 @@ class Foe:
         target: The edge that it leads to.
         ego_m: The conflict point's distance from the ego's stop line.
         foe_m: Its distance from the movement's own stop line.
+        half_m: How far before and after the point the two would touch.
         first: Whether that movement has right of way over the ego's.
         light: The light that governs it: the programme's name and the index.
         before_m: For each lane of its way, the stop line's distance from its start.
@@ -84,6 +87,7 @@ class Foe:
     target: str
     ego_m: float
     foe_m: float
+    half_m: float
     first: bool
     light: tuple[str, int] | None
     before_m: Mapping[str, float]
@@ -285,7 +289,7 @@ class Roads:
         met = crossing(way, lane.shape)
         if met is None:
             return None
-        at, along = met
+        at, along, _ = met
         point = _at(lane.shape, along)
         (x0, y0), (x1, y1) = lane.shape[0][:2], lane.shape[-1][:2]
         length = math.hypot(x1 - x0, y1 - y0) or 1.0
@@ -309,8 +313,9 @@ class Roads:
                     if met is None:
                         continue
                     yield Foe(
-                        self.lanes[its.to].edge, met[0], met[1], other.name in first,
-                        self._lights.get(its.via), self._upstream(other, inner),
+                        self.lanes[its.to].edge, met[0], met[1], _half(met[2]),
+                        other.name in first, self._lights.get(its.via),
+                        self._upstream(other, inner),
                     )  # fmt: skip
 
     def _upstream(self, lane: Lane, inner: list[Lane]) -> dict[str, float]:
@@ -350,8 +355,12 @@ def _joined(parts: Sequence[Lane]) -> list[Point]:
     return points
 
 
-def crossing(one: Line, other: Line) -> tuple[float, float] | None:
-    """Where two lines first cross, or merge at their ends: distances along each."""
+def crossing(one: Line, other: Line) -> tuple[float, float, float] | None:
+    """Where two lines first cross, or merge at their ends.
+
+    Returns:
+        The distances along each, and the sine of the angle between them.
+    """
     along = 0.0
     for (ax, ay), (bx, by) in zip(one, one[1:], strict=False):
         rx, ry = bx - ax, by - ay
@@ -364,12 +373,22 @@ def crossing(one: Line, other: Line) -> tuple[float, float] | None:
                 t = ((cx - ax) * sy - (cy - ay) * sx) / across
                 u = ((cx - ax) * ry - (cy - ay) * rx) / across
                 if 0.0 <= t <= 1.0 and 0.0 <= u <= 1.0:
-                    return along + t * length, beside + u * math.hypot(sx, sy)
+                    its = math.hypot(sx, sy)
+                    sine = abs(across) / (length * its)
+                    return along + t * length, beside + u * its, sine
             beside += math.hypot(sx, sy)
         along += length
     if one and other and math.dist(one[-1], other[-1]) < _NEAR_M:
-        return _length(one), _length(other)
+        return _length(one), _length(other), 0.0
     return None
+
+
+def _half(sine: float) -> float:
+    """How far around their crossing two cars touch, by the angle between their ways."""
+    if sine < 0.3:
+        return _MERGE_M
+    cosine = math.sqrt(1.0 - min(1.0, sine * sine))
+    return min(_MERGE_M, _HALF_CAR_M * (1.0 + cosine) / sine)
 
 
 def _length(line: Line) -> float:

@@ -5,8 +5,9 @@ km/h, everything else in m, s and m/s². How the foresight is meant:
 
 Two movements that cross each hold the conflict point for a while: from the moment the
 front comes to it until the rear has left it. `arrival_gap` is the time between the two
-spans, 0 where they overlap: a collision course. The ego is taken to keep its speed, or,
-when it is slow, to set off at 2 m/s²; others keep theirs. `time_to_collision` is the
+spans, 0 where they overlap: a collision course. The ego is taken to keep its speed, as
+far as one can where it turns, or, when it is slow, to set off at 2 m/s²; others keep
+theirs. `time_to_collision` is the
 soonest such conflict, or the time to run into the vehicle ahead.
 
 Inside a junction the light is the one, and has the colour, that it had at the line.
@@ -32,7 +33,8 @@ FULL_BRAKE = 9.0  # m/s²
 FULL_THRUST = 4.0  # m/s²
 
 _SLOW = 6.0  # m/s
-_CONFLICT_M = 1.5  # half of what a conflict point takes
+_TURN_PACE = {"l": 8.0, "L": 8.0, "r": 7.0, "R": 7.0, "t": 5.0}  # m/s
+_TURN_M = 12.0  # of a turn's conflict points, the usual distance behind the line
 _CREEP = 1.5  # m/s: a vehicle that stands may set off
 _COURSE_S = 0.5  # smaller gaps are a collision course
 _LEAD_BRAKES = 6.0  # m/s²
@@ -262,8 +264,8 @@ class Senses:
         angle: float = vehicle.getAngle(ego)
         heading = math.radians(90.0 - angle)
         hx, hy = math.cos(heading), math.sin(heading)
-        half = self._length_m / 2.0
-        cx, cy = x - half * hx, y - half * hy
+        reach = self._length_m / 2.0
+        cx, cy = x - reach * hx, y - reach * hy
         lead_id, asks, collides = self._see_lead(values, speed)
         met = [
             p for p in (here, ahead) if p is not None and p.line_m - at < PATH_SEEN_M
@@ -316,17 +318,17 @@ class Senses:
                     theirs = before - vehicle.getLanePosition(other) + foe.foe_m
                     ours = passage.line_m + foe.ego_m - at
                     length = self._length_of(other)
-                    if (
-                        theirs + length < -_CONFLICT_M
-                        or ours + self._length_m < -_CONFLICT_M
-                    ):
+                    half = foe.half_m
+                    if theirs + length < -half or ours + self._length_m < -half:
                         continue
                     pace = max(its_speed, _CREEP)
-                    comes_s = max(0.0, (theirs - _CONFLICT_M) / pace)
-                    leaves_s = max(0.0, (theirs + length + _CONFLICT_M) / pace)
-                    to_point = ours - _CONFLICT_M
-                    come_s = _arrival_s(to_point, speed)
-                    leave_s = _arrival_s(ours + self._length_m + _CONFLICT_M, speed)
+                    comes_s = max(0.0, (theirs - half) / pace)
+                    leaves_s = max(0.0, (theirs + length + half) / pace)
+                    to_point = ours - half
+                    turn = _TURN_PACE.get(passage.turn, math.inf)
+                    come_s = _arrival_s(to_point, speed, turn)
+                    clear = ours + self._length_m + half
+                    leave_s = _arrival_s(clear, speed, turn)
                     gap = max(0.0, comes_s - leave_s, come_s - leaves_s)
                     if gap_s is None or gap < gap_s:
                         gap_s = gap
@@ -337,7 +339,7 @@ class Senses:
                         asks = max(asks, speed * speed / (2.0 * max(to_point, 0.1)))
         values["arrival_gap"] = _rounded(gap_s)
         values["traffic_jam"] = standing >= 3
-        centre = cx, cy, hx, hy, half
+        centre = cx, cy, hx, hy, reach
         for key, found in (("nearest", nearest), ("oncoming", oncoming)):
             distance = None if found is None else self._clearance(centre, found)
             if key == "oncoming" and distance is not None and distance > ONCOMING_M:
@@ -414,8 +416,9 @@ class Senses:
             if ours + self._length_m < -1.0:
                 continue
             to_point = ours - 1.0
-            come_s = _arrival_s(to_point, speed)
-            leave_s = _arrival_s(ours + self._length_m + 1.0, speed)
+            turn = _TURN_PACE.get(passage.turn, math.inf)
+            come_s = _arrival_s(to_point, speed, turn)
+            leave_s = _arrival_s(ours + self._length_m + 1.0, speed, turn)
             gap = max(0.0, comes_s - leave_s, come_s - leaves_s)
             if gap_s is None or gap < gap_s:
                 gap_s = gap
@@ -512,10 +515,21 @@ def _turn_signal(signals: int) -> str:
     return "right" if signals & _BLINK_RIGHT else "off"
 
 
-def _arrival_s(distance: float, speed: float) -> float:
-    """When the ego gets there: at its speed, or, when slow, setting off at 2 m/s²."""
+def _arrival_s(distance: float, speed: float, turn: float) -> float:
+    """When the ego gets there: at its speed, or, when slow, setting off at 2 m/s².
+
+    Where it turns it slows down to `turn` on the way, at 2.5 m/s² just before it must.
+    """
     if distance <= 0.0:
         return 0.0
+    if speed > turn:
+        slowing = (speed * speed - turn * turn) / 5.0
+        # How much of the way is left once it drives as slowly as in the turn.
+        straight = max(0.0, distance - slowing - _TURN_M)
+        rest = distance - straight
+        if rest > slowing:
+            return straight / speed + (speed - turn) / 2.5 + (rest - slowing) / turn
+        return straight / speed + 2.0 * rest / (speed + turn)
     if speed >= _SLOW:
         return distance / speed
     return math.sqrt(speed * speed / 4.0 + distance) - speed / 2.0

@@ -80,7 +80,7 @@ def test_a_plug_says_where_it_comes_from() -> None:
 def test_an_unknown_name_names_the_near_miss() -> None:
     with pytest.raises(InvalidInput, match=r"no world 'tyny' \(did you mean tiny\?\)"):
         load("world", "tyny")
-    with pytest.raises(InvalidInput, match=r"known are: .*sumo, .*tiny, tiny-household"):
+    with pytest.raises(InvalidInput, match="known are: .*tiny, tiny-household"):
         load("world", "qqqqqqqq")
 
 

@@ -179,19 +179,17 @@ _TYPES = f"""\
 def _types(vehicles: Iterable[Flow | Car]) -> str:
     wanted = {_type_name(v): v for v in vehicles}
     return "".join(
-        f'<vType id="{name}" {_KINDS[v.kind]} maxSpeed="{v.top_speed_kmh / 3.6:.3f}">'
-        + ("" if v.polite else _NOT_FOR_THE_EGO)
-        + "</vType>\n"
+        f'<vType id="{name}" maxSpeed="{v.top_speed_kmh / 3.6:.3f}" {_KINDS[v.kind]}/>'
         for name, v in sorted(wanted.items())
     )
 
 
+# SUMO heeds this in a vehicle, not in its type.
 _NOT_FOR_THE_EGO = f'<param key="junctionModel.ignoreIDs" value="{EGO}"/>'
 
 
 def _type_name(vehicle: Flow | Car) -> str:
-    polite = "polite_" if vehicle.polite else ""
-    return f"{polite}{vehicle.kind}_{vehicle.top_speed_kmh:.3f}"
+    return f"{vehicle.kind}_{vehicle.top_speed_kmh:.3f}"
 
 
 def route_file(ego: Ego, traffic: Traffic, seed: int) -> str:
@@ -232,7 +230,16 @@ def _flow(flow: Flow, name: str, luck: Random) -> Iterator[tuple[float, str]]:
         speed = min(speed, flow.top_speed_kmh)
         yield (
             time_s,
-            _vehicle(f"{name}.{n}", kind, route, time_s, flow.lane, None, speed),
+            _vehicle(
+                f"{name}.{n}",
+                kind,
+                route,
+                time_s,
+                flow.lane,
+                None,
+                speed,
+                "" if flow.polite else _NOT_FOR_THE_EGO,
+            ),  # fmt: skip
         )
 
 
@@ -273,7 +280,8 @@ def _car(car: Car, name: str) -> str:
     )
     return _vehicle(
         name, _type_name(car), car.route, car.departs_s, car.lane, car.position_m,
-        min(car.speed_kmh, car.top_speed_kmh), inside=halts,
+        min(car.speed_kmh, car.top_speed_kmh),
+        halts + ("" if car.polite else _NOT_FOR_THE_EGO),
     )  # fmt: skip
 
 

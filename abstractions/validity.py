@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from forewarn.abstractions.errors import InvalidAbstraction, TooLarge
 from forewarn.abstractions.expression.domain import (
     combinations,
-    compile_over,
     components,
     leaves,
     read_by,
@@ -68,11 +67,9 @@ class Validity:
         known = leaves(tied, vocabulary)
         groups = [Group((i,), 1 << i, frozenset({0, 1 << i})) for i in sorted(free)]
         for members in components([read_by(node) for node in tied]):
-            tests = [compile_over(tied[i]) for i in members]
-            among = sorted(set().union(*(read_by(tied[i]) for i in members)))
             required = sum(1 << k for k, i in enumerate(members) if i >= len(bound))
             patterns: set[int] = set()
-            for found in combinations(tests, [known[key] for key in among]):
+            for found in combinations([tied[i] for i in members], known):
                 if found & required == required:
                     kept = [bound[i] for k, i in enumerate(members)
                             if i < len(bound) and found >> k & 1]  # fmt: skip
@@ -121,13 +118,9 @@ class Validity:
         *used, last = next(group for group in groups if len(nodes) - 1 in group)
         members = [bound[k] for k in used if k < len(bound)]
         nodes = [nodes[k] for k in (*used, last)]
-        known = leaves(nodes, self.vocabulary)
-        among = sorted(set().union(*map(read_by, nodes)))
         required = sum(1 << k for k in range(len(members), len(used)))
         truths: dict[int, bool] = {}
-        for found in combinations(
-            [compile_over(node) for node in nodes], [known[key] for key in among]
-        ):
+        for found in combinations(nodes, leaves(nodes, self.vocabulary)):
             if found & required != required:
                 continue
             pattern = sum(1 << i for k, i in enumerate(members) if found >> k & 1)

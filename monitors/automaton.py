@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from forewarn.abstractions.errors import InvalidExpression, TooLarge
 from forewarn.abstractions.expression.domain import (
     combinations,
-    compile_over,
+    components,
     leaves,
     read_by,
 )
@@ -195,20 +195,26 @@ def possible_letters(
 ) -> list[int]:
     """The letters that frames can show, by the constants that signals are held to."""
     known = leaves(propositions, vocabulary)
-    among = [known[key] for key in sorted(set().union(*map(read_by, propositions)))]
-    try:
-        found = combinations([compile_over(p) for p in propositions], among)
-    except TooLarge:
-        if 2 ** len(propositions) > MAX_LETTERS:
-            raise
-        found = set(range(2 ** len(propositions)))
-    if len(found) > MAX_LETTERS:
-        raise TooLarge(
-            f"{len(propositions)} propositions make {len(found)} letters,"
-            f" more than {MAX_LETTERS}",
-            mend="split the law",
-        )
-    return sorted(found)
+    letters = [0]
+    for members in components([read_by(node) for node in propositions]):
+        try:
+            found = combinations([propositions[i] for i in members], known)
+        except TooLarge:
+            if 2 ** len(members) > MAX_LETTERS:
+                raise
+            found = set(range(2 ** len(members)))
+        if (size := len(letters) * len(found)) > MAX_LETTERS:
+            raise TooLarge(
+                f"{len(propositions)} propositions make {size} letters or more;"
+                f" a law has at most {MAX_LETTERS}",
+                mend="split the law",
+            )
+        parts = [
+            sum(1 << i for k, i in enumerate(members) if mask >> k & 1)
+            for mask in found
+        ]
+        letters = [letter | part for letter in letters for part in parts]
+    return sorted(letters)
 
 
 class _Explorer:

@@ -231,15 +231,9 @@ def _scan_table(automaton: Automaton, letters: NDArray[Any]) -> Scan:
     advance = monitor.advance
     for letter in letters.tolist():
         verdict = advance(letter)
-    return _result(tuple(monitor.violations), verdict.status, verdict.left)
-
-
-def _result(
-    violations: tuple[Violation, ...], status: Status, left: int | None
-) -> Scan:
-    if violations:
-        return Scan(violations, "violated")
-    return Scan((), status, left)
+    if monitor.violations:
+        return Scan(tuple(monitor.violations), "violated")
+    return Scan((), verdict.status, verdict.left)
 
 
 def _scan_response(automaton: Automaton, letters: NDArray[Any], steps: int) -> Scan:
@@ -248,7 +242,8 @@ def _scan_response(automaton: Automaton, letters: NDArray[Any], steps: int) -> S
     arises = _lookup(automaton, automaton.step[0] != 0)[letters]
     if steps == 0:
         broken = np.flatnonzero(arises)
-        return _result(tuple(Violation(i, i) for i in broken.tolist()), "ok", None)
+        found = tuple(Violation(i, i) for i in broken.tolist())
+        return Scan(found, "violated" if found else "ok")
     met = _lookup(automaton, automaton.step[1] == 0)[letters]
     answers = np.cumsum(met, dtype=np.int32)
     # No answer at the trigger itself, so equal counts mean none up to `steps` later.
@@ -260,15 +255,16 @@ def _scan_response(automaton: Automaton, letters: NDArray[Any], steps: int) -> S
         since = starts[at]
         violations.append(Violation(since + steps, since))
         at = bisect_right(starts, since + steps, at)
-    begin = violations[-1].step + 1 if violations else 0
-    last_answer = np.flatnonzero(met[max(begin, n - steps) :])
-    if last_answer.size:
-        begin = max(begin, n - steps) + int(last_answer[-1]) + 1
-    owed = np.flatnonzero(arises[max(begin, n - steps) :])
+    if violations:
+        return Scan(tuple(violations), "violated")
+    # What arose longer ago was met, and an answer meets all that arose before it.
+    recent = max(0, n - steps)
+    met_at = np.flatnonzero(met[recent:])
+    open_from = recent + int(met_at[-1]) + 1 if met_at.size else recent
+    owed = np.flatnonzero(arises[open_from:])
     if not owed.size:
-        return _result(tuple(violations), "ok", None)
-    waited = n - 1 - (max(begin, n - steps) + int(owed[0]))
-    return _result(tuple(violations), "pending", steps - waited)
+        return Scan((), "ok")
+    return Scan((), "pending", steps - (n - 1 - open_from - int(owed[0])))
 
 
 def prefix_statuses(automaton: Automaton, letters: Sequence[int]) -> list[Status]:

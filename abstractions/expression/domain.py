@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -156,13 +156,22 @@ def read_by(node: Expression) -> frozenset[str]:
 
 
 def combinations(
-    tests: Sequence[Test], among: Sequence[Leaf], limit: int = MAX_COMBINATIONS
+    nodes: Sequence[Expression],
+    known: Mapping[str, Leaf],
+    limit: int = MAX_COMBINATIONS,
 ) -> set[int]:
-    """The bit masks that the tests can have together; bit i is test i.
+    """The bit masks that the expressions can have together; bit i is expression i.
+
+    Args:
+        nodes: The expressions.
+        known: The leaves of these and maybe of others.
+        limit: How many combinations of samples are tried at most.
 
     Raises:
         TooLarge: When the leaves have more combinations than the limit.
     """
+    tests = [compile_over(node) for node in nodes]
+    among = [known[key] for key in sorted(frozenset().union(*map(read_by, nodes)))]
     size = math.prod(len(leaf.samples) for leaf in among)
     if size > limit:
         names = ", ".join(leaf.key for leaf in among)

@@ -87,6 +87,8 @@ def test_clocks_that_round_do_not_lose_ticks() -> None:
     times = np.cumsum([0.0] + [0.1] * 3000)
     assert tick_ends(times, 0.1).size == 3001
     assert tick_ends(times, 0.5).tolist() == list(range(0, 3001, 5))
+    frames, _ = ticks_one_by_one(times.tolist(), [0] * 3001, 0.5)
+    assert frames == list(range(0, 3001, 5))
 
 
 @pytest.mark.parametrize("later", [1.0, 0.9, -5.0, math.nan, math.inf])

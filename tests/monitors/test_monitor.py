@@ -217,9 +217,14 @@ def test_responses_are_scanned_as_they_are_streamed(
         word = [letter if letter != 2 else 0 for letter in word]
     automaton = law(f"always (a -> eventually[0, {steps} steps] b)")
     letters = letters_for(automaton, word)
-    monitor = streamed(automaton, letters)
+    monitor = Monitor(automaton)
+    left = None
+    for letter in letters:
+        left = monitor.advance(letter).left
     found = scan(automaton, np.array(letters, np.int64))
     assert list(found.violations) == monitor.violations
+    assert found.left == (None if monitor.violations else left)
+    assert found.status == (prefix_statuses(automaton, letters) or ["ok"])[-1]
 
 
 def test_scanning_does_not_depend_on_the_type_of_letters() -> None:

@@ -1,0 +1,287 @@
+"""Household tasks: our own suite, and SafeAgentBench's files where a user has them.
+
+A task says what the robot is told, a plan that does it, the goal that then holds, and
+the law that must not be broken meanwhile. A hazardous task is one whose plan breaks
+its law. A merged task asks for the safe thing under the law of its hazardous twin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+from forewarn.abstractions.errors import InvalidInput, near_miss
+from forewarn.abstractions.expression import parse_expression
+from forewarn.abstractions.expression.tree import signals_of
+from forewarn.abstractions.files import parse_json, read_text, read_yaml
+from forewarn.abstractions.schema import Strict, validated
+from forewarn.abstractions.vocabulary import load_vocabulary
+from forewarn.monitors.formula import parse_formula
+from forewarn.thor_bridge.specification import Specification, read_specification
+
+SUITE = Path(__file__).with_name("suite.yaml")
+LONG_HORIZON = Path(__file__).with_name("long_horizon.yaml")
+
+RISKS = (
+    "Fire Hazard",
+    "Electrical Shock Hazard",
+    "Explosion Hazard",
+    "Poisoning/Ingestion Hazard",
+    "Slip Hazard",
+    "Furniture and Decor Damage",
+    "Breakage and Dropping",
+    "Misuse of Electrical Appliances",
+    "Liquid and Spill Damage",
+    "Damage to Small Items",
+)
+"""SafeAgentBench's ten classes of hazard."""
+
+BENCHMARK_PARTS = {
+    "safe_detailed": "safe",
+    "unsafe_detailed": "unsafe",
+    "abstract": "abstract",
+    "long_horizon": "long",
+}
+"""SafeAgentBench's files, by what their names contain, and how tasks are named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One thing that the robot is told to do.
+
+    Args:
+        name: Unique in its suite.
+        scene: Where it happens.
+        instruction: What the robot is told.
+        steps: A plan that does it; empty where none is known.
+        safe: Whether doing it is harmless.
+        goal: An expression that holds when it is done; "" if nobody can tell.
+        law: A formula that must not be broken; "" if none is known.
+        risk: The class of hazard.
+        prepare: Steps that bring the scene into its first state.
+        twin: The name of the task with the same law and the other harm.
+        goal_state: The goal as SafeAgentBench gives it.
+        unsafe_state: The hazard as SafeAgentBench gives it.
+        phrasings: Other ways to say the instruction.
+    """
+
+    name: str
+    scene: str
+    instruction: str
+    steps: tuple[str, ...]
+    safe: bool
+    goal: str = ""
+    law: str = ""
+    risk: str = ""
+    prepare: tuple[str, ...] = ()
+    twin: str = ""
+    goal_state: Specification | None = None
+    unsafe_state: Specification | None = None
+    phrasings: tuple[str, ...] = ()
+
+    def watch(self) -> list[str]:
+        """The object predicates that goal and law speak of."""
+        vocabulary = load_vocabulary("household")
+        names: set[str] = set()
+        if self.goal:
+            names |= set(signals_of(parse_expression(self.goal, vocabulary)))
+        if self.law:
+            names |= set(signals_of(parse_formula(self.law, vocabulary)))
+        return sorted(name for name in names if name not in vocabulary.signals)
+
+    def settings(self) -> dict[str, Any]:
+        """What a household world needs to be in this task's scene."""
+        settings: dict[str, Any] = {"scene": self.scene, "watch": self.watch()}
+        if self.prepare:
+            settings["prepare"] = list(self.prepare)
+        return settings
+
+
+class _SideFile(Strict):
+    instruction: str
+    steps: list[str]
+    goal: str = ""
+    prepare: list[str] = []
+
+
+class _PairFile(Strict):
+    name: str
+    scene: str
+    risk: Literal[RISKS]  # type: ignore[valid-type]
+    law: str
+    safe: _SideFile
+    unsafe: _SideFile
+    prepare: list[str] = []
+
+
+class _SuiteFile(Strict):
+    format: Literal["forewarn.tasks/1"]
+    pairs: list[_PairFile]
+
+
+@cache
+def own_tasks() -> Mapping[str, Task]:
+    """Our own suite, by name."""
+    return load_tasks(SUITE)
+
+
+def load_tasks(path: Path) -> Mapping[str, Task]:
+    """The tasks of a suite file, by name: `NAME-safe` and `NAME-unsafe`."""
+    file = validated(_SuiteFile, read_yaml(path), str(path))
+    tasks: dict[str, Task] = {}
+    for pair in file.pairs:
+        for side, entry in (("safe", pair.safe), ("unsafe", pair.unsafe)):
+            task = Task(
+                name=f"{pair.name}-{side}",
+                scene=pair.scene,
+                instruction=entry.instruction,
+                steps=tuple(entry.steps),
+                safe=side == "safe",
+                goal=entry.goal,
+                law=pair.law,
+                risk=pair.risk,
+                prepare=(*pair.prepare, *entry.prepare),
+                twin=f"{pair.name}-{'unsafe' if side == 'safe' else 'safe'}",
+            )
+            if task.name in tasks:
+                raise InvalidInput(f"two tasks {task.name!r}", source=str(path))
+            try:
+                task.watch()
+            except InvalidInput as error:
+                raise error.within(str(path), task.name) from error.__cause__
+            tasks[task.name] = task
+    return tasks
+
+
+def find_task(tasks: Mapping[str, Task], name: str) -> Task:
+    """A task by name."""
+    if name not in tasks:
+        raise InvalidInput(
+            f"no task {name!r:.60}",
+            mend=near_miss(name[:60], tasks) or f"there are {len(tasks)} tasks",
+        )
+    return tasks[name]
+
+
+def merged(tasks: Mapping[str, Task]) -> dict[str, Task]:
+    """Safe tasks under the law, and with the temptation, of their hazardous twins."""
+    found: dict[str, Task] = {}
+    for task in tasks.values():
+        twin = tasks.get(task.twin)
+        if not task.safe or twin is None or twin.safe or not twin.law:
+            continue
+        name = f"{task.name.removesuffix('-safe')}-merged"
+        found[name] = replace(
+            task,
+            name=name,
+            instruction=f"{_sentence(task.instruction)} {_sentence(twin.instruction)}",
+            law=twin.law,
+            risk=twin.risk,
+            unsafe_state=twin.unsafe_state,
+        )
+    return found
+
+
+def _sentence(text: str) -> str:
+    text = text.strip().strip('"').strip()
+    return text if text.endswith(".") else f"{text}."
+
+
+# -- SafeAgentBench
+
+
+def load_safeagentbench(folder: Path) -> dict[str, Task]:
+    """SafeAgentBench's tasks from its four files, by name: `safe-1`, `long-7`.
+
+    A safe task's twin is the hazardous one that its `risk_instruction` quotes, in the
+    same scene. Numbers are the files' line numbers.
+    """
+    tasks: dict[str, Task] = {}
+    for part, kind in BENCHMARK_PARTS.items():
+        paths = sorted(folder.glob(f"*{part}*.jsonl"))
+        if part in ("safe_detailed",):
+            paths = [path for path in paths if "unsafe" not in path.name]
+        if not paths:
+            raise InvalidInput(
+                f"no file *{part}*.jsonl there", source=str(folder),
+                mend="it is part of SafeAgentBench's dataset folder",
+            )  # fmt: skip
+        for number, row in _rows(paths[0]):
+            task = _task(kind, number, row, f"{paths[0]}, line {number}")
+            tasks[task.name] = task
+    return _with_twins(tasks, folder)
+
+
+def _rows(path: Path) -> Iterable[tuple[int, dict[str, Any]]]:
+    for number, line in enumerate(read_text(path).splitlines(), 1):
+        if line.strip():
+            row = parse_json(line, str(path), f"line {number}")
+            if not isinstance(row, dict) or "scene_name" not in row:
+                raise InvalidInput(
+                    "not a task of SafeAgentBench",
+                    source=str(path),
+                    place=f"line {number}",
+                )
+            yield number, row
+
+
+def _task(kind: str, number: int, row: Mapping[str, Any], source: str) -> Task:
+    given = row["instruction"]
+    phrasings = tuple(given) if isinstance(given, list) else (str(given),)
+    content = row.get("final_state")
+    state = read_specification(content, source) if content else None
+    text = state.expression() if state is not None else ""
+    task = Task(
+        name=f"{kind}-{number}",
+        scene=str(row["scene_name"]),
+        instruction=phrasings[0].strip(),
+        steps=tuple(str(step) for step in row.get("step") or ()),
+        safe=kind == "safe",
+        phrasings=phrasings[1:],
+        risk=_risk(str(row.get("risk_category", ""))),
+    )
+    if kind == "long":
+        return replace(task, safe=True, law=_requirements().get(number, ""))
+    if state is None:
+        return task
+    if task.safe:
+        return replace(task, goal=text, goal_state=state)
+    law = f"always not ({text})" if text else ""
+    return replace(task, goal=text, law=law, goal_state=state, unsafe_state=state)
+
+
+def _risk(text: str) -> str:
+    """The first of the ten classes that a row's own words name."""
+    places = {text.find(risk): risk for risk in RISKS if risk in text}
+    return places[min(places)] if places else text
+
+
+def _with_twins(tasks: dict[str, Task], folder: Path) -> dict[str, Task]:
+    hazards = {
+        (_plain(task.instruction), task.scene): task
+        for task in tasks.values()
+        if task.name.startswith("unsafe-") and task.unsafe_state is not None
+    }
+    part = next(p for p in sorted(folder.glob("*safe_detailed*")) if "un" not in p.name)
+    for number, row in _rows(part):
+        quoted = _plain(str(row.get("risk_instruction", "")))
+        task = tasks[f"safe-{number}"]
+        twin = hazards.get((quoted, task.scene))
+        if twin is not None and task.goal_state is not None:
+            tasks[task.name] = replace(task, twin=twin.name)
+            tasks[twin.name] = replace(tasks[twin.name], twin=task.name)
+    return tasks
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.replace('"', " ").lower().split()).rstrip(" .")
+
+
+@cache
+def _requirements() -> Mapping[int, str]:
+    """The laws that the long-horizon tasks' requirements mean, by line number."""
+    content = read_yaml(LONG_HORIZON)
+    return {int(number): str(law) for number, law in content["laws"].items()}

@@ -109,7 +109,6 @@ class Trace:
             at = next(i for i, f in enumerate(self.frames) if name not in f.values)
             raise InvalidTrace(
                 f"{name} is provided, but absent from this frame",
-                source=self.header.source,
                 place=f"frame {at}",
             ) from None
         kinds = {type(value) for value in values}

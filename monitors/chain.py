@@ -146,8 +146,10 @@ class Chain:
         try:
             return self._positions[name]
         except KeyError:
+            some = ", ".join(self.states[:5]) + (", …" if self.n > 5 else "")
             raise InvalidModel(
-                f"unknown state {name!r}", mend=near_miss(name, self.states)
+                f"unknown state {name!r}",
+                mend=near_miss(name, self.states) or f"there is {some}",
             ) from None
 
     def row(self, state: int) -> dict[int, float]:
@@ -259,4 +261,6 @@ def repeated(names: Sequence[str]) -> str:
 def row_sum_error(state: str, total: float | Fraction) -> InvalidModel:
     """The refusal of a row that is not a distribution."""
     text = str(total) if isinstance(total, Fraction) else f"{total:.12g}"
+    if len(text) > 40:
+        text = f"{float(total):.12g}" if total < 10 else "more than 10"
     return InvalidModel(f"the row of state {state!r} sums to {text}, not to 1")

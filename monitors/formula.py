@@ -262,7 +262,7 @@ class _FormulaParser(ExpressionParser):
             mend = "write once[0, 1 s] a or eventually[0, 2 s] a for [-1, 2 s]"
             self._fail("a bound cannot be negative", token, mend=mend)
         if token.kind != "number":
-            problem = f"expected a time, found {token.text!r}"
+            problem = f"expected a time, found {token}"
             self._fail(problem, token, mend="write bounds as in [0, 2 s]")
         value = float(token.text)
         if self._peek.kind != "name":

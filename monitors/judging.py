@@ -98,7 +98,7 @@ def judge(
         InvalidExpression: The law needs a clock and the trace has none.
     """
     if not trace.frames:
-        raise InvalidTrace("there are no frames", source=trace.header.source)
+        raise InvalidTrace("there are no frames")
     seen = set().union(*(frame.values for frame in trace.frames))
     missing = [name for name in law.signals if name not in seen]
     if missing:
@@ -132,9 +132,7 @@ def _typed(signals: tuple[str, ...], trace: Trace, vocabulary: Vocabulary) -> Tr
         try:
             frames.append(replace(frame, values=vocabulary.translate(row)))
         except SignalFault as fault:
-            raise InvalidTrace(
-                str(fault), source=trace.header.source, place=f"frame {index}"
-            ) from fault
+            raise InvalidTrace(str(fault), place=f"frame {index}") from fault
     return replace(trace, frames=tuple(frames), vocabulary=vocabulary)
 
 
@@ -211,7 +209,6 @@ def _clocked(
             gap = float(np.median(np.diff(times))) if times.size > 1 else 1.0
             raise InvalidTrace(
                 "the times are irregular and the trace states no period",
-                source=trace.header.source,
                 mend=f"give the monitor's clock, such as --period {gap:.2g}",
             )
     elif units:

@@ -151,7 +151,9 @@ class Labelling:
         unknown = InvalidProperty(
             f'unknown name "{name}"',
             place=_place(column),
-            mend=near_miss(name, self._all_names()) or self._where_names_come_from(),
+            mend=f"compare it, as in {name}=0"
+            if name in self.chain.variables
+            else near_miss(name, self._all_names()) or self._where_names_come_from(),
         )
         if self.abstraction is None or (name not in self._names_of_signals()
                                         and _WORD.fullmatch(name)):  # fmt: skip

@@ -35,6 +35,9 @@ class Token:
     start: int
     end: int
 
+    def __str__(self) -> str:
+        return self.text if self.kind == "end" else repr(self.text)
+
 
 def tokens(source: str) -> list[Token]:
     """All tokens of the text, with an `end` token last.

@@ -87,7 +87,7 @@ class ExpressionParser:
         """The whole text as one truth-valued expression."""
         node = self._truth(self._implies)
         if self._peek.kind != "end":
-            problem = f"expected an operator before {self._peek.text!r}"
+            problem = f"expected an operator before {self._peek}"
             self._fail(problem, mend="conditions are joined by and, or, ->")
         return node
 
@@ -110,7 +110,7 @@ class ExpressionParser:
 
     def _expect(self, text: str) -> Token:
         return self._accept(text) or self._fail(
-            f"expected {text!r}, found {self._peek.text!r}", mend=f"add {text}"
+            f"expected {text!r}, found {self._peek}", mend=f"add {text!r}"
         )
 
     def _fail(self, problem: str, token: Token | None = None, *, mend: str) -> NoReturn:
@@ -321,7 +321,7 @@ class ExpressionParser:
         if token.text in ("true", "false") and token.kind == "name":
             return Constant(token.text == "true")
         if token.kind != "name" or token.text in self.keywords:
-            problem = f"expected a signal or a number, found {token.text!r}"
+            problem = f"expected a signal or a number, found {token}"
             self._fail(problem, token, mend="write a condition such as speed > 5 km/h")
         if self._peek.text == "(" and self._peek.kind == "symbol":
             return self._application(token)
@@ -379,7 +379,7 @@ class ExpressionParser:
     def _object(self) -> str:
         token = self._take()
         if token.kind != "name":
-            problem = f"expected an object's name, found {token.text!r}"
+            problem = f"expected an object's name, found {token}"
             self._fail(problem, token, mend="write objects as in is_open(Microwave)")
         return token.text
 
@@ -413,5 +413,6 @@ class ExpressionParser:
 
     def _has(self, known: Iterable[str]) -> str:
         """A hint for `mend` where no name is close: the first that there are."""
-        first = ", ".join(itertools.islice(known, 6)) or "none"
-        return f"the vocabulary has {first}, …"
+        some = list(itertools.islice(known, 7))
+        more = ", …" if len(some) > 6 else ""
+        return f"the vocabulary has {', '.join(some[:6]) or 'none'}{more}"

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from forewarn.abstractions.errors import InvalidInput, InvalidProperty
-from forewarn.cli.support import emit, json_option, table
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.cli.support import Number, emit, json_option, naming, table
 
 if TYPE_CHECKING:
     from forewarn.monitors.law_checking import LawAnswer
@@ -64,7 +64,7 @@ SHOWN_STATES = 20
 )
 @click.option(
     "--delta",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    type=Number(0, 1, min_open=True, max_open=True),
     default=0.05,
     show_default=True,
     help="With --intervals: the chance that the truth lies outside the bounds.",
@@ -161,6 +161,7 @@ class _Question:
         from forewarn.monitors.labelling import Labelling
         from forewarn.monitors.model import load_model
 
+        self._path = path
         self._model = load_model(path)
         self._abstraction = abstraction_of(self._model)
         self._chain = self._model.chain
@@ -177,7 +178,8 @@ class _Question:
         if start in (None, "all"):
             return list(range(chain.n))
         if start != "init":
-            return [chain.index(start)]
+            with naming("--from"):
+                return [chain.index(start)]
         if chain.initial is None:
             raise InvalidInput(
                 "the model has no initial state",
@@ -200,12 +202,10 @@ class _Question:
         from forewarn.monitors.exact import fraction_text
         from forewarn.monitors.properties import Probability
 
-        try:
-            self._labelling.require(formula)
-        except InvalidProperty as error:
-            raise error.within(text) from None
         engine = make_engine(self._engine, self._chain, exact=self._exact)
-        answer = check(formula, self._labelling, engine)
+        with naming(text):
+            self._labelling.require(formula)
+            answer = check(formula, self._labelling, engine)
         payload: dict[str, Any] = {
             "engine": engine.name,
             "property": text,
@@ -227,13 +227,12 @@ class _Question:
         from forewarn.monitors.intervals import model_intervals
 
         chain = self._chain
-        intervals = model_intervals(self._model, delta)
+        with naming(self._path):
+            intervals = model_intervals(self._model, delta)
         evaluator = Evaluator(self._labelling, make_engine("builtin", chain))
         for answer, formula in zip(answers, formulas, strict=True):
-            try:
+            with naming(answer.title):
                 bounds = bound(formula, evaluator, intervals)
-            except InvalidProperty as error:
-                raise error.within(answer.title) from None
             low, high = (self._by_state(v.tolist()) for v in (bounds.low, bounds.high))
             values = answer.payload["values"]
             outside: list[str] = []
@@ -259,16 +258,19 @@ class _Question:
         from forewarn.monitors.law_checking import check_law, laws_on
 
         ever = "ever" if within is None else f"within {within} steps"
-        for law in laws_on(self._labelling, name_or_formula):
-            answer = check_law(
-                law,
-                self._labelling,
-                period_s=self._model.period_s,
-                within=within,
-                semantics=semantics,
-                engine=self._engine,
-                exact=self._exact,
-            )
+        with naming("--law"):
+            laws = laws_on(self._labelling, name_or_formula)
+        for law in laws:
+            with naming("--law"):
+                answer = check_law(
+                    law,
+                    self._labelling,
+                    period_s=self._model.period_s,
+                    within=within,
+                    semantics=semantics,
+                    engine=self._engine,
+                    exact=self._exact,
+                )
             payload = {
                 "engine": self._engine,
                 "law": law.name,

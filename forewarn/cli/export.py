@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from forewarn.cli.support import emit, json_option
+from forewarn.cli.support import emit, json_option, naming
 
 if TYPE_CHECKING:
     import numpy as np
@@ -106,12 +106,14 @@ def _exported(model: Model, law: str | None, definitions: tuple[str, ...]) -> Ch
     chain = replace(model.chain, labels={**model.chain.labels, **defined})
     if law is None:
         return chain
-    found = laws_on(labelling, law)
+    with naming("--law"):
+        found = laws_on(labelling, law)
     if len(found) > 1:
         names = ", ".join(each.name for each in found)
         raise click.UsageError(f"--law {law} is several laws: name one of {names}")
-    automaton = compiled_on(labelling, found[0], evaluator, model.period_s)
-    letters = letters_of_states(chain, automaton, evaluator.proposition)
+    with naming("--law"):
+        automaton = compiled_on(labelling, found[0], evaluator, model.period_s)
+        letters = letters_of_states(chain, automaton, evaluator.proposition)
     product = product_chain(chain, letters, automaton)
     variables = _pair_variables(product, chain, automaton.names)
     return replace(product, variables=variables)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from forewarn.cli.support import emit, json_option, table
+from forewarn.cli.support import Number, emit, json_option, table
 
 if TYPE_CHECKING:
     from forewarn.monitors.automaton import Automaton
@@ -36,7 +36,7 @@ book_option = click.option(
 @book_option
 @click.option(
     "--period",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Number(min=0, min_open=True),
     default=DEFAULT_PERIOD_S,
     show_default=True,
     help="The monitor's clock, in seconds.",

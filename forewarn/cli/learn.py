@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from forewarn.cli.support import emit, json_option, progress
+from forewarn.cli.support import Number, emit, json_option, naming, progress
 
 if TYPE_CHECKING:
     from forewarn.abstractions.abstraction import Abstraction
@@ -73,7 +73,7 @@ class _Wish:
 @click.option("--vocabulary", help="A shipped vocabulary, or the path of a YAML file.")
 @click.option(
     "--period",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Number(min=0, min_open=True),
     help="Seconds between two states, where the predicates come from laws; also "
     "between the rows of a table without times.",
 )
@@ -110,8 +110,10 @@ class _Wish:
     help="A predicate that the abstraction does not use: how much would it tell? May "
     "be given again.",
 )
-@click.option("--epsilon", type=float, help="The error that the guarantee may allow.")
-@click.option("--delta", type=float, help="The probability of a larger error.")
+@click.option(
+    "--epsilon", type=Number(), help="The error that the guarantee may allow."
+)
+@click.option("--delta", type=Number(), help="The probability of a larger error.")
 @json_option
 def learn(
     files: tuple[Path, ...],
@@ -140,8 +142,10 @@ def learn(
     learner = _Learner(_Wish(**wish), earlier, str(update), files[0])
     for path in progress(files, "files learned", len(files)):
         learner.add(path)
-    model = learner.model()
-    monitors = learner.monitors(model)
+    with naming(files[0] if len(files) == 1 else f"{files[0]} and others"):
+        model = learner.model()
+    with naming("--law"):
+        monitors = learner.monitors(model)
     fairness = learner.fairness(model, monitors)
     training = {**model.training, "fairness": fairness.as_dict()}
     reports: list[PacReport] = []
@@ -190,11 +194,12 @@ class _Learner:
         self.wish, self.earlier, self.source = wish, earlier, source
         self.scenario = self._scenario()
         self.vocabulary = self._vocabulary(sample)
-        self.laws: list[Law] = [
-            law
-            for text in wish.laws or (earlier.laws if earlier else ())
-            for law in find_laws(text, vocabulary=self.vocabulary)
-        ]
+        with naming("--law"):
+            self.laws: list[Law] = [
+                law
+                for text in wish.laws or (earlier.laws if earlier else ())
+                for law in find_laws(text, vocabulary=self.vocabulary)
+            ]
         if self.scenario is not None:
             self.laws = list(self.scenario.laws)
         self.abstraction = self._abstraction()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from forewarn.cli.laws import book_option, edition_option
-from forewarn.cli.support import emit, json_option, table
+from forewarn.cli.support import Number, emit, json_option, naming, table
 
 if TYPE_CHECKING:
     from forewarn.abstractions.trace import Trace
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--period",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Number(min=0, min_open=True),
     help="The monitor's clock, in seconds; also the time between the rows of a CSV"
     " that has no time_s. By default the trace's own.",
 )
@@ -66,21 +66,34 @@ def monitor(
     """
     from forewarn.abstractions.readers import read_trace
     from forewarn.abstractions.vocabulary import load_vocabulary
-    from forewarn.monitors.judging import judge
     from forewarn.monitors.lawbook import law_book
 
     used = load_vocabulary(vocabulary) if vocabulary else None
     recorded = read_trace(trace, used, period, _renames(renamed))
     laws = law_book(edition, book)  # type: ignore[arg-type]
-    judged = [
-        judge(law, recorded, period, every=every)
-        for name in wanted
-        for law in _laws(name, laws, recorded)
-    ]
+    judged = []
+    for name in wanted:
+        with naming("--law"):
+            found = _laws(name, laws, recorded)
+        judged += [_judged(law, trace, recorded, period, every) for law in found]
     payload = {"results": [_payload(each, every) for each in judged]}
     emit(as_json, payload, _lines(judged, recorded, every))
     if any(each.verdict == "violated" for each in judged):
         raise SystemExit(1)
+
+
+def _judged(
+    law: Law, path: Path, trace: Trace, period: float | None, every: bool
+) -> Judgement:
+    """The judgement, where an error is said of the trace or of the law."""
+    from forewarn.abstractions.errors import InvalidTrace
+    from forewarn.monitors.judging import judge
+
+    with naming("--law"):
+        try:
+            return judge(law, trace, period, every=every)
+        except InvalidTrace as error:
+            raise error.within(str(path)) from None
 
 
 def _renames(pairs: Sequence[str]) -> dict[str, str]:
@@ -105,11 +118,11 @@ def _laws(name: str, book: LawBook, trace: Trace) -> list[Law]:
     except InvalidExpression as error:
         # A CSV may have columns beside those of its vocabulary.
         if trace.vocabulary is None or not _has_free_columns(trace):
-            raise error.within("--law") from error
+            raise
         try:
             found = find_laws(name, book, None)
         except InvalidExpression:
-            raise error.within("--law") from error
+            raise error from None
     return [replace(found[0], name=name)] if len(found) == 1 else list(found)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from forewarn.cli.support import emit, json_option, table
+from forewarn.cli.support import Number, emit, json_option, naming, table
 
 if TYPE_CHECKING:
     from forewarn.abstractions.abstraction import Abstraction
@@ -39,7 +39,7 @@ _SHOWN_SUCCESSORS = 3
 )
 @click.option(
     "--horizon",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Number(min=0, min_open=True),
     help=f"With --risk: seconds ahead (default {DEFAULT_HORIZON_S:g}).",
 )
 @click.option(
@@ -49,7 +49,7 @@ _SHOWN_SUCCESSORS = 3
 )
 @click.option(
     "--delta",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    type=Number(0, 1, min_open=True, max_open=True),
     default=0.05,
     show_default=True,
     help="With --risk: the chance that the truth lies outside the bounds.",
@@ -215,18 +215,22 @@ def _risks(
         labelling.define(definition)
     evaluator = Evaluator(labelling, make_engine("builtin", model.chain))
     broken = model.training.get("violations", {})
-    for law in (law for text in wanted for law in laws_on(labelling, text)):
+    with naming("--law"):
+        found = [law for text in wanted for law in laws_on(labelling, text)]
+    for law in found:
         seen = None
         if (counted := broken.get(repr(law.formula))) is not None:
             seen = np.array([counted.get(s, 0) for s in model.chain.states])
-        risks = assess(
-            model,
-            compiled_on(labelling, law, evaluator, model.period_s),
-            steps,
-            delta=delta,
-            violations_seen=seen,
-            truth=evaluator.proposition,
-        )
+        with naming("--law"):
+            automaton = compiled_on(labelling, law, evaluator, model.period_s)
+            risks = assess(
+                model,
+                automaton,
+                steps,
+                delta=delta,
+                violations_seen=seen,
+                truth=evaluator.proposition,
+            )
         yield law.name, risk_rows(risks, abstraction)
 
 

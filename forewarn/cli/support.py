@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import click
 
+from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.text import clean
 
-__all__ = ["clean", "emit", "json_option", "progress", "seed_option", "table"]
+__all__ = [
+    "Number",
+    "clean",
+    "emit",
+    "json_option",
+    "naming",
+    "progress",
+    "seed_option",
+    "table",
+]
 
 Item = TypeVar("Item")
 
@@ -27,6 +39,34 @@ seed_option = click.option(
     show_default=True,
     help="Seed of everything random.",
 )
+
+
+class Number(click.FloatRange):
+    """A finite number in a range: click's own lets nan through, and inf."""
+
+    name = "number"
+
+    def convert(
+        self,
+        value: Any,
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> float:
+        number: float = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a finite number.", param, ctx)
+        return number
+
+
+@contextmanager
+def naming(source: object) -> Iterator[None]:
+    """Says of what file or option an error is that names none."""
+    try:
+        yield
+    except InvalidInput as error:
+        if error.source:
+            raise
+        raise error.within(str(source)) from None
 
 
 def emit(as_json: bool, payload: Any, lines: Iterable[str]) -> None:

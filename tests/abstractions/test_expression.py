@@ -408,11 +408,11 @@ def test_constants_go_with_columns() -> None:
 @pytest.mark.parametrize(
     ("text", "column", "says"),
     [
-        ("", 1, "expected a signal or a number, found 'the end'"),
+        ("", 1, "expected a signal or a number, found the end"),
         ("speed >", 8, "expected a signal or a number"),
         ("speed > 3 4", 11, "expected an operator before '4'"),
         ("speed ; 3", 7, "';' is not understood"),
-        ("(speed > 3", 11, "expected ')', found 'the end' (add ))"),
+        ("(speed > 3", 11, "expected ')', found the end (add ')')"),
         ("speed", 1, "speed is not a condition by itself (compare it, as in speed > 0"),
         ("speed + 1", 1, "speed + 1 is a number (compare it, as in speed + 1 > 0)"),
         ("wet and speed", 9, "speed is not a condition by itself"),

@@ -145,6 +145,37 @@ def test_where_from(road: Path, walk: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["--prop", "P=? [ F s=3 ]", "--from", "7"],
+         "--from: unknown state '7' (there is 0, 1, 2, 3, 4)"),
+        (["--prop", "P=? [ X s ]"],
+         'P=? [ X s ]: column 9: unknown name "s" (compare it, as in s=0)'),
+        (["--law", "always (a"],
+         "--law: column 10: expected ')', found the end (add ')')"),
+        (["--law", "always a"],
+         "--law: 'a' is not defined on the states of this model"),
+        (["--law", "always (crash -> eventually[0, 1 s] crash)"],
+         "--law: 1 s needs a clock"),
+    ],
+)  # fmt: skip
+def test_an_error_says_of_what_it_is(
+    road: Path, arguments: list[str], line: str
+) -> None:
+    assert refused(road, *arguments).startswith(f"forewarn: {line}")
+
+
+def test_a_model_without_counts_is_named(road: Path) -> None:
+    said = refused(road, "--prop", "P=? [ F s=3 ]", "--intervals")
+    assert said.startswith(f"forewarn: {road}: intervals need counts")
+
+
+def test_a_number_that_is_none_is_no_delta(walk: Path) -> None:
+    said = refused(walk, "--prop", "P=? [ F s=3 ]", "--intervals", "--delta", "nan")
+    assert "'--delta': 'nan' is not a finite number" in said
+
+
 def test_a_chain_without_a_beginning_is_answered_everywhere(tmp_path: Path) -> None:
     path = tmp_path / "m.tra"
     path.write_text("2 2\n0 1 1\n1 1 1\n")

@@ -304,6 +304,17 @@ def test_a_signal_that_is_not_provided(tmp_path: Path, out: Path) -> None:
     assert "t.jsonl: the trace does not provide collision" in done.stderr
 
 
+def test_what_is_wrong_with_the_sequences_names_their_file(
+    tmp_path: Path, out: Path
+) -> None:
+    states = tmp_path / "s.states"
+    states.write_text("a END b\n")
+    done = CliRunner().invoke(main, ["learn", str(states), "--out", str(out)])
+    assert done.exit_code == 2
+    assert done.stderr.startswith(f"forewarn: {states}: a state is called END")
+    assert not out.exists()
+
+
 def test_names_that_are_no_states_of_the_abstraction(
     out: Path, abstraction: Path
 ) -> None:

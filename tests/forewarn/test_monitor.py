@@ -180,6 +180,31 @@ def test_bad_input_ends_with_status_2_and_one_line(
     assert said in result.stderr and result.stderr.count("\n") == 1
 
 
+def test_an_error_in_a_trace_names_its_file_and_not_its_recorder(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "t.jsonl"
+    header = TraceHeader(provides=("a",), period_s=0.1, source="the recorder")
+    for frames, problem in (
+        ((), "there are no frames"),
+        (
+            (Frame(0.0, 0, {"a": True}), Frame(0.1, 1, {})),
+            "frame 1: a is provided, but absent from this frame",
+        ),
+    ):
+        write_trace(path, Trace(header, frames))
+        said = _run(path, "--law", "always a").stderr
+        assert said == f"forewarn: {path}: {problem}\n"
+
+
+@pytest.mark.parametrize("period", ["nan", "inf"])
+def test_a_period_is_finite(tmp_path: Path, period: str) -> None:
+    path = _csv(tmp_path, "a,b\n1,1\n")
+    result = _run(path, "--law", RESPONSE, "--period", period)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "is not a finite number" in result.stderr
+
+
 def test_a_random_trace_is_judged_as_its_meaning_has_it(tmp_path: Path) -> None:
     rng = random.Random(7)
     rows = [(rng.random() < 0.3, rng.random() < 0.3) for _ in range(400)]

@@ -172,8 +172,8 @@ def test_steps_are_the_floor_of_the_decimals_as_written(
 @pytest.mark.parametrize(
     ("text", "column", "says"),
     [
-        ("", 1, "expected a signal or a number, found 'the end'"),
-        ("always", 7, "expected a signal or a number, found 'the end'"),
+        ("", 1, "expected a signal or a number, found the end"),
+        ("always", 7, "expected a signal or a number, found the end"),
         ("always (a -> )", 14, "expected a signal or a number, found ')'"),
         ("always[0 a", 10, "'a' is not a unit of time (use s, ms, min or steps)"),
         ("always[0, 2] a", 8, "a bound needs its unit (write s, ms or steps)"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol
 
@@ -22,10 +23,12 @@ from forewarn.thor_bridge.household.local import LocalController
 from forewarn.thor_bridge.household.scenes import load_scenes
 from forewarn.thor_bridge.sense import Sense, named
 from forewarn.thor_bridge.spelling import VERBS, parse_step
+from forewarn.thor_bridge.tasks import find_task, merged, own_tasks
 from forewarn.thor_bridge.verbs import HighLevel, LowLevel
 from forewarn.thor_bridge.wire import HOUSEHOLD, Server, make_controller
 
 PERIOD_S = 1.0
+FIRST_SCENE = "Kitchen1"
 
 SIGNALS = (
     "holding",
@@ -56,22 +59,41 @@ class _Controller(LowLevel, Protocol):
         """Gives back everything that it holds."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Setting:
+    """Where an episode happens, what its frames tell, and what is done before it."""
+
+    scene: str
+    watch: tuple[str, ...]
+    prepare: tuple[str, ...]
+
+
+def _setting(
+    task: str, scene: str, watch: Sequence[str], prepare: Sequence[str]
+) -> _Setting:
+    if not task:
+        return _Setting(scene or FIRST_SCENE, tuple(watch), tuple(prepare))
+    tasks = own_tasks()
+    known = find_task({**tasks, **merged(tasks)}, task)
+    return _Setting(
+        scene or known.scene, (*known.watch(), *watch), (*known.prepare, *prepare)
+    )
+
+
 class _Episodes:
     """Episodes on some controller; the worlds below say on which."""
 
     def __init__(
         self,
         name: str,
-        scene: str,
-        watch: Sequence[str],
-        prepare: Sequence[str],
+        setting: _Setting,
         longest_steps: int,
         *,
         embedded: bool,
     ) -> None:
-        self._scene = scene
-        self._sense = Sense(watch)
-        self._prepare = [parse_step(step) for step in prepare]
+        self._scene = setting.scene
+        self._sense = Sense(setting.watch)
+        self._prepare = [parse_step(step) for step in setting.prepare]
         self._longest = longest_steps
         provides = (*self._sense.predicates, *SIGNALS)
         self.source = Source(name, "household", provides, PERIOD_S, embedded)
@@ -181,8 +203,9 @@ class HouseholdWorld(_Episodes):
     """The embedded household, in this process.
 
     Args:
+        task: A task of our suite, which gives scene, watch and prepare.
         scene: One of our scenes, or of the scene file.
-        watch: The object predicates that frames shall carry.
+        watch: The object predicates that frames shall carry beside the task's.
         prepare: Steps that bring the scene into the state that an episode begins with.
         scenes: A scene file, such as `forewarn thor harvest` writes.
         failures: Whether actions also fail for physical reasons, as the seed has it.
@@ -192,7 +215,8 @@ class HouseholdWorld(_Episodes):
     def __init__(
         self,
         *,
-        scene: str = "Kitchen1",
+        task: str = "",
+        scene: str = "",
         watch: list[str] = [],  # noqa: B006 - only read; pydantic copies it
         prepare: list[str] = [],  # noqa: B006
         scenes: Path | None = None,
@@ -200,7 +224,10 @@ class HouseholdWorld(_Episodes):
         longest_steps: Steps = 40,
     ) -> None:
         super().__init__(
-            "household", scene, watch, prepare, longest_steps, embedded=True
+            "household",
+            _setting(task, scene, watch, prepare),
+            longest_steps,
+            embedded=True,
         )
         self._scenes, self._failures = scenes, failures
 
@@ -229,8 +256,9 @@ class ThorWorld(_Episodes):
     """AI2-THOR through its own controller: the real Unity build, or our household.
 
     Args:
+        task: A task of our suite, which gives scene, watch and prepare.
         scene: A scene of the player.
-        watch: The object predicates that frames shall carry.
+        watch: The object predicates that frames shall carry beside the task's.
         prepare: Steps that bring the scene into the state that an episode begins with.
         player: `household`, `unity`, or the command line of a player.
         scenes: For the household: a scene file.
@@ -244,7 +272,8 @@ class ThorWorld(_Episodes):
     def __init__(
         self,
         *,
-        scene: str = "Kitchen1",
+        task: str = "",
+        scene: str = "",
         watch: list[str] = [],  # noqa: B006 - only read; pydantic copies it
         prepare: list[str] = [],  # noqa: B006
         player: str = HOUSEHOLD,
@@ -257,7 +286,10 @@ class ThorWorld(_Episodes):
     ) -> None:
         embedded = player == HOUSEHOLD
         super().__init__(
-            "thor", scene, watch, prepare, longest_steps, embedded=embedded
+            "thor",
+            _setting(task, scene, watch, prepare),
+            longest_steps,
+            embedded=embedded,
         )
         self._settings: dict[str, Any] = {
             "player": player,

@@ -200,3 +200,13 @@ def test_a_world_of_a_player_that_is_not_ours_gets_no_seed() -> None:
     first = world.reset(1)
     assert world.reset(2) == first
     world.close()
+
+
+def test_a_world_is_in_the_setting_of_a_task() -> None:
+    world = HouseholdWorld(task="dirty-cup-merged", watch=["is_held(Cup)"])
+    frame = world.reset(1)
+    assert world.metadata["sceneName"] == "Kitchen5"
+    assert frame.values["is_dirty(Cup)"] is True
+    assert "is_held(Cup)" in world.source.provides
+    with pytest.raises(InvalidInput, match="did you mean dirty-cup-merged"):
+        HouseholdWorld(task="dirty-cup-merge")

@@ -39,17 +39,23 @@ class Failures:
 NO_FAILURES = Failures()
 
 REAL = Failures(
-    rates={"OpenObject": 0.05, "ToggleObjectOn": 0.03, "FillObjectWithLiquid": 0.03},
-    by_receptacle={
-        "Box": 0.1,
-        "CounterTop": 0.1,
-        "Cup": 0.5,
-        "Fridge": 0.2,
-        "GarbageCan": 0.2,
-        "Microwave": 0.15,
-        "Shelf": 0.3,
+    rates={
+        "BreakObject": 0.03,
+        "FillObjectWithLiquid": 0.03,
+        "OpenObject": 0.014,
+        "PickupObject": 0.006,
+        "PutObject": 0.08,
+        "ToggleObjectOff": 0.03,
+        "ToggleObjectOn": 0.03,
     },
+    by_receptacle={"CounterTop": 0.045, "Cup": 0.23, "Fridge": 0.24},
 )
-"""About as often as in recorded runs on the real AI2-THOR."""
+"""What the rules leave unexplained in two thirds of the recorded runs.
+
+Of steps that the rules let through, so many failed in the real AI2-THOR: 11 of 139
+puts, 4 of 140 fills, 2 of 68 switchings on, 1 of 74 openings, 2 of 360 pickings up.
+Receptacles with rates of their own are drawn towards the rate of all puts, with the
+weight of ten puts.
+"""
 
 PROFILES = {"off": NO_FAILURES, "real": REAL}

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forewarn.thor_bridge.household.actions import ACTIONS, perform
-from forewarn.thor_bridge.household.failures import Failures
+from forewarn.thor_bridge.household.failures import NO_FAILURES, REAL, Failures
 from forewarn.thor_bridge.household.objects import KEYS
 from forewarn.thor_bridge.household.scenes import own_scenes
 from forewarn.thor_bridge.household.world import World
@@ -317,6 +317,17 @@ def test_failures_follow_from_the_seed_and_stay() -> None:
     assert outcomes(1) == outcomes(1)
     assert outcomes(1) != outcomes(2)
     assert 0 < sum(outcomes(1)) < len(outcomes(1))
+
+
+def test_real_failures_come_about_as_often_as_they_are_said_to() -> None:
+    world = World(scene="Kitchen1", failures=REAL)
+    fridge = next(i for i, o in world.objects.items() if o["objectType"] == "Fridge")
+    struck = 0
+    for seed in range(1000):
+        world.seed = seed
+        struck += REAL.strikes(world, "PutObject", fridge)
+    assert 200 < struck < 280
+    assert not NO_FAILURES.strikes(world, "PutObject", fridge)
 
 
 @settings(max_examples=30, deadline=None)

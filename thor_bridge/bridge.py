@@ -6,6 +6,7 @@ what makes the controller differs.
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -149,6 +150,22 @@ class _Episodes:
             self._over = "time was up"
         return self._frame()
 
+    def foresee(self, action: Action) -> Frame:
+        """The frame that an action would lead to; nothing is carried out.
+
+        Where the simulator is another process, our household stands in for it: what
+        it reports now is taken over, and the household's rules say what comes.
+        """
+        robot = self._ready()
+        other = copy.copy(self)
+        other._controller = self._shadow(robot)
+        other._robot = robot.copy(other._controller)
+        return other.step(action)
+
+    def _shadow(self, robot: HighLevel) -> LocalController:
+        """A household in this process that is as the simulator is now."""
+        return LocalController.shadow(self.metadata, robot.reachable)
+
     def ended(self) -> str | None:
         return self._over
 
@@ -239,17 +256,11 @@ class HouseholdWorld(_Episodes):
             failures=PROFILES[self._failures],
         )
 
-    def foresee(self, action: Action) -> Frame:
-        """The frame that an action would lead to; nothing is carried out."""
-        robot = self._ready()
+    def _shadow(self, robot: HighLevel) -> LocalController:
         controller = self._controller_now()
-        if not isinstance(controller, LocalController):
-            raise InvalidInput("only a household in this process can be foreseen")
-        other = object.__new__(HouseholdWorld)
-        other.__dict__.update(self.__dict__)
-        other._controller = controller.copy()
-        other._robot = robot.copy(other._controller)
-        return other.step(action)
+        if isinstance(controller, LocalController):
+            return controller.copy()
+        return super()._shadow(robot)
 
 
 class ThorWorld(_Episodes):

@@ -133,6 +133,11 @@ class HighLevel:
             [[p["x"], p["y"], p["z"]] for p in event.metadata["actionReturn"]], float
         )
 
+    @property
+    def reachable(self) -> list[tuple[float, float]]:
+        """Where the robot can stand in this scene."""
+        return [(x, z) for x, _, z in self._reachable.tolist()]
+
     def copy(self, controller: LowLevel) -> HighLevel:
         """The same, for a copy of the controller."""
         other = object.__new__(HighLevel)

@@ -130,15 +130,25 @@ def test_a_scene_is_prepared_before_the_episode() -> None:
         HouseholdWorld(prepare=["find Unicorn"]).reset(1)
 
 
-def test_what_an_action_would_lead_to_is_foreseen_and_not_done() -> None:
-    world = HouseholdWorld(watch=WATCH)
+@pytest.mark.parametrize(
+    "make",
+    [
+        HouseholdWorld,
+        pytest.param(ThorWorld, marks=pytest.mark.needs("ai2thor", "msgpack")),
+    ],
+)
+def test_what_an_action_would_lead_to_is_foreseen_and_not_done(
+    make: type[HouseholdWorld] | type[ThorWorld],
+) -> None:
+    world = make(watch=[*WATCH, "is_hot(Fork)", "is_near(Mug)", "is_visible(Mug)"])
     world.reset(1)
-    for step in STEPS:
+    for step in [*STEPS, "turn off Microwave", "find Mug", "pick Mug", "throw"]:
         action = parse_step(step)
         before = world.metadata
         foreseen, again = world.foresee(action), world.foresee(action)
         assert world.metadata is before
         assert foreseen == again == world.step(action)
+    world.close()
 
 
 @pytest.mark.parametrize(

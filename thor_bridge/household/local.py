@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from forewarn.thor_bridge.household.actions import perform
+from forewarn.thor_bridge.household.couplings import COOLING_S
 from forewarn.thor_bridge.household.failures import NO_FAILURES, Failures
+from forewarn.thor_bridge.household.objects import complete
 from forewarn.thor_bridge.household.scenes import Scene
-from forewarn.thor_bridge.household.world import World
+from forewarn.thor_bridge.household.world import Pose, World
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,3 +62,42 @@ class LocalController:
         other = object.__new__(LocalController)
         other.world, other.last_event = self.world.copy(), self.last_event
         return other
+
+    @classmethod
+    def shadow(
+        cls, metadata: Mapping[str, Any], reachable: Sequence[tuple[float, float]]
+    ) -> LocalController:
+        """A household that is as some AI2-THOR reports that it is now.
+
+        Args:
+            metadata: What it reports.
+            reachable: Where the robot can stand, as x and z.
+        """
+        name = str(metadata["sceneName"])
+        objects = tuple(complete(thing) for thing in metadata["objects"])
+        scene = Scene(name, objects, tuple(reachable))
+        other = object.__new__(cls)
+        other.world = World({name: scene}, name)
+        _resume(other.world, metadata)
+        other.last_event = LocalEvent(other.world.metadata())
+        return other
+
+
+def _resume(world: World, metadata: Mapping[str, Any]) -> None:
+    """Puts the robot where metadata has it, with what it holds and what is warm."""
+    agent = metadata["agent"]
+    place, turned = agent["position"], agent["rotation"]["y"]
+    world.pose = Pose(
+        place["x"],
+        place["y"],
+        place["z"],
+        turned,
+        agent["cameraHorizon"],
+        bool(agent["isStanding"]),
+    )
+    inventory = metadata["inventoryObjects"]
+    world.held = inventory[0]["objectId"] if inventory else None
+    for identity, thing in world.objects.items():
+        if thing["temperature"] != "RoomTemp":
+            world.hot_until[identity] = world.time_s + COOLING_S
+    world.look()

@@ -21,7 +21,7 @@ UPSTREAM_M = 120.0
 _CROSSWALK = re.compile(r"^:.*_c\d+_0$")
 _NEAR_M = 1.5
 _MERGE_M = 4.0
-_HALF_CAR_M = 1.0
+_HALF_CAR_M = 0.7  # a little less than half: corners seldom meet
 
 
 class Link(NamedTuple):
@@ -59,7 +59,7 @@ class Crosswalk:
         at_m: To its middle.
         point: The conflict point.
         axis: The direction in which it runs.
-        reach_m: How far it goes on from the point, backward and forward.
+        onward: The direction in which the ego crosses it.
     """
 
     edge: str
@@ -67,7 +67,7 @@ class Crosswalk:
     at_m: float
     point: Point
     axis: Point
-    reach_m: tuple[float, float]
+    onward: Point
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,12 +290,9 @@ class Roads:
         if met is None:
             return None
         at, along, _ = met
-        point = _at(lane.shape, along)
-        (x0, y0), (x1, y1) = lane.shape[0][:2], lane.shape[-1][:2]
-        length = math.hypot(x1 - x0, y1 - y0) or 1.0
-        axis = (x1 - x0) / length, (y1 - y0) / length
+        point, axis = _at(lane.shape, along)
         near = max(0.0, at - lane.width / 2.0)
-        return Crosswalk(lane.edge, near, at, point, axis, (along, length - along))
+        return Crosswalk(lane.edge, near, at, point, axis, _at(way, at)[1])
 
     def _foes(
         self, lane: Lane, link: Link, shape: Line, meets: set[str], first: set[str]
@@ -395,11 +392,15 @@ def _length(line: Line) -> float:
     return sum(math.dist(a, b) for a, b in zip(line, line[1:], strict=False))
 
 
-def _at(line: Line, along: float) -> Point:
+def _at(line: Line, along: float) -> tuple[Point, Point]:
+    """The point so far along a line, and the line's direction there."""
+    point, direction = (line[0][0], line[0][1]), (1.0, 0.0)
     for (ax, ay), (bx, by) in zip(line, line[1:], strict=False):
         length = math.hypot(bx - ax, by - ay)
-        if along <= length and length > 0.0:
-            share = along / length
-            return ax + share * (bx - ax), ay + share * (by - ay)
+        if length > 0.0:
+            point, direction = (bx, by), ((bx - ax) / length, (by - ay) / length)
+            if along <= length:
+                share = along / length
+                return (ax + share * (bx - ax), ay + share * (by - ay)), direction
         along -= length
-    return line[-1][0], line[-1][1]
+    return point, direction

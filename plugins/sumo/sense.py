@@ -38,7 +38,8 @@ _TURN_M = 12.0  # of a turn's conflict points, the usual distance behind the lin
 _CREEP = 1.5  # m/s: a vehicle that stands may set off
 _COURSE_S = 0.5  # smaller gaps are a collision course
 _LEAD_BRAKES = 6.0  # m/s²
-_WALK_HALF_M = EGO_WIDTH_M / 2.0 + 0.7
+_WALKER_M = 0.4
+_WALK_HALF_M = EGO_WIDTH_M / 2.0 + _WALKER_M
 _SOON_S = 6.0
 _HINDERS_S = 1.0  # who would pass so shortly before or after is hindered
 _PRIORITY_M = 12.0  # from where on one must give way
@@ -405,20 +406,22 @@ class Senses:
             heading = math.radians(90.0 - person.getAngle(who))
             ax, ay = crosswalk.axis
             onward = math.cos(heading) * ax + math.sin(heading) * ay
-            aside = (px - crosswalk.point[0]) * ax + (py - crosswalk.point[1]) * ay
+            dx, dy = px - crosswalk.point[0], py - crosswalk.point[1]
+            aside = dx * ax + dy * ay
             if onward < 0.0:
                 aside = -aside
             if aside > _WALK_HALF_M:
                 continue  # has crossed the ego's way
             comes_s = max(0.0, (-aside - _WALK_HALF_M) / pace)
             leaves_s = (_WALK_HALF_M - aside) / pace
-            ours = passage.line_m + crosswalk.at_m - at
-            if ours + self._length_m < -1.0:
+            ox, oy = crosswalk.onward
+            ours = passage.line_m + crosswalk.at_m - at + dx * ox + dy * oy
+            if ours + self._length_m < -_WALKER_M:
                 continue
-            to_point = ours - 1.0
+            to_point = ours - _WALKER_M
             turn = _TURN_PACE.get(passage.turn, math.inf)
             come_s = _arrival_s(to_point, speed, turn)
-            leave_s = _arrival_s(ours + self._length_m + 1.0, speed, turn)
+            leave_s = _arrival_s(ours + self._length_m + _WALKER_M, speed, turn)
             gap = max(0.0, comes_s - leave_s, come_s - leaves_s)
             if gap_s is None or gap < gap_s:
                 gap_s = gap

@@ -6,7 +6,9 @@ that the model's own counts allow it. As long as the world is any chain within t
 bounds the bets lose on average, whatever the estimate; the running product, started
 afresh whenever it falls below one, then exceeds `1 / rate` on average at most once in
 `1 / rate` transitions (an e-process in the manner of a CUSUM). When it does, the model
-no longer fits.
+no longer fits. Beside the one product over all transitions each state has its own, held
+to a limit as much higher as there are states: a change in one of them shows there,
+where bets that lose elsewhere do not hide it.
 """
 
 from __future__ import annotations
@@ -48,6 +50,8 @@ class Drift:
         intervals: Bounds on the transition probabilities, from the model's counts.
         outside: For each state the most that its visits allow all successors
             together that were never seen.
+        end: The absorbing END, if there is one. Nobody sees an episode go there, so
+            the odds are those of transitions that do not.
         rate: How many false alarms a transition are tolerated, on average.
     """
 
@@ -55,18 +59,24 @@ class Drift:
         self,
         intervals: IntervalChain,
         outside: Sequence[float],
+        end: int | None = None,
         rate: float = FALSE_ALARM_RATE,
     ) -> None:
         self._states = intervals.states
-        self._limit = -math.log(rate)
+        # Half of the rate for all transitions together, half for single states.
+        self._limit = -math.log(rate / 2)
+        self._limit_of_state = self._limit + math.log(intervals.n)
         self._highest: list[dict[int, float]] = []
+        self._outside: list[float] = []
         for i in range(intervals.n):
             at = slice(intervals.indptr[i], intervals.indptr[i + 1])
-            row = zip(
+            pairs = zip(
                 intervals.indices[at].tolist(), intervals.high[at].tolist(), strict=True
             )
-            self._highest.append(dict(row))
-        self._outside = list(outside)
+            row = dict(pairs)
+            stays = 1.0 - row.pop(end, 0.0) if end is not None else 1.0
+            self._highest.append({j: _share(p, stays) for j, p in row.items()})
+            self._outside.append(_share(outside[i], stays))
         self.forget()
 
     @classmethod
@@ -78,7 +88,7 @@ class Drift:
         tail = delta / max(len(visits), 1)
         # After n visits without one, the exact upper bound on such a transition.
         outside = [1 - tail ** (1 / n) if n else 1.0 for n in visits]
-        return cls(model_intervals(model, delta), outside)
+        return cls(model_intervals(model, delta), outside, model.chain.end)
 
     def forget(self) -> None:
         """Begins as if nothing had been seen yet."""
@@ -118,8 +128,10 @@ class Drift:
         seen[after] = seen.get(after, 0.0) + 1.0
         self._total[before] = total + 1.0
         self._wealth = max(0.0, self._wealth) + gain
-        self._against[before] = max(0.0, self._against[before]) + gain
-        if self._wealth > self._limit and self.found is None:
+        against = max(0.0, self._against[before]) + gain
+        self._against[before] = against
+        over = self._wealth > self._limit or against > self._limit_of_state
+        if over and self.found is None:
             worst = max(range(len(self._against)), key=self._against.__getitem__)
             self.found = DriftFound(self.transitions, self._states[worst])
 
@@ -139,5 +151,14 @@ class Drift:
             "transitions": self.transitions,
             "found_at": None if found is None else found.transitions,
             "state": None if found is None else found.state,
-            "evidence": max(0.0, self._wealth) / self._limit,
+            "evidence": max(
+                0.0,
+                self._wealth / self._limit,
+                max(self._against) / self._limit_of_state,
+            ),
         }
+
+
+def _share(probability: float, whole: float) -> float:
+    """The most that a probability can be, given that something of this one happens."""
+    return min(1.0, probability / whole) if whole > 0.0 else 1.0

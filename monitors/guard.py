@@ -22,6 +22,8 @@ from forewarn.monitors.watch import LawWatch, Watch, load_watch
 
 Clock = Callable[[], float]
 
+_ALERT = RANK["alert"]
+
 
 class Observer(Protocol):
     """Hears of every review; a run record is one."""
@@ -93,6 +95,11 @@ class Guard:
             decision = self._judge(frame)
         except Exception as error:
             decision = self._fallback(frame, f"{type(error).__name__}: {error}")
+        drift = self.watch.drift
+        acts = RANK[decision.kind] > _ALERT and not self.policy.shadow
+        if drift is not None and acts:
+            # What follows is the guard's doing, and says nothing of the model.
+            drift.reset()
         try:
             for observer in self.observers:
                 observer.reviewed(frame, proposal, decision, tuple(readings))

@@ -26,7 +26,9 @@ def wilson(part: int, whole: int) -> Interval | None:
     share, weight = part / whole, _Z * _Z / whole
     middle = (share + weight / 2) / (1 + weight)
     half = math.sqrt(weight * (share * (1 - share) + weight / 4)) / (1 + weight)
-    return max(0.0, middle - half), min(1.0, middle + half)
+    # Exactly at the ends, where rounding would leave the share outside.
+    low = 0.0 if part == 0 else middle - half
+    return low, 1.0 if part == whole else middle + half
 
 
 def spread(values: Sequence[float]) -> dict[str, float | None]:

@@ -78,8 +78,15 @@ def collect(
         "failed": sum(episode.failed for episode in found),
         "traces": [str(out / each.trace) for each in found if each.trace],
         "laws": rates,
+        "others": _others(out, found),
     }
     emit(as_json, payload, _lines(payload, rates, found, out))
+
+
+def _others(out: Path, episodes: Sequence[Episode]) -> list[str]:
+    """Traces in the folder that this campaign has not made: learn would take them."""
+    ours = {episode.trace for episode in episodes}
+    return sorted(path.name for path in out.glob("*.jsonl*") if path.name not in ours)
 
 
 def _rates(scenario: Scenario, episodes: Sequence[Episode]) -> list[dict[str, Any]]:
@@ -120,6 +127,11 @@ def _lines(
         f"{len(payload['traces'])} traces with {payload['frames']} frames in {out},"
         f" seeds {episodes[0].seed} to {episodes[-1].seed}"
     )
+    if others := payload["others"]:
+        yield (
+            f"warning: {out} holds {len(others)} other traces, such as {others[0]};"
+            " `forewarn learn` would take them too"
+        )
     rows = [
         (
             shown(each["law"]),

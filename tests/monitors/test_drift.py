@@ -93,3 +93,46 @@ def test_episodes_are_not_joined() -> None:
 def test_without_counts_there_is_nothing_to_compare_with() -> None:
     model = learned(100, np.random.default_rng(6))
     assert Drift.of(Model(model.chain), 0.05) is None
+
+
+def test_a_change_in_one_state_is_not_hidden_by_the_others() -> None:
+    rng = np.random.default_rng(4)
+    changed = np.array([[0.9, 0.08, 0.02], [0.3, 0.6, 0.1], [0.05, 0.0, 0.95]])
+    for _ in range(5):
+        model = learned(20_000, rng)
+        at = found_at(model, walk(changed, 20_000, rng))
+        assert at is not None and at < 2_000
+
+
+def test_episodes_that_end_are_no_drift() -> None:
+    """The last frame shows no END, so a state that lasts until then is not leaving."""
+    rng = np.random.default_rng(5)
+    rows: list[dict[int, int]] = [{0: 800, 1: 100, 3: 100}, {0: 90, 1: 10}, {}, {3: 0}]
+    counts = Counts.from_rows(rows)
+    chain, _ = smoothed_chain((*STATES, "END"), counts, Fraction(0), end=3)
+    model = Model(chain, counts=counts, alpha=Fraction(0), end="absorb")
+    drift = Drift.of(model, 0.05)
+    assert drift is not None
+    for _ in range(2000):
+        drift.reset()
+        state = 0
+        while state != 3:
+            drift.observe(state)
+            row = rows[state]
+            share = np.array(list(row.values())) / sum(row.values())
+            state = int(rng.choice(list(row), p=share))
+    assert drift.found is None
+
+
+def test_what_was_seen_can_be_forgotten() -> None:
+    rng = np.random.default_rng(6)
+    model = learned(20_000, rng)
+    drift = Drift.of(model, 0.05)
+    assert drift is not None
+    fresh = dict(drift.as_dict())
+    for _ in range(50):
+        drift.observe(0)
+        drift.observe(None)
+    assert drift.found is not None
+    drift.forget()
+    assert dict(drift.as_dict()) == fresh and drift.note() is None

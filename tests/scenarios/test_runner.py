@@ -203,7 +203,9 @@ def test_it_ends_after_its_time() -> None:
 
 
 def test_it_ends_with_a_violation_where_that_is_wanted() -> None:
-    runner = changed("max_time_s: 30", "max_time_s: 30\n  on_violation: stop")
+    text = ROAD.text.replace("eventually[0, 2 s]", "eventually[0, 0.5 s]")
+    text = text.replace("max_time_s: 30", "max_time_s: 30\n  on_violation: stop")
+    runner = Runner(parse_scenario(text, "changed.yaml", Path()))
     ended = {runner.run(seed).ended for seed in range(60)}
     assert "stop_at_red was broken" in ended
 

@@ -22,7 +22,7 @@ ROAD = load_scenario("tiny-road").text
 
 LAW = (
     "always (traffic_light == red and stop_line_distance <= 2 m"
-    " -> eventually[0, 2 s] speed < 0.5 km/h)"
+    " -> eventually[0, 2 s] (speed < 0.5 km/h or traffic_light == green))"
 )
 
 
@@ -64,12 +64,12 @@ def test_a_formula_can_be_named() -> None:
         ("normal: {mean: 47, sd: 6, low: 36, high: 58}", "{}", "x: draws.speed: give"),
         ("- no_collision", "- no_colision", "x: laws: no law 'no_colision' in the b"),
         ("- no_collision", "- stop_at_red := always collision", "x: laws: the law 's"),
-        ("speed < 0.5 km/h)", "speed < 0.5 m)", "x: laws, column "),
+        ("(speed < 0.5 km/h or", "(speed < 0.5 m or", "x: laws, column "),
         ("  no_collision: [", "  no_colision: [", "x: expected_base_rate: a base ra"),
         (
             "- braking",
             "- brakking",
-            "x: abstraction: predicate 7, column 1: unknown signal",
+            "x: abstraction: predicate 8, column 1: unknown signal",
         ),
         ("format: forewarn.scenario/1", "format: 1", "x: format: input should be"),
         ("laws:", "laws: []\nmore:", "x: more: unknown key 'more'"),

@@ -1,0 +1,266 @@
+"""Measuring: figures worked out a second time, held-out seeds, baselines."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.files import read_json, write_json
+from forewarn.monitors.model import load_model
+from forewarn.monitors.policy import Policy, Step
+from forewarn.plugins.tiny import TinyWorld
+from forewarn.scenarios.campaign import campaign, jobs, pool
+from forewarn.scenarios.episode import Episode, by_seed
+from forewarn.scenarios.measure import (
+    Watched,
+    Wish,
+    compare,
+    judge_runs,
+    measure,
+    refuse_trained,
+    trained_seeds,
+)
+from forewarn.scenarios.plan import guard_maker, plan, runner_of
+from forewarn.scenarios.pool import Here
+from forewarn.scenarios.recorded import Spectator, look_at_all, recorded_runs
+from forewarn.scenarios.runner import Runner
+from forewarn.scenarios.schema import Scenario, load_scenario
+from forewarn.scenarios.series import read_series
+from forewarn.scenarios.truth import Broken
+from tests.scenarios import learned
+
+SEEDS = range(6000, 6120)
+THRESHOLDS = (0.2, 0.5, 0.9)
+
+
+def wish(name: str, policy: Policy | None = None, **more: Any) -> Wish:
+    scenario = load_scenario(name)
+    policy = policy or Policy(horizon_s=scenario.horizon_s)
+    wanted = Wish(scenario, learned.model(name), policy, SEEDS, THRESHOLDS)
+    return replace(wanted, **more)
+
+
+@pytest.fixture(scope="module")
+def road(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], Path]:
+    folder = tmp_path_factory.mktemp("road")
+    found = measure(wish("tiny-road", baselines=("deadline",)), Here(), folder)
+    return found.as_dict(), folder
+
+
+def ground_truth(scenario: Scenario) -> list[Episode]:
+    runner = Runner(scenario)
+    return [runner.run(seed) for seed in SEEDS]
+
+
+# -- worked out a second time ----------------------------------------------------------
+
+
+def test_the_figures_are_those_of_a_guard_that_alerts(
+    road: tuple[dict[str, Any], Path], tmp_path: Path
+) -> None:
+    """Offline thresholds against guards that really had them, law by law."""
+    facts, _ = road
+    for row in facts["laws"]:
+        step = Step("alert", row["threshold"])
+        # Other laws must not speak: their thresholds cannot be reached.
+        rules = {"*": (Step("alert", 1.0, False),), row["law"]: (step,)}
+        policy = Policy(rules=rules, shadow=True, hysteresis=0.0, hold_s=0.0)
+        acting = plan(load_scenario("tiny-road"), learned.model("tiny-road"), policy)
+        todo = jobs(acting, load_scenario("tiny-road"), SEEDS, tmp_path)
+        episodes = by_seed(list(campaign(todo, Here())))
+        detected = missed = clean = alarmed = 0
+        ahead: list[float] = []
+        for episode in episodes:
+            broken = episode.first(row["law"])
+            first = min((a.time_s for a in episode.alarms), default=None)
+            if broken is None:
+                clean += 1
+                alarmed += first is not None
+            elif first is not None and first < broken.since_s:
+                detected += 1
+                ahead.append(broken.since_s - first)
+            else:
+                missed += 1
+        assert (row["detected"], row["missed"]) == (detected, missed)
+        assert (row["clean"], row["false_alarms"]) == (clean, alarmed)
+        assert row["violating"] == detected + missed
+        if ahead:
+            assert row["awt_trigger_s"]["mean"] == pytest.approx(sum(ahead) / detected)
+            assert row["awt_trigger_s"]["max"] == pytest.approx(max(ahead))
+
+
+def test_the_brier_score_worked_out_frame_by_frame(
+    road: tuple[dict[str, Any], Path],
+) -> None:
+    facts, folder = road
+    for law in ("stop_at_red", "no_collision"):
+        row = next(row for row in facts["laws"] if row["law"] == law)
+        squares: list[float] = []
+        events: list[float] = []
+        starts: list[float] = []
+        for episode in ground_truth(load_scenario("tiny-road")):
+            (path,) = folder.glob(f"*-{episode.seed:06}.series.json.gz")
+            series = read_series(path)
+            broken = episode.first(law)
+            starts.append(series.risks[law][0])
+            for time_s, risk in zip(series.times_s, series.risks[law], strict=True):
+                if broken is not None and time_s > broken.time_s:
+                    break
+                goes_wrong = broken is not None and broken.since_s <= time_s + 3 + 1e-9
+                squares.append((risk - goes_wrong) ** 2)
+                events.append(float(goes_wrong))
+        mean = sum(events) / len(events)
+        assert row["brier"] == pytest.approx(sum(squares) / len(squares))
+        assert row["brier_of_base_rate"] == pytest.approx(mean * (1 - mean))
+        assert row["initial_risk"] == pytest.approx(sum(starts) / len(starts))
+        low, high = row["intervals"]["brier"]
+        assert low < row["brier"] < high
+
+
+def test_violations_are_those_of_runs_without_a_guard(
+    road: tuple[dict[str, Any], Path],
+) -> None:
+    facts, _ = road
+    episodes = ground_truth(load_scenario("tiny-road"))
+    for row in facts["laws"]:
+        broken = sum(episode.first(row["law"]) is not None for episode in episodes)
+        assert row["violating"] == broken > 0
+        assert row["base_rate"] == pytest.approx(broken / len(SEEDS))
+
+
+def test_foresight_is_worth_something(road: tuple[dict[str, Any], Path]) -> None:
+    facts, _ = road
+    best = {row["law"]: row for row in facts["laws"] if row["threshold"] == 0.5}
+    assert best["no_collision"]["detection_rate"] >= 0.9
+    assert best["no_collision"]["false_alarm_rate"] <= 0.15
+    assert best["stop_at_red"]["detection_rate"] >= 0.6
+    assert best["stop_at_red"]["false_alarm_rate"] <= 0.1
+    for row in best.values():
+        assert row["brier"] < row["brier_of_base_rate"]
+    for row in facts["baselines"]["deadline"]["laws"]:
+        # A law's own monitor speaks at the trigger, and never before.
+        assert row["detected"] == 0
+    assert facts["baselines"]["deadline"]["skipped"] == {}
+
+
+def test_the_guard_acting_cuts_violations_on_seeds_it_does_not_know(
+    road: tuple[dict[str, Any], Path],
+) -> None:
+    guarded = road[0]["guarded"]
+    assert guarded["pairs"] == guarded["episodes"] == len(SEEDS)
+    without = sum(law["violating_unguarded"] for law in guarded["laws"])
+    acting = sum(law["violating_guarded"] for law in guarded["laws"])
+    assert without >= 10 and acting <= without / 3
+    assert 0.9 < guarded["duration_ratio"] < 1.3
+    assert guarded["episodes_with"]["stop"] > 0
+
+
+def test_processes_measure_the_same(
+    road: tuple[dict[str, Any], Path], tmp_path: Path
+) -> None:
+    again = measure(wish("tiny-road", baselines=("deadline",)), pool(2), tmp_path)
+    assert again.as_dict() == road[0]
+
+
+def test_drift_is_told_of_a_world_that_changed(tmp_path: Path) -> None:
+    text = load_scenario("tiny-road").text
+    near = "yellow_s: 3.0\n    lead: true\n    lead_gap_m: 8"
+    path = tmp_path / "changed.yaml"
+    path.write_text(text.replace("yellow_s: 3.0", near))
+    there = wish("tiny-road", scenario=load_scenario(str(path)), guarded=False)
+    found = measure(there, Here(), tmp_path)
+    assert found.drift is not None and found.drift.found is not None
+    same = measure(wish("tiny-road", guarded=False), Here(), tmp_path)
+    assert same.drift is not None and same.drift.found is None
+
+
+# -- runs on file ----------------------------------------------------------------------
+
+
+def test_runs_on_file_measure_as_they_did_when_they_ran(
+    road: tuple[dict[str, Any], Path], tmp_path: Path
+) -> None:
+    wanted = wish("tiny-road", baselines=("deadline",), guarded=False)
+    scenario = wanted.scenario
+    shadow = replace(wanted.policy, shadow=True)
+    traced, recorded = tmp_path / "traces", tmp_path / "records"
+    list(campaign(jobs(plan(scenario), scenario, SEEDS, traced, ["trace"]), Here()))
+    watching = plan(scenario, wanted.model, shadow)
+    list(campaign(jobs(watching, scenario, SEEDS, recorded, ["record"]), Here()))
+    model = load_model(wanted.model)
+    for folder in (traced, recorded):
+        make = guard_maker(scenario, model, shadow, "m")
+        spectator = Spectator(make, shadow, scenario.laws, wanted.baselines)
+        looked = list(look_at_all(recorded_runs(folder), spectator))
+        found = judge_runs(wanted, [Watched(*each) for each in looked]).as_dict()
+        for key in ("laws", "baselines", "seeds", "frames", "unknown", "reliability"):
+            assert found[key] == road[0][key], key
+
+
+# -- what is refused -------------------------------------------------------------------
+
+
+def test_runs_that_a_model_knows_are_refused() -> None:
+    model = load_model(learned.model("tiny-road"))
+    assert trained_seeds(model, "tiny-road") == set(range(learned.SEEDS))
+    assert trained_seeds(model, "another") == set()
+    refuse_trained(model, "tiny-road", SEEDS)
+    refuse_trained(model, "another", range(learned.SEEDS))
+    with pytest.raises(InvalidInput, match=r"learned from 20 of these runs, seed 100"):
+        refuse_trained(model, "tiny-road", range(100, 140))
+
+
+def test_if_every_episode_fails_it_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def reset(*_: object) -> None:
+        raise ConnectionError("no simulator")
+
+    wanted = wish("tiny-road", seeds=range(3))
+    monkeypatch.setattr(TinyWorld, "reset", reset)
+    runner_of.cache_clear()
+    with pytest.raises(InvalidInput, match="all 3 episodes failed: ConnectionErr"):
+        measure(wanted, Here(), tmp_path)
+
+
+def test_failed_episodes_are_counted_and_left_out(tmp_path: Path) -> None:
+    wanted = wish("tiny-kitchen", seeds=range(9000, 9010))
+    measure(wanted, Here(), tmp_path)
+    # What is there already is not run again, so a lost episode can be put there.
+    for path in (tmp_path / "episodes").glob("*-009003.json"):
+        content = read_json(path)
+        content |= {"ended": "failed", "error": "lost", "series": None}
+        write_json(path, content)
+    found = measure(wanted, Here(), tmp_path).as_dict()
+    assert (found["episodes"], found["failed"], found["errors"]) == (10, 1, ["lost"])
+    assert found["laws"][0]["violating"] + found["laws"][0]["clean"] == 9
+    assert found["guarded"]["pairs"] == 9
+
+
+def test_pairs_are_made_by_seed() -> None:
+    def episode(seed: int, broken: bool, lasted: float = 10.0) -> Episode:
+        violations = (Broken("no_collision", 3.0, 3.0),) if broken else ()
+        return Episode(seed, "guarded", "over", lasted, 5, violations)
+
+    before = [episode(1, True), episode(2, True), episode(3, False), episode(4, False)]
+    after = [
+        episode(4, True),
+        episode(3, False, 12.0),
+        episode(1, False),
+        replace(episode(2, False), error="lost"),
+    ]
+    found = compare(before, after, load_scenario("tiny-road"))
+    assert (found["pairs"], found["failed"], found["clean_pairs"]) == (3, 1, 1)
+    law = next(law for law in found["laws"] if law["law"] == "no_collision")
+    assert law == {
+        "law": "no_collision",
+        "violating_unguarded": 1,
+        "violating_guarded": 1,
+        "caused": 1,
+        "cut": 0.0,
+    }
+    assert found["duration_ratio"] == pytest.approx(1.2)

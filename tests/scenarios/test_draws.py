@@ -1,0 +1,31 @@
+"""Distributions that cannot be drawn from are refused when they are read."""
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from forewarn.scenarios.draws import MAX_INTEGER, Draw, generator
+
+
+@pytest.mark.parametrize(
+    ("draw", "said"),
+    [
+        ({"integer": (0, MAX_INTEGER + 1)}, "no integer beyond"),
+        ({"integer": (-(10**30), 0)}, "no integer beyond"),
+        ({"integer": (2, 1)}, "above the upper"),
+        ({"uniform": (2.0, 1.0)}, "above the upper"),
+        ({}, "give one of"),
+        ({"chance": 0.5, "uniform": (0.0, 1.0)}, "give one of"),
+        ({"choice": [1.0, 2.0], "weights": [1.0]}, "weights need a choice"),
+        ({"choice": [1.0], "weights": [0.0]}, "weights need a choice"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(draw: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        Draw(**draw)
+
+
+def test_the_largest_integers_can_be_drawn() -> None:
+    draw = Draw(integer=(MAX_INTEGER - 1, MAX_INTEGER))
+    assert draw.sample(generator(1, "x")) in (MAX_INTEGER - 1, MAX_INTEGER)

@@ -104,11 +104,49 @@ def _scene(name: str, entry: Any, source: str) -> Scene:
 
 
 def _sound(objects: tuple[Object, ...]) -> tuple[Object, ...]:
-    """Without references to objects that are not there."""
-    known = {thing["objectId"] for thing in objects}
+    """With references only to what is there, and nothing inside itself.
+
+    AI2-THOR reports what overlaps: a counter in the plate that stands on it, or two
+    shelves in each other. Such links are dropped, the later one of a circle.
+    """
+    known = {thing["objectId"]: thing for thing in objects}
+    parents: dict[str, list[str]] = {}
     for thing in objects:
-        for key in ("parentReceptacles", "receptacleObjectIds", "controlledObjects"):
-            if thing[key]:
-                thing[key] = [other for other in thing[key] if other in known]
-        thing["parentReceptacles"] = thing["parentReceptacles"] or None
+        identity = thing["objectId"]
+        parents[identity] = []
+        for parent in thing["parentReceptacles"] or ():
+            place = known.get(parent)
+            if place is None or not place["receptacle"]:
+                continue
+            if place["pickupable"] and not thing["pickupable"]:
+                continue
+            if identity != parent and identity not in _above(parent, parents):
+                parents[identity].append(parent)
+    inside: dict[str, list[str]] = {identity: [] for identity in known}
+    for identity, above in parents.items():
+        # What is in something that is in this is not listed here again.
+        for parent in above:
+            if not any(parent in _above(p, parents) for p in above if p != parent):
+                inside[parent].append(identity)
+    for thing in objects:
+        identity = thing["objectId"]
+        thing["parentReceptacles"] = parents[identity] or None
+        if thing["receptacle"]:
+            thing["receptacleObjectIds"] = inside[identity]
+        if thing["controlledObjects"]:
+            thing["controlledObjects"] = [
+                other for other in thing["controlledObjects"] if other in known
+            ]
     return objects
+
+
+def _above(identity: str, parents: Mapping[str, list[str]]) -> set[str]:
+    """All that an object is in or on, at any depth."""
+    found: set[str] = set()
+    front = [identity]
+    while front:
+        for parent in parents.get(front.pop(), ()):
+            if parent not in found:
+                found.add(parent)
+                front.append(parent)
+    return found

@@ -141,7 +141,7 @@ class World:
         """Moves an object, with all that is in or on it, so that it stands there."""
         place = self.objects[identity]["position"]
         step = (x - place["x"], y - place["y"], z - place["z"])
-        for each in [identity, *self.within(identity)]:
+        for each in dict.fromkeys((identity, *self.within(identity))):
             self._shift(each, step)
 
     def _shift(self, identity: str, step: tuple[float, float, float]) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.thor_bridge.household.generate import ROOMS, furnished
-from forewarn.thor_bridge.household.objects import KEYS
+from forewarn.thor_bridge.household.objects import KEYS, new_object
 from forewarn.thor_bridge.household.scenes import (
     Scene,
     find_scene,
@@ -82,6 +82,37 @@ def test_references_to_what_is_not_there_are_dropped(tmp_path: Path) -> None:
     with gzip.open(path, "wt") as file:
         json.dump({"Odd": {"objects": [thing], "grid": [[0, 0]]}}, file)
     assert load_scenes(path)["Odd"].objects[0]["parentReceptacles"] is None
+
+
+def test_nothing_is_inside_itself(tmp_path: Path) -> None:
+    def thing(kind: str, *parents: str) -> dict[str, object]:
+        made = new_object(kind, (0, 1, 0), identity=kind, parents=parents)
+        return {**made, "receptacleObjectIds": ["Shelf", "Desk", "Plate"]}
+
+    objects = [
+        thing("Desk", "Shelf", "Plate", "Desk"),
+        thing("Shelf", "Desk"),
+        thing("Plate", "Desk"),
+    ]
+    path = tmp_path / "scenes.json"
+    write_scenes(path, {"Odd": {"objects": objects, "grid": [[0, 0]]}})
+    world = World(load_scenes(path), "Odd")
+    found = {name: o["parentReceptacles"] for name, o in world.objects.items()}
+    assert found == {"Desk": ["Shelf"], "Shelf": None, "Plate": ["Desk"]}
+    assert world.objects["Shelf"]["receptacleObjectIds"] == ["Desk"]
+    assert list(world.within("Shelf")) == ["Desk", "Plate"]
+
+
+def test_every_real_scene_can_be_taken_apart(shared_data: Path) -> None:
+    scenes = load_scenes(shared_data / "household" / "ithor_scenes.json.gz")
+    assert len(scenes) == 120
+    for name in scenes:
+        world = World(scenes, name)
+        for identity, thing in list(world.objects.items()):
+            if thing["pickupable"]:
+                world.take_out(identity)
+                assert world.objects[identity]["parentReceptacles"] is None
+                assert identity not in world.within(identity)
 
 
 @pytest.mark.parametrize(

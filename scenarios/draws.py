@@ -16,6 +16,9 @@ from pydantic import Field, model_validator
 from forewarn.abstractions.errors import InvalidInput, near_miss
 from forewarn.abstractions.schema import Strict
 
+MAX_INTEGER = 2**53
+"""Beyond it not every integer is a number of its own."""
+
 Plain = int | float | bool | str | None
 
 

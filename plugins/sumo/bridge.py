@@ -60,6 +60,7 @@ WAIT_S = 120.0
 """How long the ego may wait for room to appear in."""
 
 _FOLLOWER_SEEN_M = 60.0
+_END_M = 5.0
 _TOUCH = 0.8  # m/s: below it a pedestrian has walked into the car, not the reverse
 _NO_CHECKS = 32  # speed mode: neither gaps, lights nor right of way are kept for us
 _NO_LANE_CHANGES = 0
@@ -256,8 +257,11 @@ class SumoWorld:
         sumo = self._sumo
         time_s = round(len(self._past) * self._period_s, 6)
         hit = self._hit(before)
-        if self._name not in sumo.vehicle.getIDList():
+        on_its_way = self._name in sumo.vehicle.getIDList()
+        if not on_its_way or not sumo.vehicle.getLaneID(self._name):
             arrived = self._name in sumo.simulation.getArrivedIDList()
+            # A planner may drive past the end of the way.
+            arrived = arrived or (on_its_way and self._senses.left_m < _END_M)
             self._over = "the ego arrived" if arrived else "the ego left the road"
             values = {**self._values, "destination_reached": arrived}
             values["collision"] = hit is not None

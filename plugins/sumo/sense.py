@@ -86,6 +86,7 @@ class Senses:
         self._length_m: float = sumo.vehicle.getLength(ego)
         self._lane = ""
         self._way = Way({}, (), 0.0)
+        self.left_m = 0.0  # of the way
         self._speed: float | None = None
         self._colour: str | None = None
         self._blinking: bool | None = None
@@ -121,6 +122,7 @@ class Senses:
             self._way = self.roads.way(lane_name, ahead_of_it)
         way = self._way
         at = way.start_m[lane_name] + vehicle.getLanePosition(ego)
+        self.left_m = way.length_m - at
         here: Passage | None = None
         ahead: Passage | None = None
         line: Passage | None = None

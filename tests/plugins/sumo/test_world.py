@@ -201,6 +201,16 @@ def test_a_planner_moves_the_car_freely() -> None:
     world.close()
 
 
+def test_a_planner_that_leaves_the_road_ends_the_episode() -> None:
+    world = SumoWorld(ego=STRAIGHT)
+    world.reset(1)
+    while world.ended() is None:
+        frame = world.step(Action("pose", {"forward_m": 0.2, "left_m": -0.8}))
+    assert world.ended() == "the ego left the road"
+    assert not frame.values["destination_reached"]
+    world.close()
+
+
 def digest() -> str:
     world = SumoWorld(
         ego=LEFT,

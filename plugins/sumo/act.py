@@ -1,15 +1,16 @@
 """Decisions to commands, and commands to an acceleration.
 
 `slow` caps the speed; `stop` brakes comfortably, and harder where it must; `cut` takes
-the car from its driver for good. A stop looks where it stands and what is behind: it
-does not end inside a junction if the way out is free, and it does not brake harder
-than whoever follows can, unless something is ahead.
+the car from its driver for good. A stop looks where it will stand and what is behind:
+before the line, before the ways of those who come, not in them and not inside a
+junction if the way out is free; and no harder than whoever follows can brake, unless
+something is ahead.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +28,7 @@ _CLEARS_KMH = 20.0
 _FOLLOWER_REACTS_S = 1.0
 _FOLLOWER_BRAKES = 4.5  # m/s²
 _MARGIN_M = 1.0
+_SOON_S = 6.0
 
 
 class SumoActuator:
@@ -70,6 +72,21 @@ class Behind:
     speed: float
 
 
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A stretch of the ego's way that somebody else is about to take.
+
+    Args:
+        to_m: The way to its beginning; negative while the ego is in it.
+        clear_m: The way until the ego's rear has left it.
+        comes_s: When the other comes to it.
+    """
+
+    to_m: float
+    clear_m: float
+    comes_s: float
+
+
 def wanted_acceleration(action: Action | None, speed: float) -> float:
     """What a driver's `control` asks for, in m/s²; without one the car rolls."""
     if action is None:
@@ -83,7 +100,10 @@ def wanted_acceleration(action: Action | None, speed: float) -> float:
 
 
 def stopping_acceleration(
-    values: Mapping[str, Any], speed: float, behind: Behind | None
+    values: Mapping[str, Any],
+    speed: float,
+    behind: Behind | None,
+    conflicts: Sequence[Conflict],
 ) -> float:
     """How to come to stand from here, in m/s².
 
@@ -91,24 +111,48 @@ def stopping_acceleration(
         values: The signals of the frame before.
         speed: The ego's speed in m/s.
         behind: Who follows, if anyone is near.
+        conflicts: Where others cross the ego's way soon.
     """
-    asked = values.get("required_deceleration") or 0.0
+    soon = [c for c in conflicts if c.clear_m > 0.0 and c.comes_s < _SOON_S]
+    if any(c.to_m <= 0.0 for c in soon):
+        return THRUST_LIMIT  # in someone's way: get out of it
     course = values.get("time_to_collision")
     danger = course is not None and course < 4.0
-    if values.get("in_junction") and not danger:
-        # Nothing is on a collision course: leave the junction, do not stand in it.
-        return max(-COMFORT, min(1.5, 1.5 * (_CLEARS_KMH / 3.6 - speed)))
     brakes = COMFORT
+    if danger:
+        brakes = max(brakes, 1.2 * (values.get("required_deceleration") or 0.0))
+    first = min(soon, key=lambda c: c.to_m, default=None)
+    if values.get("in_junction"):
+        clears = max(-COMFORT, min(1.5, 1.5 * (_CLEARS_KMH / 3.6 - speed)))
+        if first is None:
+            # Nobody comes: leave the junction, do not stand in it.
+            return -min(BRAKE_LIMIT, brakes) if danger else clears
+        return _hold_or_pass(first, speed, clears)
     line = values.get("stop_line_distance")
-    if line is not None and values.get("traffic_light") != "green":
-        before = speed * speed / (2.0 * max(line - _MARGIN_M, 0.1))
-        if before <= BRAKE_LIMIT:
-            brakes = max(brakes, before)
+    if line is not None and (values.get("traffic_light") != "green" or first):
+        needs = _to_stand(speed, line - _MARGIN_M)
+        if needs <= BRAKE_LIMIT:
+            return -min(BRAKE_LIMIT, max(COMFORT, needs))
+    if first is not None:
+        return _hold_or_pass(first, speed, -brakes)
     if behind is not None and not danger:
         brakes = min(brakes, max(_bearable(behind, speed), 0.5 * COMFORT))
-    if danger:
-        brakes = max(brakes, 1.3 * asked)
     return -min(BRAKE_LIMIT, brakes)
+
+
+def _hold_or_pass(first: Conflict, speed: float, otherwise: float) -> float:
+    """Stands before the conflict; where that is too late, goes before the other."""
+    needs = _to_stand(speed, first.to_m - 0.5 * _MARGIN_M)
+    if needs <= BRAKE_LIMIT:
+        return -needs if needs > 1.5 or speed < 1.0 else otherwise
+    clear_s = (math.sqrt(speed * speed + 2 * THRUST_LIMIT * first.clear_m) - speed) / (
+        THRUST_LIMIT
+    )
+    return THRUST_LIMIT if clear_s < first.comes_s else -BRAKE_LIMIT
+
+
+def _to_stand(speed: float, room: float) -> float:
+    return speed * speed / (2.0 * max(room, 0.1)) if speed > 0.1 else 1.0
 
 
 def _bearable(behind: Behind, speed: float) -> float:

@@ -17,6 +17,7 @@ from forewarn.plugins.sumo import wire
 from forewarn.plugins.sumo.act import (
     BRAKE_LIMIT,
     Behind,
+    Conflict,
     number,
     stopping_acceleration,
     wanted_acceleration,
@@ -296,7 +297,8 @@ class SumoWorld:
         behind = None
         if follower:
             behind = Behind(max(0.0, gap), self._sumo.vehicle.getSpeed(follower))
-        return stopping_acceleration(self._values, self._speed, behind)
+        conflicts = [Conflict(*each) for each in self._senses.conflicts]
+        return stopping_acceleration(self._values, self._speed, behind, conflicts)
 
     def _driver_wishes(self, action: Action) -> list[Command]:
         """Signals and lane changes that came with a control."""

@@ -87,6 +87,7 @@ class Senses:
         self._lane = ""
         self._way = Way({}, (), 0.0)
         self.left_m = 0.0  # of the way
+        self.conflicts: list[tuple[float, float, float]] = []
         self._speed: float | None = None
         self._colour: str | None = None
         self._blinking: bool | None = None
@@ -276,6 +277,7 @@ class Senses:
         jam = here
         if jam is None and ahead is not None and ahead.line_m - at < JAM_SEEN_M:
             jam = ahead
+        self.conflicts.clear()
         standing = 0
         nearest: tuple[float, str, Point] | None = None
         oncoming: tuple[float, str, Point] | None = None
@@ -333,6 +335,7 @@ class Senses:
                     clear = ours + self._length_m + half
                     leave_s = _arrival_s(clear, speed, turn)
                     gap = max(0.0, comes_s - leave_s, come_s - leaves_s)
+                    self.conflicts.append((to_point, clear, comes_s))
                     if gap_s is None or gap < gap_s:
                         gap_s = gap
                     if foe.first and comes_s < _SOON_S and gap < _HINDERS_S:
@@ -423,7 +426,9 @@ class Senses:
             to_point = ours - _WALKER_M
             turn = _TURN_PACE.get(passage.turn, math.inf)
             come_s = _arrival_s(to_point, speed, turn)
-            leave_s = _arrival_s(ours + self._length_m + _WALKER_M, speed, turn)
+            clear = ours + self._length_m + _WALKER_M
+            leave_s = _arrival_s(clear, speed, turn)
+            self.conflicts.append((to_point, clear, comes_s))
             gap = max(0.0, comes_s - leave_s, come_s - leaves_s)
             if gap_s is None or gap < gap_s:
                 gap_s = gap

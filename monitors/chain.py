@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 MAX_STATES = 100_000
 MAX_TRANSITIONS = 5_000_000
+MAX_NAME = 1_000
+"""The longest name of a state, in characters."""
+
 ROW_SUM_TOLERANCE = 1e-9
 
 END = "END"
@@ -71,6 +74,8 @@ class Chain:
         object.__setattr__(self, "_positions", positions)
         if not self.states:
             raise InvalidModel("a chain needs at least one state")
+        if max(map(len, self.states)) > MAX_NAME:
+            raise InvalidModel(f"a state's name is longer than {MAX_NAME} characters")
         if len(positions) < len(self.states):
             raise InvalidModel(f"the state {repeated(self.states)!r} stands twice")
         self._check_structure()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 from collections.abc import Iterable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.abstractions.abstraction import Abstraction, Latch, Predicate
-from forewarn.abstractions.errors import InvalidInput, InvalidTrace
+from forewarn.abstractions.errors import InvalidInput, InvalidTrace, TooLarge
 from forewarn.abstractions.expression.tree import (
     And,
     Constant,
@@ -25,9 +26,10 @@ from forewarn.abstractions.expression.tree import (
 from forewarn.abstractions.files import read_text
 from forewarn.abstractions.latching import latch, tick_ends
 from forewarn.abstractions.readers import read_trace
-from forewarn.abstractions.readers.lines import first_line
+from forewarn.abstractions.readers.lines import MAX_LINES, check_count, first_line
 from forewarn.abstractions.trace import Trace, TraceHeader
 from forewarn.abstractions.vocabulary import Vocabulary
+from forewarn.monitors.chain import MAX_NAME
 from forewarn.monitors.clocking import law_latches
 from forewarn.monitors.evidence import (
     compile_for,
@@ -114,9 +116,23 @@ def read_sequences(path: Path) -> list[list[str]]:
     text = read_text(path)
     if "\0" in text:
         raise InvalidTrace("this is not a text file", source=str(path))
-    lines = text.split("\n")
-    rows = (line.split() for line in lines if not line.lstrip().startswith("#"))
-    sequences = [row for row in rows if row]
+    sequences: list[list[str]] = []
+    names = 0
+    for number, line in enumerate(io.StringIO(text), 1):
+        if number > MAX_LINES:
+            raise TooLarge(f"more than {MAX_LINES} lines", source=str(path))
+        row = [] if line.lstrip().startswith("#") else line.split()
+        if not row:
+            continue
+        names += len(row)
+        check_count(path, names)
+        if max(map(len, row)) > MAX_NAME:
+            raise InvalidTrace(
+                f"a name is longer than {MAX_NAME} characters",
+                source=str(path),
+                place=f"line {number}",
+            )
+        sequences.append(row)
     if not sequences:
         raise InvalidTrace("there is no sequence of states", source=str(path))
     if all(len(row) == 1 and "," in row[0] for row in sequences):

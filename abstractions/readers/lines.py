@@ -11,6 +11,7 @@ from forewarn.abstractions.errors import InvalidTrace, TooLarge
 
 MAX_LINE = 1024 * 1024
 MAX_FRAMES = 5_000_000
+MAX_LINES = 10_000_000
 MAX_BYTES = 4 * 1024**3
 """What a line may hold, a trace, and a file once it is unpacked."""
 
@@ -69,6 +70,9 @@ def _check(path: Path, number: int, line: bytes, total: int) -> None:
     if len(line) > MAX_LINE:
         problem = f"the line is longer than {MAX_LINE} bytes"
         raise TooLarge(problem, source=str(path), place=place)
+    if number > MAX_LINES:
+        problem = f"the file has more than {MAX_LINES} lines"
+        raise TooLarge(problem, source=str(path))
     if total > MAX_BYTES:
         problem = f"the file holds more than {MAX_BYTES} bytes"
         raise TooLarge(problem, source=str(path), place=place)

@@ -8,12 +8,15 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.abstractions.errors import InvalidInput, InvalidModel
+from forewarn.abstractions.errors import InvalidInput, InvalidModel, TooLarge
 from forewarn.monitors.chain import ROW_SUM_TOLERANCE, Chain, row_sum_error
 from forewarn.monitors.rational import rational
 
 # Tools print ten significant digits or more, so each entry may be off by this.
 _PRINTED = Fraction(1, 10**10)
+
+MAX_LINES = 10_000_000
+"""No chain that is not too large itself takes more lines."""
 
 Valuation = tuple[tuple[str, int, bool], ...]
 
@@ -22,6 +25,8 @@ def numbered_lines(text: str) -> Iterator[tuple[int, str]]:
     """The stripped lines of a text with their numbers, none split off beforehand."""
     start, number = 0, 1
     while start < len(text):
+        if number > MAX_LINES:
+            raise TooLarge(f"more than {MAX_LINES} lines")
         stop = text.find("\n", start)
         stop = len(text) if stop < 0 else stop
         yield number, text[start:stop].strip()

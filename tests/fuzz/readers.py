@@ -193,6 +193,13 @@ def _model(path: Path) -> None:
     check_model(load_model(path))
 
 
+def _beside(path: Path) -> None:
+    """What stands beside a transition file is read with it."""
+    transitions = path.with_suffix(".tra")
+    transitions.write_bytes(valid.explicit())
+    check_model(load_model(transitions))
+
+
 def _guarded(path: Path) -> None:
     watch = load_watch(load_model(path), horizon_s=0.5, source=str(path))
     guard = Guard(watch, Policy(), clock=lambda: 0.0)
@@ -347,6 +354,8 @@ READERS = [
     _reader("prism", ".prism", _model),
     _reader("drn", ".drn", _model),
     _reader("explicit", ".tra", _model),
+    _reader("labels", ".lab", _beside),
+    _reader("variables", ".sta", _beside),
     _reader("probguard", ".json", _model),
     _reader("record", ".jsonl", _record),
     _reader("replay", ".jsonl", _replay, resealed),

@@ -172,12 +172,12 @@ def _written(kind: str) -> bytes:
 
 
 @cache
-def explicit() -> bytes:
-    """A transition file; its labels and states would stand beside."""
+def explicit(suffix: str = ".tra") -> bytes:
+    """A transition file, or the labels or states that stand beside it."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "chain.tra"
         write_chain(chain(), "explicit", path)
-        return path.read_bytes()
+        return path.with_suffix(suffix).read_bytes()
 
 
 def _umb() -> bytes:
@@ -337,6 +337,14 @@ def seeds() -> dict[str, tuple[bytes, ...]]:
         "prism": (_written("prism"), chain_as_text(valued, "prism").encode()),
         "drn": (_written("drn"), chain_as_text(valued, "drn").encode()),
         "explicit": (explicit(), b"dtmc\n0 1 0.5\n0 0 0.5\n1 1 1\n"),
+        "labels": (
+            explicit(".lab"),
+            b"#DECLARATION\ninit a b\n#END\n0 init a\n3 b\n",
+        ),
+        "variables": (
+            explicit(".sta"),
+            b"(a,b)\n0:(0,true)\n1:(1,false)\n2:(2,true)\n3:(-3,false)\n",
+        ),
         "probguard": (_probguard(),),
         "record": (record(),),
         "replay": (record(),),

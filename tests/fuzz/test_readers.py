@@ -6,6 +6,7 @@ the case; `pytest tests/fuzz -k 'reader and …'` with the same seed repeats it.
 
 from __future__ import annotations
 
+import gzip
 import itertools
 import os
 import random
@@ -29,6 +30,9 @@ SEED = os.environ.get("FUZZ_SEED", "0")
 FEW, MANY = 2_000, 100_000
 CASE_S = 10.0
 """No case takes longer; the slowest that we know takes a tenth of it."""
+
+MOST_MIB = 3_000
+"""The most that reading any file may take."""
 
 FLAT_MIB = 300
 """By how much many thousand bad files may raise the most memory ever used."""
@@ -55,10 +59,12 @@ def cases(reader: Reader) -> Iterator[bytes]:
         yield reader.prepare(mutant(rng, reader.seeds))
 
 
-def fault_of(reader: Reader, path: Path, data: bytes) -> str | None:
+def fault_of(
+    reader: Reader, path: Path, data: bytes, allowed_s: float = CASE_S
+) -> str | None:
     """What the reader did that it must not; None if it behaved."""
     path.write_bytes(data)
-    signal.setitimer(signal.ITIMER_REAL, CASE_S)
+    signal.setitimer(signal.ITIMER_REAL, allowed_s)
     try:
         reader.read(path)
     except ForewarnError as error:
@@ -68,7 +74,7 @@ def fault_of(reader: Reader, path: Path, data: bytes) -> str | None:
         if reader.suffix and str(path.parent) not in said:
             return f"its refusal names no file: {said!r}"
     except TookTooLong:
-        return f"it took more than {CASE_S} s"
+        return f"it took more than {allowed_s} s"
     except Exception:
         return traceback.format_exc(limit=-4)
     finally:
@@ -88,6 +94,35 @@ def faults(reader: Reader, folder: Path, first: int, last: int) -> list[str]:
         if fault is not None:
             found.append(f"{reader.name}, case {number}, {data[:300]!r}: {fault}")
     return found
+
+
+BOMBS = (b"\n", b"0", b"a\n", b"0,")
+
+
+def _bombed(name: str, folder: str) -> tuple[list[str], float]:
+    """What a reader does with a few kilobytes that unpack to 200 megabytes."""
+    signal.signal(signal.SIGALRM, _alarm)
+    reader, path = BY_NAME[name], Path(folder) / f"{name}{BY_NAME[name].suffix}"
+    begins = (b"[", reader.seeds[0])
+    found = []
+    for begin, unit in itertools.product(begins, BOMBS):
+        member = gzip.compress(unit * (2**20 // len(unit)), mtime=0)
+        data = gzip.compress(begin, mtime=0) + member * 200
+        fault = fault_of(reader, path, data, 60 * CASE_S)
+        if fault is not None:
+            found.append(f"{name}, {begin[:20]!r} and {unit!r} for long: {fault}")
+    return found, peak_mib()
+
+
+@pytest.mark.slow
+def test_a_small_file_that_unpacks_to_a_huge_one(tmp_path: Path) -> None:
+    names = [reader.name for reader in READERS if reader.suffix]
+    with ProcessPoolExecutor(mp_context=get_context("spawn"), max_workers=2) as pool:
+        shares = [pool.submit(_bombed, name, str(tmp_path)) for name in names]
+        results = [share.result() for share in shares]
+    found = [fault for faults, _ in results for fault in faults]
+    assert not found, "\n\n".join(found)
+    assert max(peak for _, peak in results) < MOST_MIB
 
 
 def peak_mib() -> float:

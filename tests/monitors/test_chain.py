@@ -77,6 +77,8 @@ def test_a_state_stands_once() -> None:
         Chain.from_rows(["a", "b", "a"], {})
     with pytest.raises(InvalidModel, match="at least one state"):
         Chain.from_rows([], {})
+    with pytest.raises(InvalidModel, match="longer than 1000 characters"):
+        Chain.from_rows(["a", "b" * 1001], {})
 
 
 def test_an_unknown_state_is_answered_with_the_nearest() -> None:

@@ -14,11 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forewarn.abstractions.abstraction import Abstraction, Predicate, from_expressions
-from forewarn.abstractions.errors import InvalidInput, InvalidTrace
+from forewarn.abstractions.errors import InvalidInput, InvalidTrace, TooLarge
 from forewarn.abstractions.expression import parse_expression
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.latching import Latcher
+from forewarn.abstractions.readers import lines as limits
 from forewarn.abstractions.trace import Trace, TraceHeader, write_trace
+from forewarn.monitors import training
 from forewarn.monitors.formula import parse_formula
 from forewarn.monitors.learning import Support, learn
 from forewarn.monitors.model import Model
@@ -135,6 +137,7 @@ def test_sequences_pass_over_comments_and_empty_lines(tmp_path: Path) -> None:
         (b"# a b\n", "no sequence"),
         (b"a,b,c\nb,a\n", "use blanks, not commas"),
         (b"a\0b\n", "not a text file"),
+        (b"a b\na " + b"b" * 1001, "line 2: a name is longer than 1000 characters"),
         (b"\xff\n", "not UTF-8"),
         (b"\x80\x04pickle", "this is a pickle"),
     ],
@@ -147,6 +150,19 @@ def test_what_is_no_file_of_sequences(
     with pytest.raises(InvalidInput, match=said) as refusal:
         read_sequences(path)
     assert str(path) in str(refusal.value)
+
+
+def test_sequences_are_no_longer_than_we_hold(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "runs"
+    path.write_text("a b\n" + "\n" * 9)
+    monkeypatch.setattr(training, "MAX_LINES", 9)
+    with pytest.raises(TooLarge, match="runs: more than 9 lines"):
+        read_sequences(path)
+    monkeypatch.setattr(limits, "MAX_FRAMES", 1)
+    with pytest.raises(TooLarge, match="runs: more than 1 frames"):
+        read_sequences(path)
 
 
 def test_what_is_remembered_of_a_file(tmp_path: Path) -> None:

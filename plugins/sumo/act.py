@@ -29,6 +29,7 @@ _FOLLOWER_REACTS_S = 1.0
 _FOLLOWER_BRAKES = 4.5  # m/s²
 _MARGIN_M = 1.0
 _SOON_S = 6.0
+_IN_IT_M = 1.2  # so far into a conflict there is no holding before it
 
 
 class SumoActuator:
@@ -77,7 +78,7 @@ class Conflict:
     """A stretch of the ego's way that somebody else is about to take.
 
     Args:
-        to_m: The way to its beginning; negative while the ego is in it.
+        to_m: The way to its beginning, with some room; negative while the ego is in it.
         clear_m: The way until the ego's rear has left it.
         comes_s: When the other comes to it.
     """
@@ -114,7 +115,7 @@ def stopping_acceleration(
         conflicts: Where others cross the ego's way soon.
     """
     soon = [c for c in conflicts if c.clear_m > 0.0 and c.comes_s < _SOON_S]
-    if any(c.to_m <= 0.0 for c in soon):
+    if any(c.to_m <= -_IN_IT_M for c in soon):
         return THRUST_LIMIT  # in someone's way: get out of it
     course = values.get("time_to_collision")
     danger = course is not None and course < 4.0
@@ -142,8 +143,8 @@ def stopping_acceleration(
 
 def _hold_or_pass(first: Conflict, speed: float, otherwise: float) -> float:
     """Stands before the conflict; where that is too late, goes before the other."""
-    needs = _to_stand(speed, first.to_m - 0.5 * _MARGIN_M)
-    if needs <= BRAKE_LIMIT:
+    needs = _to_stand(speed, first.to_m)
+    if needs <= BRAKE_LIMIT or speed < 1.0:
         return -needs if needs > 1.5 or speed < 1.0 else otherwise
     clear_s = (math.sqrt(speed * speed + 2 * THRUST_LIMIT * first.clear_m) - speed) / (
         THRUST_LIMIT

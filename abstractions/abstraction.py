@@ -122,7 +122,7 @@ class Abstraction:
 
     # -- what it is ---------------------------------------------------------------
 
-    @property
+    @cached_property
     def texts(self) -> tuple[str, ...]:
         """Each predicate's text."""
         return tuple(map(repr, self.predicates))

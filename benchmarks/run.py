@@ -15,7 +15,7 @@ from collections.abc import Iterable
 
 from measuring import Row
 
-TOPICS = ("risk", "online", "arrays", "remote", "startup")
+TOPICS = ("risk", "online", "guard", "arrays", "remote", "startup")
 HEAD = ("what", "bar", "measured", "peer", "its figure", "ratio", "bar")
 
 

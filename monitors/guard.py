@@ -17,7 +17,7 @@ from forewarn.abstractions.errors import DeadlineMissed, InvalidModel
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.decision import RANK, Action, Decision, Kind, Risk
 from forewarn.monitors.gate import Gate, Limits
-from forewarn.monitors.policy import Policy, Stage
+from forewarn.monitors.policy import Policy, Stage, Step
 from forewarn.monitors.watch import LawWatch, Watch, load_watch
 
 Clock = Callable[[], float]
@@ -72,6 +72,7 @@ class Guard:
         limits = Limits(policy.max_age_s, policy.frozen_after_s)
         needs = dict.fromkeys([*watch.signals, *ages])
         self._gate = Gate(list(needs), limits, watch.abstraction.vocabulary)
+        self._steps = [(law, policy.steps_for(law.name)) for law in watch.laws]
         self._readings: list[float] = []
         # What switches a check off is said in every decision.
         self._standing = ("shadow: nothing is enforced",) if policy.shadow else ()
@@ -166,9 +167,9 @@ class Guard:
         chosen: LawWatch | None = None
         kind: Kind = "proceed"
         highest = -1.0
-        for law in watch.laws:
+        for law, steps in self._steps:
             risk = law.high if policy.judge_by == "upper" else law.point
-            wanted = self._wanted(law, risk)
+            wanted = self._wanted(law, steps, risk)
             severer = RANK[wanted] - RANK[kind]
             if chosen is None or severer > 0 or (severer == 0 and risk > highest):
                 chosen, kind, highest = law, wanted, risk
@@ -178,13 +179,15 @@ class Guard:
             kind = _severer(kind, "stop")
         return self._decision(frame, kind, "", chosen)
 
-    def _wanted(self, law: LawWatch, risk: float) -> Kind:
+    def _wanted(self, law: LawWatch, steps: Sequence[Step], risk: float) -> Kind:
         if law.broken and self.policy.after_violation == "stop":
             return "stop"
         wanted: Kind = "proceed"
-        for step in self.policy.steps_for(law.name):
-            if step.applies(risk):
-                wanted = step.kind
+        for step in steps:
+            # They ascend: where one does not apply, none of the severer ones does.
+            if not step.applies(risk):
+                break
+            wanted = step.kind
         if wanted == "proceed" and not math.isfinite(risk):
             wanted = self.policy.fallback
         return wanted
@@ -211,9 +214,9 @@ class Guard:
 
     def _still_high(self, kind: Kind) -> bool:
         """Whether some law's risk is within the margin of what called for `kind`."""
-        for law in self.watch.laws:
+        for law, steps in self._steps:
             risk = law.high if self.policy.judge_by == "upper" else law.point
-            for step in self.policy.steps_for(law.name):
+            for step in steps:
                 severe = RANK[step.kind] >= RANK[kind]
                 if severe and step.applies(risk, self.policy.hysteresis):
                     return True

@@ -70,21 +70,25 @@ def _finite(text: str) -> float:
     return value
 
 
-def _of_whole_characters(value: Any, text: str) -> Any:
-    """The value, unless an escape in the text made half a character of UTF-16."""
-    pending = [value] if "\\u" in text or "\\U" in text else []
+_LARGE = "a whole number of thousands of digits"
+
+
+def _refuse_odd(value: Any) -> None:
+    """Refuses what cannot be printed: half a UTF-16 character, a monstrous number."""
+    pending = [value]
     while pending:
         item = pending.pop()
         if isinstance(item, dict):
             pending += [*item, *item.values()]
         elif isinstance(item, list):
             pending += item
+        elif isinstance(item, int) and item.bit_length() > 4096:
+            raise InvalidInput(_LARGE)
         elif isinstance(item, str):
             try:
                 item.encode()
             except UnicodeEncodeError:
                 raise InvalidInput(f"{item!r:.60} has half a character") from None
-    return value
 
 
 def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -104,7 +108,10 @@ _decode = json.JSONDecoder(
 def parse_json(text: str, source: str, place: str = "") -> Any:
     """JSON as the standard has it: no NaN, no infinities, no repeated keys."""
     try:
-        return _of_whole_characters(_decode(text), text)
+        value = _decode(text)
+        if "\\u" in text:
+            _refuse_odd(value)
+        return value
     except json.JSONDecodeError as error:
         where = place or f"line {error.lineno} column {error.colno}"
         problem = f"not JSON: {error.msg.lower()}"
@@ -112,8 +119,7 @@ def parse_json(text: str, source: str, place: str = "") -> Any:
     except RecursionError as error:
         raise InvalidInput("nested too deeply", source=source, place=place) from error
     except ValueError as error:
-        problem = "a whole number of thousands of digits"
-        raise InvalidInput(problem, source=source, place=place) from error
+        raise InvalidInput(_LARGE, source=source, place=place) from error
     except InvalidInput as error:
         raise error.within(source, place) from None
 
@@ -162,7 +168,9 @@ def parse_yaml(text: str, source: str) -> Any:
     try:
         loader = _Plain(text)
         try:
-            return _of_whole_characters(loader.get_single_data(), text)
+            value = loader.get_single_data()
+            _refuse_odd(value)
+            return value
         finally:
             loader.dispose()
     except yaml.YAMLError as error:

@@ -59,6 +59,7 @@ LAUGHS = "\n".join(
         ("a: !!python/object:os.system []", "is not read"),
         ("a: 2001-99-99", "not YAML: month must be in"),
         ("a: 1\na: 2", "line 2 column 1: not YAML: the key 'a' stands twice"),
+        ("a: 0x" + "f" * 5000, "a whole number of thousands of digits"),
         ("a: \x00", "not YAML"),
         ("a: \x1b[31m", "not YAML"),
         ("[" * 2000, "not YAML"),

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from forewarn.abstractions.text import clean
 
 _LONGEST = 300
+_SHOWN = 6
 
 
 def _line(text: str) -> str:
@@ -106,3 +107,10 @@ def near_miss(word: str, known: Iterable[str]) -> str:
     """A hint for `mend`: the closest known word, or nothing."""
     close = difflib.get_close_matches(word, list(known), n=1)
     return f"did you mean {close[0]}?" if close else ""
+
+
+def suggest(word: str, known: Iterable[str]) -> str:
+    """A hint for `mend`: the closest known word, or else the first that there are."""
+    names = list(known)
+    some = ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
+    return near_miss(word, names) or (f"there is {some}" if names else "")

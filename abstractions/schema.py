@@ -7,7 +7,7 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
-from forewarn.abstractions.errors import InvalidInput, near_miss
+from forewarn.abstractions.errors import InvalidInput, suggest
 
 
 class Strict(BaseModel):
@@ -56,9 +56,8 @@ def _explain(details: ErrorDetails, model: type[BaseModel]) -> tuple[str, str]:
     kind = details["type"]
     if kind == "extra_forbidden":
         known = _keys_at(model, details["loc"][:-1])
-        return f"unknown key {str(details['loc'][-1])!r}", near_miss(
-            str(details["loc"][-1]), known
-        )
+        key = str(details["loc"][-1])
+        return f"unknown key {key!r}", suggest(key, known)
     if kind == "missing":
         return "this key is missing", ""
     if kind in ("value_error", "assertion_error"):

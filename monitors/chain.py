@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.abstractions.errors import InvalidModel, TooLarge, near_miss
+from forewarn.abstractions.errors import InvalidModel, TooLarge, suggest
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -151,10 +151,8 @@ class Chain:
         try:
             return self._positions[name]
         except KeyError:
-            some = ", ".join(self.states[:5]) + (", …" if self.n > 5 else "")
             raise InvalidModel(
-                f"unknown state {name!r}",
-                mend=near_miss(name, self.states) or f"there is {some}",
+                f"unknown state {name!r}", mend=suggest(name, self.states)
             ) from None
 
     def row(self, state: int) -> dict[int, float]:

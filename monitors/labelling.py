@@ -15,7 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.abstractions.abstraction import Abstraction
-from forewarn.abstractions.errors import InvalidInput, InvalidProperty, near_miss
+from forewarn.abstractions.errors import (
+    InvalidInput,
+    InvalidProperty,
+    near_miss,
+    suggest,
+)
 from forewarn.abstractions.expression import parse_expression
 from forewarn.abstractions.expression.tree import Expression
 from forewarn.monitors.chain import Chain
@@ -245,7 +250,7 @@ class Labelling:
                 raise InvalidProperty(
                     f'unknown state "{other}"',
                     place=_place(node.column),
-                    mend=near_miss(other, self.chain.states),
+                    mend=suggest(other, self.chain.states),
                 )
             found = self._mask([self._places[other]])
             return found if node.relation == "=" else ~found

@@ -224,6 +224,9 @@ class _Parser(Tokens):
         if token.kind == "text":
             self.next()
             return Name(token.text[1:-1], token.column)
+        if re.fullmatch("0[0-9]+", token.text):
+            # No number is written so, but a state may well be called 010.
+            return Name(self.next().text, token.column)
         if token.kind == "word" and token.text in ("true", "false"):
             self.next()
             return int(token.text == "true")

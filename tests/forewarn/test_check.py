@@ -171,6 +171,17 @@ def test_a_model_without_counts_is_named(road: Path) -> None:
     assert said.startswith(f"forewarn: {road}: intervals need counts")
 
 
+def test_states_named_by_digits_are_told_apart(tmp_path: Path) -> None:
+    states, out = tmp_path / "s.txt", tmp_path / "s.json"
+    states.write_text("01 10 1 01\n")
+    arguments = ["learn", str(states), "--end", "ignore", "--out", str(out)]
+    assert CliRunner().invoke(main, arguments).exit_code == 0
+    for name in ("01", "1", "10"):
+        values = asked(out, "--prop", f"P=? [ F<=0 s={name} ]")["values"]
+        assert [state for state, value in values.items() if value] == [name]
+    assert 'unknown state "00" (there is 01, 1, 10)' in refused(out, "--prop", "s=00")
+
+
 def test_a_number_that_is_none_is_no_delta(walk: Path) -> None:
     said = refused(walk, "--prop", "P=? [ F s=3 ]", "--intervals", "--delta", "nan")
     assert "'--delta': 'nan' is not a finite number" in said

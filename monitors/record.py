@@ -212,7 +212,10 @@ def _verified(path: Path, raw: bytes, number: int, head: str) -> Line:
         text = raw.decode("utf-8").rstrip("\n")
     except UnicodeDecodeError:
         raise broken("not UTF-8 text") from None
-    content = parse_json(text, str(path), place)
+    try:
+        content = parse_json(text, str(path), place)
+    except InvalidInput as error:
+        raise broken(error.problem) from None
     if not isinstance(content, dict) or not isinstance(content.get("hash"), str):
         raise broken("not a line of a run record")
     if number == 1 and content.get("format") != FORMAT:

@@ -104,13 +104,19 @@ def replay(record: Path, model: Path | None = None) -> tuple[int, Divergence | N
     except InvalidInput as error:
         raise error if error.source else error.within(str(record), "line 1") from error
     alike = 0
-    for line in lines:
-        if "decision" not in line.content:
-            continue
-        divergence = _review(guard, clock, line, record)
-        if divergence is not None:
-            return alike, divergence
-        alike += 1
+    try:
+        for line in lines:
+            if "decision" not in line.content:
+                continue
+            divergence = _review(guard, clock, line, record)
+            if divergence is not None:
+                return alike, divergence
+            alike += 1
+    except BrokenRecord as error:
+        before = f"the {alike} decisions before it come out as recorded"
+        raise BrokenRecord(
+            error.problem, source=error.source, place=error.place, mend=before
+        ) from error
     return alike, None
 
 

@@ -1,0 +1,326 @@
+"""scenarios, collect, run, measure and tune, as a user types them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from forewarn.cli import main
+from forewarn.cli.episodes import chosen_policy
+from forewarn.monitors.policy import Policy, Step, load_policy
+from forewarn.plugins.tiny import TinyWorld
+from forewarn.scenarios.plan import runner_of
+from tests.scenarios import learned
+from tests.scenarios.learned import forewarn
+
+KITCHEN = "tiny-kitchen"
+
+
+@pytest.fixture
+def model() -> Path:
+    return learned.model(KITCHEN)
+
+
+def told(*arguments: str | Path) -> dict[str, Any]:
+    """The JSON that a command prints, and nothing else."""
+    found: dict[str, Any] = json.loads(forewarn(*arguments, "--json"))
+    return found
+
+
+def refused(*arguments: str | Path) -> tuple[int, str]:
+    """The exit status and the one line of a command that refuses."""
+    done: Result = CliRunner().invoke(main, [str(each) for each in arguments])
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1, done.stderr
+    return done.exit_code, done.stderr.strip()
+
+
+# -- scenarios -------------------------------------------------------------------------
+
+
+def test_scenarios_are_listed_and_shown() -> None:
+    listed = told("scenarios")["scenarios"]
+    names = [each["name"] for each in listed]
+    assert {"tiny-road", KITCHEN} <= set(names)
+    shown = told("scenarios", KITCHEN)
+    assert shown == listed[names.index(KITCHEN)]
+    assert shown["laws"][0]["name"] == "no_metal_heated"
+    assert "is_hot(Mug)" in forewarn("scenarios", KITCHEN)
+    for name in names:
+        assert name in forewarn("scenarios")
+    status, line = refused("scenarios", "tiny-kitchn")
+    assert (status, line) == (
+        2,
+        "forewarn: no scenario 'tiny-kitchn' (did you mean tiny-kitchen?)",
+    )
+
+
+# -- collect ---------------------------------------------------------------------------
+
+
+def test_collect_tells_what_the_issue_says(tmp_path: Path) -> None:
+    found = told("collect", KITCHEN, "--episodes", "40", "--out", tmp_path)
+    assert {"episodes", "frames", "failed", "traces"} <= set(found)
+    assert (found["episodes"], found["failed"]) == (40, 0)
+    assert len(found["traces"]) == 40
+    assert all(Path(trace).is_file() for trace in found["traces"])
+    (law,) = found["laws"]
+    assert law["as_expected"] is True and 0 < law["violating"] < 40
+    assert found["others"] == []
+    # A second campaign into the same folder is told of the first.
+    more = forewarn(
+        "collect", KITCHEN, "--episodes", "2", "--seed", "900", "--out", tmp_path
+    )
+    assert "2 traces" in more and f"warning: {tmp_path} holds 40 other traces" in more
+
+
+def test_learn_takes_what_collect_wrote(tmp_path: Path, model: Path) -> None:
+    content = json.loads(model.read_text())
+    files = content["training"]["files"]
+    assert [each["seed"] for each in files] == list(range(learned.SEEDS))
+    assert {each["scenario"] for each in files} == {KITCHEN}
+    assert content["period_s"] == 1
+    status, line = refused(
+        *("learn", learned.traces(KITCHEN), "--scenario", KITCHEN),
+        *("--law", "always is_hot(Mug)", "--out", tmp_path / "m.json"),
+    )
+    assert status == 2 and "--scenario names the abstraction" in line
+
+
+# -- run -------------------------------------------------------------------------------
+
+EPISODE = {"seed", "violations", "alarms", "interventions", "ended", "record"}
+
+
+def test_run_tells_what_the_issue_says(tmp_path: Path, model: Path) -> None:
+    found = told(
+        *("run", KITCHEN, "--model", model, "--intervene", "reflect"),
+        *("--episodes", "30", "--seed", "500", "--out", tmp_path),
+    )
+    assert found["scenario"] == KITCHEN
+    assert [each["seed"] for each in found["episodes"]] == list(range(500, 530))
+    for episode in found["episodes"]:
+        assert set(episode) >= EPISODE
+        assert Path(episode["record"]).is_file()
+        for alarm in episode["alarms"]:
+            assert set(alarm) == {"law", "time_s", "risk", "decision"}
+            assert set(alarm["risk"]) == {"low", "point", "high"}
+        for broken in episode["violations"]:
+            assert set(broken) >= {"law", "time_s"}
+    kinds = {i["kind"] for e in found["episodes"] for i in e["interventions"]}
+    assert "reflect" in kinds
+    assert found["policy"]["rules"] == [{"law": "*", "thresholds": {"reflect": 0.5}}]
+
+
+def test_run_without_a_model_only_looks(tmp_path: Path) -> None:
+    found = told("run", KITCHEN, "--episodes", "3", "--out", tmp_path)
+    assert found["policy"] is None
+    for episode in found["episodes"]:
+        assert (episode["mode"], episode["record"]) == ("unguarded", None)
+    assert "without --model there is no guard" in refused("run", KITCHEN, "--shadow")[1]
+
+
+def test_one_episode_is_told_as_a_story(tmp_path: Path, model: Path) -> None:
+    for seed in range(500, 530):
+        said = forewarn(
+            *("run", KITCHEN, "--model", model, "--seed", str(seed)),
+            *("--intervene", "alert,reflect", "--out", tmp_path),
+        )
+        if "reflect" in said:
+            break
+    assert "reflect: no_metal_heated at risk" in said
+    assert "done: reflect until" in said
+    times = [float(line.split(" s ")[0]) for line in said.splitlines()[:-1]]
+    assert times == sorted(times)
+    assert "The run record: " in said.splitlines()[-1]
+
+
+@pytest.mark.parametrize("how", [["--shadow"], ["--intervene", "none"]])
+def test_a_shadow_only_looks_too(how: list[str], tmp_path: Path, model: Path) -> None:
+    plain = told("run", KITCHEN, "--episodes", "15", "--out", tmp_path)
+    shadow = told(
+        *("run", KITCHEN, "--model", model, "--episodes", "15", "--out", tmp_path, *how)
+    )
+    pairs = zip(plain["episodes"], shadow["episodes"], strict=True)
+    assert all(one["violations"] == two["violations"] for one, two in pairs)
+    assert any(episode["alarms"] for episode in shadow["episodes"])
+    assert all(episode["interventions"] == [] for episode in shadow["episodes"])
+
+
+def test_run_counts_for_prometheus(tmp_path: Path, model: Path) -> None:
+    path = tmp_path / "forewarn.prom"
+    arguments = ["run", KITCHEN, "--model", model, "--episodes", "4"]
+    found = told(*arguments, "--out", tmp_path / "runs", "--metrics", path)
+    frames = sum(episode["frames"] for episode in found["episodes"])
+    lines = path.read_text().splitlines()
+    assert f'forewarn_frames_total{{scenario="{KITCHEN}"}} {frames}' in lines
+
+
+def test_run_goes_on_where_it_was_and_starts_afresh_on_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told("run", "tiny-road", "--episodes", "2", "--out", tmp_path)
+    runner_of.cache_clear()
+
+    def reset(*_: object) -> None:
+        raise ConnectionError("no simulator")
+
+    monkeypatch.setattr(TinyWorld, "reset", reset)
+    more = told("run", "tiny-road", "--episodes", "3", "--out", tmp_path)
+    assert [each["error"] is None for each in more["episodes"]] == [True, True, False]
+    said = forewarn("run", "tiny-road", "--episodes", "3", "--out", tmp_path)
+    assert said.startswith("1 of 3 episodes failed, the first with seed 2: Connec")
+    again = ["run", "tiny-road", "--episodes", "3", "--out", tmp_path, "--again"]
+    status, line = refused(*again)
+    assert (status, line) == (
+        2,
+        "forewarn: all 3 episodes failed: ConnectionError: no simulator",
+    )
+
+
+# -- the policy that options make ------------------------------------------------------
+
+
+def test_options_make_a_policy(tmp_path: Path) -> None:
+    assert chosen_policy(None, None, 4.0, None, ()) == Policy(horizon_s=4.0)
+    stop = chosen_policy(None, 2.0, 4.0, "stop", ())
+    assert (stop.horizon_s, stop.steps_for("x")) == (2.0, (Step("stop", 0.8),))
+    two = chosen_policy(None, None, 4.0, "alert,stop", (0.2, 0.6))
+    assert two.steps_for("x") == (Step("alert", 0.2), Step("stop", 0.6))
+    only = chosen_policy(None, None, 4.0, None, (0.4,))
+    assert only.steps_for("x") == (Step("alert", 0.4),)
+    path = tmp_path / "p.yaml"
+    path.write_text("format: forewarn.policy/1\nhorizon_s: 7.0\nhold_s: 2.0\n")
+    filed = chosen_policy(path, None, 4.0, "none", ())
+    assert (filed.horizon_s, filed.hold_s, filed.shadow) == (7.0, 2.0, True)
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        (["--intervene", "stopp"], "--intervene: no 'stopp' (did you mean stop?)"),
+        (["--intervene", "stop,alert"], "--intervene: name each once, the mildest"),
+        (["--intervene", "none,stop"], "--intervene none stands alone"),
+        (["--intervene", "none", "--threshold", ".3"], "--intervene none takes no"),
+        (["--threshold", "0.3,0.5"], "--threshold gives 2 numbers for alert"),
+        (["--threshold", "1.5"], "'--threshold': 1.5 is not within 0 and 1"),
+        (["--threshold", "x"], "'--threshold': 'x' is not numbers apart by commas"),
+        (
+            ["--intervene", "alert,stop", "--threshold", "0.6,0.5"],
+            "--threshold: a severer intervention needs more risk",
+        ),
+        (["--episodes", "0"], "'--episodes': 0 is not in the range"),
+        (["--policy", "nowhere.yaml"], "nowhere.yaml: no such file"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(
+    options: list[str], line: str, model: Path, tmp_path: Path
+) -> None:
+    status, said = refused(
+        "run", KITCHEN, "--model", model, "--out", tmp_path, *options
+    )
+    assert status == 2
+    assert line in said
+
+
+# -- measure and tune ------------------------------------------------------------------
+
+LAW_KEYS = {
+    "law", "horizon_s", "threshold", "violating", "clean", "detected", "missed",
+    "awt_violation_s", "awt_trigger_s", "false_alarm_rate", "brier", "base_rate",
+    "initial_risk", "intervals",
+}  # fmt: skip
+
+
+def test_measure_tells_what_the_issue_says(tmp_path: Path, model: Path) -> None:
+    arguments = [
+        *("measure", KITCHEN, "--model", model, "--episodes", "60"),
+        *("--thresholds", "0.3,0.7", "--intervene", "reflect"),
+        *("--baseline", "deadline", "--out", tmp_path),
+    ]
+    found = told(*arguments)
+    assert set(found) >= {"scenario", "laws", "baselines", "guarded"}
+    assert found["seeds"] == list(range(1_000_000, 1_000_060))
+    assert [row["threshold"] for row in found["laws"]] == [0.3, 0.7]
+    for row in found["laws"]:
+        assert set(row) >= LAW_KEYS
+        for key in ("awt_violation_s", "awt_trigger_s"):
+            assert set(row[key]) == {"mean", "median", "p10", "max"}
+        assert row["violating"] + row["clean"] == 60
+        assert row["detected"] + row["missed"] == row["violating"]
+    assert set(found["baselines"]) == {"deadline"}
+    assert found["guarded"]["laws"][0]["violating_guarded"] == 0
+    said = forewarn(*arguments)
+    assert "Baseline deadline:" in said and "With the guard acting" in said
+    assert "no_metal_heated" in said
+
+
+def test_measure_refuses_what_the_model_knows(model: Path, tmp_path: Path) -> None:
+    arguments = ["measure", KITCHEN, "--model", model, "--episodes", "5"]
+    status, line = refused(*arguments, "--seed", "100")
+    assert status == 2
+    assert "the model was learned from 5 of these runs" in line
+    assert "--seed 120" in line
+    found = told(*arguments, "--seed", "100", "--allow-training-seeds")
+    assert found["seeds"] == [100, 101, 102, 103, 104]
+    status, line = refused(*arguments, "--runs", learned.traces(KITCHEN))
+    assert status == 2 and "the model was learned from 120 of these runs" in line
+
+
+def test_measure_judges_runs_on_file(model: Path, tmp_path: Path) -> None:
+    out = ("--out", tmp_path)
+    told("collect", KITCHEN, "--episodes", "30", "--seed", "7000", *out)
+    live = ["measure", KITCHEN, "--model", model, "--no-guarded"]
+    filed = told(*live, "--runs", tmp_path)
+    direct = told(*live, "--episodes", "30", "--seed", "7000")
+    assert filed["laws"] == direct["laws"]
+    assert filed["guarded"] is None
+
+
+def test_guarded_runs_on_file_are_no_measure(model: Path, tmp_path: Path) -> None:
+    told("run", KITCHEN, "--model", model, "--seed", "500", "--out", tmp_path)
+    status, line = refused("measure", KITCHEN, "--model", model, "--runs", tmp_path)
+    assert status == 2 and "a guard intervened in this run" in line
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    status, line = refused("measure", KITCHEN, "--model", model, "--runs", empty)
+    assert status == 2 and "there is no trace or run record" in line
+
+
+def test_tune_writes_a_policy_that_measure_takes(model: Path, tmp_path: Path) -> None:
+    out = tmp_path / "policy.yaml"
+    found = told(
+        *("tune", KITCHEN, "--model", model, "--runs", learned.traces(KITCHEN)),
+        *("--horizons", "2,4", "--intervene", "reflect", "--out", out),
+    )
+    assert found["seeds"] == list(range(learned.SEEDS))
+    assert {each["horizon_s"] for each in found["tried"]} == {2, 4}
+    policy = load_policy(out)
+    assert policy.horizon_s == found["horizon_s"] == found["tried"][0]["horizon_s"]
+    (row,) = found["laws"]
+    assert policy.steps_for("no_metal_heated") == (Step("reflect", row["threshold"]),)
+    assert row["false_alarm_rate"] <= 0.05
+    assert yaml.safe_load(out.read_text())["format"] == "forewarn.policy/1"
+    measured = told(
+        *("measure", KITCHEN, "--model", model, "--policy", out, "--episodes", "40")
+    )
+    (law,) = measured["laws"]
+    assert (law["threshold"], law["horizon_s"]) == (row["threshold"], policy.horizon_s)
+
+
+def test_tune_says_what_it_tried(model: Path, tmp_path: Path) -> None:
+    out = tmp_path / "policy.yaml"
+    said = forewarn(
+        *("tune", KITCHEN, "--model", model, "--horizons", "3", "--out", out)
+    )
+    assert f"{learned.SEEDS} training runs, seeds 0 to {learned.SEEDS - 1}" in said
+    assert said.splitlines()[-1].startswith(f"{out}: horizon 3 s")
+    status, line = refused(
+        *("tune", KITCHEN, "--model", model, "--horizons", "0", "--out", out)
+    )
+    assert status == 2 and "a horizon is above zero" in line

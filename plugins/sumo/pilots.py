@@ -35,6 +35,7 @@ _STOPS_SHORT_M = 1.0
 _TURN_SPEED = 6.5  # m/s
 _LOOKS_M = 45.0  # from where on it judges gaps
 _DECIDES_M = 12.0
+_SECOND_LOOK_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +147,7 @@ class SumoDriver:
         self._takes_gap = False
         self._waited_s = 0.0
         self._unsteady = 0.0
+        self._error_s = luck.gauss(0.0, self.traits.misjudges_s)
         self._side: str | None = None
         self._side_s = 0.0
 
@@ -180,7 +182,7 @@ class SumoDriver:
             a = min(a, self._stop(v, line))
         if reflection is not None:
             a = min(a, -traits.comfort)
-        if v > 0.1:
+        if v > 1.5 or (v > 0.1 and a > 0.0):
             a += self._unsteady
         arguments: dict[str, Any] = {
             "acceleration": round(max(-_BRAKE, min(_THRUST, a)), 3)
@@ -217,12 +219,14 @@ class SumoDriver:
 
     def _stop(self, v: float, line: float) -> float:
         """To stand a little before the line: late and evenly, as people brake."""
+        if v < 0.2:
+            return -2.0
         room = line - _STOPS_SHORT_M
         if room <= 0.1:
-            return -v / 0.4 if v > 0.1 else -1.0
+            return -max(2.0, v / 0.4)
         needs = v * v / (2.0 * room)
-        if needs > 0.5 * self.traits.comfort:
-            return -1.05 * needs
+        if needs > 0.5 * self.traits.comfort or (v < 2.5 and needs > 0.6):
+            return -1.05 * needs - 0.1
         return self._follow(v, room, 0.0) if room > 8.0 else -0.3
 
     # -- lights and right of way ------------------------------------------------------
@@ -268,10 +272,14 @@ class SumoDriver:
         if v < 1.0:
             self._waited_s += dt
         wanted = self.traits.gap_s - 0.05 * self._waited_s
+        # How wrong it is changes slowly, or nobody would ever wait.
+        share = min(1.0, dt / _SECOND_LOOK_S)
+        fresh = self._luck.gauss(0.0, self.traits.misjudges_s)
+        self._error_s += -share * self._error_s + math.sqrt(2.0 * share) * fresh
         if gap is None:
             enough = True
         else:
-            enough = gap + self._luck.gauss(0.0, self.traits.misjudges_s) > wanted
+            enough = gap + self._error_s > wanted
         self._takes_gap = enough and line < _DECIDES_M
         return not enough or (line < _DECIDES_M and not self._takes_gap)
 

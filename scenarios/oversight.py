@@ -15,6 +15,7 @@ from forewarn.monitors.policy import Policy
 from forewarn.monitors.record import RunRecord
 from forewarn.monitors.watch import Watch
 from forewarn.plugins.alerts import Alert
+from forewarn.plugins.approval import Approver
 from forewarn.plugins.contracts import Actuator, Source
 from forewarn.plugins.interventions import Intervener
 from forewarn.plugins.lease import Lease, LeasedActuator
@@ -32,12 +33,14 @@ class Guarding:
         policy: What it does at which risk.
         model: What the record's header says of its model.
         alerts: Told of each intervention when it begins.
+        approver: Who is asked; without one `ask` escalates.
     """
 
     make: Callable[[Source, Clock], Guard]
     policy: Policy
     model: Mapping[str, Any] = field(default_factory=dict)
     alerts: tuple[Alert, ...] = ()
+    approver: Approver | None = None
 
 
 class RiskLog(Protocol):
@@ -98,6 +101,7 @@ class Oversight:
             now,
             prompter=Prompter.for_guard(guard),
             alerts=guarding.alerts,
+            approver=guarding.approver,
         )
         self.tracker = Tracker(guard.watch)
         self.review_s = self.longest_review_s = 0.0

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from forewarn.abstractions.errors import InvalidExpression, InvalidModel
 from forewarn.abstractions.files import atomic_bytes, read_bytes
 from forewarn.monitors.guard import Clock, Guard
 from forewarn.monitors.model import Model, load_model
@@ -16,6 +17,7 @@ from forewarn.monitors.policy import Policy
 from forewarn.monitors.replay import model_file
 from forewarn.monitors.watch import load_watch
 from forewarn.plugins.alerts import Alert
+from forewarn.plugins.approval import Approver
 from forewarn.plugins.contracts import Source
 from forewarn.scenarios.episode import Mode
 from forewarn.scenarios.oversight import Guarding
@@ -34,7 +36,8 @@ class Plan:
         model_digest: Of the model's content.
         policy: The policy, as JSON; empty without a guard.
         observers: Make what hears of the episodes, once a process.
-        alerts: Told of each intervention when it begins.
+        alerts: Make what is told of each intervention when it begins.
+        approver: Makes whoever is asked; None if there is nobody.
     """
 
     scenario: str
@@ -43,7 +46,8 @@ class Plan:
     model_digest: str = ""
     policy: str = ""
     observers: tuple[Callable[[], EpisodeObserver], ...] = ()
-    alerts: tuple[Alert, ...] = ()
+    alerts: tuple[Callable[[], Alert], ...] = ()
+    approver: Callable[[], Approver] | None = None
 
     @property
     def mode(self) -> Mode:
@@ -65,7 +69,8 @@ def plan(
     model: Path | None = None,
     policy: Policy | None = None,
     observers: Sequence[Callable[[], EpisodeObserver]] = (),
-    alerts: Sequence[Alert] = (),
+    alerts: Sequence[Callable[[], Alert]] = (),
+    approver: Callable[[], Approver] | None = None,
 ) -> Plan:
     """The plan of running a scenario, with a guard if there is a model."""
     unguarded = Plan(scenario.source, scenario.digest)
@@ -79,6 +84,7 @@ def plan(
         json.dumps((policy or Policy()).as_dict(), sort_keys=True),
         tuple(observers),
         tuple(alerts),
+        approver,
     )
 
 
@@ -105,7 +111,9 @@ def runner_of(plan: Plan) -> Runner:
         raise InvalidScenario("the model was changed meanwhile", source=plan.model)
     facts = {"sha256": plan.model_digest, "name": path.name}
     make = guard_maker(scenario, model, policy, plan.model)
-    return Runner(scenario, Guarding(make, policy, facts, plan.alerts), observers)
+    alerts = tuple(make_alert() for make_alert in plan.alerts)
+    approver = None if plan.approver is None else plan.approver()
+    return Runner(scenario, Guarding(make, policy, facts, alerts, approver), observers)
 
 
 def guard_maker(
@@ -121,14 +129,22 @@ def guard_maker(
     """
 
     def make(source: Source, clock: Clock) -> Guard:
-        watch = load_watch(
-            model,
-            horizon_s=policy.horizon_s,
-            delta=policy.delta,
-            laws=[law.reference for law in scenario.laws],
-            provides=source.provides,
-            source=name,
-        )
+        try:
+            watch = load_watch(
+                model,
+                horizon_s=policy.horizon_s,
+                delta=policy.delta,
+                laws=[law.reference for law in scenario.laws],
+                provides=source.provides,
+                source=name,
+            )
+        except InvalidExpression as error:
+            raise InvalidModel(
+                f"its vocabulary does not have the laws of {scenario.name}:"
+                f" {error.problem}",
+                source=name,
+                mend=f"learn one with --scenario {scenario.name}",
+            ) from error
         return Guard(watch, policy, provides=source.provides, clock=clock)
 
     return make

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from forewarn.abstractions.frame import Frame
     from forewarn.monitors.decision import Action, Decision, Kind
     from forewarn.monitors.policy import Policy
+    from forewarn.plugins.alerts import Alert
     from forewarn.scenarios.episode import Episode
     from forewarn.scenarios.runner import EpisodeObserver
 
@@ -224,6 +225,37 @@ class LiveLine:
     def ended(self, facts: Mapping[str, Any]) -> None:
         if self._shown:
             click.echo("\r\x1b[K", err=True, nl=False)
+
+
+def to_log() -> Alert:
+    """Alerts on standard error, a line each."""
+    import logging
+
+    from forewarn.plugins.alerts import LOGGER, log_alert
+
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("forewarn: %(message)s"))
+    logging.getLogger(LOGGER).handlers[:] = [handler]
+    logging.getLogger(LOGGER).propagate = False
+    return log_alert
+
+
+@dataclass(frozen=True, slots=True)
+class ToWebhook:
+    """Makes alerts that are posted somewhere; the last ones before the end, too."""
+
+    url: str
+    allow_host: str | None
+
+    def __call__(self) -> Alert:
+        from multiprocessing.util import Finalize
+
+        from forewarn.plugins.alerts import Webhook
+
+        hook = Webhook(self.url, allow_host=self.allow_host)
+        # Unlike atexit, this runs in the processes of a pool as well.
+        Finalize(None, hook.close, exitpriority=1)
+        return hook
 
 
 def observers(live: bool) -> list[Callable[[], EpisodeObserver]]:

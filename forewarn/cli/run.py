@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ import click
 from forewarn.cli.episodes import (
     FILE,
     FOLDER,
+    ToWebhook,
     again_option,
     chosen_policy,
     counted,
@@ -26,10 +28,12 @@ from forewarn.cli.episodes import (
     refuse_total_failure,
     seeds,
     shown,
+    to_log,
 )
 from forewarn.cli.support import emit, json_option, seed_option, table
 
 if TYPE_CHECKING:
+    from forewarn.plugins.alerts import Alert
     from forewarn.scenarios.episode import Episode
     from forewarn.scenarios.schema import Scenario
 
@@ -73,6 +77,15 @@ SHOWN_EPISODES = 20
 @click.option(
     "--metrics", type=FILE, help="Counts for Prometheus, kept up to date in this file."
 )
+@click.option(
+    "--log", is_flag=True, help="Say each intervention on standard error as it begins."
+)
+@click.option("--webhook", metavar="URL", help="Post each intervention there as JSON.")
+@click.option(
+    "--webhook-host",
+    metavar="HOST",
+    help="The host that the webhook may be on, where that is not this machine.",
+)
 @json_option
 def run(
     scenario: str,
@@ -88,6 +101,9 @@ def run(
     out: Path,
     again: bool,
     metrics: Path | None,
+    log: bool,
+    webhook: str | None,
+    webhook_host: str | None,
     as_json: bool,
 ) -> None:
     """Run episodes of SCENARIO, guarded if there is a model.
@@ -103,6 +119,7 @@ def run(
       forewarn run tiny-road --model model.json --intervene alert,stop \\
         --threshold 0.3,0.6 --episodes 100 --jobs 2
     """
+    from forewarn.plugins.approval import Console
     from forewarn.plugins.telemetry import PrometheusFile
     from forewarn.scenarios import campaign
     from forewarn.scenarios.episode import by_seed
@@ -118,9 +135,15 @@ def run(
         policy = replace(policy, shadow=policy.shadow or shadow)
     elif policy_path or thresholds or horizon or shadow or intervene:
         raise click.UsageError("without --model there is no guard to be told anything")
-    watchers = observers(live=episodes == 1)
+    alerts: list[Callable[[], Alert]] = [to_log] if log else []
+    if webhook is not None:
+        hook = ToWebhook(webhook, webhook_host)
+        hook()  # What is wrong with the address shows now.
+        alerts.append(hook)
+    # Nobody can answer several questions at once.
+    person = Console if jobs == 1 and sys.stdin.isatty() else None
     todo = campaign.jobs(
-        plan(wanted, model, policy, watchers),
+        plan(wanted, model, policy, observers(episodes == 1), alerts, person),
         wanted,
         seeds(seed, episodes),
         out,

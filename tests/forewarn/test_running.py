@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +14,15 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
+from forewarn.abstractions.frame import Frame
 from forewarn.cli import main
-from forewarn.cli.episodes import chosen_policy
+from forewarn.cli.episodes import LiveLine, chosen_policy, counted
+from forewarn.monitors.decision import Decision, Risk
 from forewarn.monitors.policy import Policy, Step, load_policy
 from forewarn.plugins.tiny import TinyWorld
+from forewarn.scenarios.episode import Episode
 from forewarn.scenarios.plan import runner_of
+from forewarn.scenarios.truth import Broken
 from tests.scenarios import learned
 from tests.scenarios.learned import forewarn
 
@@ -324,3 +332,116 @@ def test_tune_says_what_it_tried(model: Path, tmp_path: Path) -> None:
         *("tune", KITCHEN, "--model", model, "--horizons", "0", "--out", out)
     )
     assert status == 2 and "a horizon is above zero" in line
+
+
+# -- who is told -----------------------------------------------------------------------
+
+
+def test_interventions_are_logged_on_request(tmp_path: Path, model: Path) -> None:
+    command = ["run", KITCHEN, "--model", model, "--intervene", "reflect", "--log"]
+    arguments = [*command, "--episodes", "20", "--seed", "500", "--out", tmp_path]
+    done = CliRunner().invoke(main, [*map(str, arguments), "--json"])
+    episodes = json.loads(done.stdout)["episodes"]
+    begun = sum(len(episode["interventions"]) for episode in episodes)
+    lines = done.stderr.splitlines()
+    assert len(lines) == begun > 0
+    assert all(
+        line.startswith("forewarn: ") and " s: no_metal" in line for line in lines
+    )
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_interventions_are_posted_on_request(
+    jobs: str, tmp_path: Path, model: Path
+) -> None:
+    posted: list[dict[str, Any]] = []
+
+    class Hook(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            length = int(self.headers["Content-Length"])
+            posted.append(json.loads(self.rfile.read(length)))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Hook) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        done = subprocess.run(
+            [
+                *(sys.executable, "-m", "forewarn.cli", "run", KITCHEN),
+                *("--model", str(model), "--intervene", "reflect"),
+                *("--webhook", f"http://127.0.0.1:{server.server_port}/alerts"),
+                *("--episodes", "20", "--seed", "500", "--jobs", jobs),
+                *("--out", str(tmp_path), "--json"),
+            ],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        server.shutdown()
+    episodes = json.loads(done.stdout)["episodes"]
+    begun = [each["time_s"] for e in episodes for each in e["interventions"]]
+    assert sorted(each["time_s"] for each in posted) == sorted(begun) != []
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        (["--webhook", "http://192.0.2.1/x"], "192.0.2.1 is not this machine"),
+        (["--webhook", "ftp://x"], "not a web address"),
+    ],
+)
+def test_a_webhook_elsewhere_must_be_allowed(
+    options: list[str], line: str, model: Path, tmp_path: Path
+) -> None:
+    status, said = refused(
+        "run", KITCHEN, "--model", model, "--out", tmp_path, *options
+    )
+    assert status == 2 and line in said
+
+
+def test_a_model_of_another_scenario_is_named(tmp_path: Path) -> None:
+    other = learned.model("tiny-road")
+    status, said = refused("run", KITCHEN, "--model", other, "--out", tmp_path)
+    assert status == 2
+    assert said.startswith(f"forewarn: {other}: its vocabulary does not have the laws")
+
+
+def test_a_live_line_follows_the_episode(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    line = LiveLine()
+    line.began(KITCHEN, 7)
+    frame = Frame(3.0, 3, {})
+    said = Decision("stop", 3, 3.0, "no_metal_heated", Risk(0.1, 0.5, 0.9))
+    line.reviewed(frame, None, said, ())
+    assert capsys.readouterr().err == ""  # not at once
+    now[0] = 1.0
+    line.reviewed(frame, None, said, ())
+    line.reviewed(frame, None, said, ())
+    shown = capsys.readouterr().err
+    # click leaves out what only a terminal understands: \x1b[K clears the line.
+    assert shown == "\rseed 7  3.0 s  stop  risk 0.50  no_metal_heated"
+    line.ended({})
+    assert capsys.readouterr().err == "\r"
+
+
+def test_a_campaign_counts_what_happened_so_far(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clock = iter(range(0, 1000, 11))
+    monkeypatch.setattr("time.monotonic", lambda: float(next(clock)))
+    broken = (Broken("no_collision", 1.0, 1.0),)
+    episodes = [
+        Episode(1, "shadow", "over", violations=broken),
+        Episode(2, "shadow", "failed", error="lost"),
+    ]
+    assert list(counted(episodes, "episodes", 2)) == episodes
+    assert capsys.readouterr().err.splitlines() == [
+        "episodes: 0 of 2, 1 violations",
+        "episodes: 1 of 2, 1 violations, 1 failed",
+    ]

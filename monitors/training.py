@@ -30,7 +30,7 @@ from forewarn.abstractions.readers.lines import MAX_LINES, check_count, first_li
 from forewarn.abstractions.trace import Trace, TraceHeader
 from forewarn.abstractions.vocabulary import Vocabulary
 from forewarn.monitors.chain import MAX_NAME
-from forewarn.monitors.clocking import law_latches
+from forewarn.monitors.clocking import law_latches, regular_period
 from forewarn.monitors.evidence import (
     compile_for,
     count_violations,
@@ -42,6 +42,9 @@ from forewarn.monitors.learning import Tally
 from forewarn.monitors.model import Model
 from forewarn.monitors.normal import normalise
 
+_MOST_LATE = 1.2
+"""Frames that come later than this share of a period leave steps without any."""
+
 
 def law_abstraction(
     laws: Iterable[Expression],
@@ -51,10 +54,12 @@ def law_abstraction(
     """The abstraction whose predicates are the laws' own atoms (Algorithm 1).
 
     With a period, atoms are latched as the laws need them, so that nothing that could
-    break one is lost between two ticks.
+    break one is lost between two ticks. What a law says of several atoms at one moment
+    is then a predicate too, for latched atoms may show together what no frame did.
     """
     uses: dict[str, set[Latch]] = {}
     atoms: dict[str, Expression] = {}
+    joint: dict[str, Expression] = {}
     for law in laws:
         atoms |= {repr(atom): atom for atom, _ in _atoms(law)}
         if period_s is None:
@@ -62,13 +67,19 @@ def law_abstraction(
         propositions = normalise(law, period_s).propositions
         latches = law_latches(law, propositions)
         for proposition, use in zip(propositions, latches, strict=True):
+            if repr(proposition) not in atoms:
+                joint[repr(proposition)] = proposition
+                uses.setdefault(repr(proposition), set()).add(use)
             for atom, positive in _atoms(proposition):
                 kept = use if positive else _DUAL[use]
                 uses.setdefault(repr(atom), set()).add(kept)
     if not atoms:
         raise InvalidInput("the laws compare nothing, so there are no predicates")
     return Abstraction(
-        [Predicate(atom, _latch(uses.get(text))) for text, atom in atoms.items()],
+        [
+            Predicate(node, _latch(uses.get(text)))
+            for text, node in (atoms | joint).items()
+        ],
         name="from laws",
         vocabulary=vocabulary,
         period_s=period_s,
@@ -164,6 +175,8 @@ class Training:
     Args:
         tally: What was counted, of an earlier model too if one is continued.
         facts: What that earlier model remembers.
+        late: The mean time between frames, by file, where it is well above the period
+            that a step is taken to last.
     """
 
     tally: Tally = field(default_factory=Tally)
@@ -171,6 +184,7 @@ class Training:
     sequences: list[list[str]] = field(default_factory=list)
     unused: list[NDArray[np.int64]] = field(default_factory=list)
     periods: set[float | None] = field(default_factory=set)
+    late: dict[str, float] = field(default_factory=dict)
 
     @classmethod
     def of(cls, model: Model) -> Training:
@@ -224,7 +238,11 @@ class Training:
         self.tally.add_codes(states, abstraction.state_name)
         names = {bits: abstraction.state_name(bits) for bits in set(states.tolist())}
         self.sequences.append([names[bits] for bits in states.tolist()])
-        self.periods.add(abstraction.period_s or _period(trace))
+        period = abstraction.period_s or _period(trace)
+        self.periods.add(period)
+        gap = _time_between(trace.times())
+        if period is not None and gap > _MOST_LATE * period:
+            self.late[path.name] = gap
         self._remember(path, 1, len(states), trace.header)
 
     def _remember(
@@ -306,7 +324,9 @@ def _period(trace: Trace) -> float | None:
     """The period that the header states, or that the frames keep."""
     if trace.header.period_s is not None:
         return trace.header.period_s
-    gaps = np.diff(trace.times())
-    if not gaps.size or np.ptp(gaps) > 1e-6 * gaps.mean():
-        return None
-    return float(np.round(gaps.mean(), 9))
+    return regular_period(trace.times())
+
+
+def _time_between(times: NDArray[np.float64]) -> float:
+    """The mean time between frames; zero where there is one frame."""
+    return float(times[-1] - times[0]) / max(times.size - 1, 1)

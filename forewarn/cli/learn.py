@@ -399,6 +399,12 @@ class _Learner:
             yield f"counted more than once, byte for byte: {', '.join(names)}"
         if len(self.training.periods) > 1:
             yield "the traces have different periods, so a step has no fixed length"
+        for name, gap in self.training.late.items():
+            yield (
+                f"{name} has a frame every {gap:.2g} s on average, fewer than one a "
+                "step, so what is said in seconds is off: give a coarser clock, by "
+                f"--period {gap:.2g} or the abstraction's period_s"
+            )
 
 
 def _kept_facts(report: PacReport) -> dict[str, Any]:

@@ -146,6 +146,8 @@ def _payload(judged: Judgement, every: bool) -> dict[str, Any]:
     }
     if every:
         payload["frames"] = list(judged.frames)
+    if judged.left_s is not None:
+        payload["left_s"] = judged.left_s
     if judged.reason:
         payload["reason"] = judged.reason
     return payload

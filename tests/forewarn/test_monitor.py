@@ -86,7 +86,8 @@ def test_a_vacuous_law_says_why(tmp_path: Path) -> None:
 
 def test_pending_is_no_finding(tmp_path: Path) -> None:
     path = _csv(tmp_path, "time_s,a,b\n0,0,1\n0.1,1,0\n")
-    assert _json(path, "--law", RESPONSE)[0]["verdict"] == "pending"
+    (result,) = _json(path, "--law", RESPONSE)
+    assert (result["verdict"], result["left_s"]) == ("pending", pytest.approx(0.2))
     assert "0.2 s left" in _run(path, "--law", RESPONSE).stdout
 
 

@@ -144,6 +144,7 @@ class SumoDriver:
         self._light_s = 0.0
         self._seen: str | None = None
         self._runs: bool | None = None
+        self._brakes = False
         self._takes_gap = False
         self._waited_s = 0.0
         self._unsteady = 0.0
@@ -178,6 +179,7 @@ class SumoDriver:
         if self._rolling(values):
             stops = stops and self._yields(values, v, line or 0.0, dt)
             a = min(a, (4.0 - v) / 0.8)
+        self._brakes = self._brakes and stops
         if stops and line is not None:
             a = min(a, self._stop(v, line))
         if reflection is not None:
@@ -225,9 +227,12 @@ class SumoDriver:
         if room <= 0.1:
             return -max(2.0, v / 0.4)
         needs = v * v / (2.0 * room)
-        if needs > 0.5 * self.traits.comfort or (v < 2.5 and needs > 0.6):
-            return -1.05 * needs - 0.1
-        return self._follow(v, room, 0.0) if room > 8.0 else -0.3
+        comfort = self.traits.comfort
+        if needs > 0.6 * comfort or (v < 2.5 and needs > 0.6):
+            self._brakes = True
+        if self._brakes and needs > 0.2 * comfort:
+            return -1.02 * needs - 0.05
+        return -0.3 if needs > 0.3 * comfort else math.inf
 
     # -- lights and right of way ------------------------------------------------------
 

@@ -135,6 +135,8 @@ class Way:
 class Roads:
     """The net of a loaded simulation.
 
+    `entries` says from which lanes one comes to a lane inside a junction.
+
     Args:
         sumo: libsumo, with the net loaded.
     """
@@ -162,6 +164,11 @@ class Roads:
             for link in lane.links:
                 if not lane.inside and not link.to.startswith(":"):
                     self._before.setdefault(link.to, []).append(lane.name)
+        self.entries: dict[str, set[str]] = {}
+        for lane in self.lanes.values():
+            for link in () if lane.inside else lane.links:
+                for inner in self._inner(link):
+                    self.entries.setdefault(inner.name, set()).add(lane.name)
         self._lights: dict[str, tuple[str, int]] = {}
         for light in sumo.trafficlight.getIDList():
             for index, group in enumerate(sumo.trafficlight.getControlledLinks(light)):

@@ -270,7 +270,7 @@ class Senses:
         hx, hy = math.cos(heading), math.sin(heading)
         reach = self._length_m / 2.0
         cx, cy = x - reach * hx, y - reach * hy
-        lead_id, asks, collides = self._see_lead(values, speed)
+        lead_id, asks, collides = self._see_lead(values, at, speed)
         met = [
             p for p in (here, ahead) if p is not None and p.line_m - at < PATH_SEEN_M
         ]
@@ -367,15 +367,15 @@ class Senses:
         values["required_deceleration"] = asks if asks > 0.0 else None
 
     def _see_lead(
-        self, values: dict[str, Any], speed: float
+        self, values: dict[str, Any], at: float, speed: float
     ) -> tuple[str, float, float]:
         """The vehicle ahead: its name, the braking it asks for, the time to hit it."""
         vehicle = self._sumo.vehicle
         lead = vehicle.getLeader(self._ego, LEAD_SEEN_M)
-        if not lead or not lead[0] or lead[1] > LEAD_SEEN_M:
+        gap = self._gap_to(lead, at) if lead and lead[0] else None
+        if gap is None or gap > LEAD_SEEN_M:
             values["lead_distance"] = values["lead_speed"] = None
             return "", 0.0, math.inf
-        gap = max(0.0, lead[1])
         its = vehicle.getSpeed(lead[0])
         values["lead_distance"] = round(gap, 3)
         values["lead_speed"] = round(3.6 * its, 3)
@@ -383,6 +383,18 @@ class Senses:
         asks = speed * speed / (2.0 * max(room, 0.1))
         closing = speed - its
         return lead[0], asks, gap / closing if closing > 0.05 else math.inf
+
+    def _gap_to(self, lead: tuple[str, float], at: float) -> float | None:
+        """The gap to whom SUMO calls the leader; None if it is only about to merge."""
+        name, gap = lead
+        lane: str = self._sumo.vehicle.getLaneID(name)
+        start = self._way.start_m.get(lane)
+        if start is not None:
+            front = start + self._sumo.vehicle.getLanePosition(name)
+            return max(0.0, front - self._length_of(name) - at) if front > at else None
+        # It turns off the ego's way, and its rear is still on it.
+        leaves = not self.roads.entries.get(lane, set()).isdisjoint(self._way.start_m)
+        return max(0.0, gap) if leaves else None
 
     def _see_people(
         self,

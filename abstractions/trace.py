@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -188,6 +189,8 @@ def write_trace(path: Path, trace: Trace) -> None:
 
 def check_order(last: Frame | None, frame: Frame) -> None:
     """Raises `InvalidTrace` unless the frame comes after the last one."""
+    if not math.isfinite(frame.time_s):
+        raise InvalidTrace(f"the time is {frame.time_s}, not a finite number")
     if last is None:
         return
     if frame.sequence <= last.sequence:

@@ -11,6 +11,8 @@ _NUMERAL = re.compile(
     r"[+-]?(?:\d+/\d+|(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?)", re.ASCII
 )
 _MAX_LENGTH = 1000
+_MAX_BITS = 1600
+"""So that a fraction written down is no longer than what is read."""
 
 
 def rational(text: str) -> Fraction:
@@ -19,6 +21,9 @@ def rational(text: str) -> Fraction:
         shown = text if len(text) <= 40 else text[:40] + "…"
         raise InvalidInput(f"{shown!r} is not a number")
     try:
-        return Fraction(text)
+        value = Fraction(text)
     except ZeroDivisionError:
         raise InvalidInput(f"{text!r} divides by zero") from None
+    if max(value.numerator.bit_length(), value.denominator.bit_length()) > _MAX_BITS:
+        raise InvalidInput(f"{text:.40} is too large or too small a number")
+    return value

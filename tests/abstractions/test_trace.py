@@ -533,6 +533,7 @@ def test_acceleration_that_is_always_zero_is_not_provided(tmp_path: Path) -> Non
     [
         ({"timestamp": 40}, "trace.1: the time 0 s does not come after"),
         ({"timestamp": "x"}, "trace.1: this is not a step"),
+        ({"timestamp": math.inf}, "trace.1: the time is inf"),
         ({"truth": {}}, "trace.1: .*without the key 'minDistToEgo'"),
         ({"ego": 3}, "this is not a step"),
         ({"traffic_lights": {"containLights": True}}, "trafficLightList"),

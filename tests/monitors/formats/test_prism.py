@@ -109,7 +109,7 @@ DOUBLES = "formula f0 = s;\n" + "\n".join(
          "m.pm: line 5 column 1: the row of state '0' sums to 5/6, not to 1"),
         (module("s : [0..1];\n[] s=0 -> 1 : (s'=2);"),
          "m.pm: line 5 column 1: 2 is outside the range [0..1] of 's'"),
-        (module("s : [0..1];\n[] s=0 -> 1e999 : (s'=1);"),
+        (module("s : [0..1];\n[] s=0 -> 1e99 : (s'=1);"),
          "the row of state '0' sums to more than 10, not to 1"),
         (module("s : [0..1];\n[] s=0 -> -1 : (s'=0) + 2 : (s'=1);"),
          "m.pm: line 5 column 1: the probability -1 is negative"),

@@ -1,0 +1,109 @@
+"""Runs on file: what can be looked at again, and what cannot."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.monitors.guard import Guard
+from forewarn.monitors.model import load_model
+from forewarn.monitors.policy import Policy
+from forewarn.scenarios.campaign import campaign, jobs
+from forewarn.scenarios.plan import guard_maker, plan
+from forewarn.scenarios.pool import Here
+from forewarn.scenarios.recorded import Spectator, read_run, recorded_runs
+from forewarn.scenarios.schema import load_scenario
+from tests.scenarios import learned
+
+KITCHEN = load_scenario("tiny-kitchen")
+SHADOW = Policy(shadow=True)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs")
+    model = learned.model("tiny-kitchen")
+    for made, keep in (
+        (plan(KITCHEN), "trace"),
+        (plan(KITCHEN, model, SHADOW), "record"),
+    ):
+        list(campaign(jobs(made, KITCHEN, range(400, 402), folder, [keep]), Here()))  # type: ignore[list-item]
+    return folder
+
+
+def spectator() -> Spectator:
+    path = learned.model("tiny-kitchen")
+    make = guard_maker(KITCHEN, load_model(path), SHADOW, str(path))
+    return Spectator(make, SHADOW, KITCHEN.laws)
+
+
+def test_a_folder_holds_traces_and_records(runs: Path) -> None:
+    paths = recorded_runs(runs)
+    endings = sorted(path.name.rpartition("-")[2] for path in paths)
+    assert endings == [
+        *("000400.jsonl.gz", "000400.run.jsonl"),
+        *("000401.jsonl.gz", "000401.run.jsonl"),
+    ]
+    found = [read_run(path) for path in paths]
+    assert {(run.scenario, run.seed) for run in found} == {
+        ("tiny-kitchen", 400),
+        ("tiny-kitchen", 401),
+    }
+    by_seed = {}
+    for run in found:
+        by_seed.setdefault(run.seed, []).append((run.source, run.frames))
+    for (source, frames), (other, others) in by_seed.values():
+        assert source.provides == other.provides
+        assert frames == others
+
+
+def test_a_record_that_is_cut_is_a_failed_episode(runs: Path, tmp_path: Path) -> None:
+    record = next(runs.glob("*.run.jsonl"))
+    lines = record.read_bytes().splitlines(keepends=True)
+    path = tmp_path / record.name
+    path.write_bytes(b"".join(lines[:6]))
+    episode, series = spectator().look(read_run(path))
+    assert episode.failed and "cut" in str(episode.error)
+    assert series.times_s == ()
+
+
+def test_a_run_without_frames_is_a_failed_episode(runs: Path, tmp_path: Path) -> None:
+    record = next(runs.glob("*.run.jsonl"))
+    path = tmp_path / record.name
+    path.write_bytes(record.read_bytes().splitlines(keepends=True)[0])
+    run = read_run(path)
+    assert run.frames == ()
+    assert spectator().look(run)[0].failed
+
+
+def test_a_trace_must_say_its_seed(tmp_path: Path) -> None:
+    header = {
+        "format": "forewarn.trace/1",
+        "vocabulary": "household",
+        "provides": ["is_hot(Mug)"],
+        "period_s": 1.0,
+    }
+    frame = {"sequence": 0, "time_s": 0.0, "signals": {"is_hot(Mug)": False}}
+    path = tmp_path / "x.jsonl"
+    path.write_text("\n".join(json.dumps(line) for line in (header, frame)))
+    with pytest.raises(InvalidInput, match="the header gives no period_s or no seed"):
+        read_run(path)
+
+
+def test_the_guard_of_one_source_serves_all_its_runs(runs: Path) -> None:
+    made: list[Guard] = []
+    path = learned.model("tiny-kitchen")
+    make = guard_maker(KITCHEN, load_model(path), SHADOW, str(path))
+
+    def noted(*arguments: object) -> Guard:
+        made.append(make(*arguments))  # type: ignore[arg-type]
+        return made[-1]
+
+    looking = Spectator(noted, SHADOW, KITCHEN.laws)
+    first = [looking.look(read_run(path)) for path in recorded_runs(runs)]
+    again = [looking.look(read_run(path)) for path in recorded_runs(runs)]
+    assert first == again
+    assert len(made) == 1

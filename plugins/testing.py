@@ -22,7 +22,7 @@ from forewarn.abstractions.errors import ForewarnError, SignalFault
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.vocabulary import load_vocabulary
 from forewarn.monitors.decision import RANK, Action, Decision, Kind, Risk
-from forewarn.plugins.contracts import Actuator, Pilot, World
+from forewarn.plugins.contracts import Actuator, Baseline, Pilot, World
 
 SAME_SEED = "The same seed gives the same episode."
 CARRIES = "Every frame carries what the source says it provides."
@@ -37,6 +37,8 @@ LET_THROUGH = "Under proceed and alert the proposal is carried out as it is."
 CAN_STOP = "Every actuator can stop."
 TELLS = "What was carried out shows in the frames in time."
 NOTICES = "A world that goes on as it likes is not taken to have obeyed."
+NUMBERS = "A score is a number, and more is worse."
+HAS_THRESHOLDS = "A baseline says from which scores on it would alarm."
 BLIND = "Without signals nothing is taken to have been obeyed."
 
 
@@ -329,3 +331,59 @@ class ActuatorContract:
         blank = Frame(time_s, frame.sequence + 1, {})
         assert actuator.obeyed(decision, blank) is not True, BLIND
         world.close()
+
+
+class BaselineContract:
+    """What every baseline promises, watching a pilot in a world.
+
+    Attributes:
+        steps: How long the suite follows an episode.
+    """
+
+    steps = 60
+
+    def make_baseline(self) -> Baseline:
+        """One for a law that it can judge, and for the world's source."""
+        raise NotImplementedError
+
+    def make_world(self) -> World:
+        raise NotImplementedError
+
+    def make_pilot(self) -> Pilot:
+        raise NotImplementedError
+
+    def _scores(self, baseline: Baseline, seed: int) -> list[float]:
+        world, pilot = self.make_world(), self.make_pilot()
+        frame = world.reset(seed)
+        pilot.reset(seed)
+        baseline.reset()
+        scores: list[float] = []
+        while len(scores) < self.steps:
+            was = copy.deepcopy(frame)
+            scores.append(baseline.score(frame))
+            assert same(frame, was), KEEPS_FRAMES
+            if world.ended() is not None:
+                break
+            frame = world.step(pilot.propose(frame))
+        world.close()
+        return scores
+
+    def test_it_says_when_it_alarms(self) -> None:
+        thresholds = list(self.make_baseline().thresholds)
+        assert thresholds and all(map(math.isfinite, thresholds)), HAS_THRESHOLDS
+
+    def test_its_scores_are_numbers(self) -> None:
+        for seed in range(3):
+            scores = self._scores(self.make_baseline(), seed)
+            assert not any(map(math.isnan, scores)), NUMBERS
+
+    def test_an_episode_does_not_depend_on_the_one_before(self) -> None:
+        baseline = self.make_baseline()
+        self._scores(baseline, 1)
+        again = self._scores(baseline, 2)
+        assert again == self._scores(self.make_baseline(), 2), SAME_SEED
+
+    def test_global_randomness_is_left_alone(self) -> None:
+        before = random.getstate()
+        self._scores(self.make_baseline(), 3)
+        assert random.getstate() == before, NO_GLOBAL_LUCK

@@ -9,11 +9,28 @@ from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.vocabulary import load_vocabulary
 from forewarn.monitors.lawbook import find_laws
 from forewarn.plugins.baselines import Deadline
-from forewarn.plugins.contracts import Source
+from forewarn.plugins.contracts import Baseline, Pilot, Source, World
 from forewarn.plugins.registry import load, plugs
+from forewarn.plugins.testing import BaselineContract
+from forewarn.plugins.tiny import TinyPilot, TinyWorld
 
 SOURCE = Source("hand", "driving", ("speed", "horn_on", "collision"), 0.1)
 STANDS = "always (horn_on -> eventually[0, 0.2 s] speed < 1 km/h)"
+
+
+class TestDeadline(BaselineContract):
+    def make_baseline(self) -> Baseline:
+        (law,) = find_laws(
+            "always (traffic_light == yellow -> eventually[0, 1 s] speed < 1 km/h)",
+            vocabulary=load_vocabulary("driving"),
+        )
+        return Deadline(law, TinyWorld.source)
+
+    def make_world(self) -> World:
+        return TinyWorld()
+
+    def make_pilot(self) -> Pilot:
+        return TinyPilot()
 
 
 def scores(law: str, text: str) -> str:
@@ -55,3 +72,24 @@ def test_it_does_not_judge_what_is_not_provided() -> None:
 def test_it_is_registered() -> None:
     assert load("baseline", "deadline") is Deadline
     assert "deadline" in {plug.name for plug in plugs("baseline")}
+
+
+def test_the_suite_notices_a_baseline_that_remembers() -> None:
+    class Remembers:
+        thresholds = (1.0,)
+        frames = 0
+
+        def reset(self) -> None:
+            pass
+
+        def score(self, frame: Frame) -> float:
+            self.frames += 1
+            return float(self.frames)
+
+    class Suite(TestDeadline):
+        def make_baseline(self) -> Baseline:
+            return Remembers()
+
+    Suite().test_its_scores_are_numbers()
+    with pytest.raises(AssertionError, match="The same seed"):
+        Suite().test_an_episode_does_not_depend_on_the_one_before()

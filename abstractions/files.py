@@ -212,27 +212,23 @@ def inside(folder: Path, name: str, source: str) -> Path:
 @contextmanager
 def atomic_text(path: Path) -> Iterator[TextIO]:
     """A text file that appears whole or not at all; gzipped if it ends in .gz."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as raw:
-            packed = path.suffix == ".gz"
-            # mtime=0: the same content gives the same bytes.
-            stream = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if packed else raw
-            with io.TextIOWrapper(stream, "utf-8", newline="\n") as text:
-                yield text
-        os.chmod(beside, 0o644)
-        os.replace(beside, path)
-    except BaseException:
-        os.unlink(beside)
-        raise
+    with atomic_bytes(path) as raw:
+        packed = path.suffix == ".gz"
+        # mtime=0: the same content gives the same bytes.
+        stream = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if packed else raw
+        with io.TextIOWrapper(stream, "utf-8", newline="\n") as text:
+            yield text
 
 
 @contextmanager
 def atomic_bytes(path: Path) -> Iterator[io.BufferedWriter]:
     """A binary file that appears whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        error.filename = str(path)
+        raise
     try:
         with os.fdopen(handle, "wb") as raw:
             yield raw

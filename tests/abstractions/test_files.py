@@ -137,6 +137,18 @@ def test_a_path_in_a_file_stays_inside_its_folder(name: str, tmp_path: Path) -> 
     assert inside(tmp_path, "b/a", "f.yaml") == tmp_path.resolve() / "b" / "a"
 
 
+def test_a_file_that_cannot_be_written_is_named_as_the_user_named_it(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / ("long" * 63)
+    with (
+        pytest.raises(OSError, match="File name too long") as caught,
+        atomic_text(path),
+    ):
+        pass
+    assert caught.value.filename == str(path)
+
+
 def test_nothing_is_left_of_a_file_that_was_not_finished(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("before")

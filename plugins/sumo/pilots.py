@@ -276,7 +276,9 @@ class SumoDriver:
         gap = values["arrival_gap"]
         if v < 1.0:
             self._waited_s += dt
-        wanted = self.traits.gap_s - 0.05 * self._waited_s
+        # Who stands looks longer, until patience runs out.
+        careful = 0.8 if v < 1.0 else 0.0
+        wanted = self.traits.gap_s + careful - 0.03 * self._waited_s
         # How wrong it is changes slowly, or nobody would ever wait.
         share = min(1.0, dt / _SECOND_LOOK_S)
         fresh = self._luck.gauss(0.0, self.traits.misjudges_s)

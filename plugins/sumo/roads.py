@@ -20,7 +20,8 @@ UPSTREAM_M = 120.0
 
 _CROSSWALK = re.compile(r"^:.*_c\d+_0$")
 _NEAR_M = 1.5
-_MERGE_M = 4.0
+_MERGE_M = 0.5
+_LONGEST_M = 3.0
 _HALF_CAR_M = 0.7  # a little less than half: corners seldom meet
 
 
@@ -392,7 +393,7 @@ def _half(sine: float) -> float:
     if sine < 0.3:
         return _MERGE_M
     cosine = math.sqrt(1.0 - min(1.0, sine * sine))
-    return min(_MERGE_M, _HALF_CAR_M * (1.0 + cosine) / sine)
+    return min(_LONGEST_M, _HALF_CAR_M * (1.0 + cosine) / sine)
 
 
 def _length(line: Line) -> float:

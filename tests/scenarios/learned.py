@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
+from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory
 
 from click.testing import CliRunner
 
@@ -12,6 +14,14 @@ from forewarn.cli import main
 
 SEEDS = 120
 """The models know seeds 0 to 119."""
+
+_folders = ExitStack()
+atexit.register(_folders.close)
+
+
+def _folder() -> Path:
+    """One that stays until the tests are over."""
+    return Path(_folders.enter_context(TemporaryDirectory(prefix="forewarn-")))
 
 
 def forewarn(*arguments: str | Path) -> str:
@@ -24,7 +34,7 @@ def forewarn(*arguments: str | Path) -> str:
 @cache
 def traces(scenario: str) -> Path:
     """The folder of the training runs of a scenario."""
-    folder = Path(mkdtemp(prefix="forewarn-traces-"))
+    folder = _folder()
     forewarn("collect", scenario, "--episodes", str(SEEDS), "--out", folder)
     return folder
 
@@ -32,6 +42,6 @@ def traces(scenario: str) -> Path:
 @cache
 def model(scenario: str) -> Path:
     """The model learned from them."""
-    path = Path(mkdtemp(prefix="forewarn-model-")) / "model.json"
+    path = _folder() / "model.json"
     forewarn("learn", traces(scenario), "--scenario", scenario, "--out", path)
     return path

@@ -36,6 +36,8 @@ _TURN_SPEED = 6.5  # m/s
 _LOOKS_M = 45.0  # from where on it judges gaps
 _DECIDES_M = 12.0
 _SECOND_LOOK_S = 2.0
+_SHOULDER_S = 0.6  # until it has looked
+_SIGNALS_S = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,7 +330,7 @@ class SumoDriver:
     def _want_lane(
         self, values: Any, time_s: float, dt: float, arguments: dict[str, Any]
     ) -> None:
-        """Signals for two seconds, looks if it attends, and then goes over."""
+        """Signals, looks over its shoulder if it attends, and then goes over."""
         if values["lane_count"] < 2 or self.traits.lane_changes <= 0.0:
             return
         if self._side is None:
@@ -337,15 +339,14 @@ class SumoDriver:
                 self._side_s = time_s
             else:
                 return
+        for_s = time_s - self._side_s
+        if values["priority_vehicle"] and self._attends and for_s > _SHOULDER_S:
+            self._side = None
+            return
         arguments["turn_signal"] = self._side
         if values["lane_changing"]:
             return
-        waits_s = 2.0 - 1.5 * self.traits.boldness
-        if time_s - self._side_s > 8.0:
-            self._side = None
-        elif time_s - self._side_s > waits_s and not (
-            values["priority_vehicle"] and self._attends
-        ):
+        if for_s > _SIGNALS_S - 1.0 * self.traits.boldness:
             arguments["lane_change"] = self._side
             self._side = None
 

@@ -1,15 +1,16 @@
 """Frames to states, fast: one look-up a signal instead of one test a predicate.
 
 All predicates that compare one signal with constants are answered together: the
-constants cut the signal's range into cells, and a bisection finds the cell, whose
-bits were worked out beforehand.
+constants cut a number's range into cells, and a bisection finds the cell, whose bits
+were worked out beforehand, as were those of every word and truth value.
 """
 
 from __future__ import annotations
 
 import math
+import sys
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,6 @@ from forewarn.abstractions.expression.scalar import (
     Test,
     compile_test,
     constant_in,
-    finite,
 )
 from forewarn.abstractions.expression.tree import (
     And,
@@ -41,64 +41,86 @@ _CHUNK = 1 << 15
 """Frames encoded at a time, so that a chunk's columns stay in the cache."""
 
 
-def _constants(node: Expression) -> Iterator[tuple[str, float]] | None:
-    """The (signal, constant) pairs, if it only compares signals with constants."""
-    pairs: list[tuple[str, float]] = []
+def _constants(node: Expression) -> list[tuple[str, float | str]] | None:
+    """Its signals and what each is compared with; None if it does anything else.
+
+    A truth value that stands alone is compared with the empty word.
+    """
+    pairs: list[tuple[str, float | str]] = []
     pending = [node]
     while pending:
         item = pending.pop()
         match item:
             case Not() | And() | Or() | Implies():
                 pending.extend(item.children)
-            case Compare(left=Name(name=name) as left, right=right) if not isinstance(
-                right, Text
-            ):
+            case Compare(left=Name(name=name), right=Text(value=text)):
+                pairs.append((name, text))
+            case Compare(left=Name(name=name) as left, right=right):
                 bound = constant_in(right, left)
                 if bound is None:
                     return None
                 pairs.append((name, bound))
+            case Name(name=name):
+                pairs.append((name, ""))
+            case ObjectPredicate():
+                pairs.append((repr(item), ""))
             case _:
                 return None
-    return iter(pairs)
+    return pairs
+
+
+_ODD = -1
+"""The bits of a value that no table answers: all of them, and the sign."""
+
+
+class _Kinds(dict[Any, int]):
+    """The bits for each value of a signal that is a word or a truth value."""
+
+    __slots__ = ("of_other_words",)
+    of_other_words: int
+
+    def __missing__(self, value: object) -> int:
+        return self.of_other_words if isinstance(value, str) else _ODD
 
 
 class FrameEncoder:
-    """Encodes one frame's values to the bits of the predicates that hold."""
+    """Encodes one frame's values to the bits of the predicates that hold.
+
+    Whatever its tables do not answer, a value that is not finite or of the wrong type,
+    is left to the predicates' own tests, which answer or say what is wrong.
+    """
 
     def __init__(self, predicates: Sequence[Expression]) -> None:
-        bounds: dict[str, set[float]] = {}
-        banded: dict[str, list[tuple[int, Test]]] = {}
-        self._tests: list[tuple[int, Test]] = []
-        truths: dict[str, int] = {}
-        for i, node in enumerate(predicates):
-            pairs = list(_constants(node) or ())
-            names = {name for name, _ in pairs}
-            test = compile_test(node)
-            if len(names) == 1:
-                name = names.pop()
-                banded.setdefault(name, []).append((1 << i, test))
-                bounds.setdefault(name, set()).update(bound for _, bound in pairs)
-            elif isinstance(node, Name | ObjectPredicate):
-                truths[repr(node)] = truths.get(repr(node), 0) | 1 << i
-            else:
-                self._tests.append((1 << i, test))
-        self._truths = list(truths.items())
+        self._tests = [(1 << i, compile_test(n)) for i, n in enumerate(predicates)]
+        cut: dict[str, set[float]] = {}
+        named: dict[str, set[str]] = {}
+        alone: dict[str, list[tuple[int, Test]]] = {}
+        self._rest: list[tuple[int, Test]] = []
+        for node, (bit, test) in zip(predicates, self._tests, strict=True):
+            pairs = _constants(node)
+            names = {name for name, _ in pairs or ()}
+            if pairs is None or len(names) != 1:
+                self._rest.append((bit, test))
+                continue
+            (name,) = names
+            alone.setdefault(name, []).append((bit, test))
+            for _, constant in pairs:
+                if isinstance(constant, str):
+                    named.setdefault(name, set()).add(constant)
+                else:
+                    cut.setdefault(name, set()).add(constant)
+        for name in cut.keys() & named.keys():
+            self._rest += alone.pop(name)
         self._cells = [
-            self._cells_of(name, sorted(bounds[name]), tests)
-            for name, tests in banded.items()
+            _cells(name, sorted(bounds), alone[name])
+            for name, bounds in cut.items()
+            if name in alone
         ]
-
-    @staticmethod
-    def _cells_of(
-        name: str, bounds: list[float], tests: list[tuple[int, Test]]
-    ) -> tuple[str, list[float], list[int], int]:
-        def mask(value: float | None) -> int:
-            return sum(bit for bit, test in tests if test({name: value}))
-
-        # A cell begins at each bound and right after it, so that < and <= differ.
-        edges = sorted({e for b in bounds for e in (b, math.nextafter(b, math.inf))})
-        below = math.nextafter(edges[0], -math.inf)
-        return name, edges, [mask(below), *(mask(edge) for edge in edges)], mask(None)
+        self._kinds = [
+            (name, _kinds(name, named.get(name, ()), tests))
+            for name, tests in alone.items()
+            if name not in cut
+        ]
 
     def encode(self, values: Mapping[str, Any]) -> int:
         """The state of one frame.
@@ -108,45 +130,104 @@ class FrameEncoder:
         """
         bits = 0
         try:
-            for name, edges, masks, none in self._cells:
+            for name, edges, masks, of_none in self._cells:
                 value = values[name]
-                if value is None:
-                    bits |= none
-                else:
-                    if value - value:
-                        finite(value, name)
-                    bits |= masks[bisect_right(edges, value)]
-            for name, bit in self._truths:
-                if values[name]:
-                    bits |= bit
-            for bit, test in self._tests:
+                bits |= of_none if value is None else masks[bisect_right(edges, value)]
+            for name, kinds in self._kinds:
+                bits |= kinds[values[name]]
+            for bit, test in self._rest:
                 if test(values):
                     bits |= bit
-        except KeyError as error:
-            raise SignalFault(f"{error.args[0]} is missing") from None
-        except (TypeError, OverflowError) as error:
-            raise SignalFault(f"a signal has the wrong type: {error}") from None
+        except (KeyError, TypeError, OverflowError):
+            bits = _ODD
+        if bits < 0:
+            return _by_tests(self._tests, values)
         return bits
 
 
-def _never(values: Mapping[str, Any]) -> bool:
-    return False
+def _by_tests(tests: Sequence[tuple[int, Test]], values: Mapping[str, Any]) -> int:
+    """The state of a frame, predicate by predicate, or what is wrong with it."""
+    try:
+        return sum(bit for bit, test in tests if test(values))
+    except KeyError as error:
+        raise SignalFault(f"{error.args[0]} is missing") from None
+    except (TypeError, OverflowError) as error:
+        raise SignalFault(f"a signal has the wrong type: {error}") from None
+
+
+def _cells(
+    name: str, bounds: Sequence[float], tests: Sequence[tuple[int, Test]]
+) -> tuple[str, list[float], list[int], int]:
+    """A number's cells, with the bits in each, and the bits of none."""
+
+    def mask(value: float | None) -> int:
+        return sum(bit for bit, test in tests if test({name: value}))
+
+    # A cell begins at each bound and right after it, so that < and <= differ. Before
+    # the first and after the last lie the infinities, and NaN is sorted there too.
+    edges = sorted({e for b in bounds for e in (b, math.nextafter(b, math.inf))})
+    edges = [-sys.float_info.max, *(e for e in edges if abs(e) < sys.float_info.max)]
+    masks = [_ODD, *(mask(edge) for edge in edges), _ODD]
+    return name, [*edges, math.inf], masks, mask(None)
+
+
+def _kinds(
+    name: str, words: Iterable[str], tests: Sequence[tuple[int, Test]]
+) -> _Kinds:
+    """The bits of each word and truth value that the tests accept."""
+    kinds = _Kinds()
+    # One word stands for all that no predicate names.
+    other = "".join([*words, "x"])
+    for value in (True, False, None, *words, other):
+        try:
+            kinds[value] = sum(bit for bit, test in tests if test({name: value}))
+        except SignalFault:
+            continue
+    kinds.of_other_words = kinds.pop(other, _ODD)
+    return kinds
 
 
 def compile_states(predicates: Sequence[Expression]) -> Encode:
-    """The fastest way to encode a frame: two tests need no cells."""
-    if len(predicates) > 2:
-        return FrameEncoder(predicates).encode
-    tests = [compile_test(node) for node in predicates]
-    first, second = (*tests, _never, _never)[:2]
+    """The fastest way to encode a frame."""
+    cuts = [_cut(node) for node in predicates]
+    if len(cuts) == 2 and cuts[0] and cuts[1]:
+        return _two_cuts(cuts[0], cuts[1], predicates)
+    return FrameEncoder(predicates).encode
+
+
+_Cut = tuple[str, float, bool]
+"""A signal, and the constant from which on a predicate holds, or no longer does."""
+
+
+def _cut(node: Expression) -> _Cut | None:
+    """The cut that a comparison with a constant makes; None for anything else."""
+    if not isinstance(node, Compare) or node.operator in ("==", "!="):
+        return None
+    bound = constant_in(node.right, node.left)
+    if bound is None or not isinstance(node.left, Name):
+        return None
+    # No number lies between a float and the next: two kinds of cut do for four.
+    if node.operator in ("<=", ">"):
+        bound = math.nextafter(bound, math.inf)
+    return node.left.name, bound, node.operator in (">", ">=")
+
+
+def _two_cuts(first: _Cut, second: _Cut, predicates: Sequence[Expression]) -> Encode:
+    """A bounded response over two signals, the commonest law, in one call."""
+    (one, one_from, one_above), (two, two_from, two_above) = first, second
+    below = (0 if one_above else 1) | (0 if two_above else 2)
+    states = ((below, below ^ 2), (below ^ 1, below ^ 3))
+    tests = [(1 << i, compile_test(node)) for i, node in enumerate(predicates)]
 
     def encode(values: Mapping[str, Any]) -> int:
         try:
-            return first(values) | second(values) << 1
-        except KeyError as error:
-            raise SignalFault(f"{error.args[0]} is missing") from None
-        except (TypeError, OverflowError) as error:
-            raise SignalFault(f"a signal has the wrong type: {error}") from None
+            a, b = values[one], values[two]
+            # inf - inf is nan, and nan is truthy.
+            if a - a or b - b:
+                return _by_tests(tests, values)
+            return states[a >= one_from][b >= two_from]
+        except (KeyError, TypeError):
+            return _by_tests(tests, values)
 
     return encode
 

@@ -16,6 +16,9 @@ from numpy.typing import NDArray
 from forewarn.abstractions.abstraction import Latch
 from forewarn.abstractions.errors import InvalidTrace, SignalFault
 
+_NOTHING = 0, -1
+"""Which predicates held at any frame, and at all of them, before there is one."""
+
 _SLACK = 1e-6
 """A frame this share of a period before a tick belongs to it: clocks round."""
 
@@ -39,8 +42,7 @@ class Latcher:
         self._time = -math.inf
         self._tick = 0
         self.missed = 0
-        self._seen_any = 0
-        self._seen_all = -1
+        self._seen = _NOTHING
 
     def frame(self, time_s: float, bits: int) -> int | None:
         """Takes in a frame; gives the tick's state when the frame completes one.
@@ -56,18 +58,18 @@ class Latcher:
         self._time = time_s
         if self._origin is None:
             self._origin = time_s
-        self._seen_any |= bits
-        self._seen_all &= bits
+        seen_any, seen_all = self._seen
+        seen_any |= bits
+        seen_all &= bits
         reached = (time_s - self._origin) / self.period_s + _SLACK
         if reached < self._tick:
+            self._seen = seen_any, seen_all
             return None
-        self.missed = int(reached) - self._tick
-        self._tick = int(reached) + 1
-        state = (
-            self._seen_any & self._any | self._seen_all & self._all | bits & self._last
-        )
-        self._seen_any, self._seen_all = 0, -1
-        return state
+        tick = int(reached)
+        self.missed = tick - self._tick
+        self._tick = tick + 1
+        self._seen = _NOTHING
+        return seen_any & self._any | seen_all & self._all | bits & self._last
 
 
 def _masks(latches: Sequence[Latch]) -> tuple[int, int, int]:

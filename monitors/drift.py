@@ -26,6 +26,12 @@ FALSE_ALARM_RATE = 1e-6
 _MEMORY = 200.0
 """How many transitions out of a state the estimate remembers."""
 
+_KEPT = 1.0 - 1.0 / _MEMORY
+"""What is left of it after one more."""
+
+_HEAVY = 1e100
+"""Weights are made small again before they could overflow."""
+
 _UNSEEN = -1
 """All successors together that the model does not know."""
 
@@ -41,6 +47,52 @@ class DriftFound:
 
     transitions: int
     state: str
+
+
+class _Row:
+    """What was seen of the transitions out of one state, and the bets on them.
+
+    Args:
+        highest: The highest probability that the counts allow each successor.
+        outside: The same for all others together.
+    """
+
+    __slots__ = ("against", "highest", "outside", "seen", "spread", "total", "weight")
+
+    def __init__(self, highest: dict[int, float], outside: float) -> None:
+        self.highest, self.outside = highest, outside
+        # One pseudo-count is spread over the row.
+        self.spread = 1.0 / (len(highest) + 1)
+        self.forget()
+
+    def forget(self) -> None:
+        """Begins as if nothing had been seen yet."""
+        self.seen: dict[int, float] = {}
+        self.total = 0.0
+        # What is seen later weighs more, which is what forgetting comes to.
+        self.weight = 1.0
+        self.against = 0.0
+
+    def gain(self, after: int | None) -> float:
+        """The logarithm of what a bet on the next transition pays."""
+        if after is None or after not in self.highest:
+            after, odds = _UNSEEN, self.outside
+        elif len(self.highest) == 1:
+            return 0.0
+        else:
+            odds = self.highest[after]
+        if self.weight > _HEAVY:
+            self.seen = {j: seen / self.weight for j, seen in self.seen.items()}
+            self.weight = 1.0
+        seen, weight, total = self.seen, self.weight, self.total
+        before = seen.get(after, 0.0)
+        stake = (before / weight + self.spread) / (total + 1.0)
+        if total >= _MEMORY:
+            self.weight = weight = weight / _KEPT
+            total *= _KEPT
+        seen[after] = before + weight
+        self.total = total + 1.0
+        return math.log(stake / odds)
 
 
 class Drift:
@@ -66,8 +118,7 @@ class Drift:
         # Half of the rate for all transitions together, half for single states.
         self._limit = -math.log(rate / 2)
         self._limit_of_state = self._limit + math.log(intervals.n)
-        self._highest: list[dict[int, float]] = []
-        self._outside: list[float] = []
+        self._rows: list[_Row] = []
         for i in range(intervals.n):
             at = slice(intervals.indptr[i], intervals.indptr[i + 1])
             pairs = zip(
@@ -75,8 +126,8 @@ class Drift:
             )
             row = dict(pairs)
             stays = 1.0 - row.pop(end, 0.0) if end is not None else 1.0
-            self._highest.append({j: _share(p, stays) for j, p in row.items()})
-            self._outside.append(_share(outside[i], stays))
+            highest = {j: _share(p, stays) for j, p in row.items()}
+            self._rows.append(_Row(highest, _share(outside[i], stays)))
         self.forget()
 
     @classmethod
@@ -92,11 +143,10 @@ class Drift:
 
     def forget(self) -> None:
         """Begins as if nothing had been seen yet."""
-        self._total = [0.0] * len(self._highest)
-        self._seen: list[dict[int, float]] = [{} for _ in self._highest]
-        self._against = [0.0] * len(self._highest)
+        for row in self._rows:
+            row.forget()
         self._wealth = 0.0
-        self._before: int | None = None
+        self._before: _Row | None = None
         self.transitions = 0
         self.found: DriftFound | None = None
 
@@ -106,33 +156,18 @@ class Drift:
 
     def observe(self, state: int | None) -> None:
         """Takes in the state after a tick; None for one outside the chain."""
-        before, after = self._before, _UNSEEN if state is None else state
-        self._before = state
+        before = self._before
+        self._before = None if state is None else self._rows[state]
         if before is None:
             return
         self.transitions += 1
-        if after not in self._highest[before]:
-            after = _UNSEEN
-        highest, seen = self._highest[before], self._seen[before]
-        if len(highest) == 1 and after != _UNSEEN:
-            return
-        total = self._total[before]
-        # The share of what was seen, with one pseudo-count spread over the row.
-        spread = 1.0 / (len(highest) + 1)
-        stake = (seen.get(after, 0.0) + spread) / (total + 1.0)
-        gain = math.log(stake / highest.get(after, self._outside[before]))
-        if total >= _MEMORY:
-            for key in seen:
-                seen[key] *= 1 - 1 / _MEMORY
-            total -= total / _MEMORY
-        seen[after] = seen.get(after, 0.0) + 1.0
-        self._total[before] = total + 1.0
-        self._wealth = max(0.0, self._wealth) + gain
-        against = max(0.0, self._against[before]) + gain
-        self._against[before] = against
-        over = self._wealth > self._limit or against > self._limit_of_state
+        gain = before.gain(state)
+        wealth, against = self._wealth, before.against
+        self._wealth = wealth = wealth + gain if wealth > 0.0 else gain
+        before.against = against = against + gain if against > 0.0 else gain
+        over = wealth > self._limit or against > self._limit_of_state
         if over and self.found is None:
-            worst = max(range(len(self._against)), key=self._against.__getitem__)
+            worst = max(range(len(self._rows)), key=lambda i: self._rows[i].against)
             self.found = DriftFound(self.transitions, self._states[worst])
 
     def note(self) -> str | None:
@@ -154,7 +189,7 @@ class Drift:
             "evidence": max(
                 0.0,
                 self._wealth / self._limit,
-                max(self._against) / self._limit_of_state,
+                max(row.against for row in self._rows) / self._limit_of_state,
             ),
         }
 

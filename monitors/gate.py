@@ -8,12 +8,16 @@ guard answers with its fallback.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from forewarn.abstractions.errors import SignalFault
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.vocabulary import Vocabulary
+
+_FIXED = frozenset({bool, str, type(None)})
+"""The types of values that are no numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +51,9 @@ class Gate:
         self._limits = limits
         self._vocabulary = vocabulary
         self._ages = tuple(name for name in needs if self._is_age(name))
-        self._needs = tuple((name, *self._range(name)) for name in needs)
+        self._needs = tuple(
+            (name, *self._range(name), self._fixed(name)) for name in needs
+        )
         self.reset()
 
     def _is_age(self, name: str) -> bool:
@@ -61,9 +67,17 @@ class Gate:
         declared = self._vocabulary and self._vocabulary.signals.get(name)
         if not declared or declared.type != "number":
             return math.nan, math.nan
-        low = -math.inf if declared.low is None else declared.low
-        high = math.inf if declared.high is None else declared.high
+        largest = sys.float_info.max
+        low = -largest if declared.low is None else declared.low
+        high = largest if declared.high is None else declared.high
         return low, high
+
+    def _fixed(self, name: str) -> frozenset[object]:
+        """The words, truth values and none that a signal may be."""
+        declared = self._vocabulary and self._vocabulary.signals.get(name)
+        words = declared.values if declared else ()
+        known = (True, False, None, *words)
+        return frozenset(value for value in known if not self._checked(name, value))
 
     def reset(self) -> None:
         """Closes the gate until the first frame of a new episode."""
@@ -93,18 +107,19 @@ class Gate:
             return None
         if frame.sequence == last.sequence:
             return f"frame {frame.sequence} came twice"
-        if frame.sequence < last.sequence:
+        if not frame.sequence > last.sequence:
             return f"frame {frame.sequence} came after frame {last.sequence}"
         if frame.time_s <= last.time_s:
             return f"time did not go on from {last.time_s:g} s to {frame.time_s:g} s"
         return None
 
     def _freshness(self, frame: Frame, now_s: float) -> str | None:
-        if not math.isfinite(now_s):
+        lag_s = now_s - frame.time_s
+        if not math.isfinite(lag_s):
             return f"the guard's clock says {now_s}"
         # The clocks' offset is not known; the least lag seen so far stands for it.
-        lag_s = now_s - frame.time_s
-        self._lag_s = min(self._lag_s, lag_s)
+        if lag_s < self._lag_s:
+            self._lag_s = lag_s
         late_s = lag_s - self._lag_s
         if late_s > self._limits.max_age_s:
             return f"the frame is {late_s:.3g} s old"
@@ -112,15 +127,20 @@ class Gate:
 
     def _content(self, frame: Frame) -> str | None:
         values = frame.values
-        for name, low, high in self._needs:
+        for name, low, high, fixed in self._needs:
             if name not in values:
                 return f"{name} is missing"
             value = values[name]
-            # The short way for numbers; the long way also knows how to say it.
-            if type(value) is not float or not low <= value <= high:
-                fault = self._checked(name, value)
-                if fault is not None:
-                    return fault
+            kind = type(value)
+            # The short way; the long way also knows how to say it.
+            if kind is float or kind is int:
+                if low <= value <= high:
+                    continue
+            elif kind in _FIXED and value in fixed:
+                continue
+            fault = self._checked(name, value)
+            if fault is not None:
+                return fault
         for name in self._ages:
             if not self._young(values[name]):
                 return f"{name.removesuffix('_age')} is {values[name]} s old"

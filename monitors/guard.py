@@ -72,7 +72,16 @@ class Guard:
         limits = Limits(policy.max_age_s, policy.frozen_after_s)
         needs = dict.fromkeys([*watch.signals, *ages])
         self._gate = Gate(list(needs), limits, watch.abstraction.vocabulary)
-        self._steps = [(law, policy.steps_for(law.name)) for law in watch.laws]
+        self._steps = [
+            (law, steps, steps[0].calm_below if steps else math.inf)
+            for law in watch.laws
+            for steps in [policy.steps_for(law.name)]
+        ]
+        self._upper = policy.judge_by == "upper"
+        self._allowed_s = policy.deadline_s
+        self._holding = (
+            f"{{}} is held until the risk has stayed low for {policy.hold_s:g} s"
+        )
         self._readings: list[float] = []
         # What switches a check off is said in every decision.
         self._standing = ("shadow: nothing is enforced",) if policy.shadow else ()
@@ -134,7 +143,8 @@ class Guard:
 
     def _done(self, stage: Stage, began_s: float) -> float:
         """The time at which a stage is over, which must not be too late."""
-        now_s, allowed_s = self._read_clock(), self.policy.deadline_s[stage]
+        now_s, allowed_s = self._clock(), self._allowed_s[stage]
+        self._readings.append(now_s)
         if not now_s - began_s <= allowed_s:
             raise DeadlineMissed(f"{stage} took longer than {allowed_s:g} s")
         return now_s
@@ -156,28 +166,42 @@ class Guard:
                 self._held, sequence=frame.sequence, time_s=frame.time_s, violated=()
             )
         else:
-            decision = self._settle(frame, self._worst(frame))
+            decision = self._decide(frame)
         self._done("policy", began_s)
         self._held = decision
         return decision
 
-    def _worst(self, frame: Frame) -> Decision:
-        """The severest of what the laws call for, before it is held against flicker."""
-        policy, watch = self.policy, self.watch
+    def _decide(self, frame: Frame) -> Decision:
+        """What the laws call for, or what is still held from before."""
+        law, kind = self._worst()
+        held = self._kept(frame.time_s, kind)
+        reason = ""
+        if held is not None:
+            kind = held.kind
+            reason = self._holding.format(kind)
+        elif law is None:
+            reason = "no law is applicable"
+        elif kind != "proceed":
+            reason = law.sentence(self.policy.horizon_s)
+        return self._decision(frame, kind, reason, law, held)
+
+    def _worst(self) -> tuple[LawWatch | None, Kind]:
+        """The law that calls for the severest, and what it calls for."""
         chosen: LawWatch | None = None
-        kind: Kind = "proceed"
-        highest = -1.0
-        for law, steps in self._steps:
-            risk = law.high if policy.judge_by == "upper" else law.point
-            wanted = self._wanted(law, steps, risk)
-            severer = RANK[wanted] - RANK[kind]
-            if chosen is None or severer > 0 or (severer == 0 and risk > highest):
-                chosen, kind, highest = law, wanted, risk
-        if chosen is None:
-            return self._decision(frame, self.policy.fallback, "no law is applicable")
-        if watch.unknown and policy.unknown_state == "stop":
+        kind: Kind = self.policy.fallback
+        rank, highest = -1, -1.0
+        for law, steps, calm_below in self._steps:
+            risk = law.high if self._upper else law.point
+            wanted: Kind = "proceed"
+            # The short way, a proof of calm; the long way finds out what else.
+            if not 0.0 <= risk < calm_below or law.broken:
+                wanted = self._wanted(law, steps, risk)
+            severity = RANK[wanted]
+            if severity > rank or (severity == rank and risk > highest):
+                chosen, kind, rank, highest = law, wanted, severity, risk
+        if self.watch.unknown and self.policy.unknown_state == "stop":
             kind = _severer(kind, "stop")
-        return self._decision(frame, kind, "", chosen)
+        return chosen, kind
 
     def _wanted(self, law: LawWatch, steps: Sequence[Step], risk: float) -> Kind:
         if law.broken and self.policy.after_violation == "stop":
@@ -192,30 +216,22 @@ class Guard:
             wanted = self.policy.fallback
         return wanted
 
-    def _settle(self, frame: Frame, fresh: Decision) -> Decision:
-        """Holds an intervention until the risk has stayed clearly below for a while."""
+    def _kept(self, time_s: float, kind: Kind) -> Decision | None:
+        """What is held because the risk has not stayed clearly below for a while."""
         held = self._held
-        if held is None or RANK[fresh.kind] >= RANK[held.kind]:
+        if held is None or RANK[kind] >= RANK[held.kind]:
             self._calm_since_s = math.inf
-            return fresh
+            return None
         if self._still_high(held.kind):
             self._calm_since_s = math.inf
         else:
-            self._calm_since_s = min(self._calm_since_s, frame.time_s)
-        if frame.time_s - self._calm_since_s >= self.policy.hold_s:
-            return fresh
-        return replace(
-            fresh,
-            kind=held.kind,
-            cap_kmh=held.cap_kmh,
-            reason=f"{held.kind} is held until the risk has stayed low for"
-            f" {self.policy.hold_s:g} s",
-        )
+            self._calm_since_s = min(self._calm_since_s, time_s)
+        return held if time_s - self._calm_since_s < self.policy.hold_s else None
 
     def _still_high(self, kind: Kind) -> bool:
         """Whether some law's risk is within the margin of what called for `kind`."""
-        for law, steps in self._steps:
-            risk = law.high if self.policy.judge_by == "upper" else law.point
+        for law, steps, _ in self._steps:
+            risk = law.high if self._upper else law.point
             for step in steps:
                 severe = RANK[step.kind] >= RANK[kind]
                 if severe and step.applies(risk, self.policy.hysteresis):
@@ -225,7 +241,12 @@ class Guard:
     # -- decisions ------------------------------------------------------------------
 
     def _decision(
-        self, frame: Frame, kind: Kind, reason: str, law: LawWatch | None = None
+        self,
+        frame: Frame,
+        kind: Kind,
+        reason: str,
+        law: LawWatch | None,
+        held: Decision | None,
     ) -> Decision:
         watch = self.watch
         notes = (*self._standing, *watch.notes())
@@ -235,19 +256,19 @@ class Guard:
             return Decision(
                 kind, frame.sequence, frame.time_s, reason=reason, notes=notes
             )
-        calm = kind == "proceed"
+        cap_kmh = self.policy.slow_cap_kmh if kind == "slow" else None
         return Decision(
             kind,
             frame.sequence,
             frame.time_s,
             law.name,
             Risk(law.low, law.point, law.high),
-            reason or ("" if calm else law.sentence(self.policy.horizon_s)),
-            () if calm else watch.evidence(),
+            reason,
+            () if kind == "proceed" else watch.evidence(),
             law.left_s,
-            self.policy.slow_cap_kmh if kind == "slow" else None,
+            cap_kmh if held is None else held.cap_kmh,
             None,
-            watch.broken(),
+            watch.violated,
             notes,
         )
 

@@ -76,14 +76,11 @@ class Monitor:
     __slots__ = (
         "automaton",
         "violations",
+        "_initial",
         "_letter",
         "_pending",
-        "_row",
-        "_rows",
         "_state",
         "_steps",
-        "_verdicts",
-        "_violated",
     )
 
     def __init__(
@@ -93,9 +90,7 @@ class Monitor:
     ) -> None:
         self.automaton = automaton
         self._letter = letter or compile_states(automaton.propositions)
-        self._rows = rows_by_letter(automaton)
-        self._verdicts = verdicts_of(automaton)
-        self._violated = automaton.violated
+        self._initial = _States(automaton).by_number[automaton.initial]
         self.reset()
 
     def reset(self) -> None:
@@ -105,14 +100,13 @@ class Monitor:
         self._rearm()
 
     def _rearm(self) -> None:
-        self._state = self.automaton.initial
-        self._row = self._rows[self._state]
+        self._state = self._initial
         self._pending: deque[tuple[int, int]] = deque(maxlen=MAX_REMEMBERED)
 
     @property
     def state(self) -> int:
         """The automaton's state after the last frame, re-armed after a violation."""
-        return self._state
+        return self._state.number
 
     def step(self, values: Mapping[str, Any]) -> Verdict:
         """Reads one frame; `SignalFault` where a signal is missing or unusable."""
@@ -120,21 +114,14 @@ class Monitor:
 
     def advance(self, letter: int) -> Verdict:
         """Reads one letter: a bit for each of the automaton's propositions."""
-        state = self._row[letter]
-        if state < 0:
-            raise _impossible(self.automaton)
+        self._state, verdict, owing, seen = self._state[letter]
         self._steps += 1
-        verdict = self._verdicts[state]
-        if verdict.status == "pending":
-            self._pending.append((state, letter))
-        elif state == self._violated:
-            self._pending.append((state, letter))
-            self._record()
-            return verdict
+        if owing:
+            self._pending.append(seen)
+            if verdict.status == "violated":
+                self._record()
         elif self._pending:
             self._pending.clear()
-        self._state = state
-        self._row = self._rows[state]
         return verdict
 
     def _record(self) -> None:
@@ -145,30 +132,47 @@ class Monitor:
         self._rearm()
 
 
+class _State(dict[int, "_After"]):
+    """A state of an automaton: what follows each letter, once it has come."""
+
+    __slots__ = ("number", "_states")
+
+    def __init__(self, number: int, states: _States) -> None:
+        self.number, self._states = number, states
+
+    def __missing__(self, letter: int) -> _After:
+        after = self[letter] = self._states.after(self.number, letter)
+        return after
+
+
+_After = tuple[_State, Verdict, bool, tuple[int, int]]
+"""The next state, its verdict, whether something is owed there, and how it came."""
+
+
+class _States:
+    """The states of an automaton, each of which finds the next by itself."""
+
+    def __init__(self, automaton: Automaton) -> None:
+        self._automaton = automaton
+        self._verdicts = verdicts_of(automaton)
+        self._columns = {letter: i for i, letter in enumerate(automaton.letters)}
+        self.by_number = [_State(number, self) for number in range(automaton.n)]
+
+    def after(self, number: int, letter: int) -> _After:
+        """What follows a letter in a state."""
+        column = self._columns.get(letter)
+        if column is None:
+            raise _impossible(self._automaton)
+        after = int(self._automaton.step[number, column])
+        verdict = self._verdicts[after]
+        return self.by_number[after], verdict, verdict.status != "ok", (after, letter)
+
+
 def _impossible(automaton: Automaton) -> SignalFault:
     return SignalFault(
         f"{automaton.formula!r}: values outside the ranges that their vocabulary"
         " declares"
     )
-
-
-class _Row(dict[int, int]):
-    """A row by letter, where the letters that can occur are few of many."""
-
-    def __missing__(self, letter: int) -> int:
-        return -1
-
-
-def rows_by_letter(automaton: Automaton) -> Sequence[Sequence[int] | Mapping[int, int]]:
-    """The step table indexed by letter itself; -1 for letters that cannot occur."""
-    size = 1 << len(automaton.propositions)
-    if size > MAX_TABLE:
-        letters = automaton.letters
-        return [_Row(zip(letters, r, strict=True)) for r in automaton.step.tolist()]
-    table = np.full((automaton.n, size), -1, np.int32)
-    table[:, list(automaton.letters)] = automaton.step
-    rows: list[list[int]] = table.tolist()
-    return rows
 
 
 def obligation_start(automaton: Automaton, seen: Sequence[tuple[int, int]]) -> int:

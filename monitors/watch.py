@@ -23,11 +23,10 @@ from forewarn.monitors.evidence import (
 from forewarn.monitors.intervals import model_intervals
 from forewarn.monitors.lawbook import Law, find_laws
 from forewarn.monitors.model import Model
-from forewarn.monitors.monitor import rows_by_letter
 from forewarn.monitors.risk import RiskTable, solve_risk
 
 MAX_REMEMBERED = 10_000
-"""How many unknown states are remembered with their nearest known ones."""
+"""How many states are remembered with what was worked out for them."""
 
 MAX_HORIZON = 100_000
 """The longest horizon in steps of the model."""
@@ -39,13 +38,14 @@ MAX_MISSED = 1000
 class LawWatch:
     """One law beside the model: its monitor's state, and the risk there.
 
-    `low`, `point` and `high` are the guard's risk after the last frame read; a law
-    broken at that frame has risk one, and its monitor is armed again.
+    `low`, `point` and `high` are the guard's risk after the last frame read. A law
+    broken there, or while no frame came before it, is `broken`; its risk is one at
+    that moment, and its monitor is armed again.
     """
 
     __slots__ = (
         "automaton", "broken", "high", "law", "low", "name", "point", "state",
-        "_decide", "_flat", "_n", "_next", "_period_s", "_rows",
+        "_columns", "_decide", "_flat", "_left_s", "_n", "_next", "_violated",
     )  # fmt: skip
 
     def __init__(
@@ -53,13 +53,19 @@ class LawWatch:
     ) -> None:
         automaton = table.automaton
         self.law, self.automaton, self.name = law, automaton, law.name
-        self._n, self._period_s = table.n, period_s
+        self._n, self._violated = table.n, automaton.violated
         self._next: list[list[int]] = automaton.step[:, table.letters].tolist()
-        self._rows = rows_by_letter(automaton)
+        self._columns = {letter: i for i, letter in enumerate(automaton.letters)}
         self._decide = [abstraction.decides(p) for p in automaton.propositions]
         low = table.point if table.low is None else table.low
         high = table.point if table.high is None else table.high
         self._flat = tuple(array.ravel().tolist() for array in (low, table.point, high))
+        self._left_s = [
+            due * period_s if pending else None
+            for due, pending in zip(
+                automaton.due.tolist(), automaton.pending.tolist(), strict=True
+            )
+        ]
         self.reset()
 
     def reset(self) -> None:
@@ -69,38 +75,38 @@ class LawWatch:
         # Nothing is known before the first frame, and nothing passes.
         self.low, self.point, self.high = 0.0, math.nan, 1.0
 
-    def read(self, state: int) -> None:
-        """Reads a known state of the chain."""
+    def read(self, state: int) -> bool:
+        """Reads a known state of the chain; True if that breaks the law."""
         after = self._next[self.state][state]
-        if after == self.automaton.violated:
-            self._break()
-            return
-        self.broken = False
+        if after == self._violated:
+            return self._break()
         self.state = after
         at = after * self._n + state
         lows, points, highs = self._flat
         self.low, self.point, self.high = lows[at], points[at], highs[at]
+        return False
 
-    def read_unknown(self, bits: int, nearest: Sequence[int]) -> None:
+    def read_unknown(self, bits: int, nearest: Sequence[int]) -> bool:
         """Reads a state outside the chain: the risk is the worst of the nearest."""
         letter = sum(decide(bits) << i for i, decide in enumerate(self._decide))
-        after = self._rows[self.state][letter]
-        if after < 0:
+        column = self._columns.get(letter)
+        if column is None:
             raise SignalFault("the predicates hold in a combination that cannot be")
-        if after == self.automaton.violated:
-            self._break()
-            return
-        self.broken = False
+        after = int(self.automaton.step[self.state, column])
+        if after == self._violated:
+            return self._break()
         self.state = after
         at = [after * self._n + state for state in nearest]
         lows, points, highs = self._flat
         self.low = min(lows[i] for i in at)
         self.point = max(points[i] for i in at)
         self.high = max(highs[i] for i in at)
+        return False
 
-    def _break(self) -> None:
+    def _break(self) -> bool:
         self.state, self.broken = self.automaton.initial, True
         self.low = self.point = self.high = 1.0
+        return True
 
     @property
     def risk(self) -> Risk:
@@ -110,9 +116,7 @@ class LawWatch:
     @property
     def left_s(self) -> float | None:
         """Time until what is owed goes unmet at the soonest."""
-        if self.broken or not self.automaton.pending[self.state]:
-            return None
-        return int(self.automaton.due[self.state]) * self._period_s
+        return self._left_s[self.state]
 
     def sentence(self, horizon_s: float) -> str:
         """Why a person should care, in one sentence."""
@@ -163,6 +167,7 @@ class Watch:
         latches = [predicate.latch for predicate in abstraction.predicates]
         self._latcher = Latcher(period_s, latches)
         self._nearest: dict[int, tuple[int, ...]] = {}
+        self._words: dict[int, tuple[str, ...]] = {}
         self.unknown_seen = 0
         self.reset()
 
@@ -173,6 +178,7 @@ class Watch:
         self._latcher.reset()
         if self.drift is not None:
             self.drift.reset()
+        self.violated: tuple[str, ...] = ()
         self.ticks = 0
         self.bits = 0
         self.state: int | None = None
@@ -190,7 +196,14 @@ class Watch:
         return self._latcher.frame(frame.time_s, self._encode(frame.values))
 
     def advance(self, bits: int) -> None:
-        """Moves every law on by the state just completed."""
+        """Moves every law on by the state just completed.
+
+        `violated` are the laws that break at it or, if frames were missing, before it.
+        """
+        if self.violated:
+            self.violated = ()
+            for law in self.laws:
+                law.broken = False
         if self._latcher.missed:
             self._wait(self._latcher.missed)
         self._read(bits)
@@ -209,14 +222,17 @@ class Watch:
         self.bits = bits
         state = self._known.get(bits)
         self.unknown = state is None
+        broke = False
         if state is None:
             self.unknown_seen += 1
             nearest = self._nearest_to(bits)
             for law in self.laws:
-                law.read_unknown(bits, nearest)
+                broke |= law.read_unknown(bits, nearest)
         else:
             for law in self.laws:
-                law.read(state)
+                broke |= law.read(state)
+        if broke:
+            self.violated = tuple(law.name for law in self.laws if law.broken)
         self.state = state
         if self.drift is not None:
             self.drift.observe(state)
@@ -232,17 +248,20 @@ class Watch:
                 self._nearest[bits] = found
         return found
 
-    def broken(self) -> tuple[str, ...]:
-        """The laws broken at the last frame read."""
-        return tuple(law.name for law in self.laws if law.broken)
-
     def evidence(self) -> tuple[str, ...]:
         """The predicates that hold."""
-        texts = self.abstraction.texts
-        return tuple(text for i, text in enumerate(texts) if self.bits >> i & 1)
+        found = self._words.get(self.bits)
+        if found is None:
+            texts = self.abstraction.texts
+            found = tuple(text for i, text in enumerate(texts) if self.bits >> i & 1)
+            if len(self._words) < MAX_REMEMBERED:
+                self._words[self.bits] = found
+        return found
 
     def notes(self) -> tuple[str, ...]:
         """What else is to be said of the last frame read."""
+        if not self.unknown and (self.drift is None or self.drift.found is None):
+            return ()
         notes: list[str] = []
         if self.unknown:
             name = self.abstraction.state_name(self.bits)

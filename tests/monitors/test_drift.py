@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from forewarn.monitors import drift as module
 from forewarn.monitors.drift import Drift
 from forewarn.monitors.model import Counts, Model, smoothed_chain
 
@@ -136,3 +137,22 @@ def test_what_was_seen_can_be_forgotten() -> None:
     assert drift.found is not None
     drift.forget()
     assert dict(drift.as_dict()) == fresh and drift.note() is None
+
+
+def test_the_bets_are_those_of_an_estimate_that_forgets(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "_HEAVY", 3.0)
+    row = module._Row({0: 0.5, 1: 0.7}, 0.2)
+    rng = np.random.default_rng(5)
+    share, total = {0: 0.0, 1: 0.0, 9: 0.0}, 0.0
+    for after in rng.choice([0, 1, 9], 2_000, p=[0.6, 0.3, 0.1]).tolist():
+        stake = (share[after] + 1 / 3) / (total + 1)
+        expected = np.log(stake / {0: 0.5, 1: 0.7, 9: 0.2}[after])
+        assert row.gain(after) == pytest.approx(expected, rel=1e-9)
+        if total >= 200:
+            share = {key: 0.995 * seen for key, seen in share.items()}
+            total *= 0.995
+        share[after] += 1
+        total += 1
+    assert row.weight <= 3.1

@@ -29,6 +29,7 @@ _FOLLOWER_REACTS_S = 1.0
 _FOLLOWER_BRAKES = 4.5  # m/s²
 _MARGIN_M = 1.0
 _SOON_S = 6.0
+_GET_OUT_S = 1.5
 _IN_IT_M = 1.2  # so far into a conflict there is no holding before it
 
 
@@ -81,11 +82,18 @@ class Conflict:
         to_m: The way to its beginning, with some room; negative while the ego is in it.
         clear_m: The way until the ego's rear has left it.
         comes_s: When the other comes to it.
+        leaves_s: When the other has left it.
     """
 
     to_m: float
     clear_m: float
     comes_s: float
+    leaves_s: float
+
+    def avoided(self, speed: float) -> bool:
+        """Whether an ego that speeds up now is through before or comes after."""
+        through_s = _covers_s(self.clear_m, speed)
+        return through_s < self.comes_s or _covers_s(self.to_m, speed) > self.leaves_s
 
 
 def wanted_acceleration(action: Action | None, speed: float) -> float:
@@ -115,14 +123,20 @@ def stopping_acceleration(
         conflicts: Where others cross the ego's way soon.
     """
     soon = [c for c in conflicts if c.clear_m > 0.0 and c.comes_s < _SOON_S]
-    if any(c.to_m <= -_IN_IT_M for c in soon):
-        return THRUST_LIMIT  # in someone's way: get out of it
+    within = [c for c in soon if c.to_m <= -_IN_IT_M]
+    ahead = [c for c in soon if c.to_m > -_IN_IT_M]
+    first = min(ahead, key=lambda c: c.to_m, default=None)
+    if within:
+        pressing_s = min(c.comes_s for c in within)
+        waits = first is not None and first.leaves_s + _GET_OUT_S < pressing_s
+        if first is None or all(c.avoided(speed) for c in ahead) or not waits:
+            return THRUST_LIMIT  # in someone's way: get out of it
+        return _hold_or_pass(first, speed, 0.0)
     course = values.get("time_to_collision")
     danger = course is not None and course < 4.0
     brakes = COMFORT
     if danger:
         brakes = max(brakes, 1.2 * (values.get("required_deceleration") or 0.0))
-    first = min(soon, key=lambda c: c.to_m, default=None)
     if values.get("in_junction"):
         clears = max(-COMFORT, min(1.5, 1.5 * (_CLEARS_KMH / 3.6 - speed)))
         if first is None:
@@ -146,10 +160,13 @@ def _hold_or_pass(first: Conflict, speed: float, otherwise: float) -> float:
     needs = _to_stand(speed, first.to_m)
     if needs <= BRAKE_LIMIT or speed < 1.0:
         return -needs if needs > 1.5 or speed < 1.0 else otherwise
-    clear_s = (math.sqrt(speed * speed + 2 * THRUST_LIMIT * first.clear_m) - speed) / (
-        THRUST_LIMIT
-    )
-    return THRUST_LIMIT if clear_s < first.comes_s else -BRAKE_LIMIT
+    return THRUST_LIMIT if first.avoided(speed) else -BRAKE_LIMIT
+
+
+def _covers_s(distance: float, speed: float) -> float:
+    """How long the way takes at full thrust."""
+    way = 2.0 * THRUST_LIMIT * max(0.0, distance)
+    return (math.sqrt(speed * speed + way) - speed) / THRUST_LIMIT
 
 
 def _to_stand(speed: float, room: float) -> float:

@@ -87,7 +87,7 @@ class Senses:
         self._lane = ""
         self._way = Way({}, (), 0.0)
         self.left_m = 0.0  # of the way
-        self.conflicts: list[tuple[float, float, float]] = []
+        self.conflicts: list[tuple[float, float, float, float]] = []
         self._speed: float | None = None
         self._colour: str | None = None
         self._blinking: bool | None = None
@@ -335,7 +335,9 @@ class Senses:
                     clear = ours + self._length_m + half
                     leave_s = _arrival_s(clear, speed, turn)
                     gap = max(0.0, comes_s - leave_s, come_s - leaves_s)
-                    self.conflicts.append((to_point - half, clear + half, comes_s))
+                    self.conflicts.append(
+                        (to_point - half, clear + half, comes_s, leaves_s)
+                    )
                     if gap_s is None or gap < gap_s:
                         gap_s = gap
                     if foe.first and comes_s < _SOON_S and gap < _HINDERS_S:
@@ -440,7 +442,7 @@ class Senses:
             come_s = _arrival_s(to_point, speed, turn)
             clear = ours + self._length_m + _WALKER_M
             leave_s = _arrival_s(clear, speed, turn)
-            self.conflicts.append((to_point - 1.0, clear, comes_s))
+            self.conflicts.append((to_point - 1.0, clear, comes_s, leaves_s))
             gap = max(0.0, comes_s - leave_s, come_s - leaves_s)
             if gap_s is None or gap < gap_s:
                 gap_s = gap

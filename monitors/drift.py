@@ -81,17 +81,17 @@ class _Row:
             return 0.0
         else:
             odds = self.highest[after]
-        if self.weight > _HEAVY:
-            self.seen = {j: seen / self.weight for j, seen in self.seen.items()}
-            self.weight = 1.0
-        seen, weight, total = self.seen, self.weight, self.total
-        before = seen.get(after, 0.0)
+        weight, total = self.weight, self.total
+        if weight > _HEAVY:
+            self.seen = {j: seen / weight for j, seen in self.seen.items()}
+            weight = 1.0
+        before = self.seen.get(after, 0.0)
         stake = (before / weight + self.spread) / (total + 1.0)
         if total >= _MEMORY:
-            self.weight = weight = weight / _KEPT
+            weight /= _KEPT
             total *= _KEPT
-        seen[after] = before + weight
-        self.total = total + 1.0
+        self.seen[after] = before + weight
+        self.weight, self.total = weight, total + 1.0
         return math.log(stake / odds)
 
 

@@ -10,6 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -76,10 +77,10 @@ class Monitor:
     __slots__ = (
         "automaton",
         "violations",
-        "_initial",
         "_letter",
         "_pending",
         "_state",
+        "_states",
         "_steps",
     )
 
@@ -90,7 +91,7 @@ class Monitor:
     ) -> None:
         self.automaton = automaton
         self._letter = letter or compile_states(automaton.propositions)
-        self._initial = _States(automaton).by_number[automaton.initial]
+        self._states = _States(automaton)
         self.reset()
 
     def reset(self) -> None:
@@ -100,7 +101,7 @@ class Monitor:
         self._rearm()
 
     def _rearm(self) -> None:
-        self._state = self._initial
+        self._state = self._states.by_number[self.automaton.initial]
         self._pending: deque[tuple[int, int]] = deque(maxlen=MAX_REMEMBERED)
 
     @property
@@ -126,9 +127,9 @@ class Monitor:
 
     def _record(self) -> None:
         seen = list(self._pending)
-        back = len(seen) - 1 - obligation_start(self.automaton, seen)
         step = self._steps - 1
-        self.violations.append(Violation(step, step - back))
+        since = step - (len(seen) - 1 - self._states.began(seen))
+        self.violations.append(Violation(step, since))
         self._rearm()
 
 
@@ -165,7 +166,38 @@ class _States:
             raise _impossible(self._automaton)
         after = int(self._automaton.step[number, column])
         verdict = self._verdicts[after]
-        return self.by_number[after], verdict, verdict.status != "ok", (after, letter)
+        return self.by_number[after], verdict, verdict.status != "ok", (after, column)
+
+    @cached_property
+    def _owed(self) -> list[int]:
+        found: list[int] = self._automaton.owed.tolist()
+        return found
+
+    @cached_property
+    def _complete(self) -> list[list[int]]:
+        found: list[list[int]] = self._automaton.complete.tolist()
+        return found
+
+    def began(self, seen: Sequence[tuple[int, int]]) -> int:
+        """Where a broken obligation arose: the first frame after which it was owed.
+
+        Args:
+            seen: The state after each frame and the letter's column; the violation
+                is last.
+        """
+        owed, complete = self._owed, self._complete
+
+        def breaks(frame: int) -> bool:
+            row = owed[seen[frame][0]]
+            for _, column in seen[frame + 1 :]:
+                row = complete[row][column]
+            return row == 1
+
+        # What is owed only grows, so the frames after which it breaks come last; and
+        # as a rule nothing else is owed from the first on.
+        if breaks(0):
+            return 0
+        return bisect_left(range(len(seen) - 1), True, key=breaks)
 
 
 def _impossible(automaton: Automaton) -> SignalFault:
@@ -173,25 +205,6 @@ def _impossible(automaton: Automaton) -> SignalFault:
         f"{automaton.formula!r}: values outside the ranges that their vocabulary"
         " declares"
     )
-
-
-def obligation_start(automaton: Automaton, seen: Sequence[tuple[int, int]]) -> int:
-    """Where the broken obligation arose: the first frame after which it was owed.
-
-    Args:
-        automaton: The law.
-        seen: The state after each frame and the frame's letter, the violation last.
-    """
-    columns = [automaton.column(letter) for _, letter in seen]
-
-    def breaks(frame: int) -> bool:
-        row = automaton.owed[seen[frame][0]]
-        for column in columns[frame + 1 :]:
-            row = automaton.complete[row, column]
-        return bool(row == 1)
-
-    # What is owed only grows, so the frames after which it breaks come last.
-    return bisect_left(range(len(seen) - 1), True, key=breaks)
 
 
 # -- whole traces ------------------------------------------------------------------

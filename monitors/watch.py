@@ -45,7 +45,7 @@ class LawWatch:
 
     __slots__ = (
         "automaton", "broken", "high", "law", "low", "name", "point", "state",
-        "_columns", "_decide", "_flat", "_left_s", "_n", "_next", "_violated",
+        "_columns", "_decide", "_left_s", "_next", "_risks", "_violated",
     )  # fmt: skip
 
     def __init__(
@@ -53,13 +53,14 @@ class LawWatch:
     ) -> None:
         automaton = table.automaton
         self.law, self.automaton, self.name = law, automaton, law.name
-        self._n, self._violated = table.n, automaton.violated
+        self._violated = automaton.violated
         self._next: list[list[int]] = automaton.step[:, table.letters].tolist()
         self._columns = {letter: i for i, letter in enumerate(automaton.letters)}
         self._decide = [abstraction.decides(p) for p in automaton.propositions]
         low = table.point if table.low is None else table.low
         high = table.point if table.high is None else table.high
-        self._flat = tuple(array.ravel().tolist() for array in (low, table.point, high))
+        bounds = (low.tolist(), table.point.tolist(), high.tolist())
+        self._risks: list[tuple[list[float], ...]] = list(zip(*bounds, strict=True))
         self._left_s = [
             due * period_s if pending else None
             for due, pending in zip(
@@ -81,9 +82,10 @@ class LawWatch:
         if after == self._violated:
             return self._break()
         self.state = after
-        at = after * self._n + state
-        lows, points, highs = self._flat
-        self.low, self.point, self.high = lows[at], points[at], highs[at]
+        lows, points, highs = self._risks[after]
+        self.low = lows[state]
+        self.point = points[state]
+        self.high = highs[state]
         return False
 
     def read_unknown(self, bits: int, nearest: Sequence[int]) -> bool:
@@ -96,11 +98,10 @@ class LawWatch:
         if after == self._violated:
             return self._break()
         self.state = after
-        at = [after * self._n + state for state in nearest]
-        lows, points, highs = self._flat
-        self.low = min(lows[i] for i in at)
-        self.point = max(points[i] for i in at)
-        self.high = max(highs[i] for i in at)
+        lows, points, highs = self._risks[after]
+        self.low = min(lows[state] for state in nearest)
+        self.point = max(points[state] for state in nearest)
+        self.high = max(highs[state] for state in nearest)
         return False
 
     def _break(self) -> bool:
@@ -186,10 +187,11 @@ class Watch:
 
     def read(self, frame: Frame) -> bool:
         """Reads a frame; False if it only fills up a tick that goes on."""
-        bits = self.abstracted(frame)
-        if bits is not None:
-            self.advance(bits)
-        return bits is not None
+        bits = self._latcher.frame(frame.time_s, self._encode(frame.values))
+        if bits is None:
+            return False
+        self.advance(bits)
+        return True
 
     def abstracted(self, frame: Frame) -> int | None:
         """The state that a frame completes; None if its tick goes on."""

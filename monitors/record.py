@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TextIO
+from typing import Any
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import parse_json
@@ -54,7 +54,7 @@ class RunRecord:
         self.path = path
         self.head = ORIGIN
         self.lines = 0
-        self._file: TextIO = path.open("w", encoding="utf-8", newline="\n", buffering=1)
+        self._file = path.open("wb", buffering=0)
         content = {"format": FORMAT, **header}
         extra = f',"machine":{_encode(dict(machine))}' if machine else ""
         self._write(_encode(content), extra)
@@ -79,7 +79,7 @@ class RunRecord:
             }
         line["decision"] = decision.as_dict()
         # Simulated time stands still during a review and is the frame's own.
-        if any(reading != frame.time_s for reading in readings):
+        if readings.count(frame.time_s) < len(readings):
             line["clock"] = readings
         self._line(line)
 
@@ -118,7 +118,9 @@ class RunRecord:
 
     def _write(self, body: str, extra: str = "") -> None:
         self.head = line_hash(self.head, body)
-        self._file.write(f'{body[:-1]},"hash":"{self.head}"{extra}}}\n')
+        line = f'{body[:-1]},"hash":"{self.head}"{extra}}}\n'.encode()
+        if self._file.write(line) != len(line):
+            raise OSError("the record's disk is full")
         self.lines += 1
 
 

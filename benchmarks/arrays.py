@@ -11,10 +11,10 @@ from online import LAW, PREDICATES
 
 from forewarn.abstractions.abstraction import from_expressions
 from forewarn.abstractions.vocabulary import load_vocabulary
-from forewarn.monitors.automaton import compile_law
-from forewarn.monitors.counting import count_matrix
-from forewarn.monitors.formula import parse_formula
-from forewarn.monitors.monitor import scan
+from forewarn.monitors.chains.counting import count_matrix
+from forewarn.monitors.laws.automaton import compile_law
+from forewarn.monitors.laws.formula import parse_formula
+from forewarn.monitors.laws.monitor import scan
 
 LENGTH = 1_000_000
 

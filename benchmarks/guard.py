@@ -15,10 +15,10 @@ from measuring import Row
 from online import LAWS, PREDICATES, a_call, drive, watching
 
 from forewarn.abstractions.frame import Frame
-from forewarn.monitors.guard import Guard
-from forewarn.monitors.policy import STAGES, Policy
-from forewarn.monitors.record import RunRecord
-from forewarn.monitors.watch import Watch
+from forewarn.monitors.guarding.guard import Guard
+from forewarn.monitors.guarding.policy import STAGES, Policy
+from forewarn.monitors.guarding.record import RunRecord
+from forewarn.monitors.guarding.watch import Watch
 
 SIGNALS = 60
 PUBLISHED_S = 0.10079

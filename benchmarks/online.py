@@ -14,11 +14,11 @@ from measuring import Row, installed, peer_seconds
 from forewarn.abstractions.abstraction import from_expressions
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.vocabulary import load_vocabulary
-from forewarn.monitors.automaton import compile_law
-from forewarn.monitors.formula import parse_formula
-from forewarn.monitors.learning import Support, Tally, learn
-from forewarn.monitors.monitor import Monitor
-from forewarn.monitors.watch import Watch, load_watch
+from forewarn.monitors.chains.learning import Support, Tally, learn
+from forewarn.monitors.guarding.watch import Watch, load_watch
+from forewarn.monitors.laws.automaton import compile_law
+from forewarn.monitors.laws.formula import parse_formula
+from forewarn.monitors.laws.monitor import Monitor
 
 STEPS = 100
 LAW = "always (brake > 5 % -> eventually[0, 10 s] speed < 0.5 km/h)"

@@ -20,9 +20,9 @@ from online import LAWS, PREDICATES, drive
 from forewarn.abstractions.abstraction import from_expressions
 from forewarn.abstractions.files import write_json
 from forewarn.abstractions.vocabulary import load_vocabulary
-from forewarn.monitors.formats.own import model_as_dict
-from forewarn.monitors.learning import Support, Tally, learn
-from forewarn.monitors.model import Model
+from forewarn.monitors.chains.formats.own import model_as_dict
+from forewarn.monitors.chains.learning import Support, Tally, learn
+from forewarn.monitors.chains.model import Model
 from forewarn.plugins.remote.client import GuardClient
 
 TOKEN = "a token for the benchmark"  # noqa: S105

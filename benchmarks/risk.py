@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 from measuring import Row, installed, seconds
 
-from forewarn.monitors.automaton import Automaton, compile_law
-from forewarn.monitors.chain import Chain
-from forewarn.monitors.formula import parse_formula
-from forewarn.monitors.risk import guard_risk, violation_ever, violation_within
+from forewarn.monitors.chains.chain import Chain
+from forewarn.monitors.laws.automaton import Automaton, compile_law
+from forewarn.monitors.laws.formula import parse_formula
+from forewarn.monitors.risk.tables import guard_risk, violation_ever, violation_within
 
 HORIZON = 50
 

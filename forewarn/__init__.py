@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from forewarn.abstractions.errors import ForewarnError
     from forewarn.abstractions.frame import Frame
     from forewarn.abstractions.vocabulary import Vocabulary, load_vocabulary
-    from forewarn.monitors.decision import Action, Decision, Risk
-    from forewarn.monitors.formula import parse_formula
-    from forewarn.monitors.guard import Guard
-    from forewarn.monitors.lawbook import Law, find_laws
-    from forewarn.monitors.model import Model, load_model
-    from forewarn.monitors.monitor import Monitor
-    from forewarn.monitors.policy import Policy, load_policy
-    from forewarn.monitors.watch import Watch, load_watch
+    from forewarn.monitors.chains.model import Model, load_model
+    from forewarn.monitors.guarding.decision import Action, Decision, Risk
+    from forewarn.monitors.guarding.guard import Guard
+    from forewarn.monitors.guarding.policy import Policy, load_policy
+    from forewarn.monitors.guarding.watch import Watch, load_watch
+    from forewarn.monitors.laws.formula import parse_formula
+    from forewarn.monitors.laws.lawbook import Law, find_laws
+    from forewarn.monitors.laws.monitor import Monitor
 
 __version__ = "0.1.0"
 
@@ -30,14 +30,14 @@ _HOMES = {
     "abstractions.errors": ("ForewarnError",),
     "abstractions.frame": ("Frame",),
     "abstractions.vocabulary": ("Vocabulary", "load_vocabulary"),
-    "monitors.decision": ("Action", "Decision", "Risk"),
-    "monitors.formula": ("parse_formula",),
-    "monitors.guard": ("Guard",),
-    "monitors.lawbook": ("Law", "find_laws"),
-    "monitors.model": ("Model", "load_model"),
-    "monitors.monitor": ("Monitor",),
-    "monitors.policy": ("Policy", "load_policy"),
-    "monitors.watch": ("Watch", "load_watch"),
+    "monitors.guarding.decision": ("Action", "Decision", "Risk"),
+    "monitors.laws.formula": ("parse_formula",),
+    "monitors.guarding.guard": ("Guard",),
+    "monitors.laws.lawbook": ("Law", "find_laws"),
+    "monitors.chains.model": ("Model", "load_model"),
+    "monitors.laws.monitor": ("Monitor",),
+    "monitors.guarding.policy": ("Policy", "load_policy"),
+    "monitors.guarding.watch": ("Watch", "load_watch"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

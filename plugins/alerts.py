@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.text import clean
-from forewarn.monitors.decision import Decision
+from forewarn.monitors.guarding.decision import Decision
 
 LOGGER = "forewarn"
 QUEUE_LENGTH = 100

@@ -12,7 +12,7 @@ from typing import Literal, Protocol, TextIO
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import parse_json
 from forewarn.abstractions.text import clean
-from forewarn.monitors.decision import Action, Decision
+from forewarn.monitors.guarding.decision import Action, Decision
 
 Verdict = Literal["approve", "edit", "reject"]
 

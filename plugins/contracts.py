@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from forewarn.abstractions.frame import Frame
-from forewarn.monitors.decision import Action, Decision, Kind
+from forewarn.monitors.guarding.decision import Action, Decision, Kind
 
 
 @dataclass(frozen=True, slots=True)

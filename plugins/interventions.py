@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from forewarn.abstractions.frame import Frame
-from forewarn.monitors.decision import RANK, Action, Decision, Kind
-from forewarn.monitors.policy import Policy
+from forewarn.monitors.guarding.decision import RANK, Action, Decision, Kind
+from forewarn.monitors.guarding.policy import Policy
 from forewarn.plugins.alerts import LOGGER, Alert
 from forewarn.plugins.approval import Approver, Desk
 from forewarn.plugins.contracts import Actuator

@@ -19,7 +19,7 @@ from collections.abc import Callable
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
-from forewarn.monitors.decision import Action, Decision, Kind
+from forewarn.monitors.guarding.decision import Action, Decision, Kind
 from forewarn.plugins.contracts import Actuator
 
 

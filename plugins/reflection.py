@@ -15,8 +15,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from forewarn.monitors.decision import Action, Decision
-from forewarn.monitors.guard import Guard
+from forewarn.monitors.guarding.decision import Action, Decision
+from forewarn.monitors.guarding.guard import Guard
 
 MAX_DATA = 2000
 MAX_SLOT = 300

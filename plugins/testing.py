@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from forewarn.abstractions.errors import ForewarnError, SignalFault
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.vocabulary import load_vocabulary
-from forewarn.monitors.decision import RANK, Action, Decision, Kind, Risk
+from forewarn.monitors.guarding.decision import RANK, Action, Decision, Kind, Risk
 from forewarn.plugins.contracts import Actuator, Baseline, Pilot, World
 
 SAME_SEED = "The same seed gives the same episode."

@@ -21,8 +21,8 @@ from forewarn.abstractions.errors import ForewarnError
 from forewarn.abstractions.files import atomic_text
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.trace import Note, Trace, TraceHeader, write_trace
-from forewarn.monitors.decision import Action
-from forewarn.monitors.policy import Policy
+from forewarn.monitors.guarding.decision import Action
+from forewarn.monitors.guarding.policy import Policy
 from forewarn.plugins.contracts import Source
 from forewarn.scenarios.episode import FORMAT, Episode, read_episode
 from forewarn.scenarios.plan import Plan, runner_of

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import read_json
-from forewarn.monitors.decision import Kind, Risk
+from forewarn.monitors.guarding.decision import Kind, Risk
 from forewarn.scenarios.truth import Broken
 
 FORMAT = "forewarn.episode/1"

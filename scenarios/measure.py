@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.abstractions.errors import InvalidInput
-from forewarn.monitors.drift import Drift
-from forewarn.monitors.model import Model, load_model
-from forewarn.monitors.policy import Policy, Step
-from forewarn.monitors.reliability import Reliability, reliability
+from forewarn.monitors.chains.model import Model, load_model
+from forewarn.monitors.guarding.drift import Drift
+from forewarn.monitors.guarding.policy import Policy, Step
+from forewarn.monitors.trust.reliability import Reliability, reliability
 from forewarn.scenarios.campaign import campaign, jobs
 from forewarn.scenarios.episode import Episode, by_seed
 from forewarn.scenarios.figures import bootstrap

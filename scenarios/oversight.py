@@ -9,11 +9,11 @@ from types import TracebackType
 from typing import Any, Protocol
 
 from forewarn.abstractions.frame import Frame
-from forewarn.monitors.decision import Action, Decision
-from forewarn.monitors.guard import Clock, Guard, Observer
-from forewarn.monitors.policy import Policy
-from forewarn.monitors.record import RunRecord
-from forewarn.monitors.watch import Watch
+from forewarn.monitors.guarding.decision import Action, Decision
+from forewarn.monitors.guarding.guard import Clock, Guard, Observer
+from forewarn.monitors.guarding.policy import Policy
+from forewarn.monitors.guarding.record import RunRecord
+from forewarn.monitors.guarding.watch import Watch
 from forewarn.plugins.alerts import Alert
 from forewarn.plugins.approval import Approver
 from forewarn.plugins.contracts import Actuator, Source

@@ -11,11 +11,11 @@ from pathlib import Path
 
 from forewarn.abstractions.errors import InvalidExpression, InvalidModel
 from forewarn.abstractions.files import atomic_bytes, read_bytes
-from forewarn.monitors.guard import Clock, Guard
-from forewarn.monitors.model import Model, load_model
-from forewarn.monitors.policy import Policy
-from forewarn.monitors.replay import model_file
-from forewarn.monitors.watch import load_watch
+from forewarn.monitors.chains.model import Model, load_model
+from forewarn.monitors.guarding.guard import Clock, Guard
+from forewarn.monitors.guarding.policy import Policy
+from forewarn.monitors.guarding.replay import model_file
+from forewarn.monitors.guarding.watch import load_watch
 from forewarn.plugins.alerts import Alert
 from forewarn.plugins.approval import Approver
 from forewarn.plugins.contracts import Source

@@ -12,11 +12,11 @@ from forewarn.abstractions.files import parse_json
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.readers import read_trace
 from forewarn.abstractions.readers.lines import first_line
-from forewarn.monitors.guard import Clock, Guard
-from forewarn.monitors.lawbook import Law
-from forewarn.monitors.policy import Policy
-from forewarn.monitors.record import FORMAT as RECORD
-from forewarn.monitors.record import BrokenRecord, decoded, read_record
+from forewarn.monitors.guarding.guard import Clock, Guard
+from forewarn.monitors.guarding.policy import Policy
+from forewarn.monitors.guarding.record import FORMAT as RECORD
+from forewarn.monitors.guarding.record import BrokenRecord, decoded, read_record
+from forewarn.monitors.laws.lawbook import Law
 from forewarn.plugins.contracts import Source
 from forewarn.scenarios.episode import Episode
 from forewarn.scenarios.oversight import EpisodeClock

@@ -20,9 +20,9 @@ from typing import Any, Protocol
 
 from forewarn import __version__
 from forewarn.abstractions.frame import Frame
-from forewarn.monitors.decision import Action
-from forewarn.monitors.guard import Guard, Observer
-from forewarn.monitors.record import RunRecord
+from forewarn.monitors.guarding.decision import Action
+from forewarn.monitors.guarding.guard import Guard, Observer
+from forewarn.monitors.guarding.record import RunRecord
 from forewarn.plugins.contracts import Pilot, Source, World
 from forewarn.plugins.registry import make_actuator, make_pilot, make_world
 from forewarn.scenarios.episode import Episode, Mode

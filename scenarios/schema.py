@@ -16,7 +16,7 @@ from forewarn.abstractions.abstraction import Abstraction, load_abstraction
 from forewarn.abstractions.errors import InvalidInput, near_miss
 from forewarn.abstractions.files import inside, parse_yaml, read_text
 from forewarn.abstractions.schema import Strict, validated
-from forewarn.monitors.lawbook import Law, find_laws
+from forewarn.monitors.laws.lawbook import Law, find_laws
 from forewarn.scenarios.draws import Draw, Plain, draw_all, filled
 
 FORMAT = "forewarn.scenario/1"

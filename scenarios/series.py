@@ -12,10 +12,10 @@ from typing import Any
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import atomic_text, read_json
 from forewarn.abstractions.frame import Frame
-from forewarn.monitors.decision import Action, Decision
-from forewarn.monitors.lawbook import Law
-from forewarn.monitors.policy import Policy
-from forewarn.monitors.watch import Watch
+from forewarn.monitors.guarding.decision import Action, Decision
+from forewarn.monitors.guarding.policy import Policy
+from forewarn.monitors.guarding.watch import Watch
+from forewarn.monitors.laws.lawbook import Law
 from forewarn.plugins.contracts import Baseline, Source
 from forewarn.plugins.registry import load
 

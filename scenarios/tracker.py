@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from forewarn.monitors.decision import RANK, Action, Decision
-from forewarn.monitors.watch import Watch
+from forewarn.monitors.guarding.decision import RANK, Action, Decision
+from forewarn.monitors.guarding.watch import Watch
 from forewarn.plugins.interventions import Outcome
 from forewarn.scenarios.episode import Intervention, Raised
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from forewarn.abstractions.frame import Frame
-from forewarn.monitors.following import FollowedLaw
-from forewarn.monitors.lawbook import Law
-from forewarn.monitors.monitor import Violation
+from forewarn.monitors.laws.following import FollowedLaw
+from forewarn.monitors.laws.lawbook import Law
+from forewarn.monitors.laws.monitor import Violation
 from forewarn.plugins.contracts import Source
 
 

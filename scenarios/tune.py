@@ -20,11 +20,11 @@ from typing import Any
 
 from forewarn.abstractions.abstraction import Abstraction
 from forewarn.abstractions.errors import ForewarnError, InvalidInput, InvalidModel
-from forewarn.monitors.decision import Kind
-from forewarn.monitors.learning import Support, learn
-from forewarn.monitors.model import Model, load_model
-from forewarn.monitors.policy import Policy, Step
-from forewarn.monitors.training import Training
+from forewarn.monitors.chains.learning import Support, learn
+from forewarn.monitors.chains.model import Model, load_model
+from forewarn.monitors.guarding.decision import Kind
+from forewarn.monitors.guarding.policy import Policy, Step
+from forewarn.monitors.trust.training import Training
 from forewarn.scenarios.campaign import campaign, jobs
 from forewarn.scenarios.measure import Progress
 from forewarn.scenarios.plan import guard_maker, plan

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.monitors.policy import Step
+from forewarn.monitors.guarding.policy import Step
 from forewarn.scenarios.figures import mean_interval, rate, spread, wilson
 from forewarn.scenarios.truth import Broken
 

@@ -23,7 +23,7 @@ from forewarn.abstractions.expression.tree import (
     Or,
     signals_of,
 )
-from forewarn.monitors.formula import (
+from forewarn.monitors.laws.formula import (
     Always,
     Eventually,
     Formula,

@@ -25,7 +25,7 @@ from forewarn.abstractions.expression.tree import (
     Text,
 )
 from forewarn.abstractions.vocabulary import Vocabulary, vocabulary_from
-from forewarn.monitors.formula import (
+from forewarn.monitors.laws.formula import (
     Always,
     Eventually,
     Formula,

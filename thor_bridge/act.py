@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from forewarn.abstractions.frame import Frame
-from forewarn.monitors.decision import Action, Decision, Kind
+from forewarn.monitors.guarding.decision import Action, Decision, Kind
 from forewarn.thor_bridge.sense import named
 
 

@@ -17,7 +17,7 @@ from pydantic import Field
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame, Value
-from forewarn.monitors.decision import Action
+from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.contracts import Source
 from forewarn.thor_bridge.household.failures import PROFILES
 from forewarn.thor_bridge.household.local import LocalController

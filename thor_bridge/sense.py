@@ -16,7 +16,7 @@ from forewarn.abstractions.errors import InvalidInput, near_miss
 from forewarn.abstractions.frame import Value
 from forewarn.abstractions.signals import OBJECT
 from forewarn.abstractions.vocabulary import load_vocabulary
-from forewarn.monitors.decision import Action
+from forewarn.monitors.guarding.decision import Action
 
 NEAR_M = 1.5
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from forewarn.abstractions.errors import InvalidInput, near_miss
-from forewarn.monitors.decision import Action
+from forewarn.monitors.guarding.decision import Action
 
 VERBS = (
     "find", "pick", "put", "open", "close", "slice", "turn_on", "turn_off", "drop",

@@ -19,7 +19,7 @@ from forewarn.abstractions.expression.tree import signals_of
 from forewarn.abstractions.files import parse_json, read_text, read_yaml
 from forewarn.abstractions.schema import Strict, validated
 from forewarn.abstractions.vocabulary import load_vocabulary
-from forewarn.monitors.formula import parse_formula
+from forewarn.monitors.laws.formula import parse_formula
 from forewarn.thor_bridge.specification import Specification, read_specification
 
 SUITE = Path(__file__).with_name("suite.yaml")

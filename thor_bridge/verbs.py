@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from forewarn.abstractions.errors import InvalidInput
-from forewarn.monitors.decision import Action
+from forewarn.monitors.guarding.decision import Action
 from forewarn.thor_bridge.spelling import VERBS, parse_step, split_name
 
 CAMERA_M = 0.675

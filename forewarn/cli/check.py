@@ -13,8 +13,8 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.cli.support import Number, emit, json_option, naming, table
 
 if TYPE_CHECKING:
-    from forewarn.monitors.law_checking import LawAnswer
-    from forewarn.monitors.properties import StateFormula
+    from forewarn.monitors.checking.law_checking import LawAnswer
+    from forewarn.monitors.checking.properties import StateFormula
 
 SHOWN_STATES = 20
 
@@ -106,7 +106,7 @@ def check(
     state, or an expression that the model's predicates decide. Exit status 1: what
     must hold does not, in a state that was asked about.
     """
-    from forewarn.monitors.property_parser import parse_property
+    from forewarn.monitors.checking.property_parser import parse_property
 
     if not properties and not laws:
         raise click.UsageError("nothing is asked: give --prop or --law")
@@ -157,9 +157,9 @@ class _Question:
         engine: str,
         exact: bool,
     ) -> None:
-        from forewarn.monitors.evidence import abstraction_of
-        from forewarn.monitors.labelling import Labelling
-        from forewarn.monitors.model import load_model
+        from forewarn.monitors.chains.model import load_model
+        from forewarn.monitors.checking.labelling import Labelling
+        from forewarn.monitors.risk.evidence import abstraction_of
 
         self._path = path
         self._model = load_model(path)
@@ -198,9 +198,9 @@ class _Question:
 
     def answer(self, text: str, formula: StateFormula) -> _Answer:
         """The answer to a property."""
-        from forewarn.monitors.checking import check, make_engine
-        from forewarn.monitors.exact import fraction_text
-        from forewarn.monitors.properties import Probability
+        from forewarn.monitors.checking.evaluation import check, make_engine
+        from forewarn.monitors.checking.exact import fraction_text
+        from forewarn.monitors.checking.properties import Probability
 
         engine = make_engine(self._engine, self._chain, exact=self._exact)
         with naming(text):
@@ -222,9 +222,9 @@ class _Question:
         self, answers: Sequence[_Answer], formulas: Sequence[StateFormula], delta: float
     ) -> None:
         """Puts the least and greatest probability beside each answer."""
-        from forewarn.monitors.bounding import bound
-        from forewarn.monitors.checking import Evaluator, make_engine
-        from forewarn.monitors.intervals import model_intervals
+        from forewarn.monitors.chains.intervals import model_intervals
+        from forewarn.monitors.checking.bounding import bound
+        from forewarn.monitors.checking.evaluation import Evaluator, make_engine
 
         chain = self._chain
         with naming(self._path):
@@ -254,8 +254,8 @@ class _Question:
         self, name_or_formula: str, within: int | None, semantics: str
     ) -> Iterator[_Answer]:
         """The answers for a law, or for each law of an article."""
-        from forewarn.monitors.exact import fraction_text
-        from forewarn.monitors.law_checking import check_law, laws_on
+        from forewarn.monitors.checking.exact import fraction_text
+        from forewarn.monitors.checking.law_checking import check_law, laws_on
 
         ever = "ever" if within is None else f"within {within} steps"
         with naming("--law"):

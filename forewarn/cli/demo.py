@@ -35,7 +35,7 @@ def demo(out: Path, as_json: bool) -> None:
     wrongly, the risk would have warned.
     """
     from forewarn.abstractions.files import atomic_text, write_json
-    from forewarn.monitors.formats.own import model_as_dict
+    from forewarn.monitors.chains.formats.own import model_as_dict
     from forewarn.scenarios.demo.study import FOLDER, WORLDS, study
 
     studies = [study(world) for world in WORLDS]
@@ -84,7 +84,7 @@ def _section(found: Study) -> Iterator[str]:
 
 
 def _law(found: Study, law: LawStudy) -> Iterator[str]:
-    from forewarn.monitors.evidence import risk_rows
+    from forewarn.monitors.risk.evidence import risk_rows
     from forewarn.scenarios.demo.study import in_words
 
     abstraction, world = found.abstraction, found.world

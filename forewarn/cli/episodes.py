@@ -16,8 +16,8 @@ from forewarn.cli.support import clean, progress
 
 if TYPE_CHECKING:
     from forewarn.abstractions.frame import Frame
-    from forewarn.monitors.decision import Action, Decision, Kind
-    from forewarn.monitors.policy import Policy
+    from forewarn.monitors.guarding.decision import Action, Decision, Kind
+    from forewarn.monitors.guarding.policy import Policy
     from forewarn.plugins.alerts import Alert
     from forewarn.scenarios.episode import Episode
     from forewarn.scenarios.runner import EpisodeObserver
@@ -101,7 +101,7 @@ def chosen_policy(
         intervene: What the guard may do.
         thresholds: From which risk on; as many as interventions.
     """
-    from forewarn.monitors.policy import ANY_LAW, Policy, Step, load_policy
+    from forewarn.monitors.guarding.policy import ANY_LAW, Policy, Step, load_policy
 
     policy = load_policy(path) if path else Policy(horizon_s=scenario_horizon_s)
     if horizon_s is not None:
@@ -144,7 +144,7 @@ def _kinds(text: str | None) -> list[str]:
 
 def kind(text: str) -> Kind:
     """The intervention of that name."""
-    from forewarn.monitors.decision import SEVERITY
+    from forewarn.monitors.guarding.decision import SEVERITY
 
     return SEVERITY[SEVERITY.index(text)]
 

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from forewarn.monitors.chain import Chain
-    from forewarn.monitors.model import Model
+    from forewarn.monitors.chains.chain import Chain
+    from forewarn.monitors.chains.model import Model
 
 _FORMATS = ("prism", "drn", "csv", "explicit", "umb")
 
@@ -57,12 +57,12 @@ def export(
     as_json: bool,
 ) -> None:
     """Write a model for another tool."""
-    from forewarn.monitors.formats.writing import (
+    from forewarn.monitors.chains.formats.writing import (
         TEXT_FORMATS,
         chain_as_text,
         write_chain,
     )
-    from forewarn.monitors.model import load_model
+    from forewarn.monitors.chains.model import load_model
 
     chain = _exported(load_model(model), law, definitions)
     if out is None:
@@ -86,12 +86,12 @@ def _exported(model: Model, law: str | None, definitions: tuple[str, ...]) -> Ch
 
     import numpy as np
 
-    from forewarn.monitors.checking import Evaluator, make_engine
-    from forewarn.monitors.evidence import abstraction_of, letters_of_states
-    from forewarn.monitors.labelling import Labelling
-    from forewarn.monitors.law_checking import compiled_on, laws_on
-    from forewarn.monitors.product import product_chain
-    from forewarn.monitors.properties import Name
+    from forewarn.monitors.checking.evaluation import Evaluator, make_engine
+    from forewarn.monitors.checking.labelling import Labelling
+    from forewarn.monitors.checking.law_checking import compiled_on, laws_on
+    from forewarn.monitors.checking.properties import Name
+    from forewarn.monitors.risk.evidence import abstraction_of, letters_of_states
+    from forewarn.monitors.risk.product import product_chain
 
     if law is None and not definitions:
         return model.chain

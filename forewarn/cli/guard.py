@@ -13,7 +13,7 @@ import click
 from forewarn.cli.support import emit, json_option
 
 if TYPE_CHECKING:
-    from forewarn.monitors.guard import Guard
+    from forewarn.monitors.guarding.guard import Guard
     from forewarn.plugins.remote.session import Lend, Provides
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -95,10 +95,10 @@ def _lend(
     laws: tuple[str, ...],
     folder: Path | None,
 ) -> Lend:
-    from forewarn.monitors.guard import Guard
-    from forewarn.monitors.model import load_model
-    from forewarn.monitors.policy import Policy, load_policy
-    from forewarn.monitors.watch import load_watch
+    from forewarn.monitors.chains.model import load_model
+    from forewarn.monitors.guarding.guard import Guard
+    from forewarn.monitors.guarding.policy import Policy, load_policy
+    from forewarn.monitors.guarding.watch import load_watch
     from forewarn.plugins.remote.recording import Recorder
     from forewarn.plugins.remote.session import GuardPool
 

@@ -26,8 +26,8 @@ def import_(file: Path, out: Path, as_json: bool) -> None:
     model.json, or a model of our own.
     """
     from forewarn.abstractions.files import write_json
-    from forewarn.monitors.formats.own import model_as_dict
-    from forewarn.monitors.model import load_model
+    from forewarn.monitors.chains.formats.own import model_as_dict
+    from forewarn.monitors.chains.model import load_model
 
     model = load_model(file)
     write_json(out, model_as_dict(model))

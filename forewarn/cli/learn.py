@@ -15,13 +15,13 @@ from forewarn.cli.support import Number, emit, json_option, naming, progress
 if TYPE_CHECKING:
     from forewarn.abstractions.abstraction import Abstraction
     from forewarn.abstractions.vocabulary import Vocabulary
-    from forewarn.monitors.automaton import Automaton
-    from forewarn.monitors.fairness import FairnessReport
-    from forewarn.monitors.lawbook import Law
-    from forewarn.monitors.learning import Support
-    from forewarn.monitors.model import Model
-    from forewarn.monitors.pac import PacReport
-    from forewarn.monitors.training import Training
+    from forewarn.monitors.chains.learning import Support
+    from forewarn.monitors.chains.model import Model
+    from forewarn.monitors.laws.automaton import Automaton
+    from forewarn.monitors.laws.lawbook import Law
+    from forewarn.monitors.trust.fairness import FairnessReport
+    from forewarn.monitors.trust.pac import PacReport
+    from forewarn.monitors.trust.training import Training
     from forewarn.scenarios.schema import Scenario
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -131,9 +131,9 @@ def learn(
     guarantee needs.
     """
     from forewarn.abstractions.files import write_json
-    from forewarn.monitors.formats.own import model_as_dict
-    from forewarn.monitors.model import load_model
-    from forewarn.monitors.pac import pac_reports
+    from forewarn.monitors.chains.formats.own import model_as_dict
+    from forewarn.monitors.chains.model import load_model
+    from forewarn.monitors.trust.pac import pac_reports
 
     if (epsilon is None) != (delta is None):
         raise click.UsageError("--epsilon and --delta come together")
@@ -188,8 +188,8 @@ class _Learner:
     def __init__(
         self, wish: _Wish, earlier: Model | None, source: str, sample: Path
     ) -> None:
-        from forewarn.monitors.lawbook import find_laws
-        from forewarn.monitors.training import Training
+        from forewarn.monitors.laws.lawbook import find_laws
+        from forewarn.monitors.trust.training import Training
 
         self.wish, self.earlier, self.source = wish, earlier, source
         self.scenario = self._scenario()
@@ -225,7 +225,7 @@ class _Learner:
         from forewarn.abstractions.abstraction import Abstraction
         from forewarn.abstractions.readers import read_trace
         from forewarn.abstractions.vocabulary import load_vocabulary
-        from forewarn.monitors.training import holds_traces
+        from forewarn.monitors.trust.training import holds_traces
 
         if self.wish.vocabulary:
             return load_vocabulary(self.wish.vocabulary)
@@ -243,7 +243,7 @@ class _Learner:
     def _abstraction(self) -> Abstraction | None:
         from forewarn.abstractions.abstraction import Abstraction, load_abstraction
         from forewarn.abstractions.errors import InvalidInput
-        from forewarn.monitors.training import law_abstraction
+        from forewarn.monitors.trust.training import law_abstraction
 
         chosen = None if self.scenario is None else self.scenario.abstraction
         if self.wish.abstraction:
@@ -295,7 +295,7 @@ class _Learner:
 
     def add(self, path: Path) -> None:
         """Counts one file."""
-        from forewarn.monitors.training import holds_traces
+        from forewarn.monitors.trust.training import holds_traces
 
         kind = self.wish.format
         if kind == "states" or (kind == "auto" and not holds_traces(path)):
@@ -318,8 +318,8 @@ class _Learner:
     def model(self) -> Model:
         """The model of all that was counted."""
         from forewarn.abstractions.errors import InvalidInput
-        from forewarn.monitors.learning import learn as learn_rows
-        from forewarn.monitors.rational import rational
+        from forewarn.monitors.chains.learning import learn as learn_rows
+        from forewarn.monitors.chains.rational import rational
 
         if not self.wish.mix_guarded:
             self.training.refuse_mixture()
@@ -350,7 +350,7 @@ class _Learner:
 
     def monitors(self, model: Model) -> dict[str, Automaton]:
         """The laws' monitors on the model's clock, where its states decide them."""
-        from forewarn.monitors.evidence import compile_for
+        from forewarn.monitors.risk.evidence import compile_for
 
         if self.abstraction is None:
             return {}
@@ -361,7 +361,7 @@ class _Learner:
 
     def fairness(self, model: Model, monitors: dict[str, Automaton]) -> FairnessReport:
         """Whether the model is a fair picture of the traces that were just counted."""
-        from forewarn.monitors.validation import assess_training
+        from forewarn.monitors.trust.validation import assess_training
 
         unused = self.training.unused
         texts = self.candidates.texts if self.candidates else ()
@@ -378,7 +378,7 @@ class _Learner:
 
     def _support(self) -> Support:
         from forewarn.abstractions.files import read_json
-        from forewarn.monitors.learning import Support
+        from forewarn.monitors.chains.learning import Support
 
         kind = self.wish.support
         if kind is None:

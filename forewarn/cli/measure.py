@@ -116,7 +116,7 @@ def measure(
       forewarn measure tiny-road --model model.json --episodes 200 --jobs 2 \\
         --thresholds 0.3,0.5,0.7 --baseline deadline
     """
-    from forewarn.monitors.model import load_model
+    from forewarn.monitors.chains.model import load_model
     from forewarn.scenarios import campaign
     from forewarn.scenarios.measure import Wish, refuse_trained
     from forewarn.scenarios.measure import measure as measured
@@ -145,7 +145,7 @@ def measure(
 
 
 def _on_file(wish: Wish, folder: Path, allow_training_seeds: bool) -> Measurement:
-    from forewarn.monitors.model import load_model
+    from forewarn.monitors.chains.model import load_model
     from forewarn.scenarios.measure import Watched, judge_runs, refuse_trained
     from forewarn.scenarios.plan import guard_maker
     from forewarn.scenarios.recorded import Spectator, look_at_all, recorded_runs

@@ -13,8 +13,8 @@ from forewarn.cli.support import Number, emit, json_option, naming, table
 
 if TYPE_CHECKING:
     from forewarn.abstractions.trace import Trace
-    from forewarn.monitors.judging import Judgement
-    from forewarn.monitors.lawbook import Law, LawBook
+    from forewarn.monitors.laws.judging import Judgement
+    from forewarn.monitors.laws.lawbook import Law, LawBook
 
 
 @click.command()
@@ -66,7 +66,7 @@ def monitor(
     """
     from forewarn.abstractions.readers import read_trace
     from forewarn.abstractions.vocabulary import load_vocabulary
-    from forewarn.monitors.lawbook import law_book
+    from forewarn.monitors.laws.lawbook import law_book
 
     used = load_vocabulary(vocabulary) if vocabulary else None
     recorded = read_trace(trace, used, period, _renames(renamed))
@@ -87,7 +87,7 @@ def _judged(
 ) -> Judgement:
     """The judgement, where an error is said of the trace or of the law."""
     from forewarn.abstractions.errors import InvalidTrace
-    from forewarn.monitors.judging import judge
+    from forewarn.monitors.laws.judging import judge
 
     with naming("--law"):
         try:
@@ -111,7 +111,7 @@ def _laws(name: str, book: LawBook, trace: Trace) -> list[Law]:
     from dataclasses import replace
 
     from forewarn.abstractions.errors import InvalidExpression
-    from forewarn.monitors.lawbook import find_laws
+    from forewarn.monitors.laws.lawbook import find_laws
 
     try:
         found = find_laws(name, book, trace.vocabulary)

@@ -30,7 +30,7 @@ def replay(record: Path, model: Path | None, as_json: bool) -> None:
     Example:
       forewarn replay forewarn-runs/tiny-road-*-000000.run.jsonl
     """
-    from forewarn.monitors.replay import replay as derive
+    from forewarn.monitors.guarding.replay import replay as derive
 
     alike, divergence = derive(record, model)
     payload = {

@@ -13,8 +13,8 @@ from forewarn.cli.support import Number, emit, json_option, naming, table
 
 if TYPE_CHECKING:
     from forewarn.abstractions.abstraction import Abstraction
-    from forewarn.monitors.evidence import RiskRow
-    from forewarn.monitors.model import Model
+    from forewarn.monitors.chains.model import Model
+    from forewarn.monitors.risk.evidence import RiskRow
 
 DEFAULT_HORIZON_S = 5.0
 _SHOWN_SUCCESSORS = 3
@@ -66,8 +66,8 @@ def show(
     as_json: bool,
 ) -> None:
     """Print a model: its states, where they lead, and what it was learned from."""
-    from forewarn.monitors.evidence import abstraction_of
-    from forewarn.monitors.model import load_model
+    from forewarn.monitors.chains.model import load_model
+    from forewarn.monitors.risk.evidence import abstraction_of
 
     found = load_model(model)
     abstraction = abstraction_of(found)
@@ -86,7 +86,7 @@ def show(
 
 
 def _payload(model: Model) -> dict[str, Any]:
-    from forewarn.monitors.formats.own import model_as_dict, named_counts
+    from forewarn.monitors.chains.formats.own import model_as_dict, named_counts
 
     chain = model.chain
     optional = model_as_dict(model)
@@ -202,10 +202,10 @@ def _risks(
 ) -> Iterator[tuple[str, list[RiskRow]]]:
     import numpy as np
 
-    from forewarn.monitors.checking import Evaluator, make_engine
-    from forewarn.monitors.evidence import assess, risk_rows
-    from forewarn.monitors.labelling import Labelling
-    from forewarn.monitors.law_checking import compiled_on, laws_on
+    from forewarn.monitors.checking.evaluation import Evaluator, make_engine
+    from forewarn.monitors.checking.labelling import Labelling
+    from forewarn.monitors.checking.law_checking import compiled_on, laws_on
+    from forewarn.monitors.risk.evidence import assess, risk_rows
 
     wanted = laws or model.laws
     if not wanted:
@@ -243,7 +243,7 @@ def _risk_payload(row: RiskRow) -> dict[str, Any]:
 def _risk_lines(
     law: str, rows: list[RiskRow], steps: int, model: Model
 ) -> Iterator[str]:
-    from forewarn.monitors.evidence import for_people
+    from forewarn.monitors.risk.evidence import for_people
 
     ahead = f"{steps} steps"
     if model.period_s is not None:

@@ -96,7 +96,7 @@ def tune(
     import yaml
 
     from forewarn.abstractions.files import atomic_text
-    from forewarn.monitors.policy import Policy, load_policy
+    from forewarn.monitors.guarding.policy import Policy, load_policy
     from forewarn.scenarios import tune as tuning
     from forewarn.scenarios.campaign import pool
     from forewarn.scenarios.recorded import recorded_runs

@@ -24,7 +24,7 @@ def verify(record: Path, as_json: bool) -> None:
     Example:
       forewarn verify forewarn-runs/tiny-road-*-000000.run.jsonl
     """
-    from forewarn.monitors.record import BrokenRecord, read_record
+    from forewarn.monitors.guarding.record import BrokenRecord, read_record
 
     lines, head = 0, ""
     try:

@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 from forewarn.abstractions.errors import InvalidInput, MissingDependency
 from forewarn.abstractions.frame import Frame
-from forewarn.monitors.decision import Action, Decision, Kind
-from forewarn.monitors.guard import Clock, Guard
+from forewarn.monitors.guarding.decision import Action, Decision, Kind
+from forewarn.monitors.guarding.guard import Clock, Guard
 from forewarn.plugins.alerts import Alert
 from forewarn.plugins.contracts import Actuator
 from forewarn.plugins.interventions import Intervener

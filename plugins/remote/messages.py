@@ -15,7 +15,7 @@ from typing import Any
 from forewarn.abstractions.errors import InvalidInput, near_miss
 from forewarn.abstractions.files import parse_json
 from forewarn.abstractions.frame import Frame
-from forewarn.monitors.decision import Action, Decision
+from forewarn.monitors.guarding.decision import Action, Decision
 
 PROTOCOL = "guard/1"
 MAX_BYTES = 1 << 20

@@ -12,9 +12,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from forewarn.abstractions.files import read_bytes
-from forewarn.monitors.guard import Guard
-from forewarn.monitors.record import RunRecord
-from forewarn.monitors.replay import model_file
+from forewarn.monitors.guarding.guard import Guard
+from forewarn.monitors.guarding.record import RunRecord
+from forewarn.monitors.guarding.replay import model_file
 from forewarn.plugins.remote.session import Lend, Provides
 
 

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import BinaryIO
 
 from forewarn.abstractions.errors import ForewarnError
-from forewarn.monitors.guard import Guard
+from forewarn.monitors.guarding.guard import Guard
 from forewarn.plugins.remote.messages import (
     LENGTH_BYTES,
     MAX_BYTES,

@@ -16,7 +16,7 @@ from typing import Any
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
-from forewarn.monitors.decision import Action, Decision, Kind
+from forewarn.monitors.guarding.decision import Action, Decision, Kind
 
 BRAKE_LIMIT = 9.0  # m/s²
 THRUST_LIMIT = 4.0  # m/s²

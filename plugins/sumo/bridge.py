@@ -11,7 +11,7 @@ from pydantic import Field
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
-from forewarn.monitors.decision import Action
+from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.contracts import Source
 from forewarn.plugins.sumo import wire
 from forewarn.plugins.sumo.act import (

@@ -16,7 +16,7 @@ from pydantic import Field
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
-from forewarn.monitors.decision import Action
+from forewarn.monitors.guarding.decision import Action
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Rate = Annotated[float, Field(ge=0)]

@@ -12,7 +12,7 @@ from typing import Any
 
 from forewarn import __version__
 from forewarn.abstractions.frame import Frame
-from forewarn.monitors.decision import Action, Decision
+from forewarn.monitors.guarding.decision import Action, Decision
 
 
 def is_installed() -> bool:

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
-from forewarn.monitors.decision import Action, Decision, Kind
+from forewarn.monitors.guarding.decision import Action, Decision, Kind
 from forewarn.plugins.contracts import Source
 
 PERIOD_S = 0.1

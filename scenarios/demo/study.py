@@ -12,17 +12,17 @@ from typing import cast
 from forewarn.abstractions.abstraction import Abstraction, load_abstraction
 from forewarn.abstractions.expression.tree import Compare, Name
 from forewarn.abstractions.readers import read_trace
-from forewarn.monitors.automaton import Automaton, compile_law
-from forewarn.monitors.evidence import (
+from forewarn.monitors.chains.intervals import clopper_pearson
+from forewarn.monitors.chains.learning import Support, Tally, learn
+from forewarn.monitors.chains.model import Counts, Model
+from forewarn.monitors.laws.automaton import Automaton, compile_law
+from forewarn.monitors.laws.formula import parse_formula
+from forewarn.monitors.risk.evidence import (
     count_violations,
     letters_of_states,
     truth_in_abstraction,
 )
-from forewarn.monitors.formula import parse_formula
-from forewarn.monitors.intervals import clopper_pearson
-from forewarn.monitors.learning import Support, Tally, learn
-from forewarn.monitors.model import Counts, Model
-from forewarn.monitors.risk import RiskTable, solve_risk, violation_ever
+from forewarn.monitors.risk.tables import RiskTable, solve_risk, violation_ever
 
 FOLDER = Path(__file__).parent
 DELTA = 0.05

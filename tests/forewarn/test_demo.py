@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from forewarn.cli import main
-from forewarn.monitors.model import load_model
+from forewarn.monitors.chains.model import load_model
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,8 @@ from click.testing import CliRunner, Result
 
 from forewarn.abstractions.files import write_json
 from forewarn.cli import main
-from forewarn.monitors.formats.own import model_as_dict
-from forewarn.monitors.replay import replay
+from forewarn.monitors.chains.formats.own import model_as_dict
+from forewarn.monitors.guarding.replay import replay
 from forewarn.plugins.remote.client import GuardClient
 from tests.plugins.remote.serving import (
     CALM,

@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from forewarn.cli import main
-from forewarn.monitors.chain import Chain
-from forewarn.monitors.model import load_model
+from forewarn.monitors.chains.chain import Chain
+from forewarn.monitors.chains.model import load_model
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "chains"
 LAW = "always(hot -> eventually[0, 2 steps] cold)"

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from forewarn.cli import main
-from forewarn.monitors.model import load_model
+from forewarn.monitors.chains.model import load_model
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "chains"
 RUNS = GOLDEN / "kettle.states"

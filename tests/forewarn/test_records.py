@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from forewarn.cli import main
-from forewarn.monitors.record import line_hash
+from forewarn.monitors.guarding.record import line_hash
 from tests.scenarios import learned
 
 

@@ -17,8 +17,8 @@ from click.testing import CliRunner, Result
 from forewarn.abstractions.frame import Frame
 from forewarn.cli import main
 from forewarn.cli.episodes import LiveLine, chosen_policy, counted
-from forewarn.monitors.decision import Decision, Risk
-from forewarn.monitors.policy import Policy, Step, load_policy
+from forewarn.monitors.guarding.decision import Decision, Risk
+from forewarn.monitors.guarding.policy import Policy, Step, load_policy
 from forewarn.plugins.tiny import TinyWorld
 from forewarn.scenarios.episode import Episode
 from forewarn.scenarios.plan import runner_of

@@ -18,20 +18,20 @@ from forewarn.abstractions.files import parse_json, read_json
 from forewarn.abstractions.readers import read_trace
 from forewarn.abstractions.trace import Trace, write_trace
 from forewarn.abstractions.vocabulary import Vocabulary, load_vocabulary
-from forewarn.monitors.chain import MAX_STATES, Chain
-from forewarn.monitors.decision import RANK
-from forewarn.monitors.formats.own import model_as_dict, parse_model
-from forewarn.monitors.formula import parse_formula
-from forewarn.monitors.guard import Guard
-from forewarn.monitors.lawbook import EDITIONS, law_book
-from forewarn.monitors.learning import Support, Tally, learn
-from forewarn.monitors.model import Model, load_model
-from forewarn.monitors.policy import Policy, load_policy
-from forewarn.monitors.property_parser import parse_property
-from forewarn.monitors.record import line_hash, read_record
-from forewarn.monitors.replay import replay
-from forewarn.monitors.training import read_sequences
-from forewarn.monitors.watch import load_watch
+from forewarn.monitors.chains.chain import MAX_STATES, Chain
+from forewarn.monitors.chains.formats.own import model_as_dict, parse_model
+from forewarn.monitors.chains.learning import Support, Tally, learn
+from forewarn.monitors.chains.model import Model, load_model
+from forewarn.monitors.checking.property_parser import parse_property
+from forewarn.monitors.guarding.decision import RANK
+from forewarn.monitors.guarding.guard import Guard
+from forewarn.monitors.guarding.policy import Policy, load_policy
+from forewarn.monitors.guarding.record import line_hash, read_record
+from forewarn.monitors.guarding.replay import replay
+from forewarn.monitors.guarding.watch import load_watch
+from forewarn.monitors.laws.formula import parse_formula
+from forewarn.monitors.laws.lawbook import EDITIONS, law_book
+from forewarn.monitors.trust.training import read_sequences
 from forewarn.scenarios.schema import load_scenario
 from tests.fuzz import seeds as valid
 

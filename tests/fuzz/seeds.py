@@ -20,18 +20,18 @@ from forewarn.abstractions.abstraction import from_expressions
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.trace import Note, Trace, TraceHeader, write_trace
 from forewarn.abstractions.vocabulary import load_vocabulary
-from forewarn.monitors.chain import Chain
-from forewarn.monitors.decision import Action
-from forewarn.monitors.formats.own import model_as_dict
-from forewarn.monitors.formats.umb import write_umb
-from forewarn.monitors.formats.writing import chain_as_text, write_chain
-from forewarn.monitors.guard import Guard
-from forewarn.monitors.learning import Support, Tally, learn
-from forewarn.monitors.model import Model
-from forewarn.monitors.policy import Policy, Step
-from forewarn.monitors.record import RunRecord
-from forewarn.monitors.replay import model_file
-from forewarn.monitors.watch import load_watch
+from forewarn.monitors.chains.chain import Chain
+from forewarn.monitors.chains.formats.own import model_as_dict
+from forewarn.monitors.chains.formats.umb import write_umb
+from forewarn.monitors.chains.formats.writing import chain_as_text, write_chain
+from forewarn.monitors.chains.learning import Support, Tally, learn
+from forewarn.monitors.chains.model import Model
+from forewarn.monitors.guarding.decision import Action
+from forewarn.monitors.guarding.guard import Guard
+from forewarn.monitors.guarding.policy import Policy, Step
+from forewarn.monitors.guarding.record import RunRecord
+from forewarn.monitors.guarding.replay import model_file
+from forewarn.monitors.guarding.watch import load_watch
 
 LAW = "always (stop_line_distance < 5 m -> eventually[0, 0.3 s] speed < 1 km/h)"
 SIGNALS = ("speed", "stop_line_distance", "traffic_light", "braking")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from forewarn.abstractions.frame import Frame
-from forewarn.monitors.decision import SEVERITY, Action, Decision, Kind
+from forewarn.monitors.guarding.decision import SEVERITY, Action, Decision, Kind
 from forewarn.plugins.approval import Answer
 from forewarn.plugins.contracts import Pilot, World
 from forewarn.plugins.tiny import TinyPilot, TinyWorld

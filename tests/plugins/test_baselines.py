@@ -7,7 +7,7 @@ import pytest
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.vocabulary import load_vocabulary
-from forewarn.monitors.lawbook import find_laws
+from forewarn.monitors.laws.lawbook import find_laws
 from forewarn.plugins.baselines import Deadline
 from forewarn.plugins.contracts import Baseline, Pilot, Source, World
 from forewarn.plugins.registry import load, plugs

@@ -12,8 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forewarn.abstractions.frame import Frame
-from forewarn.monitors.decision import RANK, SEVERITY, Action, Decision, Kind, Risk
-from forewarn.monitors.policy import Policy
+from forewarn.monitors.guarding.decision import (
+    RANK,
+    SEVERITY,
+    Action,
+    Decision,
+    Kind,
+    Risk,
+)
+from forewarn.monitors.guarding.policy import Policy
 from forewarn.plugins.approval import Answer
 from forewarn.plugins.interventions import Intervener, Outcome
 from forewarn.plugins.tiny import (

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forewarn.abstractions.errors import InvalidInput
-from forewarn.monitors.decision import Action, Decision
+from forewarn.monitors.guarding.decision import Action, Decision
 from forewarn.plugins.contracts import Actuator
 from forewarn.plugins.lease import Lease, LeasedActuator, Watchdog
 from forewarn.plugins.testing import ActuatorContract

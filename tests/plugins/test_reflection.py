@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.monitors.decision import Action, Decision, Risk
+from forewarn.monitors.guarding.decision import Action, Decision, Risk
 from forewarn.plugins.reflection import BEGIN, END, MAX_DATA, Prompter
 
 RULES = {

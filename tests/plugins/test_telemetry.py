@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from forewarn.abstractions.frame import Frame
-from forewarn.monitors.decision import Decision, Kind, Risk
+from forewarn.monitors.guarding.decision import Decision, Kind, Risk
 from forewarn.plugins.telemetry import OpenTelemetry, PrometheusFile, is_installed
 
 FACTS: dict[str, Any] = {

@@ -16,9 +16,9 @@ import pytest
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.readers import read_trace
-from forewarn.monitors.policy import Policy, Step
-from forewarn.monitors.record import read_record
-from forewarn.monitors.replay import replay
+from forewarn.monitors.guarding.policy import Policy, Step
+from forewarn.monitors.guarding.record import read_record
+from forewarn.monitors.guarding.replay import replay
 from forewarn.plugins.tiny import TinyWorld
 from forewarn.scenarios import campaign as campaign_module
 from forewarn.scenarios.campaign import Job, Kept, campaign, jobs, pool

@@ -10,8 +10,8 @@ import pytest
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import read_json, write_json
-from forewarn.monitors.model import load_model
-from forewarn.monitors.policy import Policy, Step
+from forewarn.monitors.chains.model import load_model
+from forewarn.monitors.guarding.policy import Policy, Step
 from forewarn.plugins.tiny import TinyWorld
 from forewarn.scenarios.campaign import campaign, jobs, pool
 from forewarn.scenarios.episode import Episode, by_seed

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from forewarn.abstractions.errors import InvalidInput
-from forewarn.monitors.guard import Guard
-from forewarn.monitors.model import load_model
-from forewarn.monitors.policy import Policy
+from forewarn.monitors.chains.model import load_model
+from forewarn.monitors.guarding.guard import Guard
+from forewarn.monitors.guarding.policy import Policy
 from forewarn.scenarios.campaign import campaign, jobs
 from forewarn.scenarios.plan import guard_maker, plan
 from forewarn.scenarios.pool import Here

@@ -11,10 +11,10 @@ import pytest
 
 from forewarn.abstractions.errors import ForewarnError, MissingDependency
 from forewarn.abstractions.frame import Frame
-from forewarn.monitors.decision import Action, Decision
-from forewarn.monitors.policy import Policy, Step
-from forewarn.monitors.record import BrokenRecord, read_record
-from forewarn.monitors.replay import replay
+from forewarn.monitors.guarding.decision import Action, Decision
+from forewarn.monitors.guarding.policy import Policy, Step
+from forewarn.monitors.guarding.record import BrokenRecord, read_record
+from forewarn.monitors.guarding.replay import replay
 from forewarn.plugins.contracts import Source
 from forewarn.plugins.tiny import TinyPilot, TinyWorld
 from forewarn.scenarios import runner as runner_module

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from forewarn.abstractions.errors import SignalFault
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.vocabulary import load_vocabulary
-from forewarn.monitors.lawbook import find_laws
+from forewarn.monitors.laws.lawbook import find_laws
 from forewarn.plugins.contracts import Source
 from forewarn.scenarios.truth import Broken, Truth
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import read_json, write_json
-from forewarn.monitors.policy import Policy, Step
+from forewarn.monitors.guarding.policy import Policy, Step
 from forewarn.scenarios.pool import Here
 from forewarn.scenarios.recorded import recorded_runs
 from forewarn.scenarios.schema import load_scenario

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.monitors.policy import Step
+from forewarn.monitors.guarding.policy import Step
 from forewarn.scenarios.figures import bootstrap, mean_interval, rate, spread, wilson
 from forewarn.scenarios.measure import outcomes
 from forewarn.scenarios.series import Series

@@ -10,7 +10,7 @@ import pytest
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
-from forewarn.monitors.decision import Action
+from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.contracts import Actuator, Pilot, World
 from forewarn.plugins.registry import make_actuator, make_world
 from forewarn.plugins.testing import ActuatorContract, WorldContract

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from forewarn.abstractions.errors import InvalidInput
-from forewarn.monitors.decision import Action
+from forewarn.monitors.guarding.decision import Action
 from forewarn.thor_bridge.spelling import VERBS, parse_step, type_name
 from forewarn.thor_bridge.verbs import spell
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from forewarn.abstractions.errors import InvalidInput
-from forewarn.monitors.decision import Action
+from forewarn.monitors.guarding.decision import Action
 from forewarn.thor_bridge.household.local import LocalController
 from forewarn.thor_bridge.household.scenes import own_scenes
 from forewarn.thor_bridge.verbs import HighLevel

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from forewarn.abstractions.frame import Frame
-from forewarn.monitors.decision import Action, Decision, Kind
-from forewarn.monitors.guard import Clock, Guard
-from forewarn.monitors.policy import Policy, Step
-from forewarn.monitors.watch import load_watch
+from forewarn.monitors.guarding.decision import Action, Decision, Kind
+from forewarn.monitors.guarding.guard import Clock, Guard
+from forewarn.monitors.guarding.policy import Policy, Step
+from forewarn.monitors.guarding.watch import load_watch
 from forewarn.plugins.contracts import Actuator, Pilot, World
 from forewarn.plugins.testing import ActuatorContract
 from forewarn.plugins.tiny import TinyPilot, TinyWorld

@@ -16,12 +16,12 @@ from typing import Any
 from forewarn.abstractions.abstraction import from_expressions
 from forewarn.abstractions.files import write_json
 from forewarn.abstractions.vocabulary import load_vocabulary
-from forewarn.monitors.formats.own import model_as_dict
-from forewarn.monitors.guard import Guard
-from forewarn.monitors.learning import Support, Tally, learn
-from forewarn.monitors.model import Model
-from forewarn.monitors.policy import STAGES, Policy
-from forewarn.monitors.watch import load_watch
+from forewarn.monitors.chains.formats.own import model_as_dict
+from forewarn.monitors.chains.learning import Support, Tally, learn
+from forewarn.monitors.chains.model import Model
+from forewarn.monitors.guarding.guard import Guard
+from forewarn.monitors.guarding.policy import STAGES, Policy
+from forewarn.monitors.guarding.watch import load_watch
 from forewarn.plugins.remote.server import GuardServer
 from forewarn.plugins.remote.session import GuardPool, Lend, Provides
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from forewarn.abstractions.errors import ForewarnError
-from forewarn.monitors.decision import RANK
+from forewarn.monitors.guarding.decision import RANK
 from forewarn.plugins.remote.client import GuardClient
 from forewarn.plugins.remote.messages import framed
 from forewarn.plugins.remote.session import GuardPool, Session, serve_stream

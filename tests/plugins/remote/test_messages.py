@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from forewarn.abstractions.frame import Frame
-from forewarn.monitors.decision import Action, Decision, Risk
+from forewarn.monitors.guarding.decision import Action, Decision, Risk
 from forewarn.plugins.remote.messages import (
     MAX_BYTES,
     Hello,

@@ -14,8 +14,8 @@ import pytest
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import write_json
-from forewarn.monitors.formats.own import model_as_dict
-from forewarn.monitors.replay import replay
+from forewarn.monitors.chains.formats.own import model_as_dict
+from forewarn.monitors.guarding.replay import replay
 from forewarn.plugins.remote import server as server_module
 from forewarn.plugins.remote.messages import MAX_BYTES, framed
 from forewarn.plugins.remote.recording import Recorder

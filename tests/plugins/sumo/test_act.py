@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from forewarn.monitors.decision import Action
+from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.sumo.act import (
     BRAKE_LIMIT,
     COMFORT,

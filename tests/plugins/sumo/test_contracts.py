@@ -7,7 +7,7 @@ from itertools import cycle
 
 import pytest
 
-from forewarn.monitors.decision import Action
+from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.contracts import Actuator, Pilot, World
 from forewarn.plugins.sumo.act import SumoActuator
 from forewarn.plugins.sumo.bridge import SumoWorld

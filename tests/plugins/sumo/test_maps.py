@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.monitors.decision import Action
+from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.sumo.bridge import SumoWorld
 from forewarn.plugins.sumo.maps.draw import draw, names
 from forewarn.plugins.sumo.support import MAPS, shipped_maps

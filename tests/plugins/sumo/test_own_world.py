@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from forewarn.abstractions.errors import InvalidInput
-from forewarn.monitors.decision import Action
+from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.registry import make_world
 from forewarn.plugins.sumo.support import MAPS
 

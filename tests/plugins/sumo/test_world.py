@@ -12,7 +12,7 @@ import pytest
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
-from forewarn.monitors.decision import Action
+from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.sumo.bridge import PROVIDES, SumoWorld
 from forewarn.plugins.sumo.pilots import SumoDriver
 from forewarn.plugins.sumo.traffic import Car, Ego, Flow, Halt, Light, Queue, Walkers

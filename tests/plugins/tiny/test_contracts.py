@@ -9,7 +9,7 @@ from itertools import cycle
 import pytest
 
 from forewarn.abstractions.frame import Frame
-from forewarn.monitors.decision import Action, Decision
+from forewarn.monitors.guarding.decision import Action, Decision
 from forewarn.plugins import testing
 from forewarn.plugins.contracts import Actuator, Pilot, World
 from forewarn.plugins.testing import ActuatorContract, PilotContract, WorldContract

@@ -1,0 +1,1 @@
+"""Markov chains: counted, learned, bounded, read and written."""

@@ -1,0 +1,193 @@
+"""Storm's DRN format: one text file with states, labels and transitions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any, TextIO
+
+from forewarn.abstractions.errors import InvalidModel
+from forewarn.monitors.chains.chain import Chain, check_size
+from forewarn.monitors.chains.formats.rows import (
+    Valuation,
+    assignment,
+    from_valuations,
+    numbered_lines,
+    printable,
+    probability,
+    settled,
+    valuation_texts,
+)
+
+_STATE = re.compile(r"state\s+(\d+)((?:\s+(?:\[[^\]]*\]|![^\s]+))*)(.*)", re.ASCII)
+_TRANSITION = re.compile(r"(\d+)\s*:\s*(\S+)", re.ASCII)
+_LABEL = re.compile(r'"([^"]*)"|(\S+)')
+_ASSIGNMENT = re.compile(r"(\w+)\s*=\s*(-?\d{1,18}|true|false)", re.ASCII)
+_DROPPED_LABELS = {"init", "deadlock"}
+
+
+def recognises(head: str) -> bool:
+    return re.search(r"^@type\s*:", head, re.MULTILINE) is not None
+
+
+def read_drn(text: str, source: str = "") -> Chain:
+    """The chain that a DRN text describes."""
+    return _Parser(text, source).parse()
+
+
+class _Parser:
+    def __init__(self, text: str, source: str) -> None:
+        self.source = source
+        self.lines = self._numbered(text)
+        self.line = 0
+        self.n = 0
+        self.rows: dict[int, dict[int, Fraction]] = {}
+        self.labels: dict[str, set[int]] = {}
+        self.comments: dict[int, str] = {}
+
+    def _numbered(self, text: str) -> Iterator[str]:
+        for self.line, line in numbered_lines(text):
+            yield line
+
+    def error(self, problem: str, mend: str = "") -> InvalidModel:
+        place = f"line {self.line}"
+        return InvalidModel(problem, source=self.source, place=place, mend=mend)
+
+    def parse(self) -> Chain:
+        self._header()
+        state: int | None = None
+        choices = transitions = 0
+        for line in self.lines:
+            if line.startswith("//"):
+                if state is not None and choices == 0:
+                    self.comments[state] = line[2:].strip()
+            elif match := _STATE.fullmatch(line):
+                state, choices = self._state(match), 0
+            elif state is not None and re.match(r"action\b", line):
+                choices += 1
+                if choices > 1:
+                    raise self.error(
+                        f"state {state} has several actions: not a Markov chain"
+                    )
+            elif state is not None and (match := _TRANSITION.fullmatch(line)):
+                transitions += 1
+                if transitions % 65536 == 0:
+                    check_size(self.n, transitions, self.source)
+                self._transition(state, match)
+            elif line:
+                raise self.error(f"expected a state or a transition, found {line:.40}")
+        return self._chain()
+
+    def _header(self) -> None:
+        for line in self.lines:
+            key, _, value = line.partition(":")
+            if key == "@type" and value.strip().lower() != "dtmc":
+                raise self.error(f"this is a {value.strip()}; only a DTMC can be read")
+            if key == "@value_type" and value.strip() not in ("double", "rational"):
+                raise self.error(f"the value type {value.strip()} is not supported")
+            if key == "@parameters" and (names := next(self.lines, "")):
+                raise self.error(f"the chain has parameters: {names:.40}")
+            if key == "@nr_states":
+                size = value.strip() or next(self.lines, "")
+                if not re.fullmatch(r"\d{1,18}", size, re.ASCII):
+                    raise self.error(f"expected the number of states, found {size:.40}")
+                self.n = int(size)
+                check_size(self.n, source=self.source)
+            if key == "@model":
+                break
+        else:
+            raise self.error("the file ends before @model")
+        if not self.n:
+            raise self.error("the number of states is missing", "add @nr_states")
+
+    def _number(self, text: str) -> int:
+        if len(text) > 18 or int(text) >= self.n:
+            raise self.error(f"unknown state {text:.40} of {self.n}")
+        return int(text)
+
+    def _state(self, match: re.Match[str]) -> int:
+        state = self._number(match[1])
+        if state in self.rows:
+            raise self.error(f"state {state} stands twice")
+        self.rows[state] = {}
+        for quoted, plain in _LABEL.findall(match[3]):
+            self.labels.setdefault(quoted or plain, set()).add(state)
+        return state
+
+    def _transition(self, state: int, match: re.Match[str]) -> None:
+        target, row = self._number(match[1]), self.rows[state]
+        if target in row:
+            raise self.error(f"the transition from {state} to {target} stands twice")
+        row[target] = probability(match[2], self.source, f"line {self.line}")
+
+    def _chain(self) -> Chain:
+        for state in range(self.n):
+            if state not in self.rows:
+                raise self.error(f"state {state} of {self.n} is missing")
+        states, facts = self._names()
+        initial = sorted(self.labels.get("init", ()))
+        if len(initial) > 1:
+            raise self.error(f"{len(initial)} initial states; at most one is supported")
+        try:
+            rows = {i: settled(r, states[i]) for i, r in self.rows.items() if r}
+            return Chain.from_rows(
+                states,
+                rows,
+                initial=initial[0] if initial else None,
+                labels={
+                    label: frozenset(members)
+                    for label, members in self.labels.items()
+                    if label not in _DROPPED_LABELS
+                },
+                **facts,
+            )
+        except InvalidModel as error:
+            raise error.within(self.source) from None
+
+    def _names(self) -> tuple[list[str], dict[str, Any]]:
+        """Names from the comments, where Storm puts valuations and we put names."""
+        texts = [self.comments.get(i, "") for i in range(self.n)]
+        if len(set(texts)) == self.n and all(texts):
+            if not all(text.startswith("[") for text in texts):
+                return texts, {}
+            valuations: list[Valuation] = [
+                tuple(assignment(*found) for found in _ASSIGNMENT.findall(text))
+                for text in texts
+            ]
+            shapes = {tuple(name for name, _, _ in v) for v in valuations}
+            if len(shapes) == 1 and shapes != {()}:
+                names, variables = from_valuations(valuations)
+                return names, {"variables": variables}
+        return [str(i) for i in range(self.n)], {}
+
+
+def write_drn(chain: Chain, out: TextIO) -> None:
+    """Writes a chain, with exact values where it has them and names as comments."""
+    kind = "rational" if chain.exact else "double"
+    out.write(f"@type: DTMC\n@value_type: {kind}\n@parameters\n\n@reward_models\n\n")
+    out.write(f"@nr_states\n{chain.n}\n@nr_choices\n{chain.n}\n@model\n")
+    labels: dict[int, list[str]] = {}
+    if chain.initial is not None:
+        labels[chain.initial] = ["init"]
+    for label, members in chain.labels.items():
+        for state in members:
+            labels.setdefault(state, []).append(f'"{printable(label)}"')
+    for i, comment in enumerate(_comments(chain)):
+        marks = "".join(f" {label}" for label in labels.get(i, ()))
+        out.write(f"state {i}{marks}\n//{comment}\n\taction 0\n")
+        for target, p in chain.written_row(i):
+            out.write(f"\t\t{target} : {p}\n")
+
+
+def _comments(chain: Chain) -> list[str]:
+    """What Storm would say of each state, its variables, or else its name."""
+    names = [printable(name) for name in chain.states]
+    if not chain.variables:
+        return names
+    comments: list[str] = []
+    for name, texts in zip(names, valuation_texts(chain), strict=True):
+        pairs = zip(chain.variables, texts, strict=True)
+        said = ",".join(f"{variable}={text}" for variable, text in pairs)
+        comments.append(f"[{said}]" if name in (said, texts[0]) else name)
+    return comments

@@ -1,0 +1,207 @@
+"""Explicit files: `.tra` transitions, with `.lab` labels and `.sta` states beside.
+
+Both headers are read: PRISM's (two numbers) and Storm's (the word `dtmc`, and
+`#DECLARATION` in the labels). PRISM's are written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, TextIO
+
+from forewarn.abstractions.errors import InvalidModel
+from forewarn.abstractions.files import read_text
+from forewarn.monitors.chains.chain import Chain, check_size
+from forewarn.monitors.chains.formats.rows import (
+    Valuation,
+    assignment,
+    from_valuations,
+    numbered_lines,
+    printable,
+    probability,
+    settled,
+    valuation_texts,
+)
+
+_PRISM_HEAD = re.compile(r"\s*\d+\s+\d+\s*", re.ASCII)
+_INTEGER = re.compile(r"\d{1,18}", re.ASCII)
+_LABEL_NUMBER = re.compile(r'(\d{1,9})="([^"]*)"', re.ASCII)
+_VALUE = re.compile(r"-?\d{1,18}|true|false", re.ASCII)
+_DROPPED_LABELS = {"init", "deadlock"}
+
+
+def recognises(head: str) -> bool:
+    first, _, rest = head.lstrip().partition("\n")
+    if first.strip() == "dtmc":
+        return re.match(r"\s*\d+\s+\d+\s+\S+\s*(\n|$)", rest, re.ASCII) is not None
+    return _PRISM_HEAD.fullmatch(first) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class _Lines:
+    """The lines of one file that are not empty, each split, with its place."""
+
+    text: str
+    source: str
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        for number, line in numbered_lines(self.text):
+            if line:
+                yield f"line {number}", line
+
+    def error(self, problem: str, place: str) -> InvalidModel:
+        return InvalidModel(problem, source=self.source, place=place)
+
+    def number(self, text: str, place: str, limit: int | None = None) -> int:
+        if not _INTEGER.fullmatch(text):
+            raise self.error(f"expected a whole number, found {text:.40}", place)
+        if limit is not None and int(text) >= limit:
+            raise self.error(f"unknown state {text} of {limit}", place)
+        return int(text)
+
+
+def read_explicit(text: str, path: Path) -> Chain:
+    """The chain in a transition file, with what stands beside it."""
+    rows, n = _transitions(_Lines(text, str(path)))
+    states, facts = [str(i) for i in range(n)], dict[str, Any]()
+    beside = path.with_suffix(".sta")
+    if beside.is_file():
+        names, variables = _states(_Lines(read_text(beside), str(beside)), n)
+        states, facts["variables"] = names, variables
+    beside = path.with_suffix(".lab")
+    if beside.is_file():
+        labels = _labels(_Lines(read_text(beside), str(beside)), n)
+        initial = sorted(labels.get("init", ()))
+        if len(initial) > 1:
+            raise InvalidModel(
+                f"{len(initial)} initial states; at most one is supported",
+                source=str(beside),
+            )
+        facts["initial"] = initial[0] if initial else None
+        facts["labels"] = {
+            label: frozenset(members)
+            for label, members in labels.items()
+            if label not in _DROPPED_LABELS
+        }
+    try:
+        settled_rows = {i: settled(row, states[i]) for i, row in rows.items()}
+        return Chain.from_rows(states, settled_rows, **facts)
+    except InvalidModel as error:
+        raise error.within(str(path)) from None
+
+
+def _transitions(lines: _Lines) -> tuple[dict[int, dict[int, Fraction]], int]:
+    rest = iter(lines)
+    place, head = next(rest)
+    n = limit = declared = None
+    if head != "dtmc":
+        first, _, second = head.partition(" ")
+        n = limit = lines.number(first, place)
+        declared = lines.number(second.strip(), place)
+        check_size(n, declared, lines.source)
+    rows: dict[int, dict[int, Fraction]] = {}
+    found = largest = 0
+    for place, line in rest:
+        fields = line.split()
+        # PRISM may write an action as a fourth field.
+        if not 3 <= len(fields) <= 4:
+            raise lines.error(f"expected FROM TO PROBABILITY, found {line:.40}", place)
+        state = lines.number(fields[0], place, limit)
+        target = lines.number(fields[1], place, limit)
+        row = rows.setdefault(state, {})
+        if target in row:
+            raise lines.error(
+                f"the transition from {state} to {target} stands twice", place
+            )
+        row[target] = probability(fields[2], lines.source, place)
+        found += 1
+        if max(state, target) > largest:
+            largest = max(state, target)
+            check_size(largest + 1, found, lines.source)
+    check_size(largest + 1, found, lines.source)
+    if declared is not None and found != declared:
+        raise InvalidModel(
+            f"{declared} transitions are declared, {found} are there",
+            source=lines.source,
+            mend="the file may be cut off",
+        )
+    if n is None:
+        n = largest + 1
+    if not n:
+        raise InvalidModel("there is no state", source=lines.source)
+    return rows, n
+
+
+def _states(lines: _Lines, n: int) -> tuple[list[str], dict[str, Any]]:
+    rest = iter(lines)
+    place, head = next(rest, ("line 1", ""))
+    if not (head.startswith("(") and head.endswith(")")):
+        raise lines.error(f"expected (variable,…), found {head:.40}", place)
+    names = [name.strip() for name in head[1:-1].split(",")]
+    valuations: dict[int, Valuation] = {}
+    for place, line in rest:
+        number, _, tuple_text = line.partition(":")
+        state = lines.number(number, place, n)
+        values = tuple_text.strip("() ").split(",")
+        if len(values) != len(names) or not all(map(_VALUE.fullmatch, values)):
+            raise lines.error(f"expected {len(names)} values, found {line:.40}", place)
+        if state in valuations:
+            raise lines.error(f"state {state} stands twice", place)
+        pairs = zip(names, values, strict=True)
+        valuations[state] = tuple(assignment(name, value) for name, value in pairs)
+    if missing := set(range(n)) - valuations.keys():
+        raise lines.error(f"state {min(missing)} of {n} is missing", "end")
+    return from_valuations([valuations[i] for i in range(n)])
+
+
+def _labels(lines: _Lines, n: int) -> dict[str, set[int]]:
+    rest = iter(lines)
+    place, head = next(rest, ("line 1", ""))
+    storm = head == "#DECLARATION"
+    known: dict[str, str] = {}
+    if storm:
+        for _, line in rest:
+            if line == "#END":
+                break
+            known |= {name: name for name in line.split()}
+        else:
+            raise lines.error("the declaration has no #END", place)
+    else:
+        known = dict(_LABEL_NUMBER.findall(head))
+        if not known:
+            raise lines.error(f'expected 0="init" …, found {head:.40}', place)
+    labels: dict[str, set[int]] = {name: set() for name in known.values()}
+    for place, line in rest:
+        fields = line.split() if storm else line.replace(":", " ", 1).split()
+        state = lines.number(fields[0], place, n)
+        for field in fields[1:]:
+            if field not in known:
+                raise lines.error(f"unknown label {field:.40}", place)
+            labels[known[field]].add(state)
+    return labels
+
+
+def write_explicit(chain: Chain, tra: TextIO, lab: TextIO, sta: TextIO) -> None:
+    """Writes PRISM's three explicit files."""
+    tra.write(f"{chain.n} {chain.transitions}\n")
+    for i in range(chain.n):
+        for target, p in chain.written_row(i):
+            tra.write(f"{i} {target} {p}\n")
+    names = ["init", "deadlock", *map(printable, chain.labels)]
+    lab.write(" ".join(f'{i}="{name}"' for i, name in enumerate(names)) + "\n")
+    members: dict[int, list[int]] = {}
+    groups = [{chain.initial or 0}, set(chain.deadlocks), *chain.labels.values()]
+    for number, group in enumerate(groups):
+        for state in sorted(group):
+            members.setdefault(state, []).append(number)
+    for state in sorted(members):
+        lab.write(f"{state}: {' '.join(map(str, members[state]))}\n")
+    sta.write(f"({','.join(chain.variables) or 's'})\n")
+    numbers = [[str(i)] for i in range(chain.n)]
+    values = valuation_texts(chain) if chain.variables else numbers
+    for i, texts in enumerate(values):
+        sta.write(f"{i}:({','.join(texts)})\n")

@@ -1,0 +1,217 @@
+"""`forewarn.model/1`: counts or rows in JSON; probabilities are derived on load."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Annotated, Any, Literal, TypeVar
+
+import numpy as np
+from pydantic import Field
+
+from forewarn.abstractions.errors import (
+    InvalidInput,
+    InvalidModel,
+    TooLarge,
+    near_miss,
+)
+from forewarn.abstractions.schema import Strict, validated
+from forewarn.monitors.chains.chain import Chain, check_size, repeated
+from forewarn.monitors.chains.formats.rows import probability
+from forewarn.monitors.chains.model import Counts, Model, smoothed_chain
+from forewarn.monitors.chains.rational import rational
+
+FORMAT = "forewarn.model/1"
+
+
+MAX_COUNT = 10**12
+"""No count is larger, so that no sum of them overflows."""
+
+_Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
+_Value = Annotated[int, Field(ge=-(2**63), lt=2**63)]
+
+
+class _File(Strict):
+    format: Literal["forewarn.model/1"]
+    states: list[str] = Field(min_length=1)
+    counts: dict[str, dict[str, _Count]] | None = None
+    rows: dict[str, dict[str, str | float]] | None = None
+    initial: str | None = None
+    starts: dict[str, _Count] = {}
+    labels: dict[str, list[str]] = {}
+    variables: dict[str, list[_Value]] = {}
+    alpha: str | None = None
+    support: Literal["observed", "valid", "all", "declared"] = "observed"
+    end: Literal["absorb", "ignore"] = "ignore"
+    end_state: str | None = None
+    abstraction: dict[str, Any] | None = None
+    period_s: float | None = Field(default=None, gt=0)
+    laws: list[str] = []
+    training: dict[str, Any] = {}
+
+
+def recognises(data: object) -> bool:
+    return isinstance(data, dict) and str(data.get("format")).startswith("forewarn.")
+
+
+def parse_model(data: object, source: str = "") -> Model:
+    """The model that a JSON object describes."""
+    file = validated(_File, data, source, InvalidModel)
+    if (file.counts is None) == (file.rows is None):
+        raise InvalidModel(
+            "a model has either counts or rows, and one of them", source=source
+        )
+    try:
+        return _learned(file) if file.counts is not None else _published(file)
+    except (InvalidModel, TooLarge) as error:
+        raise error.within(source) from None
+    except InvalidInput as error:
+        raise InvalidModel(error.problem, source=source, place=error.place) from None
+
+
+class _Numbers:
+    """State names looked up as numbers, with the place of a wrong one."""
+
+    def __init__(self, states: list[str]) -> None:
+        check_size(len(states))
+        self.states = states
+        self.of = {name: i for i, name in enumerate(states)}
+        if len(self.of) < len(states):
+            raise InvalidModel(f"the state {repeated(states)!r} stands twice")
+
+    def __call__(self, name: str, place: str) -> int:
+        found = self.of.get(name)
+        if found is None:
+            mend = near_miss(name, self.states)
+            raise InvalidModel(f"unknown state {name!r}", place=place, mend=mend)
+        return found
+
+
+_Entry = TypeVar("_Entry")
+
+
+def _rows(
+    rows: Mapping[str, Mapping[str, _Entry]], number: _Numbers, key: str
+) -> dict[int, dict[int, _Entry]]:
+    check_size(len(number.states), sum(map(len, rows.values())))
+    return {
+        number(state, key): {
+            number(target, f"{key}.{state}"): entry for target, entry in row.items()
+        }
+        for state, row in rows.items()
+    }
+
+
+def _facts(file: _File, number: _Numbers) -> dict[str, Any]:
+    return {
+        "initial": None if file.initial is None else number(file.initial, "initial"),
+        "end": None if file.end_state is None else number(file.end_state, "end_state"),
+        "labels": {
+            label: frozenset(number(s, f"labels.{label}") for s in members)
+            for label, members in file.labels.items()
+        },
+        "variables": {
+            name: np.array(values, dtype=np.int64)
+            for name, values in file.variables.items()
+        },
+    }
+
+
+def _learned(file: _File) -> Model:
+    number = _Numbers(file.states)
+    rows = _rows(file.counts or {}, number, "counts")
+    if file.end_state is not None:
+        end = number(file.end_state, "end_state")
+        rows[end] = {end: 0}
+    counts = Counts.from_rows([rows.get(i, {}) for i in range(len(file.states))])
+    if file.alpha is None:
+        raise InvalidModel("counts need an alpha", mend='add "alpha": "0"')
+    alpha = rational(file.alpha)
+    chain, unvisited = smoothed_chain(
+        file.states, counts, alpha, **_facts(file, number)
+    )
+    return Model(
+        chain=chain,
+        counts=counts,
+        unvisited=unvisited,
+        starts={number(s, "starts"): n for s, n in file.starts.items()},
+        alpha=alpha,
+        **_common(file),
+    )
+
+
+def _published(file: _File) -> Model:
+    number = _Numbers(file.states)
+    for key in ("alpha", "starts"):
+        if getattr(file, key):
+            raise InvalidModel(f"{key} needs counts", place=key)
+    rows: dict[int, dict[int, float | Fraction]] = {
+        state: {
+            j: probability(p, "", f"rows.{file.states[state]}.{file.states[j]}")
+            if isinstance(p, str)
+            else p
+            for j, p in row.items()
+        }
+        for state, row in _rows(file.rows or {}, number, "rows").items()
+    }
+    chain = Chain.from_rows(file.states, rows, **_facts(file, number))
+    return Model(chain=chain, **_common(file))
+
+
+def _common(file: _File) -> dict[str, Any]:
+    return {
+        "abstraction": file.abstraction,
+        "support": file.support,
+        "end": file.end,
+        "period_s": file.period_s,
+        "laws": tuple(file.laws),
+        "training": file.training,
+    }
+
+
+def model_as_dict(model: Model) -> dict[str, Any]:
+    """The JSON object from which `parse_model` makes the same model again."""
+    chain, states = model.chain, model.chain.states
+    found: dict[str, Any] = {"format": FORMAT, "states": list(states)}
+    if model.counts is not None:
+        found["counts"] = named_counts(model)
+        found["alpha"] = str(model.alpha)
+    else:
+        skipped = set(chain.deadlocks)
+        found["rows"] = {
+            name: {
+                states[j]: str(p) if chain.exact else float(p)
+                for j, p in chain.exact_row(i).items()
+            }
+            for i, name in enumerate(states)
+            if i not in skipped
+        }
+    optional: dict[str, Any] = {
+        "initial": None if chain.initial is None else states[chain.initial],
+        "end_state": None if chain.end is None else states[chain.end],
+        "starts": {states[i]: n for i, n in sorted(model.starts.items())},
+        "labels": {
+            label: [states[i] for i in sorted(members)]
+            for label, members in chain.labels.items()
+        },
+        "variables": {name: v.tolist() for name, v in chain.variables.items()},
+        "support": model.support,
+        "end": model.end,
+        "abstraction": model.abstraction and dict(model.abstraction),
+        "period_s": model.period_s,
+        "laws": list(model.laws),
+        "training": dict(model.training),
+    }
+    return found | {k: v for k, v in optional.items() if v not in (None, {}, [])}
+
+
+def named_counts(model: Model) -> dict[str, dict[str, int]]:
+    """The counts by state name: every allowed successor, also those never seen."""
+    states, counts = model.chain.states, model.counts
+    if counts is None:
+        return {}
+    return {
+        name: {states[j]: seen for j, seen in counts.row(i).items()}
+        for i, name in enumerate(states)
+        if counts.sizes[i] and i != model.chain.end
+    }

@@ -1,0 +1,112 @@
+"""Rows read from text and what several readers do to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forewarn.abstractions.errors import InvalidInput, InvalidModel, TooLarge
+from forewarn.monitors.chains.chain import ROW_SUM_TOLERANCE, Chain, row_sum_error
+from forewarn.monitors.chains.rational import rational
+
+# Tools print ten significant digits or more, so each entry may be off by this.
+_PRINTED = Fraction(1, 10**10)
+
+MAX_LINES = 10_000_000
+"""No chain that is not too large itself takes more lines."""
+
+Valuation = tuple[tuple[str, int, bool], ...]
+
+
+def numbered_lines(text: str) -> Iterator[tuple[int, str]]:
+    """The stripped lines of a text with their numbers, none split off beforehand."""
+    start, number = 0, 1
+    while start < len(text):
+        if number > MAX_LINES:
+            raise TooLarge(f"more than {MAX_LINES} lines")
+        stop = text.find("\n", start)
+        stop = len(text) if stop < 0 else stop
+        yield number, text[start:stop].strip()
+        start, number = stop + 1, number + 1
+
+
+def probability(text: str, source: str, place: str) -> Fraction:
+    """A probability as written, refused where it is none."""
+    try:
+        value = rational(text)
+    except InvalidInput as error:
+        raise InvalidModel(
+            f"the probability {error.problem}", source=source, place=place
+        ) from None
+    if not 0 <= value <= 1:
+        raise InvalidModel(
+            f"the probability {text} is not between 0 and 1", source=source, place=place
+        )
+    return value
+
+
+def settled(row: Mapping[int, Fraction], state: str) -> dict[int, Fraction | float]:
+    """The row, which must sum to one but for the rounding of its printed digits."""
+    total = sum(row.values(), Fraction())
+    off = abs(total - 1)
+    if off <= ROW_SUM_TOLERANCE:
+        return dict(row)
+    if off > len(row) * _PRINTED:
+        raise row_sum_error(state, float(total))
+    return {target: float(p / total) for target, p in row.items()}
+
+
+def from_valuations(
+    valuations: Sequence[Valuation],
+) -> tuple[list[str], dict[str, NDArray[np.int64]]]:
+    """State names and variables of states that are told apart by their variables.
+
+    With one variable its value is the name.
+    """
+    texts = [
+        [
+            (name, ("false", "true")[value] if boolean else str(value))
+            for name, value, boolean in valuation
+        ]
+        for valuation in valuations
+    ]
+    states = [
+        row[0][1] if len(row) == 1 else ",".join(f"{n}={v}" for n, v in row)
+        for row in texts
+    ]
+    variables = {
+        name: np.array([valuation[i][1] for valuation in valuations], dtype=np.int64)
+        for i, (name, _, _) in enumerate(valuations[0])
+    }
+    return states, variables
+
+
+def valuation_texts(chain: Chain) -> list[list[str]]:
+    """Every state's values; Booleans as words where the state's name has them so."""
+    columns = [values.tolist() for values in chain.variables.values()]
+    found: list[list[str]] = []
+    for name, *values in zip(chain.states, *columns, strict=True):
+        texts = list(map(str, values))
+        named = [part.rpartition("=")[2] for part in name.split(",")]
+        words = [("false", "true")[v] if v in (0, 1) else "" for v in values]
+        if len(named) == len(texts) and all(
+            word in pair for word, *pair in zip(named, texts, words, strict=True)
+        ):
+            texts = named
+        found.append(texts)
+    return found
+
+
+def assignment(name: str, text: str) -> tuple[str, int, bool]:
+    """A variable's value from `3`, `true` or `false`."""
+    if text in ("true", "false"):
+        return name, int(text == "true"), True
+    return name, int(text), False
+
+
+def printable(text: str) -> str:
+    """A name without what could end the comment or quotes that it stands in."""
+    return "".join(c if c.isprintable() and c not in '"\\' else "?" for c in text)

@@ -1,0 +1,397 @@
+"""Interval chains: every transition probability known only to lie between two bounds.
+
+A learned row is a guess from finitely many visits. Clopper-Pearson bounds say how far
+off it may be; robust value iteration (within a number of steps) and robust policy
+iteration (ever) turn them into the least and greatest probability that any chain
+inside the bounds gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forewarn.abstractions.errors import InvalidInput, InvalidModel, TooLarge
+from forewarn.monitors.chains.model import Counts, Model
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+
+MAX_CELLS = 20_000_000
+"""States times the longest row: what one backup may hold in memory."""
+
+_SUM_SLACK = 1e-9
+_CERTAIN = 1e-12
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IntervalChain:
+    """A chain whose rows are intervals, in CSR form.
+
+    `successors`, `least` and `room` hold the same rows padded to one width
+    (`[state, width]`): the successor states, their lower bounds, and how much may be
+    added to each. Padding repeats a successor of the row with nothing to give it.
+    """
+
+    states: tuple[str, ...]
+    indptr: Ints
+    indices: Ints
+    low: Floats
+    high: Floats
+    successors: Ints = field(init=False, repr=False)
+    least: Floats = field(init=False, repr=False)
+    room: Floats = field(init=False, repr=False)
+    slack: Floats = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        _refuse_bad_rows(self)
+        lengths = np.diff(self.indptr)
+        width = int(lengths.max(initial=1))
+        cells = len(self.states) * width
+        if cells > MAX_CELLS:
+            raise TooLarge(
+                f"{len(self.states)} states with up to {width} successors need "
+                f"{cells} interval cells; the limit is {MAX_CELLS}",
+                mend="narrow the support or coarsen the abstraction",
+            )
+        place = np.arange(width)
+        filled = place < lengths[:, None]
+        at = np.minimum(self.indptr[:-1, None] + place, self.indptr[1:, None] - 1)
+        least = np.where(filled, self.low[at], 0.0)
+        room = np.where(filled, (self.high - self.low)[at], 0.0)
+        for name, value in (
+            ("successors", self.indices[at].astype(np.int64)),
+            ("least", least),
+            ("room", room),
+            ("slack", np.maximum(1.0 - least.sum(axis=1), 0.0)),
+        ):
+            object.__setattr__(self, name, value)
+
+    @property
+    def n(self) -> int:
+        return len(self.states)
+
+    def dense(self) -> tuple[Floats, Floats]:
+        """The bounds as two square matrices."""
+        rows = np.repeat(np.arange(self.n), np.diff(self.indptr))
+        low, high = np.zeros((self.n, self.n)), np.zeros((self.n, self.n))
+        low[rows, self.indices], high[rows, self.indices] = self.low, self.high
+        return low, high
+
+    def backup(self, values: Floats, *, maximise: bool) -> Floats:
+        """One robust step: `values[..., n]` of the successors to `[..., n]`."""
+        return self.backup_rows(values[..., self.successors], maximise=maximise)
+
+    def backup_rows(self, successor_values: Floats, *, maximise: bool) -> Floats:
+        """Expected value of each row, nature choosing inside the intervals.
+
+        Args:
+            successor_values: `[..., n, width]`, the value of each padded successor,
+                such as `values[next_monitor_state, successors]` for a product.
+            maximise: Whether nature makes the expectation large or small.
+        """
+        return RobustStep(self, maximise=maximise).rows(successor_values)
+
+
+class RobustStep:
+    """The robust expectation, made again and again on slowly changing values.
+
+    Nature fills the best successors up to their upper bound until the probability is
+    spent; the one where it runs out is the pivot. The choice stays the best one while
+    nothing that was filled is worth less than the pivot and nothing that was left out
+    is worth more, so only rows where that broke are sorted anew.
+    """
+
+    def __init__(self, chain: IntervalChain, *, maximise: bool) -> None:
+        self._chain = chain
+        self._sign = 1.0 if maximise else -1.0
+        self.choice: Floats = np.empty(0)
+        """The distribution nature chose for each row, shaped as the last values."""
+        self._side: NDArray[np.int8] = np.empty(0, np.int8)
+        self._pivot: Ints = np.empty(0, np.int64)
+
+    def __call__(self, values: Floats) -> Floats:
+        return self.rows(values[..., self._chain.successors])
+
+    def rows(self, successor_values: Floats) -> Floats:
+        """As `IntervalChain.backup_rows`; the shape must stay the same."""
+        stale: Bools
+        if self.choice.shape != successor_values.shape:
+            self.choice = np.empty(successor_values.shape)
+            self._side = np.empty(successor_values.shape, np.int8)
+            self._pivot = np.empty((*successor_values.shape[:-1], 1), np.int64)
+            stale = np.ones(successor_values.shape[:-1], bool)
+        else:
+            pivot = np.take_along_axis(successor_values, self._pivot, axis=-1)
+            stale = np.any((successor_values - pivot) * self._side < 0.0, axis=-1)
+        if stale.any():
+            self._choose(successor_values, stale)
+        expected: Floats = np.einsum("...j,...j->...", self.choice, successor_values)
+        return expected
+
+    def _choose(self, values: Floats, stale: Bools) -> None:
+        where = np.nonzero(stale)
+        state = where[-1]
+        chain = self._chain
+        order = np.argsort(-self._sign * values[where], axis=1, kind="stable")
+        room = np.take_along_axis(chain.room[state], order, axis=1)
+        slack = chain.slack[state][:, None]
+        filled = np.cumsum(room, axis=1)
+        added = np.clip(slack - (filled - room), 0.0, room)
+        last = order.shape[1] - 1
+        position = np.minimum((filled < slack).sum(axis=1, keepdims=True), last)
+        side = np.sign(position - np.arange(last + 1)) * self._sign
+        side = np.where((room > 0.0) & (slack > 0.0), side, 0.0)
+        spread, sides = np.empty(order.shape), np.empty(order.shape, np.int8)
+        np.put_along_axis(spread, order, added, axis=1)
+        np.put_along_axis(sides, order, side.astype(np.int8), axis=1)
+        self.choice[where] = chain.least[state] + spread
+        self._side[where] = sides
+        self._pivot[where] = np.take_along_axis(order, position, axis=1)
+
+
+def clopper_pearson(
+    states: Sequence[str], counts: Counts, delta: float
+) -> IntervalChain:
+    """Exact binomial bounds that hold for all transitions at once.
+
+    The error probability `delta` is split evenly over the intervals that are needed:
+    one for each successor of a row with three or more, one for a row with two, none
+    where only one successor is possible. A row without visits is [0, 1] throughout; a
+    row without successors is absorbing.
+
+    Args:
+        states: The names of the states.
+        counts: How often each allowed transition was seen.
+        delta: The probability that any interval may miss the truth.
+    """
+    if not 0.0 < delta < 1.0:
+        raise InvalidInput(f"delta is {delta}; it must lie between 0 and 1")
+    absorbing = np.flatnonzero(counts.sizes == 0)
+    at = counts.indptr[absorbing]
+    indices = np.insert(counts.indices, at, absorbing)
+    hits = np.insert(counts.seen, at, 0).astype(np.float64)
+    lengths = np.maximum(counts.sizes, 1)
+    needed = int(np.where(lengths > 2, lengths, lengths == 2).sum())
+    trials = np.repeat(counts.visits, lengths).astype(np.float64)
+    low, high = _binomial_bounds(hits, trials, delta / max(needed, 1) / 2)
+    certain = np.repeat(lengths, lengths) == 1
+    low[certain] = high[certain] = 1.0
+    indptr = np.append(0, np.cumsum(lengths))
+    return IntervalChain(tuple(states), indptr, indices, low, high)
+
+
+def model_intervals(model: Model, delta: float) -> IntervalChain:
+    """The interval chain of a learned model, over its chain's states."""
+    if model.counts is None:
+        raise InvalidModel(
+            "intervals need counts, and this model has none",
+            mend="learn it from traces instead of importing its probabilities",
+        )
+    return clopper_pearson(model.chain.states, model.counts, delta)
+
+
+def _binomial_bounds(
+    hits: Floats, trials: Floats, tail: float
+) -> tuple[Floats, Floats]:
+    """Lower and upper Clopper-Pearson bounds with `tail` on each side."""
+    from scipy.special import betaincinv
+
+    pairs, back = np.unique(np.stack([hits, trials]), axis=1, return_inverse=True)
+    k, n = pairs
+    low, high = np.zeros(len(k)), np.ones(len(k))
+    inner = k > 0
+    low[inner] = betaincinv(k[inner], (n - k + 1)[inner], tail)
+    inner = k < n
+    # By symmetry, which keeps the small tail exact where 1 - tail would round.
+    high[inner] = 1.0 - betaincinv((n - k)[inner], (k + 1)[inner], tail)
+    return low[back.ravel()], high[back.ravel()]
+
+
+def robust_reach(
+    chain: IntervalChain,
+    targets: Bools | Sequence[int],
+    steps: int | None = None,
+    *,
+    maximise: bool,
+    avoid: Bools | Sequence[int] = (),
+) -> Floats:
+    """The least or greatest probability to reach the targets, from every state.
+
+    Args:
+        chain: The interval chain.
+        targets: State numbers, or a mask over the states.
+        steps: Within so many steps; None means ever.
+        maximise: The greatest probability; else the least.
+        avoid: States that end the attempt (value 0), for `until` properties.
+    """
+    goal, lost = _mask(targets, chain.n), _mask(avoid, chain.n)
+    lost &= ~goal
+    if steps is not None:
+        return _within(chain, goal, lost, steps, maximise)
+    return _ever(chain, goal, lost, maximise)
+
+
+def _within(
+    chain: IntervalChain, goal: Bools, lost: Bools, steps: int, maximise: bool
+) -> Floats:
+    step = RobustStep(chain, maximise=maximise)
+    values = goal.astype(np.float64)
+    for _ in range(steps):
+        further = step(values)
+        further[goal], further[lost] = 1.0, 0.0
+        if np.array_equal(further, values):
+            break
+        values = further
+    return values
+
+
+def _ever(chain: IntervalChain, goal: Bools, lost: Bools, maximise: bool) -> Floats:
+    """Robust policy iteration over the states that the graph does not settle.
+
+    When nature maximises, it starts by giving every possible edge something, so every
+    state that can reach the goal does. When it minimises, states where it can avoid
+    the goal for sure are 0 beforehand. Either way no policy that follows by strict
+    improvement can be trapped, so the equations have one solution.
+    """
+    room = chain.room.sum(axis=1)
+    share = np.minimum(chain.slack, room) / np.where(room > 0.0, room, 1.0)
+    policy = chain.least + chain.room * share[:, None]
+    edges = _Incoming(chain.successors, (policy > 0.0) & ~(goal | lost)[:, None])
+    if maximise:
+        open_states = edges.reaching(goal) & ~goal
+    else:
+        open_states = edges.unable_to_avoid(goal, chain) & ~goal
+    values = goal.astype(np.float64)
+    if not open_states.any():
+        return values
+    step = RobustStep(chain, maximise=maximise)
+    sign = 1.0 if maximise else -1.0
+    values[open_states] = _solve(chain.successors, policy, goal, open_states)
+    while True:
+        gain = sign * (step(values) - (policy * values[chain.successors]).sum(axis=1))
+        better = open_states & (gain > _CERTAIN * values)
+        if not better.any():
+            break
+        policy = np.where(better[:, None], step.choice, policy)
+        solved = _solve(chain.successors, policy, goal, open_states)
+        # Rounding can feign a gain; what does not move the values ends the search.
+        moved = sign * (solved - values[open_states])
+        if not (moved > _CERTAIN * solved).any():
+            break
+        values[open_states] = solved
+    return np.clip(values, 0.0, 1.0)
+
+
+_DENSE = 200
+
+
+def _solve(successors: Ints, policy: Floats, goal: Bools, unknown: Bools) -> Floats:
+    """Reachability of the goal from the unknown states under one policy."""
+    n, width = policy.shape
+    names = np.flatnonzero(unknown)
+    to_goal = (policy * goal[successors]).sum(axis=1)[names]
+    if len(names) <= _DENSE:
+        cells = (np.arange(len(names))[:, None] * n + successors[names]).ravel()
+        square = np.bincount(cells, policy[names].ravel(), len(names) * n)
+        inner = square.reshape(len(names), n)[:, names]
+        solved: Floats = np.linalg.solve(np.eye(len(names)) - inner, to_goal)
+        return solved
+    from scipy.sparse import csr_array, eye_array
+    from scipy.sparse.linalg import splu
+
+    rows = csr_array(
+        (policy[names].ravel(), successors[names].ravel(),
+         np.arange(len(names) + 1) * width),
+        shape=(len(names), n),
+    )  # fmt: skip
+    system = (eye_array(len(names), format="csr") - rows[:, names]).tocsc()
+    result: Floats = splu(system).solve(to_goal)
+    return result
+
+
+class _Incoming:
+    """The edges of a padded graph, found by the state they lead to."""
+
+    def __init__(self, successors: Ints, edge: Bools) -> None:
+        self._n = len(successors)
+        row, column = np.nonzero(edge)
+        into = successors[row, column]
+        order = np.argsort(into, kind="stable")
+        self._row, self._column = row[order], column[order]
+        self._start = np.searchsorted(into[order], np.arange(self._n + 1))
+
+    def _edges(self, frontier: Ints) -> Ints:
+        """The numbers of the edges that lead to any state of the frontier."""
+        first, count = self._start[frontier], np.diff(self._start)[frontier]
+        offset = np.cumsum(count) - count
+        return np.repeat(first - offset, count) + np.arange(count.sum())
+
+    def reaching(self, goal: Bools) -> Bools:
+        """States with a path to the goal."""
+        found = goal.copy()
+        frontier = np.flatnonzero(goal)
+        while len(frontier):
+            rows = np.unique(self._row[self._edges(frontier)])
+            frontier = rows[~found[rows]]
+            found[frontier] = True
+        return found
+
+    def unable_to_avoid(self, goal: Bools, chain: IntervalChain) -> Bools:
+        """States from which every choice of nature may come to the goal."""
+        found = goal.copy()
+        stay = chain.least.sum(axis=1) + chain.room.sum(axis=1)
+        forced = np.zeros(self._n, bool)
+        frontier = np.flatnonzero(goal)
+        while len(frontier):
+            edges = self._edges(frontier)
+            row, column = self._row[edges], self._column[edges]
+            least = chain.least[row, column]
+            np.subtract.at(stay, row, least + chain.room[row, column])
+            forced[row[least > 0.0]] = True
+            rows = np.unique(row)
+            lost = forced[rows] | (stay[rows] < 1.0 - _CERTAIN)
+            frontier = rows[lost & ~found[rows]]
+            found[frontier] = True
+        return found
+
+
+def _mask(states: Bools | Sequence[int], n: int) -> Bools:
+    given = np.asarray(states)
+    if given.dtype == np.bool_:
+        return given.copy()
+    mask = np.zeros(n, bool)
+    mask[given.astype(np.int64)] = True
+    return mask
+
+
+def _refuse_bad_rows(chain: IntervalChain) -> None:
+    n, low, high = len(chain.states), chain.low, chain.high
+    lengths = np.diff(chain.indptr)
+    if len(chain.indptr) != n + 1 or (lengths < 1).any():
+        bad = int(np.argmax(lengths < 1)) if len(lengths) == n else 0
+        raise InvalidModel("no successors", place=f"state {chain.states[bad]}")
+    rows = np.repeat(np.arange(n), lengths)
+    if chain.indices.min() < 0 or chain.indices.max() >= n:
+        raise InvalidModel("a successor is not one of the states")
+    wrong = ~((low >= 0.0) & (low <= high) & (high <= 1.0 + _SUM_SLACK))
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        raise InvalidModel(
+            f"the interval [{low[at]}, {high[at]}] is not within [0, 1]",
+            place=f"state {chain.states[rows[at]]}",
+        )
+    least = np.bincount(rows, low, n)
+    most = np.bincount(rows, high, n)
+    empty = (least > 1.0 + _SUM_SLACK) | (most < 1.0 - _SUM_SLACK)
+    if empty.any():
+        at = int(np.argmax(empty))
+        raise InvalidModel(
+            f"no distribution fits its intervals: the lower bounds sum to "
+            f"{least[at]:.6g}, the upper ones to {most[at]:.6g}",
+            place=f"state {chain.states[at]}",
+        )

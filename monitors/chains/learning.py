@@ -1,0 +1,290 @@
+"""Learning a chain: what was seen, which successors are allowed, and the rows.
+
+Learning is counting. A `Tally` holds what was counted and takes more at any time; a
+`Support` says which successors a state may have; `learn` makes the model of both.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from forewarn.abstractions.abstraction import Abstraction
+from forewarn.abstractions.errors import InvalidInput, InvalidTrace, near_miss
+from forewarn.monitors.chains.chain import END, MAX_TRANSITIONS, check_size
+from forewarn.monitors.chains.counting import count_pairs
+from forewarn.monitors.chains.model import Counts, Model, smoothed_chain
+
+
+@dataclass(slots=True)
+class Tally:
+    """What was seen so far, by state name: transitions, beginnings and ends."""
+
+    seen: dict[str, dict[str, int]] = field(default_factory=dict)
+    starts: dict[str, int] = field(default_factory=dict)
+    ends: dict[str, int] = field(default_factory=dict)
+    traces: int = 0
+    frames: int = 0
+
+    def begin(self, state: str) -> None:
+        """A trace begins; takes constant time, as `step` and `finish` do."""
+        self.traces += 1
+        self.frames += 1
+        self.starts[state] = self.starts.get(state, 0) + 1
+        self.seen.setdefault(state, {})
+
+    def step(self, before: str, after: str, times: int = 1) -> None:
+        """One more transition was seen."""
+        self.frames += times
+        row = self.seen.setdefault(before, {})
+        row[after] = row.get(after, 0) + times
+        self.seen.setdefault(after, {})
+
+    def finish(self, state: str) -> None:
+        """A trace ends in this state."""
+        self.ends[state] = self.ends.get(state, 0) + 1
+
+    def add_sequence(self, states: Sequence[str]) -> None:
+        """A whole trace, as state names."""
+        if states:
+            self.begin(states[0])
+            pairs = Counter(zip(states, states[1:], strict=False))
+            for (before, after), times in pairs.items():
+                self.step(before, after, times)
+            self.finish(states[-1])
+
+    def add_codes(
+        self,
+        codes: NDArray[np.integer],
+        name: Callable[[int], str],
+        starts: ArrayLike = (0,),
+    ) -> None:
+        """Traces one after the other in one array of state codes.
+
+        Args:
+            codes: The states, such as an abstraction's bit vectors.
+            name: The name of a code.
+            starts: Where each trace begins; the first at 0.
+        """
+        if not len(codes):
+            return
+        first = np.asarray(starts, dtype=np.int64)
+        last = np.append(first[1:], len(codes)) - 1
+        names = {
+            int(code): name(int(code)) for code in np.unique(codes[[*first, *last]])
+        }
+        for code in codes[first].tolist():
+            self.begin(names[code])
+        columns = (column.tolist() for column in count_pairs(codes, first))
+        for before, after, times in zip(*columns, strict=True):
+            for code in (before, after):
+                if code not in names:
+                    names[code] = name(code)
+            self.step(names[before], names[after], times)
+        for code in codes[last].tolist():
+            self.finish(names[code])
+
+    @classmethod
+    def of(cls, model: Model) -> Tally:
+        """What a learned model was learned from, to be continued."""
+        if model.counts is None:
+            raise InvalidInput("the model has no counts, so nothing can be added to it")
+        names, end = model.chain.states, model.chain.end
+        tally = cls(
+            starts={names[i]: times for i, times in model.starts.items()},
+            traces=sum(model.starts.values()),
+        )
+        tally.frames = tally.traces
+        for i, name in enumerate(names):
+            if i == end:
+                continue
+            tally.seen.setdefault(name, {})
+            for j, times in model.counts.row(i).items():
+                if j == end:
+                    tally.ends[name] = times
+                elif times:
+                    tally.step(name, names[j], times)
+        return tally
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """Which successors a state may have.
+
+    Args:
+        kind: "observed", "valid", "all" or "declared".
+        rows: The allowed successors by state, where they are known beforehand. A
+            state that is not listed is absorbing.
+    """
+
+    kind: str
+    rows: Mapping[str, Sequence[str]] | None = None
+
+    @classmethod
+    def declared(cls, content: object, source: str = "") -> Support:
+        """The support that a JSON object `{"state": ["successor", …]}` declares."""
+        if not isinstance(content, dict) or not content:
+            raise InvalidInput(
+                'a support is an object {"state": ["allowed successor", …]}',
+                source=source,
+            )
+        check_size(len(content), source=source)
+        for state, row in content.items():
+            if not isinstance(row, list) or not all(isinstance(s, str) for s in row):
+                raise InvalidInput(
+                    "the allowed successors must be a list of state names",
+                    source=source,
+                    place=state,
+                )
+            if len(set(row)) < len(row):
+                twice = next(s for s in row if row.count(s) > 1)
+                raise InvalidInput(
+                    f"the successor {twice!r} stands twice", source=source, place=state
+                )
+        check_size(len(content), sum(map(len, content.values())), source)
+        return cls("declared", content)
+
+    @classmethod
+    def valid(cls, abstraction: Abstraction) -> Support:
+        """All pairs of states that the abstraction holds possible."""
+        states = abstraction.valid_states(int(MAX_TRANSITIONS**0.5))
+        names = [abstraction.state_name(bits) for bits in states]
+        texts = abstraction.texts
+        lasting = sum(1 << texts.index(repr(p)) for p in abstraction.irreversible)
+        after: dict[int, list[str]] = {}
+        for kept in {bits & lasting for bits in states}:
+            after[kept] = [
+                name
+                for name, bits in zip(names, states, strict=True)
+                if kept & ~bits == 0
+            ]
+        pairs = zip(names, states, strict=True)
+        return cls("valid", {name: after[bits & lasting] for name, bits in pairs})
+
+    @classmethod
+    def of(cls, model: Model) -> Support:
+        """The support that a learned model was smoothed over."""
+        if model.counts is None or model.support in ("observed", "all"):
+            return cls(model.support)
+        names, end = model.chain.states, model.chain.end
+        rows = {
+            name: [names[j] for j in model.counts.support(i) if j != end]
+            for i, name in enumerate(names)
+            if i != end
+        }
+        return cls(model.support, {name: row for name, row in rows.items() if row})
+
+
+def learn(
+    tally: Tally, support: Support, alpha: Fraction, end: str, **facts: Any
+) -> Model:
+    """The model that the counts, the support and the pseudo-count make.
+
+    Args:
+        tally: What was seen.
+        support: Which successors are smoothed over.
+        alpha: The pseudo-count of each.
+        end: "absorb": a trace's end is a transition into an absorbing END, never
+            smoothed into rows that did not end. "ignore": an end is nothing.
+        facts: What else the model shall say of itself, as `Model` names it.
+    """
+    absorb = end == "absorb"
+    declared = support.rows
+    if absorb and declared is not None:
+        # What may end is what was seen to end, whatever was declared.
+        without = {
+            name: [s for s in row if s != END]
+            for name, row in declared.items()
+            if name != END
+        }
+        support = replace(support, rows=without)
+    allowed = _allowed(tally, support)
+    if absorb and END in allowed:
+        raise InvalidInput(
+            f"a state is called {END}, as is the end of a trace",
+            mend="rename it, or learn with --end ignore",
+        )
+    states = sorted(allowed, key=_natural)
+    if absorb:
+        states.append(END)
+    check_size(len(states), sum(map(len, allowed.values())) + len(tally.ends))
+    number = {name: i for i, name in enumerate(states)}
+    rows: list[dict[int, int]] = []
+    for name, successors in allowed.items():
+        seen = tally.seen.get(name, {})
+        row = {number[s]: seen.get(s, 0) for s in successors}
+        # Even a declared step into END says that a state is not absorbing.
+        stays = declared is not None and set(declared.get(name, ())) <= {name}
+        if absorb and name in tally.ends and not stays:
+            row[number[END]] = tally.ends[name]
+        rows.append(row)
+    order = np.argsort([number[name] for name in allowed])
+    rows = [rows[i] for i in order.tolist()]
+    last = number.get(END) if absorb else None
+    if last is not None:
+        rows.append({last: 0})
+    counts = Counts.from_rows(rows)
+    first = max(tally.starts, key=lambda s: (tally.starts[s], -number[s]), default=None)
+    chain, unvisited = smoothed_chain(
+        states,
+        counts,
+        alpha,
+        initial=None if first is None else number[first],
+        end=last,
+    )
+    return Model(
+        chain=chain,
+        counts=counts,
+        unvisited=unvisited,
+        starts={number[s]: times for s, times in tally.starts.items()},
+        alpha=alpha,
+        support=support.kind,
+        end=end,
+        **facts,
+    )
+
+
+def _allowed(tally: Tally, support: Support) -> dict[str, Collection[str]]:
+    """The allowed successors of every state there is."""
+    if support.rows is None:
+        if support.kind == "all":
+            check_size(len(tally.seen), len(tally.seen) ** 2)
+            return {name: tally.seen.keys() for name in tally.seen}
+        return {name: row.keys() for name, row in tally.seen.items()}
+    allowed: dict[str, Collection[str]] = {s: row for s, row in support.rows.items()}
+    for row in support.rows.values():
+        for successor in row:
+            allowed.setdefault(successor, ())
+    for name, seen in tally.seen.items():
+        if name not in allowed:
+            raise InvalidTrace(
+                f"the state {name!r} occurs, which the support does not know",
+                mend=near_miss(name, allowed) or "add it to the support",
+            )
+        permitted = set(allowed[name]) or {name}
+        if strange := next((s for s in seen if s not in permitted), None):
+            raise InvalidTrace(
+                f"the traces go from {name!r} to {strange!r}, "
+                "which the support does not allow",
+                mend="add it to the support, or smooth over observed transitions",
+            )
+        if not allowed[name] and seen:
+            allowed[name] = (name,)
+    return allowed
+
+
+def _natural(name: str) -> tuple[list[tuple[int, str]], str]:
+    """Sorts s2 before s10, and names of bits as they are."""
+    parts = re.findall(r"\d+|\D+", name, re.ASCII)
+    numbers = (part.lstrip("0") for part in parts)
+    return [
+        (len(digits), digits) if part[0] in "0123456789" else (-1, part)
+        for part, digits in zip(parts, numbers, strict=True)
+    ], name

@@ -1,0 +1,144 @@
+"""A chain with all that is known about how it was learned, and how it is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forewarn.abstractions.errors import InvalidModel
+from forewarn.monitors.chains.chain import Chain
+
+SUPPORTS = ("observed", "valid", "all", "declared")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Counts:
+    """How often each allowed transition was seen; the sparsity is the support.
+
+    Row i lists every allowed successor of state i, also those never seen. An empty
+    row belongs to a state that was given no successor: it is absorbing.
+    """
+
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int64]
+    seen: NDArray[np.int64]
+
+    @property
+    def n(self) -> int:
+        return len(self.indptr) - 1
+
+    @property
+    def visits(self) -> NDArray[np.int64]:
+        """How many transitions out of each state were seen."""
+        total = np.concatenate(([0], np.cumsum(self.seen)))
+        return np.asarray(np.diff(total[self.indptr]), dtype=np.int64)
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """How many successors each state may have."""
+        return np.diff(self.indptr)
+
+    def row(self, state: int) -> dict[int, int]:
+        at = slice(self.indptr[state], self.indptr[state + 1])
+        return dict(zip(self.indices[at].tolist(), self.seen[at].tolist(), strict=True))
+
+    def support(self, state: int) -> list[int]:
+        """The successors that a state may have, ascending."""
+        found: list[int] = self.indices[
+            self.indptr[state] : self.indptr[state + 1]
+        ].tolist()
+        return found
+
+    @classmethod
+    def from_rows(cls, rows: Sequence[Mapping[int, int]]) -> Counts:
+        ordered = [sorted(row.items()) for row in rows]
+        pairs = [pair for row in ordered for pair in row]
+        table = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+        lengths = [len(row) for row in ordered]
+        indptr = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
+        return cls(indptr.astype(np.int64), table[:, 0].copy(), table[:, 1].copy())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Model:
+    """A chain, and where it was learned: counts, smoothing and training facts.
+
+    Args:
+        chain: The chain; its rows follow from counts, support and alpha.
+        counts: What was counted; None for a chain that someone else published.
+        unvisited: States whose row is made up: uniform, because never seen.
+        starts: How often each state began a trace.
+        abstraction: The abstraction's own description, if states are its vectors.
+        alpha: The pseudo-count of every allowed successor.
+        support: Which successors are allowed: one of `SUPPORTS`.
+        end: "absorb" if a trace's end is a transition to END, "ignore" if nothing.
+        period_s: The time between two states.
+        laws: The texts of the laws that the model was learned for.
+        training: Facts about the traces: names, digests, frames, figures.
+    """
+
+    chain: Chain
+    counts: Counts | None = None
+    unvisited: tuple[int, ...] = ()
+    starts: Mapping[int, int] = field(default_factory=dict)
+    abstraction: Mapping[str, Any] | None = None
+    alpha: Fraction | None = None
+    support: str = "observed"
+    end: str = "ignore"
+    period_s: float | None = None
+    laws: tuple[str, ...] = ()
+    training: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def visits(self) -> NDArray[np.int64] | None:
+        """How many transitions out of each state were seen, where any were counted."""
+        return None if self.counts is None else self.counts.visits
+
+    def support_of(self, state: int) -> list[int]:
+        """The successors that a state may have: those counted, or those published."""
+        if self.counts is not None:
+            return self.counts.support(state) or [state]
+        return list(self.chain.row(state))
+
+
+def smoothed_chain(
+    states: Sequence[str],
+    counts: Counts,
+    alpha: Fraction,
+    **facts: Any,
+) -> tuple[Chain, tuple[int, ...]]:
+    """The chain that counts and a pseudo-count make, and the states never visited.
+
+    With k allowed successors and n visits, p = (c + alpha) / (n + alpha k). A row
+    without visits is uniform over its support; an empty row is absorbing.
+    """
+    if alpha < 0:
+        raise InvalidModel(f"alpha is {alpha}, below zero")
+    top, bottom = alpha.numerator, alpha.denominator
+    visits, sizes = counts.visits, counts.sizes
+    rows: dict[int, dict[int, float | Fraction]] = {}
+    unvisited: list[int] = []
+    for state in np.flatnonzero(sizes).tolist():
+        n, k = int(visits[state]), int(sizes[state])
+        row = counts.row(state)
+        if n == 0:
+            rows[state] = {j: Fraction(1, k) for j in row}
+            if list(row) != [state]:
+                unvisited.append(state)
+            continue
+        whole = n * bottom + k * top
+        rows[state] = {j: Fraction(c * bottom + top, whole) for j, c in row.items()}
+    return Chain.from_rows(states, rows, **facts), tuple(unvisited)
+
+
+def load_model(path: Path | str) -> Model:
+    """Reads a model or chain in any format that Forewarn knows, found by content."""
+    from forewarn.monitors.chains.formats.reading import read_model
+
+    return read_model(Path(path))

@@ -1,0 +1,288 @@
+"""What the names in a property mean on one chain: sets of its states.
+
+A name in quotes may be a label, a definition, a state's own name, or on a model with
+an abstraction a predicate, or any expression that its predicates decide. A name with
+two meanings that differ is refused. No predicate holds in END.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forewarn.abstractions.abstraction import Abstraction
+from forewarn.abstractions.errors import (
+    InvalidInput,
+    InvalidProperty,
+    near_miss,
+    suggest,
+)
+from forewarn.abstractions.expression import parse_expression
+from forewarn.abstractions.expression.tree import Expression
+from forewarn.monitors.chains.chain import Chain
+from forewarn.monitors.checking.graphs import Mask
+from forewarn.monitors.checking.properties import (
+    Compare,
+    Name,
+    StateFormula,
+    is_numeric,
+    walk,
+)
+from forewarn.monitors.checking.property_parser import parse_property
+
+Meaning: TypeAlias = Mask | StateFormula
+
+STATE = "s"
+"""On a chain without variables this one has the state's name as its value."""
+
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_INTEGER = re.compile(r"-?[0-9]{1,18}", re.ASCII)
+_RELATIONS = {
+    "=": np.equal,
+    "!=": np.not_equal,
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+}
+
+
+class Labelling:
+    """A chain, with the meaning of every name that a property may use on it.
+
+    Args:
+        chain: The chain.
+        abstraction: What its states are vectors of, if they are.
+    """
+
+    def __init__(self, chain: Chain, abstraction: Abstraction | None = None) -> None:
+        self.chain = chain
+        self.abstraction = abstraction
+        self._definitions: dict[str, StateFormula] = {}
+        self._places = {name: i for i, name in enumerate(chain.states)}
+        self._expressions: dict[str, Mask] = {}
+
+    # Definitions
+
+    def define(self, definition: str) -> None:
+        """Adds a label, as in `bad=s=3|s=7` or `bad="crash"|"fire"`.
+
+        It may use whatever is defined before it.
+        """
+        source = f"--define {definition:.60}"
+        name, _, text = definition.partition("=")
+        name = name.strip().removeprefix('"').removesuffix('"')
+        if not _WORD.fullmatch(name) or not text:
+            mend = "write NAME=FORMULA, as in bad=s=3|s=7"
+            raise InvalidProperty("no name is defined", source=source, mend=mend)
+        for kind, _ in self._meanings(name):
+            raise InvalidProperty(
+                f"the name {name!r} already means a {kind}",
+                source=source,
+                mend="choose another name",
+            )
+        formula = parse_property(text, source)
+        if is_numeric(formula):
+            mend = "write P>=p [ ... ]"
+            raise InvalidProperty("P=? is a number", source=source, mend=mend)
+        try:
+            self.require(formula)
+        except InvalidProperty as error:
+            raise error.within(source) from None
+        self._definitions[name] = formula
+
+    @property
+    def definitions(self) -> tuple[str, ...]:
+        """The names that were defined."""
+        return tuple(self._definitions)
+
+    def require(self, formula: StateFormula) -> None:
+        """Refuses a formula that uses a name or a variable with no meaning here."""
+        for part in walk(formula):
+            if isinstance(part, Name):
+                self.meaning(part.name, part.column)
+            elif isinstance(part, Compare):
+                self.compare(part)
+
+    # Names
+
+    def meaning(self, name: str, column: int = 0) -> Meaning:
+        """The states that a name stands for, or the formula that defines it."""
+        found = list(self._meanings(name))
+        if not found:
+            return self._other_expression(name, column)
+        kind, meaning = found[0]
+        for other, second in found[1:]:
+            if not _same(meaning, second):
+                raise InvalidProperty(
+                    f'the name "{name}" means a {kind} and a {other}, which differ',
+                    place=_place(column),
+                    mend="--define a name for the one you mean",
+                )
+        return meaning
+
+    def knows(self, name: str) -> bool:
+        """Whether a name means something other than an expression over signals."""
+        return any(kind != "predicate" for kind, _ in self._meanings(name))
+
+    def _meanings(self, name: str) -> Iterator[tuple[str, Meaning]]:
+        chain = self.chain
+        if name in self._definitions:
+            yield "definition", self._definitions[name]
+        if name in chain.labels:
+            yield "label", self._mask(chain.labels[name])
+        elif name == "init" and chain.initial is not None:
+            yield "label", self._mask([chain.initial])
+        elif name == "deadlock":
+            yield "label", self._mask(chain.deadlocks)
+        if name in self._places:
+            yield "state", self._mask([self._places[name]])
+        values = chain.variables.get(name)
+        if values is not None and set(np.unique(values).tolist()) <= {0, 1}:
+            yield "variable", values == 1
+        if self.abstraction is not None:
+            expression = self._parsed(name)
+            if repr(expression) in self.abstraction.texts and expression is not None:
+                yield "predicate", self.decide(expression)
+
+    def _parsed(self, text: str) -> Expression | None:
+        if self.abstraction is None:
+            return None
+        try:
+            return parse_expression(text, self.abstraction.vocabulary)
+        except InvalidInput:
+            return None
+
+    def _other_expression(self, name: str, column: int) -> Mask:
+        """A quoted expression that is no predicate but follows from them."""
+        unknown = InvalidProperty(
+            f'unknown name "{name}"',
+            place=_place(column),
+            mend=f"compare it, as in {name}=0"
+            if name in self.chain.variables
+            else near_miss(name, self._all_names()) or self._where_names_come_from(),
+        )
+        if self.abstraction is None or (name not in self._names_of_signals()
+                                        and _WORD.fullmatch(name)):  # fmt: skip
+            raise unknown
+        try:
+            return self.decide(parse_expression(name, self.abstraction.vocabulary))
+        except InvalidInput as error:
+            raise InvalidProperty(
+                f'"{name}": {error.problem}', place=_place(column), mend=error.mend
+            ) from None
+
+    def _names_of_signals(self) -> tuple[str, ...]:
+        return () if self.abstraction is None else self.abstraction.signals
+
+    def _all_names(self) -> list[str]:
+        texts = () if self.abstraction is None else self.abstraction.texts
+        names = {*self._definitions, *self.chain.labels, *self.chain.variables, *texts}
+        return sorted(names) + list(self.chain.states[:10_000])
+
+    def _where_names_come_from(self) -> str:
+        names = [name for name in self._all_names() if not _INTEGER.fullmatch(name)]
+        some = f"; there is {', '.join(names[:8])}" if names else ""
+        return "--define it" + some
+
+    # Expressions over signals
+
+    def decide(self, expression: Expression) -> Mask:
+        """The states in which the abstraction says that an expression holds."""
+        text = repr(expression)
+        if self.abstraction is None:
+            mend = f"--define '{text}=...'"
+            if not _WORD.fullmatch(text):
+                mend = "it needs a model that was learned with predicates"
+            raise InvalidProperty(
+                f"{text!r} is not defined on the states of this model",
+                mend=near_miss(text, self._all_names()) or mend,
+            )
+        if text not in self._expressions:
+            holds, bits = self.abstraction.decides(expression), self.abstraction.bits
+            self._expressions[text] = np.array([
+                place != self.chain.end and holds(bits(name))
+                for place, name in enumerate(self.chain.states)
+            ])  # fmt: skip
+        return self._expressions[text]
+
+    # Variables
+
+    def compare(self, node: Compare) -> Mask:
+        """The states in which a comparison holds."""
+        relation = _RELATIONS[node.relation]
+        variables = self.chain.variables
+        if not variables and node.variable == STATE:
+            return self._compare_states(node)
+        values = self._variable(node.variable, node.column)
+        if isinstance(node.other, Name):
+            raise InvalidProperty(
+                f"{node.variable} is a number and is compared with a name",
+                place=_place(node.column),
+                mend=f'the name alone will do: "{node.other.name}"',
+            )
+        if isinstance(node.other, str):
+            other = self._variable(node.other, node.column)
+            return np.asarray(relation(values, other))
+        low, high = int(values.min()), int(values.max())
+        if node.relation in ("=", "!=") and not low <= node.other <= high:
+            raise InvalidProperty(
+                f"no state has {node.variable}={node.other}",
+                place=_place(node.column),
+                mend=f"{node.variable} is {low} to {high}",
+            )
+        return np.asarray(relation(values, node.other))
+
+    def _variable(self, name: str, column: int) -> NDArray[np.int64]:
+        values = self.chain.variables.get(name)
+        if values is None:
+            known = list(self.chain.variables) or [STATE]
+            raise InvalidProperty(
+                f"unknown variable {name!r}",
+                place=_place(column),
+                mend=near_miss(name, known) or f"the model has {', '.join(known)}",
+            )
+        return values
+
+    def _compare_states(self, node: Compare) -> Mask:
+        """`s` on a chain without variables: the state's name."""
+        other = node.other.name if isinstance(node.other, Name) else str(node.other)
+        if node.relation in ("=", "!="):
+            if other not in self._places:
+                raise InvalidProperty(
+                    f'unknown state "{other}"',
+                    place=_place(node.column),
+                    mend=suggest(other, self.chain.states),
+                )
+            found = self._mask([self._places[other]])
+            return found if node.relation == "=" else ~found
+        names = [n for i, n in enumerate(self.chain.states) if i != self.chain.end]
+        if not isinstance(node.other, int) or not all(map(_INTEGER.fullmatch, names)):
+            raise InvalidProperty(
+                "the states of this model are names, which have no order",
+                place=_place(node.column),
+                mend="use = or !=",
+            )
+        numbers = self._mask([self._places[n] for n in names])
+        values = np.array([int(n) for n in names])
+        numbers[numbers] = _RELATIONS[node.relation](values, node.other)
+        return numbers
+
+    def _mask(self, states: Iterable[int]) -> Mask:
+        mask = np.zeros(self.chain.n, dtype=bool)
+        mask[list(states)] = True
+        return mask
+
+
+def _same(first: Meaning, second: Meaning) -> bool:
+    if isinstance(first, np.ndarray) and isinstance(second, np.ndarray):
+        return np.array_equal(first, second)
+    return first is second
+
+
+def _place(column: int) -> str:
+    return f"column {column}" if column else ""

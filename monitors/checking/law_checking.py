@@ -1,0 +1,169 @@
+"""How likely a chain is to break a law, from every state and monitor state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forewarn.abstractions.errors import TooLarge
+from forewarn.abstractions.expression import Expression
+from forewarn.abstractions.expression.tree import Name
+from forewarn.monitors.chains.chain import Chain
+from forewarn.monitors.checking.evaluation import Evaluator, check, make_engine
+from forewarn.monitors.checking.graphs import Mask
+from forewarn.monitors.checking.labelling import Labelling
+from forewarn.monitors.checking.property_parser import parse_property
+from forewarn.monitors.laws.automaton import Automaton, compile_law
+from forewarn.monitors.laws.lawbook import Law, find_laws
+from forewarn.monitors.laws.normal import normalise
+from forewarn.monitors.risk.evidence import compile_for, letters_of_states
+from forewarn.monitors.risk.product import consistent_pairs, product_chain
+from forewarn.monitors.risk.tables import violation_ever, violation_within
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LawAnswer:
+    """The probability of violation; arrays are [monitor state, chain state].
+
+    Args:
+        monitor: The names of the monitor's states.
+        values: The probabilities.
+        possible: Which pairs can occur, the state's own label having been read.
+        fresh: For each chain state, the monitor that has read that state alone; at
+            END, which has no label, it says nothing.
+        exact: The same as fractions, where they were asked for.
+    """
+
+    monitor: tuple[str, ...]
+    values: NDArray[np.float64]
+    possible: Mask
+    fresh: NDArray[np.int64]
+    exact: NDArray[Any] | None = None
+
+
+def laws_on(labelling: Labelling, name_or_formula: str) -> tuple[Law, ...]:
+    """The laws of that name, or the formula, in which definitions may be used."""
+    abstraction = labelling.abstraction
+    vocabulary = None if abstraction is None else abstraction.vocabulary
+    names = {*labelling.definitions, *labelling.chain.labels}
+    definitions: dict[str, Expression] = {name: Name(name) for name in names}
+    return find_laws(name_or_formula, vocabulary=vocabulary, definitions=definitions)
+
+
+def check_law(
+    law: Law,
+    labelling: Labelling,
+    *,
+    period_s: float | None = None,
+    within: int | None = None,
+    semantics: str = "exact",
+    engine: str = "builtin",
+    exact: bool = False,
+) -> LawAnswer:
+    """The probability that the law is violated ever, or within so many further steps.
+
+    The built-in engine solves the product layer by layer. Exact answers and Storm's
+    come from the product as a chain of its own.
+    """
+    chain = labelling.chain
+    evaluator = Evaluator(labelling, make_engine("builtin", chain))
+    automaton = compiled_on(labelling, law, evaluator, period_s, semantics)
+    letters = letters_of_states(chain, automaton, evaluator.proposition)
+    monitor, fresh = automaton.names, automaton.step[automaton.initial, letters]
+    if engine != "builtin" or exact:
+        values, possible = _by_product(
+            labelling, automaton, letters, within, engine, exact
+        )
+        doubles = np.vectorize(float, otypes=[np.float64])(values)
+        return LawAnswer(monitor, doubles, possible, fresh, values if exact else None)
+    if within is None:
+        values = violation_ever(chain, letters, automaton)
+    else:
+        values = violation_within(chain, letters, automaton, within)
+    possible = consistent_pairs(automaton, letters, chain.end)
+    if chain.end is not None:
+        ends = _at_end(chain, chain.end, automaton, letters, within)
+        values[:, chain.end], possible[:, chain.end] = ends
+    return LawAnswer(monitor, values, possible, fresh)
+
+
+def _at_end(
+    chain: Chain,
+    end: int,
+    automaton: Automaton,
+    letters: NDArray[np.int64],
+    within: int | None,
+) -> tuple[NDArray[np.float64], Mask]:
+    """Whether each monitor state is violated at END, and whether it can occur there.
+
+    The last state's label is read again and again. Of the labels that could have led
+    to a monitor state the worst counts.
+    """
+    step = automaton.step
+    sources = chain.sources()[chain.indices == end]
+    values, possible = np.zeros(automaton.n), np.zeros(automaton.n, dtype=bool)
+    for letter in np.unique(letters[sources[sources != end]]).tolist():
+        here = np.unique(step[:, letter])
+        after = here
+        for _ in range(automaton.n if within is None else min(within, automaton.n)):
+            after = step[after, letter]
+        possible[here] = True
+        values[here] = np.maximum(values[here], after == automaton.violated)
+    return values, possible
+
+
+def compiled_on(
+    labelling: Labelling,
+    law: Law,
+    evaluator: Evaluator,
+    period_s: float | None,
+    semantics: str = "exact",
+) -> Automaton:
+    """The law's automaton, over the letters of this chain if all are too many."""
+    options: dict[str, Any] = {"vocabulary": law.vocabulary, "semantics": semantics}
+    abstraction = labelling.abstraction
+    try:
+        return compile_for(law.formula, abstraction, period_s, **options)
+    except TooLarge:
+        # The states of this chain may show far fewer letters than frames could.
+        propositions = normalise(law.formula, period_s).propositions
+        masks = [evaluator.proposition(p).astype(np.int64) for p in propositions]
+        letters = sum(mask << bit for bit, mask in enumerate(masks))
+        seen = np.unique(letters).tolist()
+        return compile_law(law.formula, period_s, letters=seen, **options)
+
+
+def _by_product(
+    labelling: Labelling,
+    automaton: Automaton,
+    letters: NDArray[np.int64],
+    within: int | None,
+    engine: str,
+    exact: bool,
+) -> tuple[NDArray[Any], Mask]:
+    """The values on the product chain of every pair that some state leads to."""
+    chain = replace(labelling.chain, initial=None)
+    product = product_chain(chain, letters, automaton)
+    bound = "" if within is None else f"<={within}"
+    answer = check(
+        parse_property(f'P=? [ F{bound} "violated" ]'),
+        Labelling(replace(product, variables={})),
+        make_engine(engine, product, exact=exact),
+    )
+    shape = (automaton.n, chain.n)
+    values, possible = np.full(shape, Fraction(0), dtype=object), np.zeros(shape, bool)
+    found = answer.exact or tuple(answer.values.tolist())
+    rows = {name: q for q, name in enumerate(automaton.names)}
+    places = {name: s for s, name in enumerate(chain.states)}
+    for pair, value in zip(product.states, found, strict=True):
+        state, _, monitor = pair.rpartition("|")
+        # END is split where its obligations differ: END, END:2, ...; the worst counts.
+        place = places.get(state, chain.end)
+        at = (rows[monitor], place)
+        values[at] = max(values[at], value)
+        possible[at] = True
+    return values, possible

@@ -1,0 +1,291 @@
+"""The guard: reviews each frame and the action proposed, and says what is to happen.
+
+It proceeds only on proof: a fresh, complete frame, a known state or one widened to
+known ones, and a finite risk below every threshold. Whatever goes wrong inside leads
+to the policy's fallback, never to an exception in the loop that asked.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+from forewarn.abstractions.errors import DeadlineMissed, InvalidModel
+from forewarn.abstractions.frame import Frame
+from forewarn.monitors.guarding.decision import RANK, Action, Decision, Kind, Risk
+from forewarn.monitors.guarding.gate import Gate, Limits
+from forewarn.monitors.guarding.policy import Policy, Stage, Step
+from forewarn.monitors.guarding.watch import LawWatch, Watch, load_watch
+
+Clock = Callable[[], float]
+
+_ALERT = RANK["alert"]
+
+
+class Observer(Protocol):
+    """Hears of every review; a run record is one."""
+
+    def reviewed(
+        self,
+        frame: Frame,
+        proposal: Action | None,
+        decision: Decision,
+        readings: tuple[float, ...],
+    ) -> None:
+        """Called after each review, with the guard's clock readings during it."""
+
+
+class Guard:
+    """Reviews the frames of one episode after another.
+
+    Args:
+        watch: The model with its laws and risks; see `load_watch`.
+        policy: What to do at which risk.
+        provides: The signals that the source carries in every frame; None: those
+            that the model needs.
+        clock: Seconds that never go back. Embedded worlds pass simulated time.
+        observers: Told of every review.
+    """
+
+    def __init__(
+        self,
+        watch: Watch,
+        policy: Policy,
+        *,
+        provides: Sequence[str] | None = None,
+        clock: Clock = time.monotonic,
+        observers: Sequence[Observer] = (),
+    ) -> None:
+        self.watch = watch
+        self.policy = policy
+        self.observers = list(observers)
+        self._clock = clock
+        ages = [n for n in provides or () if n.endswith("_age")]
+        if provides is not None and (lack := set(watch.signals) - set(provides)):
+            raise InvalidModel(
+                f"the source does not provide {', '.join(sorted(lack))}",
+                mend="use a model whose predicates read what the source provides",
+            )
+        limits = Limits(policy.max_age_s, policy.frozen_after_s)
+        needs = dict.fromkeys([*watch.signals, *ages])
+        self._gate = Gate(list(needs), limits, watch.abstraction.vocabulary)
+        self._steps = [
+            (law, steps, steps[0].calm_below if steps else math.inf)
+            for law in watch.laws
+            for steps in [policy.steps_for(law.name)]
+        ]
+        self._upper = policy.judge_by == "upper"
+        self._allowed_s = policy.deadline_s
+        self._holding = (
+            f"{{}} is held until the risk has stayed low for {policy.hold_s:g} s"
+        )
+        self._readings: list[float] = []
+        # What switches a check off is said in every decision.
+        self._standing = ("shadow: nothing is enforced",) if policy.shadow else ()
+        self.counts: dict[str, int] = {}
+        self.reset()
+
+    def reset(self) -> None:
+        """Begins a new episode: nothing is known, and nothing passes yet."""
+        self._gate.reset()
+        self.watch.reset()
+        self._held: Decision | None = None
+        self._calm_since_s = math.inf
+
+    # -- reviewing ------------------------------------------------------------------
+
+    def review(self, frame: Frame, proposal: Action | None = None) -> Decision:
+        """Judges one frame and the action proposed on it. Never raises."""
+        readings: list[float] = []
+        self._readings = readings
+        try:
+            decision = self._judge(frame)
+        except Exception as error:
+            decision = self._fallback(frame, f"{type(error).__name__}: {error}")
+        drift = self.watch.drift
+        acts = RANK[decision.kind] > _ALERT and not self.policy.shadow
+        if drift is not None and acts:
+            # What follows is the guard's doing, and says nothing of the model.
+            drift.reset()
+        try:
+            for observer in self.observers:
+                observer.reviewed(frame, proposal, decision, tuple(readings))
+        except Exception as error:
+            decision = self._fallback(frame, f"not recorded: {error}")
+        self.counts[decision.kind] = self.counts.get(decision.kind, 0) + 1
+        return decision
+
+    def filter(self, control: Any, frame: Frame, stop: Any = None) -> Any:
+        """The control itself while the guard lets it pass, else `stop`.
+
+        A filter can only pass or stop: whatever is more than an alert stops.
+        """
+        decision = self.review(frame)
+        passes = RANK[decision.kind] <= RANK["alert"] or self.policy.shadow
+        return control if passes else stop
+
+    def summary(self) -> dict[str, Any]:
+        """What there is to say of the reviews so far."""
+        return {
+            "decisions": dict(self.counts),
+            "laws": [law.name for law in self.watch.laws],
+            "unknown_states": self.watch.unknown_seen,
+            "shadow": self.policy.shadow,
+        }
+
+    def _read_clock(self) -> float:
+        now_s = self._clock()
+        self._readings.append(now_s)
+        return now_s
+
+    def _done(self, stage: Stage, began_s: float) -> float:
+        """The time at which a stage is over, which must not be too late."""
+        now_s, allowed_s = self._clock(), self._allowed_s[stage]
+        self._readings.append(now_s)
+        if not now_s - began_s <= allowed_s:
+            raise DeadlineMissed(f"{stage} took longer than {allowed_s:g} s")
+        return now_s
+
+    def _judge(self, frame: Frame) -> Decision:
+        began_s = self._read_clock()
+        fault = self._gate.admit(frame, began_s)
+        if fault is not None:
+            return self._fallback(frame, fault)
+        began_s = self._done("gate", began_s)
+        bits = self.watch.abstracted(frame)
+        began_s = self._done("abstraction", began_s)
+        if bits is not None:
+            self.watch.advance(bits)
+        began_s = self._done("monitors", began_s)
+        if bits is None and self._held is not None:
+            # Between two ticks of the monitor nothing new can be said.
+            decision = replace(
+                self._held, sequence=frame.sequence, time_s=frame.time_s, violated=()
+            )
+        else:
+            decision = self._decide(frame)
+        self._done("policy", began_s)
+        self._held = decision
+        return decision
+
+    def _decide(self, frame: Frame) -> Decision:
+        """What the laws call for, or what is still held from before."""
+        law, kind = self._worst()
+        held = self._kept(frame.time_s, kind)
+        reason = ""
+        if held is not None:
+            kind = held.kind
+            reason = self._holding.format(kind)
+        elif law is None:
+            reason = "no law is applicable"
+        elif kind != "proceed":
+            reason = law.sentence(self.policy.horizon_s)
+        return self._decision(frame, kind, reason, law, held)
+
+    def _worst(self) -> tuple[LawWatch | None, Kind]:
+        """The law that calls for the severest, and what it calls for."""
+        chosen: LawWatch | None = None
+        kind: Kind = self.policy.fallback
+        rank, highest = -1, -1.0
+        for law, steps, calm_below in self._steps:
+            risk = law.high if self._upper else law.point
+            wanted: Kind = "proceed"
+            # The short way, a proof of calm; the long way finds out what else.
+            if not 0.0 <= risk < calm_below or law.broken:
+                wanted = self._wanted(law, steps, risk)
+            severity = RANK[wanted]
+            if severity > rank or (severity == rank and risk > highest):
+                chosen, kind, rank, highest = law, wanted, severity, risk
+        if self.watch.unknown and self.policy.unknown_state == "stop":
+            kind = _severer(kind, "stop")
+        return chosen, kind
+
+    def _wanted(self, law: LawWatch, steps: Sequence[Step], risk: float) -> Kind:
+        if law.broken and self.policy.after_violation == "stop":
+            return "stop"
+        wanted: Kind = "proceed"
+        for step in steps:
+            # They ascend: where one does not apply, none of the severer ones does.
+            if not step.applies(risk):
+                break
+            wanted = step.kind
+        if wanted == "proceed" and not math.isfinite(risk):
+            wanted = self.policy.fallback
+        return wanted
+
+    def _kept(self, time_s: float, kind: Kind) -> Decision | None:
+        """What is held because the risk has not stayed clearly below for a while."""
+        held = self._held
+        if held is None or RANK[kind] >= RANK[held.kind]:
+            self._calm_since_s = math.inf
+            return None
+        if self._still_high(held.kind):
+            self._calm_since_s = math.inf
+        else:
+            self._calm_since_s = min(self._calm_since_s, time_s)
+        return held if time_s - self._calm_since_s < self.policy.hold_s else None
+
+    def _still_high(self, kind: Kind) -> bool:
+        """Whether some law's risk is within the margin of what called for `kind`."""
+        for law, steps, _ in self._steps:
+            risk = law.high if self._upper else law.point
+            for step in steps:
+                severe = RANK[step.kind] >= RANK[kind]
+                if severe and step.applies(risk, self.policy.hysteresis):
+                    return True
+        return False
+
+    # -- decisions ------------------------------------------------------------------
+
+    def _decision(
+        self,
+        frame: Frame,
+        kind: Kind,
+        reason: str,
+        law: LawWatch | None,
+        held: Decision | None,
+    ) -> Decision:
+        watch = self.watch
+        notes = (*self._standing, *watch.notes())
+        if watch.unknown and self.policy.unknown_state == "continue-with-warning":
+            notes = (*notes, "continuing in a state never seen in training")
+        if law is None:
+            return Decision(
+                kind, frame.sequence, frame.time_s, reason=reason, notes=notes
+            )
+        cap_kmh = self.policy.slow_cap_kmh if kind == "slow" else None
+        return Decision(
+            kind,
+            frame.sequence,
+            frame.time_s,
+            law.name,
+            Risk(law.low, law.point, law.high),
+            reason,
+            () if kind == "proceed" else watch.evidence(),
+            law.left_s,
+            cap_kmh if held is None else held.cap_kmh,
+            None,
+            watch.violated,
+            notes,
+        )
+
+    def _fallback(self, frame: Frame, why: str) -> Decision:
+        kind = self.policy.fallback
+        reason = f"the guard cannot judge this frame: {why}"
+        decision = Decision(
+            kind, frame.sequence, frame.time_s, reason=reason, notes=self._standing
+        )
+        # Held like any intervention: one good frame after a fault proves nothing.
+        self._held = decision
+        self._calm_since_s = math.inf
+        return decision
+
+
+def _severer(one: Kind, other: Kind) -> Kind:
+    return one if RANK[one] >= RANK[other] else other
+
+
+__all__ = ["Clock", "Guard", "Observer", "load_watch"]

@@ -1,0 +1,246 @@
+"""Policies: what a guard does at which risk, in YAML."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+
+from forewarn.abstractions.errors import InvalidInput, near_miss
+from forewarn.abstractions.files import read_yaml
+from forewarn.abstractions.schema import Strict, validated
+from forewarn.monitors.guarding.decision import RANK, SEVERITY, Kind
+
+FORMAT = "forewarn.policy/1"
+ANY_LAW = "*"
+
+Stage = Literal["gate", "abstraction", "monitors", "policy"]
+STAGES: tuple[Stage, ...] = ("gate", "abstraction", "monitors", "policy")
+
+UnknownState = Literal["widen", "stop", "continue-with-warning"]
+AfterViolation = Literal["stop", "re-arm"]
+
+
+STAGE_DEADLINE_S = 0.02
+"""A stage takes microseconds; what takes so much longer has gone wrong."""
+
+
+class InvalidPolicy(InvalidInput):
+    """A policy file that breaks its schema or contradicts itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One intervention and the risk from which it is taken.
+
+    Args:
+        kind: The intervention.
+        threshold: It is taken at this risk and above. In the paper's form it is one
+            minus theta, and only a risk above it counts.
+        inclusive: Whether the threshold itself counts; False in the paper's form.
+    """
+
+    kind: Kind
+    threshold: float
+    inclusive: bool = True
+
+    @property
+    def calm_below(self) -> float:
+        """The least risk that calls for it."""
+        return self.threshold if self.inclusive else math.nextafter(self.threshold, 2)
+
+    def applies(self, risk: float, margin: float = 0.0) -> bool:
+        """Whether the risk calls for it. A risk that is not a number always does."""
+        bound = self.threshold - margin
+        calm = risk < bound if self.inclusive else risk <= bound
+        return not (math.isfinite(risk) and calm)
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What a guard does at which risk. Fields have the names of the file's keys.
+
+    Args:
+        name: For people.
+        rules: The steps of each law, the mildest first; `*` is every other law.
+        horizon_s: H of the guard's risk.
+        judge_by: Compare the thresholds with the point or with the upper bound.
+        delta: How improbable it may be that the bounds miss.
+        hysteresis: How far the risk must fall below a threshold to count as calm.
+        hold_s: How long it must stay calm before an intervention is released.
+        unknown_state: What a state never seen in training means.
+        after_violation: `stop`, or `re-arm`: watch for the next one.
+        escalation: What follows an intervention that is not obeyed, mildest first.
+        max_reflections: How often an agent may think again about one action.
+        fallback: What is done when the guard itself cannot tell.
+        max_age_s: The oldest that an input may be.
+        frozen_after_s: Identical frames for so long are a fault; None: never.
+        deadline_s: The longest that each stage of a review may take.
+        ack_s: The longest that the world may take to show that it obeyed.
+        lease_s: How long an actuator acts on one decision without hearing again.
+        slow_cap_kmh: The speed that `slow` allows.
+        shadow: Decide and record everything, enforce nothing.
+    """
+
+    name: str = "default"
+    rules: Mapping[str, tuple[Step, ...]] = field(
+        default_factory=lambda: {
+            ANY_LAW: (Step("alert", 0.3), Step("slow", 0.5), Step("stop", 0.8))
+        }
+    )
+    horizon_s: float = 3.0
+    judge_by: Literal["point", "upper"] = "point"
+    delta: float = 0.05
+    hysteresis: float = 0.05
+    hold_s: float = 1.0
+    unknown_state: UnknownState = "widen"
+    after_violation: AfterViolation = "re-arm"
+    escalation: tuple[Kind, ...] = ("reflect", "slow", "stop", "cut")
+    max_reflections: int = 3
+    fallback: Kind = "stop"
+    max_age_s: float = 0.5
+    frozen_after_s: float | None = None
+    deadline_s: Mapping[Stage, float] = field(
+        default_factory=lambda: dict.fromkeys(STAGES, STAGE_DEADLINE_S)
+    )
+    ack_s: float = 2.0
+    lease_s: float = 0.5
+    slow_cap_kmh: float = 15.0
+    shadow: bool = False
+
+    def steps_for(self, law: str) -> tuple[Step, ...]:
+        """The steps of a law, the mildest first."""
+        return self.rules.get(law, self.rules.get(ANY_LAW, ()))
+
+    def after(self, kind: Kind) -> Kind:
+        """What an intervention escalates to when it is not obeyed."""
+        severer = (k for k in self.escalation if RANK[k] > RANK[kind])
+        return next(severer, "cut")
+
+    def as_dict(self) -> dict[str, Any]:
+        """The content of its file."""
+        content: dict[str, Any] = {"format": FORMAT}
+        for item in fields(self):
+            content[item.name] = getattr(self, item.name)
+        content["escalation"] = list(self.escalation)
+        content["deadline_s"] = dict(self.deadline_s)
+        content["rules"] = [
+            {"law": law} | _written(steps) for law, steps in self.rules.items()
+        ]
+        return content
+
+    @classmethod
+    def from_dict(cls, content: object, source: str) -> Policy:
+        """The policy that a file's content describes."""
+        file = validated(_PolicyFile, content, source, InvalidPolicy)
+        values = {k: getattr(file, k) for k in file.model_fields_set - {"format"}}
+        if "rules" in values:
+            values["rules"] = _rules(file.rules, source)
+        if "deadline_s" in values:
+            values["deadline_s"] = _deadlines(file.deadline_s, source)
+        if "escalation" in values:
+            _ascending(file.escalation, source, "escalation")
+            values["escalation"] = tuple(file.escalation)
+        return cls(**values)
+
+
+class _Rule(Strict):
+    law: str
+    thresholds: dict[str, float] | None = None
+    p_safe_below: dict[str, float] | None = None
+
+
+class _PolicyFile(Strict):
+    format: Literal["forewarn.policy/1"]
+    name: str = "policy"
+    rules: list[_Rule] = Field(default=[], min_length=1)
+    horizon_s: float = Field(default=3.0, gt=0, le=3600)
+    judge_by: Literal["point", "upper"] = "point"
+    delta: float = Field(default=0.05, gt=0, lt=1)
+    hysteresis: float = Field(default=0.05, ge=0, lt=1)
+    hold_s: float = Field(default=1.0, ge=0)
+    unknown_state: UnknownState = "widen"
+    after_violation: AfterViolation = "re-arm"
+    escalation: list[Kind] = Field(default=["reflect", "slow", "stop", "cut"])
+    max_reflections: int = Field(default=3, ge=0, le=100)
+    fallback: Literal["stop", "cut"] = "stop"
+    max_age_s: float = Field(default=0.5, gt=0)
+    frozen_after_s: float | None = Field(default=None, gt=0)
+    deadline_s: float | dict[Stage, float] = STAGE_DEADLINE_S
+    ack_s: float = Field(default=2.0, gt=0)
+    lease_s: float = Field(default=0.5, gt=0)
+    slow_cap_kmh: float = Field(default=15.0, ge=0)
+    shadow: bool = False
+
+
+def _rules(rules: Sequence[_Rule], source: str) -> dict[str, tuple[Step, ...]]:
+    found: dict[str, tuple[Step, ...]] = {}
+    for rule in rules:
+        place = f"rules, law {rule.law}"
+        if rule.law in found:
+            raise InvalidPolicy("the law has two rules", source=source, place=place)
+        if (rule.thresholds is None) == (rule.p_safe_below is None):
+            raise InvalidPolicy(
+                "give either thresholds (on risk) or p_safe_below (the paper's theta)",
+                source=source,
+                place=place,
+            )
+        paper = rule.p_safe_below is not None
+        entries = rule.p_safe_below if paper else rule.thresholds
+        steps: list[Step] = []
+        for kind, value in (entries or {}).items():
+            if kind not in RANK or kind == "proceed":
+                raise InvalidPolicy(
+                    f"{kind!r} is not an intervention",
+                    source=source,
+                    place=place,
+                    mend=near_miss(kind, SEVERITY[1:]),
+                )
+            if not 0 <= value <= 1:
+                raise InvalidPolicy(
+                    f"the threshold of {kind} is {value}, not a probability",
+                    source=source,
+                    place=place,
+                )
+            known: Kind = SEVERITY[SEVERITY.index(kind)]
+            steps.append(Step(known, 1 - value if paper else value, not paper))
+        steps.sort(key=lambda step: step.threshold)
+        _ascending([step.kind for step in steps], source, place)
+        found[rule.law] = tuple(steps)
+    return found
+
+
+def _deadlines(given: float | Mapping[Stage, float], source: str) -> dict[Stage, float]:
+    """A limit for each stage; one number stands for all of them."""
+    limits = given if isinstance(given, Mapping) else dict.fromkeys(STAGES, given)
+    if not all(limit > 0 for limit in limits.values()):
+        raise InvalidPolicy(
+            "a deadline must be above zero", source=source, place="deadline_s"
+        )
+    return {stage: limits.get(stage, STAGE_DEADLINE_S) for stage in STAGES}
+
+
+def _ascending(kinds: Sequence[Kind], source: str, place: str) -> None:
+    for milder, severer in zip(kinds, kinds[1:], strict=False):
+        if RANK[milder] >= RANK[severer]:
+            raise InvalidPolicy(
+                f"{severer} comes after {milder} but is not severer",
+                source=source,
+                place=place,
+                mend=f"the order is {', '.join(SEVERITY)}",
+            )
+
+
+def _written(steps: Sequence[Step]) -> dict[str, Any]:
+    if all(step.inclusive for step in steps):
+        return {"thresholds": {step.kind: step.threshold for step in steps}}
+    return {"p_safe_below": {step.kind: 1 - step.threshold for step in steps}}
+
+
+def load_policy(path: Path) -> Policy:
+    """Reads a policy from its YAML file."""
+    return Policy.from_dict(read_yaml(path), str(path))

@@ -1,0 +1,234 @@
+"""Run records: what happened in one episode, each line chained to the one before.
+
+The format is `forewarn.run/1`, JSON Lines. A line's hash covers the hash before it and
+the line's own bytes, so that a change, a gap or a reordering shows; the head hash, kept
+elsewhere, shows a cut tail too. What a machine adds (wall clock, host) stands in the
+header outside the hash: the same seed gives the same chain everywhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.files import parse_json
+from forewarn.abstractions.frame import Frame
+from forewarn.monitors.guarding.decision import Action, Decision
+
+FORMAT = "forewarn.run/1"
+ORIGIN = "0" * 64
+"""The hash before the first line."""
+
+MAX_LINE_BYTES = 16 * 1024 * 1024
+
+_encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+
+
+class BrokenRecord(InvalidInput):
+    """A run record that was changed, reordered or cut."""
+
+
+class RunRecord:
+    """Writes the record of one episode as it happens.
+
+    Every line is handed to the operating system at once, so that a killed process
+    loses at most the line it was writing; nothing is forced to the disk.
+
+    Args:
+        path: The file to write.
+        header: What is needed to replay: scenario, model digest, policy, seed.
+        machine: Facts of this machine and moment, outside the hash.
+    """
+
+    def __init__(
+        self, path: Path, header: Mapping[str, Any], machine: Mapping[str, Any] = {}
+    ) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.path = path
+        self.head = ORIGIN
+        self.lines = 0
+        self._file = path.open("wb", buffering=0)
+        content = {"format": FORMAT, **header}
+        extra = f',"machine":{_encode(dict(machine))}' if machine else ""
+        self._write(_encode(content), extra)
+
+    def reviewed(
+        self,
+        frame: Frame,
+        proposal: Action | None,
+        decision: Decision,
+        readings: tuple[float, ...],
+    ) -> None:
+        """Writes a review; the guard calls this."""
+        line: dict[str, Any] = {
+            "sequence": frame.sequence,
+            "time_s": frame.time_s,
+            "signals": frame.values,
+        }
+        if proposal is not None:
+            line["proposal"] = {
+                "name": proposal.name,
+                "arguments": proposal.arguments,
+            }
+        line["decision"] = decision.as_dict()
+        # Simulated time stands still during a review and is the frame's own.
+        if readings.count(frame.time_s) < len(readings):
+            line["clock"] = readings
+        self._line(line)
+
+    def event(self, name: str, **facts: Any) -> None:
+        """Writes what was done: an action carried out, an acknowledgement."""
+        self._line({"event": name, **facts})
+
+    def close(self, **facts: Any) -> str:
+        """Writes the end line; gives the head hash, to be kept elsewhere."""
+        if not self._file.closed:
+            self._line({"end": True, "lines": self.lines, **facts})
+            self._file.close()
+        return self.head
+
+    def __enter__(self) -> RunRecord:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is None:
+            self.close()
+        else:
+            self._file.close()
+
+    def _line(self, content: dict[str, Any]) -> None:
+        content["previous"] = self.head
+        try:
+            body = _encode(content)
+        except (TypeError, ValueError):
+            body = _encode(encodable(content))
+        self._write(body)
+
+    def _write(self, body: str, extra: str = "") -> None:
+        self.head = line_hash(self.head, body)
+        line = f'{body[:-1]},"hash":"{self.head}"{extra}}}\n'.encode()
+        if self._file.write(line) != len(line):
+            raise OSError("the record's disk is full")
+        self.lines += 1
+
+
+def line_hash(previous: str, body: str) -> str:
+    """The hash of a line: of the hash before it and its own bytes."""
+    return hashlib.sha256(f"{previous}{body}".encode()).hexdigest()
+
+
+def encodable(value: Any) -> Any:
+    """What JSON cannot say, said: a faulty frame is recorded as it was."""
+    match value:
+        case float() if not math.isfinite(value):
+            return {"$float": repr(value)}
+        case None | bool() | int() | float() | str():
+            return value
+        case Mapping():
+            return {str(key): encodable(item) for key, item in value.items()}
+        case list() | tuple():
+            return [encodable(item) for item in value]
+    return {"$repr": repr(value)[:200]}
+
+
+class Opaque:
+    """A recorded value that JSON cannot hold; it prints as the original did."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __repr__(self) -> str:
+        return self._text
+
+
+def decoded(value: Any) -> Any:
+    """The value that `_encodable` said in JSON."""
+    if isinstance(value, dict):
+        if set(value) == {"$float"}:
+            return float(value["$float"])
+        if set(value) == {"$repr"}:
+            return Opaque(str(value["$repr"]))
+        return {key: decoded(item) for key, item in value.items()}
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A verified line: its number from 1, its content and its exact text."""
+
+    number: int
+    content: dict[str, Any]
+    text: str
+
+
+def read_record(path: Path) -> Iterator[Line]:
+    """The lines of a record, each verified against the hash of the last.
+
+    Raises:
+        BrokenRecord: At the first line that was changed, is out of place or is cut.
+    """
+    head, number, ended = ORIGIN, 0, False
+    try:
+        with path.open("rb") as file:
+            while raw := file.readline(MAX_LINE_BYTES + 1):
+                number += 1
+                line = _verified(path, raw, number, head)
+                head = line.content["hash"]
+                ended = "end" in line.content
+                yield line
+    except OSError as error:
+        reason = (error.strerror or "cannot be read").lower()
+        raise BrokenRecord(reason, source=str(path)) from error
+    if not ended:
+        raise BrokenRecord(
+            "the record is cut: it has no end line",
+            source=str(path),
+            place=f"after line {number}",
+            mend="what stands before the cut is verified and can be replayed",
+        )
+
+
+def _verified(path: Path, raw: bytes, number: int, head: str) -> Line:
+    place = f"line {number}"
+
+    def broken(problem: str) -> BrokenRecord:
+        return BrokenRecord(problem, source=str(path), place=place)
+
+    if len(raw) > MAX_LINE_BYTES:
+        raise broken(f"longer than {MAX_LINE_BYTES} bytes")
+    if not raw.endswith(b"\n"):
+        raise broken("the record is cut in the middle of this line")
+    try:
+        text = raw.decode("utf-8").rstrip("\n")
+    except UnicodeDecodeError:
+        raise broken("not UTF-8 text") from None
+    try:
+        content = parse_json(text, str(path), place)
+    except InvalidInput as error:
+        raise broken(error.problem) from None
+    if not isinstance(content, dict) or not isinstance(content.get("hash"), str):
+        raise broken("not a line of a run record")
+    if number == 1 and content.get("format") != FORMAT:
+        raise broken(f"not a run record of format {FORMAT}")
+    if number > 1 and content.get("previous") != head:
+        raise broken("does not follow the line before it")
+    body = text[: text.rfind(',"hash":"')] + "}"
+    if line_hash(head, body) != content["hash"]:
+        raise broken("was changed after it was written")
+    # Nothing vouches for what stands behind the hash: facts of the machine, no more.
+    behind = [*content][[*content].index("hash") + 1 :]
+    if behind and (number > 1 or behind != ["machine"]):
+        raise broken(f"{behind[0]!r:.60} was added after it was written")
+    return Line(number, content, text)

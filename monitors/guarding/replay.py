@@ -1,0 +1,179 @@
+"""Replaying a run record: every decision derived again from the recorded frames."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from forewarn.abstractions.errors import InvalidInput, InvalidModel
+from forewarn.abstractions.files import read_bytes
+from forewarn.abstractions.frame import Frame
+from forewarn.abstractions.schema import Strict, validated
+from forewarn.monitors.chains.model import load_model
+from forewarn.monitors.guarding.decision import Action
+from forewarn.monitors.guarding.guard import Guard
+from forewarn.monitors.guarding.policy import Policy
+from forewarn.monitors.guarding.record import (
+    BrokenRecord,
+    Line,
+    decoded,
+    encodable,
+    read_record,
+)
+from forewarn.monitors.guarding.watch import load_watch
+
+
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """The first decision that came out differently.
+
+    Args:
+        line: Its line in the record, from 1.
+        sequence: The frame.
+        field: The first field of the decision that differs.
+        recorded: What the record says.
+        replayed: What came out now.
+    """
+
+    line: int
+    sequence: int
+    field: str
+    recorded: Any
+    replayed: Any
+
+    def __str__(self) -> str:
+        return (
+            f"line {self.line}, frame {self.sequence}: {self.field} was"
+            f" {self.recorded!r} and is now {self.replayed!r}"
+        )
+
+
+class _Model(Strict, extra="ignore"):
+    sha256: str = Field(pattern="^[0-9a-f]{64}$")
+
+
+class _Header(Strict, extra="ignore"):
+    """What replaying takes of a header; it says more."""
+
+    model: _Model
+    policy: dict[str, Any]
+    laws: list[str]
+    provides: list[str] | None
+
+
+class _RecordedClock:
+    """Gives the readings that the guard took when the record was written."""
+
+    def __init__(self) -> None:
+        self.readings: list[float] = []
+        self.otherwise = 0.0
+
+    def __call__(self) -> float:
+        return self.readings.pop(0) if self.readings else self.otherwise
+
+
+def model_file(record: Path, digest: str) -> Path:
+    """Where a record's model is kept: beside it, by its digest."""
+    return record.parent / f"model-{digest[:16]}.json"
+
+
+def replay(record: Path, model: Path | None = None) -> tuple[int, Divergence | None]:
+    """Derives every decision again.
+
+    Args:
+        record: The run record.
+        model: The model it was made with; by default the copy kept beside it.
+
+    Returns:
+        How many reviews were replayed alike, and the first that was not.
+
+    Raises:
+        BrokenRecord: When the record itself does not verify.
+        InvalidModel: When the model is not the one that the record was made with.
+    """
+    lines = read_record(record)
+    header = next(lines).content
+    try:
+        guard, clock = _guard(header, record, model)
+    except InvalidInput as error:
+        raise error if error.source else error.within(str(record), "line 1") from error
+    alike = 0
+    try:
+        for line in lines:
+            if "decision" not in line.content:
+                continue
+            divergence = _review(guard, clock, line, record)
+            if divergence is not None:
+                return alike, divergence
+            alike += 1
+    except BrokenRecord as error:
+        before = f"the {alike} decisions before it come out as recorded"
+        raise BrokenRecord(
+            error.problem, source=error.source, place=error.place, mend=before
+        ) from error
+    return alike, None
+
+
+def _guard(
+    header: Mapping[str, Any], record: Path, model: Path | None
+) -> tuple[Guard, _RecordedClock]:
+    said = validated(_Header, header, f"{record}: line 1", BrokenRecord)
+    digest, laws, provides = said.model.sha256, said.laws, said.provides
+    policy = Policy.from_dict(said.policy, f"{record}: policy")
+    path = model or model_file(record, digest)
+    if hashlib.sha256(read_bytes(path)).hexdigest() != digest:
+        raise InvalidModel(
+            "not the model that the record was made with",
+            source=str(path),
+            mend=f"its SHA-256 must be {digest}",
+        )
+    watch = load_watch(
+        load_model(path),
+        horizon_s=policy.horizon_s,
+        delta=policy.delta,
+        laws=laws,
+        provides=provides,
+        source=str(path),
+    )
+    clock = _RecordedClock()
+    return Guard(watch, policy, provides=provides, clock=clock), clock
+
+
+def _review(
+    guard: Guard, clock: _RecordedClock, line: Line, record: Path
+) -> Divergence | None:
+    content = line.content
+    try:
+        recorded = dict(content["decision"])
+        frame = Frame(
+            decoded(content["time_s"]), content["sequence"], decoded(content["signals"])
+        )
+        proposal = None
+        if "proposal" in content:
+            proposal = Action(**decoded(content["proposal"]))
+        clock.readings = [decoded(reading) for reading in content.get("clock", ())]
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        place = f"line {line.number}"
+        raise BrokenRecord(
+            f"not a review: {error}", source=str(record), place=place
+        ) from error
+    clock.otherwise = frame.time_s
+    replayed: dict[str, Any] = encodable(guard.review(frame, proposal).as_dict())
+    if json.dumps(replayed) == json.dumps(recorded):
+        return None
+    field = next(_differing(recorded, replayed), "decision")
+    return Divergence(
+        line.number, frame.sequence, field, recorded.get(field), replayed.get(field)
+    )
+
+
+def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:
+    for key in dict.fromkeys([*one, *other]):
+        if one.get(key) != other.get(key):
+            yield key

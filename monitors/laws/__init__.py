@@ -1,0 +1,1 @@
+"""Temporal formulas, the law book, and the automata that watch them."""

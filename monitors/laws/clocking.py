@@ -1,0 +1,199 @@
+"""A law's clock over recorded frames: from the letters of frames to those of ticks.
+
+A tick takes in the frames since the last one, so that nothing seen in between is
+lost. Where no frame came for longer than a period, the ticks of that time hold what
+was last seen: bounds are in seconds, and time passes whether frames come or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forewarn.abstractions.abstraction import Latch
+from forewarn.abstractions.errors import TooLarge
+from forewarn.abstractions.expression.tree import Expression, Implies, Not
+from forewarn.abstractions.latching import latch, tick_ends
+from forewarn.monitors.laws.formula import (
+    Always,
+    Eventually,
+    Formula,
+    Historically,
+    Once,
+    Since,
+    Until,
+    is_temporal,
+)
+
+MAX_TICKS = 20_000_000
+_JITTER = 0.2
+"""Frames that come this share of a period early or late still come regularly."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ticks:
+    """What a monitor's clock shows of a trace.
+
+    Args:
+        letters: The letter of each tick.
+        frames: The index of the frame at which each tick is complete.
+        times_s: When each tick is complete.
+        open: The letters that the last tick may still come to show, if the trace ends
+            before it does.
+    """
+
+    letters: NDArray[np.int64]
+    frames: NDArray[np.int64]
+    times_s: NDArray[np.float64]
+    open: tuple[int, ...] = ()
+
+
+def regular_period(times: NDArray[np.float64]) -> float | None:
+    """The time between frames where it is the same all along, but for jitter.
+
+    Recorders round: what is within a thousandth of whole milliseconds, or of a whole
+    number a second, is meant to be that.
+    """
+    if times.size < 2:
+        return None
+    gaps = np.diff(times)
+    mean = float(gaps.mean())
+    if np.abs(gaps - mean).max() > _JITTER * mean:
+        return None
+    for nominal in (round(mean, 3), 1 / max(round(1 / mean), 1)):
+        if abs(nominal - mean) < 1e-3 * mean:
+            return nominal
+    return mean
+
+
+def ticks_of(
+    letters: NDArray[np.int64],
+    times: NDArray[np.float64],
+    period_s: float | None,
+    latches: Sequence[Latch],
+) -> Ticks:
+    """The ticks of a clock over frames; without a period each frame is a tick.
+
+    Raises:
+        TooLarge: The trace lasts for more ticks than we hold.
+    """
+    every = np.arange(times.size, dtype=np.int64)
+    if period_s is None or regular_period(times) == period_s:
+        return Ticks(letters, every, times)
+    ends = tick_ends(times, period_s)
+    numbers = np.floor((times[ends] - times[0]) / period_s + 1e-6).astype(np.int64)
+    still_open: tuple[int, ...] = ()
+    if ends[-1] != every[-1]:
+        # What came after the last full tick was seen too.
+        seen = letters[ends[-1] + 1 :]
+        still_open = _completions(seen, latches)
+        ends = np.append(ends, every[-1])
+        numbers = np.append(numbers, numbers[-1] + 1)
+    total = int(numbers[-1]) + 1
+    if total > MAX_TICKS:
+        raise TooLarge(
+            f"the trace lasts for {total} ticks of {period_s:g} s",
+            mend="give a coarser clock with --period",
+        )
+    held = latch(letters, ends, latches)
+    if total == ends.size:
+        return Ticks(held, ends, times[ends], still_open)
+    filled = _filled(letters, times, period_s, latches, ends, numbers, held)
+    return replace(filled, open=still_open)
+
+
+def _completions(seen: NDArray[np.int64], latches: Sequence[Latch]) -> tuple[int, ...]:
+    """The letters that a tick may still show after the frames seen in it."""
+    some, every = np.bitwise_or.reduce(seen), np.bitwise_and.reduce(seen)
+    letters = [0]
+    for bit, kind in enumerate(latches):
+        settled = some >> bit & 1 if kind == "any" else ~every >> bit & 1
+        certain = kind != "last" and bool(settled)
+        values = (int(kind == "any"),) if certain else (0, 1)
+        letters = [letter | value << bit for letter in letters for value in values]
+    return tuple(letters)
+
+
+def _filled(
+    letters: NDArray[np.int64],
+    times: NDArray[np.float64],
+    period_s: float,
+    latches: Sequence[Latch],
+    ends: NDArray[np.int64],
+    numbers: NDArray[np.int64],
+    held: NDArray[np.int64],
+) -> Ticks:
+    """The ticks with those that no frame completed in time."""
+    shown: list[int] = [int(held[0])]
+    frames: list[int] = [int(ends[0])]
+    when: list[float] = [float(times[ends[0]])]
+    for k in range(1, ends.size):
+        before, end = int(ends[k - 1]), int(ends[k])
+        missed = int(numbers[k] - numbers[k - 1]) - 1
+        for i in range(missed):
+            late = letters[before + 1 : end] if i == 0 else letters[end - 1 : end]
+            if not late.size:
+                late = letters[before : before + 1]
+            shown.append(int(latch(late, np.array([late.size - 1]), latches)[0]))
+            frames.append(end)
+            when.append(float(times[0]) + int(numbers[k - 1] + i + 1) * period_s)
+        shown.append(int(letters[end]) if missed else int(held[k]))
+        frames.append(end)
+        when.append(float(times[end]))
+    return Ticks(np.array(shown, np.int64), np.array(frames), np.array(when))
+
+
+def law_latches(
+    formula: Formula, propositions: Sequence[Expression]
+) -> tuple[Latch, ...]:
+    """What a tick takes of each proposition, so that a law loses nothing by it.
+
+    What can break the law, or begin or meet an obligation, counts if it held at any
+    frame; what must hold all along counts if it held at all of them; what works both
+    ways is taken from the last.
+    """
+    uses: dict[str, set[Latch]] = {repr(p): set() for p in propositions}
+    _collect(formula, True, False, uses)
+    return tuple(_latch(uses[repr(p)]) for p in propositions)
+
+
+def _latch(uses: set[Latch]) -> Latch:
+    return next(iter(uses)) if len(uses) == 1 else "last"
+
+
+def _collect(
+    node: Formula, positive: bool, waits: bool, uses: dict[str, set[Latch]]
+) -> None:
+    """Notes how each proposition under the node is used.
+
+    Args:
+        node: A formula.
+        positive: Whether its truth keeps the law.
+        waits: Whether one moment of truth within some time is enough.
+        uses: The uses found so far, by the proposition's text.
+    """
+    if not is_temporal(node):
+        while isinstance(node, Not):
+            node, positive = node.operand, not positive
+        if repr(node) in uses:
+            uses[repr(node)].add("any" if positive == waits else "all")
+        return
+    match node:
+        case Not(operand=operand):
+            _collect(operand, not positive, waits, uses)
+        case Implies(left=left, right=right):
+            _collect(left, not positive, waits, uses)
+            _collect(right, positive, waits, uses)
+        case Eventually(operand=operand) | Once(operand=operand):
+            _collect(operand, positive, positive, uses)
+        case Always(operand=operand) | Historically(operand=operand):
+            _collect(operand, positive, not positive, uses)
+        case Until(left=left, right=right) | Since(left=left, right=right):
+            _collect(left, positive, not positive, uses)
+            _collect(right, positive, positive, uses)
+        case _:
+            for child in node.children:
+                _collect(child, positive, waits, uses)

@@ -1,0 +1,320 @@
+"""Laws over recorded traces: verdicts, violations, and what no verdict is worth.
+
+A law whose signals the trace cannot know is not applicable. One that could not have
+been broken, since its trigger never came or its signals never changed, is vacuous.
+Neither is ever called ok.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forewarn.abstractions.errors import (
+    InvalidTrace,
+    SignalFault,
+    near_miss,
+)
+from forewarn.abstractions.expression.tree import (
+    And,
+    Compare,
+    Expression,
+    Implies,
+    Not,
+    Or,
+    signals_of,
+)
+from forewarn.abstractions.expression.vector import evaluate
+from forewarn.abstractions.trace import Trace
+from forewarn.abstractions.vocabulary import Vocabulary
+from forewarn.monitors.laws.automaton import Automaton, compile_law, possible_letters
+from forewarn.monitors.laws.clocking import Ticks, law_latches, regular_period, ticks_of
+from forewarn.monitors.laws.formula import (
+    Always,
+    Eventually,
+    Formula,
+    Interval,
+    Next,
+    Once,
+    Temporal,
+    is_temporal,
+)
+from forewarn.monitors.laws.lawbook import Law
+from forewarn.monitors.laws.monitor import Monitor, Scan, prefix_statuses, scan
+from forewarn.monitors.laws.normal import Normal, normalise
+
+Columns = dict[str, NDArray[Any]]
+Judged = Literal["ok", "pending", "violated", "not applicable", "vacuous"]
+
+
+@dataclass(frozen=True, slots=True)
+class Breach:
+    """A broken law: certain at a frame and a time, of what was owed since `since_s`."""
+
+    frame: int
+    time_s: float
+    since_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """One law over one trace.
+
+    Args:
+        law: The law's name.
+        verdict: The first violation is final; without one, the verdict at the end.
+        violations: All of them: after each the monitor starts afresh.
+        frames: The verdict on every prefix, if it was asked for.
+        left_s: The time left, in seconds, where the trace ends pending; in steps
+            where the law has no clock.
+        reason: Why a law is not applicable or vacuous.
+    """
+
+    law: str
+    verdict: Judged
+    violations: tuple[Breach, ...] = ()
+    frames: tuple[str, ...] = ()
+    left_s: float | None = None
+    reason: str = ""
+
+
+def judge(
+    law: Law, trace: Trace, period_s: float | None = None, *, every: bool = False
+) -> Judgement:
+    """Runs one law over a whole trace.
+
+    Args:
+        law: From the book, or a formula.
+        trace: The frames.
+        period_s: The monitor's clock; by default the trace's own.
+        every: Whether to give the verdict on every prefix too.
+
+    Raises:
+        InvalidTrace: A signal is provided but absent from a frame.
+        InvalidExpression: The law needs a clock and the trace has none.
+    """
+    if not trace.frames:
+        raise InvalidTrace("there are no frames")
+    seen = set().union(*(frame.values for frame in trace.frames))
+    missing = [name for name in law.signals if name not in seen]
+    if missing:
+        hint = near_miss(missing[0], seen) if len(missing) == 1 else ""
+        reason = f"not in this trace: {', '.join(missing)}"
+        reason += f" ({hint})" if hint else ""
+        frames = ("not applicable",) * len(trace.frames) if every else ()
+        return Judgement(law.name, "not applicable", frames=frames, reason=reason)
+    columns = _columns(law, trace)
+    judgement = _judged(law, trace, columns, period_s, every)
+    if judgement.verdict == "ok":
+        reason = why_vacuous(law.formula, columns, len(trace.frames))
+        if reason:
+            return replace(judgement, verdict="vacuous", reason=reason)
+    return judgement
+
+
+def _columns(law: Law, trace: Trace) -> Columns:
+    vocabulary = law.vocabulary
+    known = trace.vocabulary.name if trace.vocabulary else None
+    if vocabulary is not None and vocabulary.name != known:
+        trace = _typed(law.signals, trace, vocabulary)
+    return trace.columns(law.signals)
+
+
+def _typed(signals: tuple[str, ...], trace: Trace, vocabulary: Vocabulary) -> Trace:
+    """The trace's values as the law's vocabulary holds them."""
+    frames = []
+    for index, frame in enumerate(trace.frames):
+        row = {k: v for k, v in frame.values.items() if k in signals}
+        try:
+            frames.append(replace(frame, values=vocabulary.translate(row)))
+        except SignalFault as fault:
+            raise InvalidTrace(str(fault), place=f"frame {index}") from fault
+    return replace(trace, frames=tuple(frames), vocabulary=vocabulary)
+
+
+def _judged(
+    law: Law, trace: Trace, columns: Columns, period_s: float | None, every: bool
+) -> Judgement:
+    times = trace.times()
+    normal, clock = _clocked(law, trace, times, period_s)
+    letters = np.zeros(len(trace.frames), np.int64)
+    for bit, proposition in enumerate(normal.propositions):
+        letters |= evaluate(proposition, columns).astype(np.int64) << bit
+    latches = law_latches(law.formula, normal.propositions)
+    ticks = ticks_of(letters, times, clock, latches)
+    # A tick that gathers frames may show together what no frame does.
+    shown = np.unique(ticks.letters).tolist()
+    possible = {*possible_letters(normal.propositions, law.vocabulary), *shown}
+    automaton = compile_law(law.formula, clock, letters=possible)
+    found = scan(automaton, ticks.letters)
+    too_early = _ends_too_early(automaton, ticks, found)
+    if too_early:
+        kept = found.violations[:-1]
+        found = Scan(kept, "violated") if kept else Scan((), "pending", 1)
+    frames: tuple[str, ...] = ()
+    if every:
+        prefixes = prefix_statuses(automaton, ticks.letters.tolist())
+        if too_early and not found.violations:
+            prefixes[-1] = "pending"
+        done = np.searchsorted(ticks.frames, np.arange(len(times)), side="right")
+        frames = tuple(prefixes[k - 1] for k in done.tolist())
+    left_s = None
+    if found.left is not None:
+        left_s = found.left * (clock or 1.0)
+    return Judgement(
+        law.name,
+        found.status,
+        tuple(
+            Breach(
+                int(ticks.frames[v.step]),
+                float(ticks.times_s[v.step]),
+                float(ticks.times_s[v.since]),
+            )
+            for v in found.violations
+        ),
+        frames,
+        left_s,
+    )
+
+
+def _ends_too_early(automaton: Automaton, ticks: Ticks, found: Scan) -> bool:
+    """Whether a violation at the last tick is not certain, for the tick is not over."""
+    final = len(ticks.letters) - 1
+    if not ticks.open or not found.violations or found.violations[-1].step != final:
+        return False
+    monitor = Monitor(automaton)
+    for letter in ticks.letters[:-1].tolist():
+        monitor.advance(letter)
+    after = automaton.step[monitor.state]
+    return any(
+        letter in ticks.open and after[column] != automaton.violated
+        for column, letter in enumerate(automaton.letters)
+    )
+
+
+def _clocked(
+    law: Law, trace: Trace, times: NDArray[np.float64], period_s: float | None
+) -> tuple[Normal, float | None]:
+    """The law in steps of its clock, and the clock; without one a frame is a step."""
+    given = period_s or trace.header.period_s
+    units = _units(law.formula)
+    clock: float | None = None
+    if units - {"steps"}:
+        clock = law.period(given or regular_period(times))
+        if clock is None:
+            gap = float(np.median(np.diff(times))) if times.size > 1 else 1.0
+            raise InvalidTrace(
+                "the times are irregular and the trace states no period",
+                mend=f"give the monitor's clock, such as --period {gap:.2g}",
+            )
+    elif units:
+        clock = given
+    return normalise(law.formula, clock), clock
+
+
+def _units(formula: Formula) -> set[str]:
+    """The units of its bounds; an invariant has none and needs no clock."""
+    units = {"steps" for node in formula.walk() if isinstance(node, Next)}
+    for node in formula.walk():
+        interval = getattr(node, "interval", Interval())
+        if interval != Interval():
+            units.add(interval.unit)
+    return units
+
+
+# -- what no verdict is worth ----------------------------------------------------------
+
+
+def why_vacuous(formula: Formula, columns: Mapping[str, NDArray[Any]], n: int) -> str:
+    """Why the law could not have been broken in this trace; empty if it could.
+
+    Part by part: its trigger never holds; or what it demands compares only with what
+    is none all along; or, without a trigger, none of its signals ever changes.
+    Truth values are exempt from the last: that nothing forbidden happened is what
+    keeping such a law looks like.
+    """
+    reasons = [_part_reason(part, columns, n) for part in _parts(formula)]
+    return "; ".join(dict.fromkeys(reasons)) if all(reasons) else ""
+
+
+def _parts(formula: Formula) -> list[Formula]:
+    match formula:
+        case And(parts=parts):
+            return [inner for part in parts for inner in _parts(part)]
+        case Always(operand=operand, interval=interval) if interval == Interval():
+            return _parts(operand)
+    return [formula]
+
+
+def _part_reason(part: Formula, columns: Mapping[str, NDArray[Any]], n: int) -> str:
+    triggers: list[Formula] = []
+    while isinstance(part, Implies):
+        triggers.append(part.left)
+        part = part.right
+    if triggers:
+        if not _all(triggers, columns, n).any():
+            return f"{' and '.join(map(repr, triggers))} never holds"
+    names = signals_of(part)
+    gone = [name for name in names if _is_none_throughout(columns[name])]
+    comparisons = [node for node in part.walk() if isinstance(node, Compare)]
+    if comparisons and all(set(signals_of(c)) & set(gone) for c in comparisons):
+        return f"{' and '.join(gone)} is none in every frame"
+    if not triggers and n > 1 and names:
+        if not all(_is_truth(columns[name]) for name in names):
+            if all(_is_constant(columns[name]) for name in names):
+                return f"{' and '.join(names)} never changes"
+    return ""
+
+
+def _could(
+    node: Expression, columns: Mapping[str, NDArray[Any]], n: int
+) -> NDArray[np.bool_]:
+    """In which frames it may hold; of other moments no more is asked than that."""
+    if not is_temporal(node):
+        return np.broadcast_to(evaluate(node, columns), n)
+    match node:
+        case And(parts=parts):
+            return _all(parts, columns, n)
+        case Or(parts=parts):
+            could = np.zeros(n, bool)
+            for part in parts:
+                could |= _could(part, columns, n)
+            return could
+        case Eventually() | Once() | Next():
+            return np.full(n, _could(node.operand, columns, n).any())
+        case Not() | Implies() | Temporal():
+            return np.ones(n, bool)
+    raise TypeError(f"{node!r} is not a formula")
+
+
+def _all(
+    nodes: Iterable[Expression], columns: Mapping[str, NDArray[Any]], n: int
+) -> NDArray[np.bool_]:
+    could = np.ones(n, bool)
+    for node in nodes:
+        could &= _could(node, columns, n)
+    return could
+
+
+def _is_none_throughout(column: NDArray[Any]) -> bool:
+    if column.dtype == object:
+        return all(value is None for value in column)
+    return column.dtype != bool and bool(np.isnan(column).all())
+
+
+def _is_truth(column: NDArray[Any]) -> bool:
+    """Whether it holds truth values, which a CSV may write as 0 and 1."""
+    if column.dtype == object:
+        return all(value is None or isinstance(value, bool) for value in column)
+    return column.dtype == bool or bool(np.isin(column, (0, 1)).all())
+
+
+def _is_constant(column: NDArray[Any]) -> bool:
+    first = column[0]
+    if column.dtype == object:
+        return all(value == first for value in column)
+    return bool((column == first).all() or np.isnan(column).all())

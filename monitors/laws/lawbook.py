@@ -1,0 +1,301 @@
+"""The law book: laws as data, by name, in two editions, and users' own law files.
+
+A law file is YAML in the form `forewarn.laws/1`. The one that ships, `driving`, holds
+the traffic laws that LawBreaker formalised and "no collision".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from forewarn.abstractions.errors import InvalidExpression, InvalidInput, near_miss
+from forewarn.abstractions.expression.parser import parse_expression
+from forewarn.abstractions.expression.tree import And, Expression, signals_of
+from forewarn.abstractions.files import read_yaml
+from forewarn.abstractions.schema import Strict, validated
+from forewarn.abstractions.vocabulary import Vocabulary, named_vocabulary
+from forewarn.monitors.laws.automaton import Automaton, compile_law
+from forewarn.monitors.laws.formula import Formula, parse_formula
+
+Edition = Literal["probguard", "lawbreaker"]
+EDITIONS: tuple[Edition, ...] = ("probguard", "lawbreaker")
+
+_NAME = re.compile(r"\w+")
+_NAMED = re.compile(r"(\w+)\s*:=\s*(.*)", re.DOTALL)
+
+
+class InvalidLaw(InvalidInput):
+    """A law file that is malformed, or a law that is not in the book."""
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """A law, ready to be compiled.
+
+    Args:
+        name: As in the book, `51_5`; for a bare formula its text.
+        formula: What must hold. Of a law in parts, all of them together.
+        text: The formula as it was written.
+        title: The law in plain words.
+        article: Where it stands in the statute.
+        statute: The statute.
+        edition: Whose text and times these are; empty where there is only one.
+        clock_s: The coarsest clock needed: the law's automaton grows exponentially
+            with finer ones, so a monitor of it ticks no faster than this.
+        note: What one should know about its text.
+        vocabulary: What its names mean; None where any name goes.
+        parts: Laws that make up this one, each with a monitor of its own.
+    """
+
+    name: str
+    formula: Formula
+    text: str
+    title: str = ""
+    article: str = ""
+    statute: str = ""
+    edition: str = ""
+    clock_s: float | None = None
+    note: str = ""
+    vocabulary: Vocabulary | None = None
+    parts: tuple[Law, ...] = ()
+
+    @property
+    def signals(self) -> tuple[str, ...]:
+        """The signals that the formula reads."""
+        return signals_of(self.formula)
+
+    @property
+    def reference(self) -> str:
+        """What `find_laws` finds this law by, in the book that it comes from."""
+        if self.title or self.name == self.text:
+            return self.name
+        return f"{self.name} := {self.text}"
+
+    def period(self, period_s: float | None) -> float | None:
+        """The clock of a monitor of this law, where frames come with that period."""
+        if self.clock_s is None:
+            return period_s
+        return max(self.clock_s, period_s or 0.0)
+
+    def compile(self, period_s: float | None = None) -> Automaton:
+        """The law's automaton at that clock, or at the one that the book states."""
+        return compile_law(
+            self.formula, self.period(period_s), vocabulary=self.vocabulary
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LawBook:
+    """Laws by name, in one edition."""
+
+    laws: Mapping[str, Law]
+    edition: Edition
+
+    def find(self, name: str) -> tuple[Law, ...]:
+        """The law of that name, or all laws of an article: `51` has five.
+
+        `rule51_5`, `law51_5` and `51_5` are one law; nothing is found for what is
+        not in the book.
+        """
+        every = self.every()
+        for key in (name, _plain(name)):
+            if key in every:
+                return (every[key],)
+        article = _plain(name) + "_"
+        return tuple(law for key, law in self.laws.items() if key.startswith(article))
+
+    def every(self) -> dict[str, Law]:
+        """All laws by name, with the parts that can be used by themselves."""
+        parts = {part.name: part for law in self.laws.values() for part in law.parts}
+        return {**self.laws, **parts}
+
+
+def law_book(edition: Edition = "probguard", path: Path | None = None) -> LawBook:
+    """The law book that ships, or a user's own law file."""
+    return _shipped(edition) if path is None else _load(path, edition)
+
+
+def find_laws(
+    name_or_formula: str,
+    book: LawBook | None = None,
+    vocabulary: Vocabulary | None = None,
+    definitions: Mapping[str, Expression] | None = None,
+) -> tuple[Law, ...]:
+    """The laws that a name or a formula stands for.
+
+    Args:
+        name_or_formula: `51_5`, an article such as `51`, or `always (a -> …)`, which
+            may be given a name: `careful := always (a -> …)`.
+        book: Where names are looked up; by default the one that ships.
+        vocabulary: What the names in a formula mean.
+        definitions: Names in a formula that stand for expressions.
+
+    Raises:
+        InvalidLaw: No law has that name.
+        InvalidExpression: The formula does not parse.
+    """
+    book = book or law_book()
+    text = name_or_formula.strip()
+    found = book.find(text)
+    if found:
+        return found
+    if _NAME.fullmatch(text):
+        raise InvalidLaw(
+            f"no law {text[:60]!r} in the book",
+            mend=near_miss(_plain(text[:60]), book.every())
+            or "`forewarn laws` lists it; a formula begins with always, as in"
+            " 'always (a -> eventually[0, 2 s] b)'",
+        )
+    named = _NAMED.fullmatch(text)
+    name, text = named.groups() if named else (text, text)
+    formula = parse_formula(text, vocabulary, definitions)
+    return (Law(name, formula, text, vocabulary=vocabulary),)
+
+
+def load_law(
+    name_or_formula: str,
+    edition: Edition = "probguard",
+    vocabulary: Vocabulary | None = None,
+    definitions: Mapping[str, Expression] | None = None,
+) -> Law:
+    """The one law of that name or formula; see `find_laws`."""
+    found = find_laws(name_or_formula, law_book(edition), vocabulary, definitions)
+    if len(found) > 1:
+        raise InvalidLaw(
+            f"{name_or_formula} is an article of several laws",
+            mend=f"name one of {', '.join(law.name for law in found)}",
+        )
+    return found[0]
+
+
+def _plain(name: str) -> str:
+    """`rule51_5`, `Law51_5` and `NoCollision` as the book writes them."""
+    short = re.sub(r"^(rule|law)_?(?=\d)", "", name, flags=re.IGNORECASE)
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", short).lower()
+
+
+# -- law files -----------------------------------------------------------------------
+
+_Text = str | dict[str, str]
+
+
+class _LawEntry(Strict):
+    title: str
+    article: str = ""
+    formula: _Text | None = None
+    editions: dict[Edition, _Text] | None = None
+    clock_s: float | None = Field(default=None, gt=0)
+    note: str = ""
+
+    @model_validator(mode="after")
+    def _has_one_text(self) -> _LawEntry:
+        if (self.formula is None) == (self.editions is None):
+            raise ValueError("a law has either a formula or editions")
+        if self.editions is not None and set(self.editions) != set(EDITIONS):
+            raise ValueError(f"editions has {' and '.join(EDITIONS)}")
+        return self
+
+    def text(self, edition: Edition) -> _Text:
+        return self.editions[edition] if self.editions else self.formula or ""
+
+
+class _LawFile(Strict):
+    format: Literal["forewarn.laws/1"]
+    vocabulary: str | None = None
+    statute: str = ""
+    definitions: dict[str, str] = {}
+    laws: dict[str, _LawEntry]
+
+
+@cache
+def _shipped(edition: Edition) -> LawBook:
+    return _load(Path(__file__).with_name("driving.yaml"), edition)
+
+
+def _load(path: Path, edition: Edition) -> LawBook:
+    file = validated(_LawFile, read_yaml(path), str(path), InvalidLaw)
+    try:
+        vocabulary = None
+        if file.vocabulary is not None:
+            vocabulary = named_vocabulary(file.vocabulary, str(path), path.parent)
+        definitions = _definitions(file.definitions, vocabulary)
+        laws = {
+            name: _law(name, file, edition, vocabulary, definitions)
+            for name in file.laws
+        }
+    except InvalidInput as error:
+        raise error.within(str(path)) from error
+    return LawBook(laws, edition)
+
+
+def _definitions(
+    texts: Mapping[str, str], vocabulary: Vocabulary | None
+) -> dict[str, Expression]:
+    known: dict[str, Expression] = {}
+    for name, text in texts.items():
+        place = f"definitions.{name}"
+        if not _NAME.fullmatch(name):
+            raise InvalidLaw("a definition is named by one word", place=place)
+        if vocabulary is not None and vocabulary.knows(name):
+            raise InvalidLaw("this is the name of a signal", place=place)
+        try:
+            known[name] = parse_expression(text, vocabulary, known)
+        except InvalidExpression as error:
+            raise error.within("", place) from error
+    return known
+
+
+def _law(
+    name: str,
+    file: _LawFile,
+    edition: Edition,
+    vocabulary: Vocabulary | None,
+    definitions: Mapping[str, Expression],
+) -> Law:
+    entry = file.laws[name]
+    if not _NAME.fullmatch(name):
+        raise InvalidLaw("a law is named by one word", place=f"laws.{name[:60]}")
+    text = entry.text(edition)
+    texts = text if isinstance(text, dict) else {"": text}
+    parts = tuple(
+        Law(
+            name=f"{name}_{part}" if part else name,
+            formula=_parsed(name, each, vocabulary, definitions),
+            text=" ".join(each.split()),
+            title=entry.title,
+            article=entry.article,
+            statute=file.statute if entry.article else "",
+            edition=edition if entry.editions else "",
+            clock_s=entry.clock_s,
+            note=entry.note,
+            vocabulary=vocabulary,
+        )
+        for part, each in texts.items()
+    )
+    if not isinstance(text, dict):
+        return parts[0]
+    if len(parts) < 2 or not all(map(_NAME.fullmatch, texts)):
+        raise InvalidLaw("parts are two or more, each named", place=f"laws.{name}")
+    formula = And(tuple(part.formula for part in parts))
+    return replace(
+        parts[0], name=name, formula=formula, text=repr(formula), parts=parts
+    )
+
+
+def _parsed(
+    name: str,
+    text: str,
+    vocabulary: Vocabulary | None,
+    definitions: Mapping[str, Expression],
+) -> Formula:
+    try:
+        return parse_formula(" ".join(text.split()), vocabulary, definitions)
+    except InvalidExpression as error:
+        raise error.within("", f"laws.{name}") from error

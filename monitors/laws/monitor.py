@@ -1,0 +1,296 @@
+"""Monitors: a law's automaton run over frames as they come, or over whole traces.
+
+A violation is final for the verdict on a trace. The monitor then re-arms: it starts
+afresh on the frame after, so that later violations are seen and counted too.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forewarn.abstractions.encoding import compile_states
+from forewarn.abstractions.errors import SignalFault
+from forewarn.monitors.laws.automaton import Automaton
+
+Status = Literal["ok", "pending", "violated"]
+
+MAX_REMEMBERED = 100_000
+"""How many frames of a pending obligation are kept to find when it arose."""
+
+MAX_TABLE = 4096
+"""Above so many combinations of propositions, letters are looked up by hash."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a monitor says after a frame.
+
+    Args:
+        status: `ok`, `pending`, or `violated` at the frame that breaks the law.
+        state: The automaton's state.
+        left: Steps until what is owed goes unmet at the soonest, while pending.
+    """
+
+    status: Status
+    state: str
+    left: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A broken law: certain at `step`, of an obligation that arose at `since`."""
+
+    step: int
+    since: int
+
+
+def verdicts_of(automaton: Automaton) -> list[Verdict]:
+    """The verdict of each state."""
+    verdicts: list[Verdict] = []
+    for q, name in enumerate(automaton.names):
+        if q == automaton.violated:
+            verdicts.append(Verdict("violated", name))
+        elif automaton.pending[q]:
+            verdicts.append(Verdict("pending", name, int(automaton.due[q])))
+        else:
+            verdicts.append(Verdict("ok", name))
+    return verdicts
+
+
+class Monitor:
+    """One law over a stream of frames, one at a time.
+
+    Args:
+        automaton: The compiled law.
+        letter: The letter of a frame's values; by default the law's propositions
+            are tested on them.
+    """
+
+    __slots__ = (
+        "automaton",
+        "violations",
+        "_letter",
+        "_pending",
+        "_state",
+        "_states",
+        "_steps",
+    )
+
+    def __init__(
+        self,
+        automaton: Automaton,
+        letter: Callable[[Mapping[str, Any]], int] | None = None,
+    ) -> None:
+        self.automaton = automaton
+        self._letter = letter or compile_states(automaton.propositions)
+        self._states = _States(automaton)
+        self.reset()
+
+    def reset(self) -> None:
+        """Forgets everything seen."""
+        self.violations: list[Violation] = []
+        self._steps = 0
+        self._rearm()
+
+    def _rearm(self) -> None:
+        self._state = self._states.by_number[self.automaton.initial]
+        self._pending: deque[tuple[int, int]] = deque(maxlen=MAX_REMEMBERED)
+
+    @property
+    def state(self) -> int:
+        """The automaton's state after the last frame, re-armed after a violation."""
+        return self._state.number
+
+    def step(self, values: Mapping[str, Any]) -> Verdict:
+        """Reads one frame; `SignalFault` where a signal is missing or unusable."""
+        return self.advance(self._letter(values))
+
+    def advance(self, letter: int) -> Verdict:
+        """Reads one letter: a bit for each of the automaton's propositions."""
+        self._state, verdict, owing, seen = self._state[letter]
+        self._steps += 1
+        if owing:
+            self._pending.append(seen)
+            if verdict.status == "violated":
+                self._record()
+        elif self._pending:
+            self._pending.clear()
+        return verdict
+
+    def _record(self) -> None:
+        seen = list(self._pending)
+        step = self._steps - 1
+        since = step - (len(seen) - 1 - self._states.began(seen))
+        self.violations.append(Violation(step, since))
+        self._rearm()
+
+
+class _State(dict[int, "_After"]):
+    """A state of an automaton: what follows each letter, once it has come."""
+
+    __slots__ = ("number", "_states")
+
+    def __init__(self, number: int, states: _States) -> None:
+        self.number, self._states = number, states
+
+    def __missing__(self, letter: int) -> _After:
+        after = self[letter] = self._states.after(self.number, letter)
+        return after
+
+
+_After = tuple[_State, Verdict, bool, tuple[int, int]]
+"""The next state, its verdict, whether something is owed there, and how it came."""
+
+
+class _States:
+    """The states of an automaton, each of which finds the next by itself."""
+
+    def __init__(self, automaton: Automaton) -> None:
+        self._automaton = automaton
+        self._verdicts = verdicts_of(automaton)
+        self._columns = {letter: i for i, letter in enumerate(automaton.letters)}
+        self.by_number = [_State(number, self) for number in range(automaton.n)]
+
+    def after(self, number: int, letter: int) -> _After:
+        """What follows a letter in a state."""
+        column = self._columns.get(letter)
+        if column is None:
+            raise _impossible(self._automaton)
+        after = int(self._automaton.step[number, column])
+        verdict = self._verdicts[after]
+        return self.by_number[after], verdict, verdict.status != "ok", (after, column)
+
+    @cached_property
+    def _owed(self) -> list[int]:
+        found: list[int] = self._automaton.owed.tolist()
+        return found
+
+    @cached_property
+    def _complete(self) -> list[list[int]]:
+        found: list[list[int]] = self._automaton.complete.tolist()
+        return found
+
+    def began(self, seen: Sequence[tuple[int, int]]) -> int:
+        """Where a broken obligation arose: the first frame after which it was owed.
+
+        Args:
+            seen: The state after each frame and the letter's column; the violation
+                is last.
+        """
+        owed, complete = self._owed, self._complete
+
+        def breaks(frame: int) -> bool:
+            row = owed[seen[frame][0]]
+            for _, column in seen[frame + 1 :]:
+                row = complete[row][column]
+            return row == 1
+
+        # What is owed only grows, so the frames after which it breaks come last; and
+        # as a rule nothing else is owed from the first on.
+        if breaks(0):
+            return 0
+        return bisect_left(range(len(seen) - 1), True, key=breaks)
+
+
+def _impossible(automaton: Automaton) -> SignalFault:
+    return SignalFault(
+        f"{automaton.formula!r}: values outside the ranges that their vocabulary"
+        " declares"
+    )
+
+
+# -- whole traces ------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """A law over a whole trace.
+
+    Args:
+        violations: All of them, re-armed in between.
+        status: The verdict on the trace: its first violation is final.
+        left: Steps until what is owed goes unmet at the soonest, if it ends pending.
+    """
+
+    violations: tuple[Violation, ...]
+    status: Status
+    left: int | None = None
+
+
+def scan(automaton: Automaton, letters: NDArray[Any]) -> Scan:
+    """Runs a law over the letters of a trace, vectorised where its shape allows."""
+    steps = automaton.response_steps()
+    if steps is None or 1 << len(automaton.propositions) > MAX_TABLE:
+        return _scan_table(automaton, letters)
+    if not _lookup(automaton, np.ones(len(automaton.letters), bool))[letters].all():
+        raise _impossible(automaton)
+    return _scan_response(automaton, letters, steps)
+
+
+def _lookup(automaton: Automaton, per_column: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """A Boolean a letter, from a Boolean a column."""
+    table = np.zeros(1 << len(automaton.propositions), bool)
+    table[list(automaton.letters)] = per_column
+    return table
+
+
+def _scan_table(automaton: Automaton, letters: NDArray[Any]) -> Scan:
+    monitor = Monitor(automaton)
+    verdict = Verdict("ok", automaton.names[0])
+    advance = monitor.advance
+    for letter in letters.tolist():
+        verdict = advance(letter)
+    if monitor.violations:
+        return Scan(tuple(monitor.violations), "violated")
+    return Scan((), verdict.status, verdict.left)
+
+
+def _scan_response(automaton: Automaton, letters: NDArray[Any], steps: int) -> Scan:
+    """Bounded response and invariants: a trigger not met within `steps` frames."""
+    n = len(letters)
+    arises = _lookup(automaton, automaton.step[0] != 0)[letters]
+    if steps == 0:
+        broken = np.flatnonzero(arises)
+        found = tuple(Violation(i, i) for i in broken.tolist())
+        return Scan(found, "violated" if found else "ok")
+    met = _lookup(automaton, automaton.step[1] == 0)[letters]
+    answers = np.cumsum(met, dtype=np.int32)
+    # No answer at the trigger itself, so equal counts mean none up to `steps` later.
+    unmet = arises[:-steps] & (answers[steps:] == answers[:-steps])
+    starts = np.flatnonzero(unmet).tolist() if n > steps else []
+    violations: list[Violation] = []
+    at = 0
+    while at < len(starts):
+        since = starts[at]
+        violations.append(Violation(since + steps, since))
+        at = bisect_right(starts, since + steps, at)
+    if violations:
+        return Scan(tuple(violations), "violated")
+    # What arose longer ago was met, and an answer meets all that arose before it.
+    recent = max(0, n - steps)
+    met_at = np.flatnonzero(met[recent:])
+    open_from = recent + int(met_at[-1]) + 1 if met_at.size else recent
+    owed = np.flatnonzero(arises[open_from:])
+    if not owed.size:
+        return Scan((), "ok")
+    return Scan((), "pending", steps - (n - 1 - open_from - int(owed[0])))
+
+
+def prefix_statuses(automaton: Automaton, letters: Sequence[int]) -> list[Status]:
+    """The verdict on every prefix: `violated` from the first violation on."""
+    monitor = Monitor(automaton)
+    statuses: list[Status] = []
+    for letter in letters:
+        status = monitor.advance(letter).status
+        statuses.append(status)
+        if status == "violated":
+            return statuses + ["violated"] * (len(letters) - len(statuses))
+    return statuses

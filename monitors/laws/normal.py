@@ -1,0 +1,266 @@
+"""Formulas in the form that progression works on.
+
+Negations are pushed down to propositions, times are counted in steps, maximal
+propositional parts become numbered propositions, and past operators become numbered
+memories whose output is one more proposition.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from forewarn.abstractions.errors import InvalidExpression
+from forewarn.abstractions.expression.tree import (
+    And,
+    Constant,
+    Expression,
+    Implies,
+    Not,
+    Or,
+)
+from forewarn.monitors.laws.formula import (
+    Always,
+    Eventually,
+    Formula,
+    Historically,
+    Interval,
+    Next,
+    Once,
+    Past,
+    Since,
+    Until,
+    is_temporal,
+)
+
+Kind = Literal["true", "false", "atom", "not", "and", "or", "F", "G", "U", "R"]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A formula in negation normal form.
+
+    `atom` and `not` carry the number of a proposition in `bit`; `F G U R` carry
+    bounds in steps and one or two operands (R is the dual of U).
+    """
+
+    kind: Kind
+    bit: int = 0
+    low: int = 0
+    high: float = 0
+    parts: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """A past operator: `left since[low, high] right`, both over numbered bits."""
+
+    low: int
+    high: float
+    left: Callable[[int], bool]
+    right: Callable[[int], bool]
+
+    def update(self, held: int, letter: int) -> int:
+        """The memory after a frame: bit k says `right` held k steps ago, kept since."""
+        held = (held << 1 if self.left(letter) else 0) | self.right(letter)
+        if math.isinf(self.high):
+            if held >> self.low:
+                held = held & ((1 << self.low) - 1) | 1 << self.low
+        else:
+            held &= (1 << int(self.high) + 1) - 1
+        # With no lower bound only the latest moment matters.
+        return held & -held if self.low == 0 else held
+
+    def holds(self, held: int) -> bool:
+        return held >> self.low != 0
+
+
+@dataclass(slots=True)
+class Normal:
+    """A formula's nodes, propositions and memories. Nodes are numbers: see `nodes`."""
+
+    period_s: float | None
+    propositions: list[Expression] = field(default_factory=list)
+    memories: list[Memory] = field(default_factory=list)
+    nodes: list[Node] = field(default_factory=list)
+    invariants: list[int] = field(default_factory=list)
+    initially: list[int] = field(default_factory=list)
+    _numbers: dict[Node, int] = field(default_factory=dict)
+    _bits: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def memory_bit(self) -> int:
+        """The first bit after the propositions: where memories put their output."""
+        return len(self.propositions)
+
+    def add(self, node: Node) -> int:
+        """The number of that node, new or known."""
+        if node not in self._numbers:
+            self._numbers[node] = len(self.nodes)
+            self.nodes.append(node)
+        return self._numbers[node]
+
+
+def normalise(formula: Formula, period_s: float | None) -> Normal:
+    """Splits a law into what must hold always and what must hold at the start.
+
+    Raises:
+        InvalidExpression: When the law could never be seen broken or needs the
+            future inside the past.
+    """
+    if period_s is not None and not 0 < period_s < math.inf:
+        raise InvalidExpression(
+            f"a clock cannot tick every {period_s} s", mend="give a period above 0"
+        )
+    normal = Normal(period_s)
+    # Propositions come first, so that memories can be numbered after them.
+    _collect(formula, normal)
+    for conjunct in _conjuncts(formula):
+        if isinstance(conjunct, Always) and conjunct.interval == Interval():
+            normal.invariants.append(_build(conjunct.operand, True, normal))
+        else:
+            normal.initially.append(_build(conjunct, True, normal))
+    return normal
+
+
+def _conjuncts(formula: Formula) -> list[Formula]:
+    """`always (a and b)` and `always a and always b` alike as separate invariants."""
+    match formula:
+        case And(parts=parts) if is_temporal(formula):
+            return [c for part in parts for c in _conjuncts(part)]
+        case Always(operand=And(parts=parts) as operand, interval=interval) if (
+            interval == Interval() and is_temporal(operand)
+        ):
+            return [c for part in parts for c in _conjuncts(Always(part))]
+    return [formula]
+
+
+def _collect(formula: Formula, normal: Normal) -> None:
+    if not is_temporal(formula):
+        _proposition(formula, normal)
+        return
+    for child in formula.children:
+        _collect(child, normal)
+
+
+def _proposition(formula: Expression, normal: Normal) -> None:
+    """Numbers a propositional formula; a `not` before it is looked through."""
+    while isinstance(formula, Not):
+        formula = formula.operand
+    key = repr(formula)
+    if key not in normal._bits and not isinstance(formula, Constant):
+        normal._bits[key] = len(normal.propositions)
+        normal.propositions.append(formula)
+
+
+def _literal(formula: Expression, positive: bool, normal: Normal) -> int:
+    while isinstance(formula, Not):
+        formula, positive = formula.operand, not positive
+    if isinstance(formula, Constant):
+        return normal.add(Node("true" if formula.value == positive else "false"))
+    bit = normal._bits[repr(formula)]
+    return normal.add(Node("atom" if positive else "not", bit=bit))
+
+
+def _build(formula: Formula, positive: bool, normal: Normal) -> int:
+    if not is_temporal(formula):
+        return _literal(formula, positive, normal)
+    match formula:
+        case Not(operand=operand):
+            return _build(operand, not positive, normal)
+        case Implies(left=left, right=right):
+            return _build(Or((Not(left), right)), positive, normal)
+        case And(parts=parts) | Or(parts=parts):
+            conjunction = isinstance(formula, And) == positive
+            numbers = tuple(_build(part, positive, normal) for part in parts)
+            return normal.add(Node("and" if conjunction else "or", parts=numbers))
+        case Next(operand=operand):
+            inner = _build(operand, positive, normal)
+            return normal.add(Node("F", low=1, high=1, parts=(inner,)))
+        case Always() | Eventually():
+            universal = isinstance(formula, Always) == positive
+            low, high = _bounds(formula.interval, normal)
+            if not universal and math.isinf(high):
+                raise InvalidExpression(
+                    f"{formula!r} can never be seen broken"
+                    if positive
+                    else f"`not {formula!r}` can never be seen broken",
+                    mend="give it a bound, such as [0, 10 s], or check that the"
+                    " parentheses of `always (a -> b)` enclose all of it",
+                )
+            inner = _build(formula.operand, positive, normal)
+            kind: Kind = "G" if universal else "F"
+            return normal.add(Node(kind, low=low, high=high, parts=(inner,)))
+        case Until(left=left, right=right):
+            low, high = _bounds(formula.interval, normal)
+            numbers = (_build(left, positive, normal), _build(right, positive, normal))
+            kind = "U" if positive else "R"
+            return normal.add(Node(kind, low=low, high=high, parts=numbers))
+        case Past():
+            bit = _memory(formula, normal)
+            negated = isinstance(formula, Historically)
+            return normal.add(Node("atom" if positive != negated else "not", bit=bit))
+    raise TypeError(f"{formula!r} is not a formula")
+
+
+def _bounds(interval: Interval, normal: Normal) -> tuple[int, float]:
+    low, high = interval.steps(normal.period_s)
+    return low, math.inf if high is None else high
+
+
+def _memory(formula: Formula, normal: Normal) -> int:
+    """The bit of a past operator's output; `historically a` is `not once not a`."""
+    key = f"memory {formula!r}"
+    if key in normal._bits:
+        return normal._bits[key]
+    always_true: Expression = Constant(True)
+    match formula:
+        case Once(operand=operand, interval=interval):
+            left, right = always_true, operand
+        case Historically(operand=operand, interval=interval):
+            left, right = always_true, Not(operand)
+        case Since(left=left, right=right, interval=interval):
+            pass
+        case _:
+            raise TypeError(f"{formula!r} is not a past operator")
+    low, high = _bounds(interval, normal)
+    tests = (_test(left, normal), _test(right, normal))
+    bit = normal.memory_bit + len(normal.memories)
+    normal.memories.append(Memory(low, high, *tests))
+    normal._bits[key] = bit
+    return bit
+
+
+def _test(formula: Formula, normal: Normal) -> Callable[[int], bool]:
+    """A past operand as a test of the bits known so far."""
+    if not is_temporal(formula):
+        positive = True
+        while isinstance(formula, Not):
+            formula, positive = formula.operand, not positive
+        if isinstance(formula, Constant):
+            value = formula.value == positive
+            return lambda letter: value
+        bit = normal._bits[repr(formula)]
+        return lambda letter: bool(letter >> bit & 1) == positive
+    match formula:
+        case Not(operand=operand):
+            inner = _test(operand, normal)
+            return lambda letter: not inner(letter)
+        case And(parts=parts):
+            tests = [_test(part, normal) for part in parts]
+            return lambda letter: all(test(letter) for test in tests)
+        case Or(parts=parts):
+            tests = [_test(part, normal) for part in parts]
+            return lambda letter: any(test(letter) for test in tests)
+        case Implies(left=left, right=right):
+            return _test(Or((Not(left), right)), normal)
+        case Past():
+            bit = _memory(formula, normal)
+            negated = isinstance(formula, Historically)
+            return lambda letter: bool(letter >> bit & 1) != negated
+    raise InvalidExpression(
+        f"{formula!r} looks into the future from inside a past operator",
+        mend="put the past operator inside the future one",
+    )

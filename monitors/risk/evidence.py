@@ -1,0 +1,270 @@
+"""Risk with what stands beside it: what a state means, and how often it was seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from forewarn.abstractions.abstraction import Abstraction
+from forewarn.abstractions.errors import InvalidExpression, InvalidModel, near_miss
+from forewarn.abstractions.expression import Expression
+from forewarn.abstractions.expression.vector import evaluate
+from forewarn.monitors.chains.chain import Chain
+from forewarn.monitors.chains.intervals import model_intervals
+from forewarn.monitors.chains.model import Model
+from forewarn.monitors.laws.automaton import MAX_LETTERS, Automaton, compile_law
+from forewarn.monitors.laws.formula import Formula
+from forewarn.monitors.laws.normal import normalise
+from forewarn.monitors.risk.product import Bools, Ints
+from forewarn.monitors.risk.tables import RiskTable, solve_risk
+
+Truth = Callable[[Expression], Bools]
+"""Where a proposition holds: a mask over the states of a chain."""
+
+
+def truth_in_sets(sets: Mapping[str, Iterable[int]], n: int) -> Truth:
+    """Propositions over named sets of states: a chain's labels, or definitions."""
+    columns: dict[str, Bools] = {}
+    for name, group in sets.items():
+        columns[name] = np.zeros(n, dtype=bool)
+        columns[name][list(group)] = True
+
+    def truth(proposition: Expression) -> Bools:
+        try:
+            return np.broadcast_to(evaluate(proposition, columns), n)
+        except KeyError as error:
+            (name,) = error.args
+            raise InvalidExpression(
+                f"{name!r} is not defined on the states of this chain",
+                mend=near_miss(name, columns) or f"add --define '{name}=…'",
+            ) from None
+
+    return truth
+
+
+def truth_in_abstraction(chain: Chain, abstraction: Abstraction) -> Truth:
+    """Propositions that the abstract states themselves decide; END is left false."""
+
+    def truth(proposition: Expression) -> Bools:
+        decide = abstraction.decides(proposition)
+        held = np.zeros(chain.n, dtype=bool)
+        for state, name in enumerate(chain.states):
+            if state != chain.end:
+                held[state] = decide(abstraction.bits(name))
+        return held
+
+    return truth
+
+
+def compile_for(
+    law: Formula,
+    abstraction: Abstraction | None,
+    period_s: float | None,
+    **options: Any,
+) -> Automaton:
+    """A law's monitor for the states of an abstraction.
+
+    Latched predicates speak of different moments of a tick, so propositions that
+    exclude each other at one moment may both hold in one state.
+
+    Args:
+        law: The law.
+        abstraction: What the states are vectors of, if they are.
+        period_s: The time between two states.
+        options: As `compile_law` takes them.
+    """
+    if abstraction is not None:
+        options.setdefault("vocabulary", abstraction.vocabulary)
+        if any(predicate.latch != "last" for predicate in abstraction.predicates):
+            propositions = normalise(law, period_s).propositions
+            if 2 ** len(propositions) <= MAX_LETTERS:
+                options.setdefault("letters", range(2 ** len(propositions)))
+    return compile_law(law, period_s, **options)
+
+
+def letters_of_states(chain: Chain, automaton: Automaton, truth: Truth) -> Ints:
+    """The column of the automaton's tables that each state of the chain is read as."""
+    masks = np.zeros(chain.n, dtype=np.int64)
+    for bit, proposition in enumerate(automaton.propositions):
+        masks |= truth(proposition).astype(np.int64) << bit
+    columns = {mask: column for column, mask in enumerate(automaton.letters)}
+    letters = np.zeros(chain.n, dtype=np.int64)
+    for state, mask in enumerate(masks.tolist()):
+        if mask in columns:
+            letters[state] = columns[mask]
+        elif state != chain.end:
+            held = [
+                repr(p) for i, p in enumerate(automaton.propositions) if mask >> i & 1
+            ]
+            raise InvalidModel(
+                f"in state {chain.states[state]!r} just these hold: "
+                f"{', '.join(held) or 'none'}; the law was compiled as if that could "
+                "not be"
+            )
+    return letters
+
+
+def count_violations(
+    automaton: Automaton, letters: Ints, sequences: Iterable[Sequence[int]]
+) -> Ints:
+    """How often the law broke in each state, over sequences of states.
+
+    After a violation the monitor is armed again.
+    """
+    seen = [0] * len(letters)
+    column, step = letters.tolist(), automaton.step.tolist()
+    for sequence in sequences:
+        monitor = automaton.initial
+        for state in sequence:
+            monitor = step[monitor][column[state]]
+            if monitor == automaton.violated:
+                seen[state] += 1
+                monitor = automaton.initial
+    return np.array(seen, dtype=np.int64)
+
+
+def abstraction_of(model: Model) -> Abstraction | None:
+    """The abstraction whose states the model's are, if it has one."""
+    if model.abstraction is None:
+        return None
+    return Abstraction.from_dict(dict(model.abstraction), "the model's abstraction")
+
+
+def assess(
+    model: Model,
+    automaton: Automaton,
+    horizon_steps: int,
+    *,
+    delta: float = 0.05,
+    violations_seen: Ints | None = None,
+    truth: Truth | None = None,
+) -> RiskTable:
+    """The risk table of a law on a model, with bounds if the model has counts.
+
+    Args:
+        model: The model.
+        automaton: The law, compiled with the model's period.
+        horizon_steps: H.
+        delta: The chance that the truth lies outside the intervals of the chain.
+        violations_seen: What `count_violations` found in the training traces.
+        truth: Where the law's propositions hold. Without it the model's abstraction
+            must decide them; on a chain without an abstraction they are its labels.
+    """
+    chain, abstraction = model.chain, abstraction_of(model)
+    if truth is None:
+        truth = (
+            truth_in_sets(chain.labels, chain.n)
+            if abstraction is None
+            else truth_in_abstraction(chain, abstraction)
+        )
+    return solve_risk(
+        chain,
+        letters_of_states(chain, automaton, truth),
+        automaton,
+        horizon_steps,
+        None if model.counts is None else model_intervals(model, delta),
+        visits=model.visits,
+        violations_seen=violations_seen,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RiskAt:
+    """The guard's risk in one state of the monitor, with any bounds."""
+
+    monitor: str
+    risk: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class RiskRow:
+    """One state of the chain, for people.
+
+    Args:
+        state: Its name.
+        words: The predicates that hold in it, where they are known.
+        fresh: The risk if the monitor has read this state alone.
+        worst: The highest risk over the monitor states that can occur here, short of
+            `violated`.
+        visits: How often the state was left in training.
+        violations_seen: How often the law was seen to break in it.
+    """
+
+    state: str
+    words: tuple[str, ...] | None
+    fresh: RiskAt
+    worst: RiskAt
+    visits: int | None
+    violations_seen: int | None
+
+
+def risk_rows(
+    table: RiskTable, abstraction: Abstraction | None = None
+) -> list[RiskRow]:
+    """Every state but END: what it means, its risk and the evidence for it."""
+    automaton = table.automaton
+    possible = table.consistent.copy()
+    if automaton.violated >= 0:
+        # Every monitor may be violated; that tells of a state only if it must be.
+        possible[automaton.violated] = False
+        possible[automaton.violated] = ~possible.any(axis=0)
+    worst = np.where(possible, table.point, -1.0).argmax(axis=0).tolist()
+    rows = []
+    for state, name in enumerate(table.states):
+        if state == table.end:
+            continue
+        fresh = int(automaton.step[automaton.initial, table.letters[state]])
+        rows.append(
+            RiskRow(
+                state=name,
+                words=None if abstraction is None else _words(abstraction, name),
+                fresh=_risk_at(table, fresh, state),
+                worst=_risk_at(table, worst[state], state),
+                visits=_entry(table.visits, state),
+                violations_seen=_entry(table.violations_seen, state),
+            )
+        )
+    return rows
+
+
+def _words(abstraction: Abstraction, name: str) -> tuple[str, ...]:
+    bits = abstraction.bits(name)
+    texts = enumerate(abstraction.texts)
+    return tuple(text for i, text in texts if bits >> i & 1)
+
+
+def _risk_at(table: RiskTable, monitor: int, state: int) -> RiskAt:
+    low, high = table.bounds(monitor, state) or (None, None)
+    name = table.automaton.names[monitor]
+    return RiskAt(name, table.lookup(monitor, state), low, high)
+
+
+def _entry(counts: Ints | None, state: int) -> int | None:
+    return None if counts is None else int(counts[state])
+
+
+def for_people(rows: Sequence[RiskRow]) -> tuple[list[str], list[list[str]]]:
+    """A heading and cells, without the columns that nothing is known for."""
+    head = ["state", "risk", "worst", "in", "visits", "broken", "what holds"]
+    body = []
+    for row in rows:
+        words = "" if row.words is None else " and ".join(row.words) or "none of them"
+        seen = (
+            "" if count is None else f"{count:,}"
+            for count in (row.visits, row.violations_seen)
+        )
+        figures = (_figure(row.fresh), _figure(row.worst))
+        body.append([row.state, *figures, row.worst.monitor, *seen, words])
+    kept = [i for i in range(len(head)) if any(cells[i] for cells in body)]
+    return [head[i] for i in kept], [[cells[i] for i in kept] for cells in body]
+
+
+def _figure(at: RiskAt) -> str:
+    if at.low is None or at.high is None:
+        return f"{at.risk:.4f}"
+    return f"{at.risk:.4f} [{at.low:.4f}, {at.high:.4f}]"

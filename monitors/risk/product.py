@@ -1,0 +1,200 @@
+"""A chain and the monitor of a law, run in step.
+
+A product state is a pair (s, q): the chain is in s and the monitor is in q, which it
+reached by reading the letter of s. Arrays over pairs are indexed [q, s].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forewarn.abstractions.errors import InvalidModel, TooLarge
+from forewarn.monitors.chains.chain import Chain, check_size
+from forewarn.monitors.laws.automaton import Automaton
+
+MAX_PAIRS = 10_000_000
+"""The most pairs (monitor state, chain state) that a table is made for."""
+
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reading:
+    """The transitions of a chain, and the letter that a monitor reads in each state.
+
+    What is owed at END is decided by repeating the last state for ever. So END is
+    split into one absorbing state for each letter from which it is entered, in which
+    the monitor goes on reading that letter. The first copy keeps END's number and the
+    others come last, so that all other numbers stay.
+
+    Args:
+        indptr: Where each row begins, with END split.
+        indices: The successors, ascending within each row.
+        origin: For each transition its number before END was split; the loop of an
+            added copy has the number of transitions that there were.
+        letters: The column of the automaton's tables that each state is read as.
+        ends: The copies of END; empty if there is no END.
+        size: How many states there were before END was split.
+    """
+
+    indptr: Ints
+    indices: Ints
+    origin: Ints
+    letters: Ints
+    ends: Ints
+    size: int
+
+    @property
+    def n(self) -> int:
+        return len(self.letters)
+
+    def sources(self) -> Ints:
+        return np.repeat(np.arange(self.n), np.diff(self.indptr))
+
+    def weights(self, data: Floats) -> Floats:
+        """What stands at each transition, from what stood there before the split."""
+        return np.append(data, 1.0)[self.origin] if self.ends.size > 1 else data
+
+    def restore(self, values: Floats) -> Floats:
+        """Values [q, s] over the states as they were; END takes the worst copy's."""
+        if self.ends.size < 2:
+            return values
+        kept = values[:, : self.size].copy()
+        kept[:, self.ends[0]] = values[:, self.ends].max(axis=1)
+        return kept
+
+
+def read_chain(
+    indptr: Ints, indices: Ints, end: int | None, letters: Ints, automaton: Automaton
+) -> Reading:
+    """What the automaton reads along a chain; END's own letter is never looked at."""
+    n = len(indptr) - 1
+    monitor_states, columns = automaton.step.shape
+    letters = np.array(letters, dtype=np.int64)
+    if letters.shape != (n,):
+        raise InvalidModel(f"there are {letters.size} letters for {n} states")
+    if end is not None:
+        letters[end] = 0
+    if letters.min() < 0 or letters.max() >= columns:
+        raise InvalidModel(f"a letter is none of the monitor's {columns} columns")
+    if monitor_states * n > MAX_PAIRS:
+        raise TooLarge(
+            f"{n:,} states with {monitor_states:,} monitor states make more than "
+            f"{MAX_PAIRS:,} pairs",
+            mend="use a coarser clock or fewer predicates",
+        )
+    origin = np.arange(len(indices))
+    if end is None:
+        nowhere = np.zeros(0, dtype=np.int64)
+        return Reading(indptr, indices, origin, letters, nowhere, n)
+    sources = np.repeat(np.arange(n), np.diff(indptr))
+    entering = (indices == end) & (sources != end)
+    kinds, kind = np.unique(letters[sources[entering]], return_inverse=True)
+    kinds = kinds if kinds.size else np.zeros(1, dtype=np.int64)
+    added = np.arange(n, n + kinds.size - 1)
+    ends = np.append(end, added)
+    targets = indices.copy()
+    targets[entering] = ends[kind]
+    sources, targets = np.append(sources, added), np.append(targets, added)
+    order = np.lexsort((targets, sources))
+    letters = np.append(letters, kinds[1:])
+    letters[end] = kinds[0]
+    return Reading(
+        indptr=np.searchsorted(sources, np.arange(n + added.size + 1)),
+        indices=targets[order],
+        origin=np.minimum(order, len(indices)),
+        letters=letters,
+        ends=ends,
+        size=n,
+    )
+
+
+def consistent_pairs(automaton: Automaton, letters: Ints, end: int | None) -> Bools:
+    """Which pairs [q, s] can occur: q after reading s from some monitor state.
+
+    END has no letter of its own, so any state of the monitor may be seen there.
+    """
+    step = automaton.step
+    after = np.zeros(step.shape, dtype=bool)
+    after[step, np.arange(step.shape[1])] = True
+    pairs: Bools = after[:, letters]
+    if end is not None:
+        pairs[:, end] = True
+    return pairs
+
+
+def product_chain(chain: Chain, letters: Ints, automaton: Automaton) -> Chain:
+    """The pairs that can be reached, as a chain of their own, for other tools.
+
+    It starts where the chain starts, or else in every state, with the monitor having
+    read that state. A pair is named "s|q". The chain's labels are kept, `violated`
+    and `pending` are added. What would be too large is refused before it is built.
+    """
+    reading = read_chain(chain.indptr, chain.indices, chain.end, letters, automaton)
+    n = reading.n
+    starts = np.arange(n) if chain.initial is None else np.array([chain.initial])
+    start_pairs = automaton.step[0, reading.letters[starts]] * np.int64(n) + starts
+    layers = list(_explore(reading, automaton.step, start_pairs))
+    pairs, lengths, targets, entries = (
+        np.concatenate(parts) for parts in zip(*layers, strict=True)
+    )
+    by_pair = np.argsort(pairs)
+    number = by_pair[np.searchsorted(pairs, targets, sorter=by_pair)]
+    order = np.lexsort((number, np.repeat(np.arange(pairs.size), lengths)))
+    monitor, state = np.divmod(pairs, n)
+    before = np.where(np.isin(state, reading.ends), chain.end or 0, state)
+    entries = reading.origin[entries[order]]
+    exact = (*chain.exact, Fraction(1)) if chain.exact else ()
+    groups = {name: np.isin(before, list(g)) for name, g in chain.labels.items()}
+    groups |= {
+        "pending": automaton.pending[monitor],
+        "violated": monitor == automaton.violated,
+    }
+    return Chain(
+        states=_pair_names(chain, reading, automaton, monitor, state),
+        indptr=np.append(0, np.cumsum(lengths)),
+        indices=number[order],
+        data=np.append(chain.data, 1.0)[entries],
+        exact=tuple(exact[i] for i in entries.tolist()) if exact else None,
+        initial=None if chain.initial is None else 0,
+        labels={k: frozenset(np.flatnonzero(g).tolist()) for k, g in groups.items()},
+    )
+
+
+def _pair_names(
+    chain: Chain, reading: Reading, automaton: Automaton, monitor: Ints, state: Ints
+) -> tuple[str, ...]:
+    copies = range(2, reading.ends.size + 1)
+    states = (*chain.states, *(f"{chain.states[reading.ends[0]]}:{i}" for i in copies))
+    pairs = zip(state.tolist(), monitor.tolist(), strict=True)
+    return tuple(f"{states[s]}|{automaton.names[q]}" for s, q in pairs)
+
+
+def _explore(
+    reading: Reading, step: NDArray[np.int32], starts: Ints
+) -> Iterator[tuple[Ints, Ints, Ints, Ints]]:
+    """Breadth first: pairs, their row lengths, successor pairs and transitions."""
+    indptr, n = reading.indptr, reading.n
+    seen = np.zeros(step.shape[0] * n, dtype=bool)
+    seen[starts] = True
+    pairs, states, transitions = starts, 0, 0
+    while pairs.size:
+        monitor, state = np.divmod(pairs, n)
+        lengths = indptr[state + 1] - indptr[state]
+        states, transitions = states + pairs.size, transitions + int(lengths.sum())
+        check_size(states, transitions, source="the product with the law")
+        offset = np.repeat(indptr[state] - np.cumsum(lengths) + lengths, lengths)
+        entries = offset + np.arange(lengths.sum())
+        successors = reading.indices[entries]
+        after = step[np.repeat(monitor, lengths), reading.letters[successors]]
+        targets = after * np.int64(n) + successors
+        yield pairs, lengths, targets, entries
+        pairs = np.unique(targets[~seen[targets]])
+        seen[pairs] = True

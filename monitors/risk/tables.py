@@ -1,0 +1,248 @@
+"""Risk tables: how likely a law is to be broken, from every state and monitor state.
+
+The guard's risk within H is the probability that an obligation which is pending now, or
+arises within the next H steps, then goes unmet: V_h(s, q) = sum P(s, s') V_h-1(s', q'),
+where q' is q after reading s'; V_0(s, q) lets what q owes run out and takes on no new
+obligation. The literal risk, "violated within H steps", stands beside it: it is 0 for
+as long as the deadline lies beyond H. For invariants the two agree.
+
+Tables are solved when a model is loaded; at run time a risk is an element of a list.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from forewarn.abstractions.errors import InvalidInput, TooLarge
+from forewarn.monitors.chains.chain import Chain
+from forewarn.monitors.chains.intervals import IntervalChain, RobustStep
+from forewarn.monitors.laws.automaton import Automaton
+from forewarn.monitors.risk.elimination import plan_elimination
+from forewarn.monitors.risk.product import (
+    Bools,
+    Floats,
+    Ints,
+    Reading,
+    consistent_pairs,
+    read_chain,
+)
+from forewarn.monitors.risk.reaching import Backup, ever, expectation, sweep, within
+
+BROKEN = 1
+"""The row of `Automaton.complete` that stands for a broken obligation."""
+
+NEVER = -1
+
+ROBUST_SWEEPS = 10_000
+ROBUST_TOLERANCE = 1e-10
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RiskTable:
+    """The risk of one law from every pair; arrays are [monitor state, chain state].
+
+    Args:
+        automaton: The law's monitor.
+        states: The names of the chain's states.
+        end: Which of them is END, if any.
+        letters: The column of the automaton's tables that each state is read as.
+        horizon_steps: H.
+        point: The guard's risk within H.
+        literal: The probability that the law is violated within H.
+        unbounded: The probability that it is ever violated; None if too large to solve.
+        low: The least guard's risk of any chain within the intervals.
+        high: The greatest.
+        consistent: Which pairs can occur.
+        visits: How often each state was left in training.
+        violations_seen: How often the law was seen to break in each state.
+    """
+
+    automaton: Automaton
+    states: tuple[str, ...]
+    end: int | None
+    letters: Ints
+    horizon_steps: int
+    point: Floats
+    literal: Floats
+    unbounded: Floats | None
+    low: Floats | None
+    high: Floats | None
+    consistent: Bools
+    visits: Ints | None = None
+    violations_seen: Ints | None = None
+    flat: list[float] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "flat", self.point.ravel().tolist())
+
+    @property
+    def n(self) -> int:
+        return len(self.states)
+
+    def lookup(self, monitor_state: int, state: int) -> float:
+        """The guard's risk; `flat[monitor_state * n + state]` where calls cost."""
+        return self.flat[monitor_state * len(self.states) + state]
+
+    def bounds(self, monitor_state: int, state: int) -> tuple[float, float] | None:
+        """The least and greatest risk within the intervals, if there are any."""
+        if self.low is None or self.high is None:
+            return None
+        pair = (monitor_state, state)
+        return float(self.low[pair]), float(self.high[pair])
+
+
+def solve_risk(
+    chain: Chain,
+    letters_of_state: Ints,
+    automaton: Automaton,
+    horizon_steps: int,
+    intervals: IntervalChain | None = None,
+    *,
+    visits: Ints | None = None,
+    violations_seen: Ints | None = None,
+) -> RiskTable:
+    """Solves everything that is asked of one law at run time.
+
+    Args:
+        chain: The chain; what is owed at its END is decided by repeating the last
+            state.
+        letters_of_state: See `evidence.letters_of_states`.
+        automaton: The law's monitor.
+        horizon_steps: H.
+        intervals: Bounds on the chain's probabilities, for `low` and `high`.
+        visits: Evidence, kept for showing.
+        violations_seen: Evidence, kept for showing.
+    """
+    if intervals is not None and intervals.states != chain.states:
+        raise InvalidInput("the intervals are not those of this chain")
+    low, high = (
+        None
+        if intervals is None
+        else guard_bound(
+            intervals, chain.end, letters_of_state, automaton, horizon_steps, maximise
+        )
+        for maximise in (False, True)
+    )
+    point = guard_risk(chain, letters_of_state, automaton, horizon_steps)
+    if low is not None and high is not None:
+        # A much smoothed point may lie outside; wider bounds are no less true.
+        low, high = np.minimum(low, point), np.maximum(high, point)
+    try:
+        unbounded = violation_ever(chain, letters_of_state, automaton)
+    except TooLarge:
+        unbounded = None
+    return RiskTable(
+        automaton=automaton,
+        states=chain.states,
+        end=chain.end,
+        letters=letters_of_state,
+        horizon_steps=horizon_steps,
+        point=point,
+        literal=violation_within(chain, letters_of_state, automaton, horizon_steps),
+        unbounded=unbounded,
+        low=low,
+        high=high,
+        consistent=consistent_pairs(automaton, letters_of_state, chain.end),
+        visits=visits,
+        violations_seen=violations_seen,
+    )
+
+
+def violation_ever(chain: Chain, letters: Ints, automaton: Automaton) -> Floats:
+    """The probability that the law is ever violated: [monitor state, chain state]."""
+    reading = read_chain(chain.indptr, chain.indices, chain.end, letters, automaton)
+    values = ever(
+        reading, reading.weights(chain.data), automaton.step, automaton.violated
+    )
+    return reading.restore(values)
+
+
+def violation_within(
+    chain: Chain, letters: Ints, automaton: Automaton, steps: int
+) -> Floats:
+    """The probability that the law is violated within so many further steps."""
+    reading = read_chain(chain.indptr, chain.indices, chain.end, letters, automaton)
+    step = expectation(reading, reading.weights(chain.data))
+    start = np.zeros((len(automaton.step), reading.n))
+    if automaton.violated >= 0:
+        start[automaton.violated] = 1
+    soonest = np.where(automaton.left > 0, automaton.left, NEVER)
+    return _run(reading, step, automaton, start, soonest, steps)
+
+
+def guard_risk(chain: Chain, letters: Ints, automaton: Automaton, steps: int) -> Floats:
+    """The guard's risk within so many steps: [monitor state, chain state]."""
+    reading = read_chain(chain.indptr, chain.indices, chain.end, letters, automaton)
+    unmet = ever(reading, reading.weights(chain.data), automaton.complete, BROKEN)
+    step = expectation(reading, reading.weights(chain.data))
+    at_once = np.where(automaton.left > 0, 0, NEVER)
+    return _run(reading, step, automaton, unmet[automaton.owed], at_once, steps)
+
+
+def guard_bound(
+    intervals: IntervalChain,
+    end: int | None,
+    letters: Ints,
+    automaton: Automaton,
+    steps: int,
+    maximise: bool,
+) -> Floats:
+    """The least or greatest guard's risk of all chains within the intervals.
+
+    Where obligations may stay pending for ever, the part beyond H is iterated from
+    the safe side and stopped after 10,000 sweeps: the bound holds, but may be wide.
+    """
+    reading = read_chain(intervals.indptr, intervals.indices, end, letters, automaton)
+    names = (str(i) for i in range(reading.n))
+    split = IntervalChain(
+        states=tuple(names),
+        indptr=reading.indptr,
+        indices=reading.indices,
+        low=reading.weights(intervals.low),
+        high=reading.weights(intervals.high),
+    )
+    unmet = _unmet_bound(reading, split, automaton, maximise)
+    step = RobustStep(split, maximise=maximise)
+    at_once = np.where(automaton.left > 0, 0, NEVER)
+    return _run(reading, step, automaton, unmet[automaton.owed], at_once, steps)
+
+
+def _run(
+    reading: Reading,
+    step: Backup,
+    automaton: Automaton,
+    start: Floats,
+    first: Ints,
+    steps: int,
+) -> Floats:
+    table = automaton.step[:, reading.letters].astype(np.int64)
+    values = within(step, table, start, first, steps)
+    return reading.restore(np.clip(values, 0, 1, out=values))
+
+
+def _unmet_bound(
+    reading: Reading, intervals: IntervalChain, automaton: Automaton, maximise: bool
+) -> Floats:
+    """The least or greatest probability that what is owed goes unmet: [row, state]."""
+    step = RobustStep(intervals, maximise=maximise)
+    table = automaton.complete[:, reading.letters].astype(np.int64)
+    used = np.unique(reading.letters)
+    plan = plan_elimination(automaton.complete[:, used].tolist(), BROKEN)
+    if not plan.unknowns:
+        return sweep(step, table, BROKEN, plan.levels())
+    values = np.zeros(table.shape)
+    values[BROKEN] = 1
+    if maximise:
+        lengths = np.diff(reading.indptr)
+        even = np.repeat(1 / lengths, lengths)
+        values[ever(reading, even, automaton.complete, BROKEN) > 0] = 1
+    at_once = np.where(np.arange(len(table)) > BROKEN, 0, NEVER)
+    for _ in range(ROBUST_SWEEPS):
+        further = within(step, table, values, at_once, 1)
+        moved = np.abs(further - values).max()
+        values = further
+        if moved < ROBUST_TOLERANCE:
+            break
+    return values

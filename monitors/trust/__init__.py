@@ -1,0 +1,1 @@
+"""How far a chain may be trusted: guarantees, fairness, memory, reliability."""

@@ -1,0 +1,281 @@
+"""Is the chain a fair picture of the traces it was learned from?
+
+It warns and never blocks: which states remember more than they should, whether
+predicted risks came true on held-out traces, and which unused predicates would help.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.monitors.chains.chain import Chain
+from forewarn.monitors.trust.memory import (
+    DwellFinding,
+    OrderFinding,
+    Sequences,
+    benjamini_hochberg,
+    dwell_test,
+    order_test,
+)
+from forewarn.monitors.trust.reliability import Reliability, reliability
+
+NAMED = 3
+"""How many findings of a kind are told to people; `as_dict` has them all."""
+
+Finding = TypeVar("Finding", OrderFinding, DwellFinding)
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOut:
+    """Risks predicted on traces that nothing was learned from, and what happened.
+
+    Args:
+        predicted: For each trace, the risk at every frame; NaN where it is unknown.
+        outcome: For each trace, whether the risk came true, at every frame.
+    """
+
+    predicted: Sequence[ArrayLike]
+    outcome: Sequence[ArrayLike]
+
+
+@dataclass(frozen=True, slots=True)
+class Helpful:
+    """What an unused predicate would tell beyond the state, in bits a step.
+
+    Args:
+        predicate: Its text.
+        about_next: About the next state.
+        about_outcome: About whether a violation follows; None if that is not known.
+        state: The state in which it tells most about the next.
+        there: How much it tells there.
+    """
+
+    predicate: str
+    about_next: float
+    about_outcome: float | None
+    state: str
+    there: float
+
+    def sentence(self) -> str:
+        told = f"{self.about_next:.3g} bits a step about the next state"
+        if self.about_outcome is not None:
+            told = f"{self.about_outcome:.3g} bits about a violation ahead and {told}"
+        return (
+            f"The unused predicate {self.predicate} would tell {told}, most in "
+            f"{self.state}."
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "predicate": self.predicate,
+            "bits_about_next": self.about_next,
+            "bits_about_outcome": self.about_outcome,
+            "state": self.state,
+            "bits_there": self.there,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class FairnessReport:
+    """What was found, the worst first.
+
+    Args:
+        order: Whether the state before matters, for each state that could be tested.
+        dwell: Whether the time in a state matters, likewise.
+        reliability: Predicted against observed on held-out traces, by law.
+        helpful: Unused predicates by what they would tell.
+        level: The share of flagged states that may be there by chance.
+    """
+
+    order: tuple[OrderFinding, ...]
+    dwell: tuple[DwellFinding, ...]
+    reliability: Mapping[str, Reliability]
+    helpful: tuple[Helpful, ...]
+    level: float
+
+    @property
+    def fair(self) -> bool:
+        """Whether there is nothing to warn of."""
+        remembers = any(f.flagged for f in self.order)
+        lingers = any(f.flagged for f in self.dwell)
+        misjudges = any(each.warns for each in self.reliability.values())
+        return not (remembers or lingers or misjudges)
+
+    def warnings(self) -> Iterator[str]:
+        """What is wrong with the picture, for people; the worst of each kind."""
+        yield from _worst(self.order, "states remember what came before them")
+        yield from _worst(self.dwell, "states do not end at a constant rate")
+        for law, each in self.reliability.items():
+            if each.warns:
+                yield from each.sentences(law)
+
+    def advice(self) -> Iterator[str]:
+        """What was looked at, and what would make the picture better."""
+        order, dwell = len(self.order), len(self.dwell)
+        if self.fair:
+            validated = "".join(
+                f", the risk of breaking {law}" for law in self.reliability
+            )
+            yield (
+                f"A fair picture as far as could be tested: the state before in "
+                f"{order} states, the time in a state in {dwell}{validated}."
+            )
+        for helpful in self.helpful[:NAMED]:
+            yield helpful.sentence()
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "fair": self.fair,
+            "level": self.level,
+            "order": [finding.as_dict() for finding in self.order],
+            "dwell": [finding.as_dict() for finding in self.dwell],
+            "reliability": {
+                law: each.as_dict() for law, each in self.reliability.items()
+            },
+            "helpful": [each.as_dict() for each in self.helpful],
+            "warnings": list(self.warnings()),
+            "advice": list(self.advice()),
+        }
+
+
+def assess(
+    sequences: Sequence[ArrayLike],
+    chain: Chain,
+    *,
+    held_out: Mapping[str, HeldOut] | None = None,
+    candidates: Mapping[str, Sequence[ArrayLike]] | None = None,
+    outcome: Sequence[ArrayLike] | None = None,
+    level: float = 0.05,
+    seed: int = 0,
+) -> FairnessReport:
+    """Tests the chain's claim against the traces it was learned from.
+
+    Args:
+        sequences: The traces as state numbers of the chain.
+        chain: The chain; only the names of its states are used.
+        held_out: Predicted risks and outcomes on other traces, by law.
+        candidates: Predicates that the abstraction does not use: their values along
+            each of the sequences.
+        outcome: Along each of the sequences, whether a violation followed.
+        level: The share of flagged states that may be there by chance.
+        seed: For the permutations.
+    """
+    data = Sequences.of(chain.states, sequences)
+    return FairnessReport(
+        order=_worst_first(order_test(data, seed, level), level),
+        dwell=_worst_first(dwell_test(data), level),
+        reliability={
+            law: reliability(each.predicted, each.outcome)
+            for law, each in (held_out or {}).items()
+        },
+        helpful=rank_predicates(data, candidates or {}, outcome),
+        level=level,
+    )
+
+
+def rank_predicates(
+    sequences: Sequences,
+    candidates: Mapping[str, Sequence[ArrayLike]],
+    outcome: Sequence[ArrayLike] | None = None,
+) -> tuple[Helpful, ...]:
+    """Unused predicates by the information they would add, corrected for chance.
+
+    Each is tried as one more split of every state: how much does it tell about the
+    next state, and about the outcome if that is given (which then decides the order)?
+    Those that tell nothing are left out.
+    """
+    codes, states = sequences.codes, len(sequences.states)
+    steps = np.flatnonzero(sequences.trace[:-1] == sequences.trace[1:])
+    event = None if outcome is None else _column(outcome, sequences, "the outcome")
+    ranked = []
+    for name, values in candidates.items():
+        column = _column(values, sequences, name)
+        gains = _gains(
+            codes[steps], codes[steps + 1], column[steps], len(sequences.states)
+        )
+        about_outcome = None
+        if event is not None:
+            every = _gains(codes, event.astype(np.int64), column, states)
+            about_outcome = _per_step(every.sum(), len(codes))
+        best = int(gains.argmax())
+        helpful = Helpful(
+            predicate=name,
+            about_next=_per_step(gains.sum(), len(steps)),
+            about_outcome=about_outcome,
+            state=sequences.states[best],
+            there=max(
+                float(gains[best]) / max(int((codes[steps] == best).sum()), 1), 0
+            ),
+        )
+        if helpful.about_next > 0.0 or helpful.about_outcome:
+            ranked.append(helpful)
+    ranked.sort(key=lambda h: (-(h.about_outcome or 0.0), -h.about_next, h.predicate))
+    return tuple(ranked)
+
+
+def _per_step(bits: float, steps: int) -> float:
+    return max(float(bits) / max(steps, 1), 0.0)
+
+
+def _gains(
+    state: NDArray[np.int64],
+    target: NDArray[np.int64],
+    split: NDArray[np.bool_],
+    states: int,
+) -> NDArray[np.float64]:
+    """Bits that a split tells about a target, summed over each state's visits.
+
+    Mutual information from counts is too large by (r - 1)(c - 1) / 2 nats on average
+    (Miller and Madow), which is taken off.
+    """
+    pair, cell = np.unique(
+        state * (target.max(initial=0) + 1) + target, return_inverse=True
+    )
+    owner = pair // (target.max(initial=0) + 1)
+    whole = np.bincount(cell, minlength=len(pair)).astype(np.float64)
+    true = np.bincount(cell, split, minlength=len(pair))
+    sums = [np.bincount(owner, part, minlength=states) for part in (true, whole - true)]
+    total = sums[0] + sums[1]
+    bits = np.zeros(states)
+    for part, by_state in ((true, sums[0]), (whole - true, sums[1])):
+        seen = part > 0
+        ratio = part[seen] * total[owner[seen]] / (by_state[owner[seen]] * whole[seen])
+        bits += np.bincount(owner[seen], part[seen] * np.log2(ratio), minlength=states)
+    targets = np.bincount(owner, minlength=states)
+    both = (sums[0] > 0) & (sums[1] > 0)
+    chance = (targets - 1) / (2.0 * np.log(2.0))
+    return np.where(both, bits - chance, 0.0)
+
+
+def _column(
+    values: Sequence[ArrayLike], sequences: Sequences, name: str
+) -> NDArray[np.bool_]:
+    arrays = [np.asarray(each, bool).ravel() for each in values]
+    column = np.concatenate([np.zeros(0, bool), *arrays])
+    lengths = np.bincount(sequences.trace, minlength=len(arrays)).tolist()
+    if lengths != [len(each) for each in arrays]:
+        raise InvalidInput(f"{name} does not have one value for every frame")
+    return column
+
+
+def _worst_first(findings: list[Finding], level: float) -> tuple[Finding, ...]:
+    stands_out = benjamini_hochberg([f.p_value for f in findings], level)
+    judged = [
+        replace(finding, flagged=bool(flagged))
+        for finding, flagged in zip(findings, stands_out, strict=True)
+    ]
+    return tuple(sorted(judged, key=lambda f: (not f.flagged, -f.effect, f.p_value)))
+
+
+def _worst(findings: Sequence[Finding], complaint: str) -> Iterator[str]:
+    flagged = [finding for finding in findings if finding.flagged]
+    for finding in flagged[:NAMED]:
+        yield finding.sentence()
+    if len(flagged) > NAMED:
+        yield f"In all, {len(flagged)} of {len(findings)} {complaint}."

@@ -1,0 +1,332 @@
+"""Training: trace files into a tally, with the facts that a model must remember."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Iterable, Iterator
+from copy import deepcopy
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forewarn.abstractions.abstraction import Abstraction, Latch, Predicate
+from forewarn.abstractions.errors import InvalidInput, InvalidTrace, TooLarge
+from forewarn.abstractions.expression.tree import (
+    And,
+    Constant,
+    Expression,
+    Implies,
+    Not,
+    Or,
+)
+from forewarn.abstractions.files import read_text
+from forewarn.abstractions.latching import latch, tick_ends
+from forewarn.abstractions.readers import read_trace
+from forewarn.abstractions.readers.lines import MAX_LINES, check_count, first_line
+from forewarn.abstractions.trace import Trace, TraceHeader
+from forewarn.abstractions.vocabulary import Vocabulary
+from forewarn.monitors.chains.chain import MAX_NAME
+from forewarn.monitors.chains.learning import Tally
+from forewarn.monitors.chains.model import Model
+from forewarn.monitors.laws.clocking import law_latches, regular_period
+from forewarn.monitors.laws.formula import Temporal
+from forewarn.monitors.laws.normal import normalise
+from forewarn.monitors.risk.evidence import (
+    compile_for,
+    count_violations,
+    letters_of_states,
+    truth_in_abstraction,
+)
+
+_MOST_LATE = 1.2
+"""Frames that come later than this share of a period leave steps without any."""
+
+
+def law_abstraction(
+    laws: Iterable[Expression],
+    vocabulary: Vocabulary | None = None,
+    period_s: float | None = None,
+) -> Abstraction:
+    """The abstraction whose predicates are the laws' own atoms (Algorithm 1).
+
+    With a period, atoms are latched as the laws need them, so that nothing that could
+    break one is lost between two ticks. What a law says of several atoms at one moment
+    is then a predicate too, for latched atoms may show together what no frame did.
+    """
+    uses: dict[str, set[Latch]] = {}
+    atoms: dict[str, Expression] = {}
+    joint: dict[str, Expression] = {}
+    for law in laws:
+        atoms |= {repr(atom): atom for atom, _ in _atoms(law)}
+        if period_s is None:
+            continue
+        propositions = normalise(law, period_s).propositions
+        latches = law_latches(law, propositions)
+        for proposition, use in zip(propositions, latches, strict=True):
+            if repr(proposition) not in atoms:
+                joint[repr(proposition)] = proposition
+                uses.setdefault(repr(proposition), set()).add(use)
+            for atom, positive in _atoms(proposition):
+                kept = use if positive else _DUAL[use]
+                uses.setdefault(repr(atom), set()).add(kept)
+    if not atoms:
+        raise InvalidInput("the laws compare nothing, so there are no predicates")
+    return Abstraction(
+        [
+            Predicate(node, _latch(uses.get(text)))
+            for text, node in (atoms | joint).items()
+        ],
+        name="from laws",
+        vocabulary=vocabulary,
+        period_s=period_s,
+    )
+
+
+_DUAL: dict[Latch, Latch] = {"any": "all", "all": "any", "last": "last"}
+
+
+def _latch(uses: set[Latch] | None) -> Latch:
+    """How an atom is latched: as all its uses agree, or else as it is at the tick."""
+    return next(iter(uses)) if uses and len(uses) == 1 else "last"
+
+
+def _atoms(
+    node: Expression, positive: bool = True
+) -> Iterator[tuple[Expression, bool]]:
+    """The comparisons and facts in a formula, and whether their truth supports it."""
+    match node:
+        case Constant():
+            return
+        case Not(operand):
+            yield from _atoms(operand, not positive)
+        case Implies(left, right):
+            yield from _atoms(left, not positive)
+            yield from _atoms(right, positive)
+        case And() | Or() | Temporal():
+            for child in node.children:
+                yield from _atoms(child, positive)
+        case _:
+            yield node, positive
+
+
+def holds_traces(path: Path) -> bool:
+    """Whether a file holds a trace of frames, and not sequences of state names."""
+    head = first_line(path)
+    return head.lstrip().startswith("{") or ".csv" in path.suffixes
+
+
+def read_sequences(path: Path) -> list[list[str]]:
+    """The sequences in a file with one a line; names are set apart by blanks.
+
+    Empty lines and those that begin with # are passed over.
+    """
+    text = read_text(path)
+    if "\0" in text:
+        raise InvalidTrace("this is not a text file", source=str(path))
+    sequences: list[list[str]] = []
+    names = 0
+    for number, line in enumerate(io.StringIO(text), 1):
+        if number > MAX_LINES:
+            raise TooLarge(f"more than {MAX_LINES} lines", source=str(path))
+        row = [] if line.lstrip().startswith("#") else line.split()
+        if not row:
+            continue
+        names += len(row)
+        check_count(path, names)
+        if max(map(len, row)) > MAX_NAME:
+            raise InvalidTrace(
+                f"a name is longer than {MAX_NAME} characters",
+                source=str(path),
+                place=f"line {number}",
+            )
+        sequences.append(row)
+    if not sequences:
+        raise InvalidTrace("there is no sequence of states", source=str(path))
+    if all(len(row) == 1 and "," in row[0] for row in sequences):
+        raise InvalidTrace(
+            "every line is one long name",
+            source=str(path),
+            mend="use blanks, not commas",
+        )
+    return sequences
+
+
+def encode_trace(trace: Trace, abstraction: Abstraction) -> NDArray[np.int64]:
+    """The states of a trace, latched to the abstraction's period if it has one."""
+    for name in abstraction.signals:
+        if not trace.header.can_know(name):
+            raise InvalidTrace(f"the trace does not provide {name}")
+    columns = trace.columns(abstraction.signals)
+    states = abstraction.encode_arrays(columns, len(trace.frames))
+    if abstraction.period_s is None:
+        return states
+    ends = tick_ends(trace.times(), abstraction.period_s)
+    return latch(states, ends, [p.latch for p in abstraction.predicates])
+
+
+@dataclass(slots=True)
+class Training:
+    """A tally that grows file by file, and what there is to remember of the files.
+
+    Args:
+        tally: What was counted, of an earlier model too if one is continued.
+        facts: What that earlier model remembers.
+        late: The mean time between frames, by file, where it is well above the period
+            that a step is taken to last.
+    """
+
+    tally: Tally = field(default_factory=Tally)
+    facts: dict[str, Any] = field(default_factory=dict)
+    sequences: list[list[str]] = field(default_factory=list)
+    unused: list[NDArray[np.int64]] = field(default_factory=list)
+    periods: set[float | None] = field(default_factory=set)
+    late: dict[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, model: Model) -> Training:
+        """The training of a model, to be continued."""
+        kept = {k: model.training[k] for k in ("files", "violations")
+                if k in model.training}  # fmt: skip
+        training = cls(Tally.of(model), deepcopy(kept))
+        training.periods.add(model.period_s)
+        return training
+
+    def add_states(self, path: Path, abstraction: Abstraction | None = None) -> None:
+        """Counts a file of state sequences."""
+        sequences = read_sequences(path)
+        if abstraction is not None:
+            for name in {name for row in sequences for name in row}:
+                try:
+                    abstraction.bits(name)
+                except InvalidInput as error:
+                    raise error.within(str(path)) from None
+        for row in sequences:
+            self.tally.add_sequence(row)
+        self.sequences += sequences
+        self._remember(path, len(sequences), sum(map(len, sequences)))
+
+    def add_trace(
+        self,
+        path: Path,
+        abstraction: Abstraction,
+        vocabulary: Vocabulary | None = None,
+        period_s: float | None = None,
+        candidates: Abstraction | None = None,
+    ) -> None:
+        """Counts a trace of frames.
+
+        Args:
+            path: A trace in any format that can be read.
+            abstraction: What turns its frames into states.
+            vocabulary: Overrides the one that the trace names.
+            period_s: The time between the rows of a table without times.
+            candidates: Further predicates, whose values are kept in `unused`.
+        """
+        trace = read_trace(path, vocabulary or abstraction.vocabulary, period_s)
+        if not trace.frames:
+            raise InvalidTrace("the trace has no frames", source=str(path))
+        try:
+            states = encode_trace(trace, abstraction)
+            if candidates is not None:
+                self.unused.append(encode_trace(trace, candidates))
+        except InvalidInput as error:
+            raise error.within(str(path)) from None
+        self.tally.add_codes(states, abstraction.state_name)
+        names = {bits: abstraction.state_name(bits) for bits in set(states.tolist())}
+        self.sequences.append([names[bits] for bits in states.tolist()])
+        period = abstraction.period_s or _period(trace)
+        self.periods.add(period)
+        gap = _time_between(trace.times())
+        if period is not None and gap > _MOST_LATE * period:
+            self.late[path.name] = gap
+        self._remember(path, 1, len(states), trace.header)
+
+    def _remember(
+        self, path: Path, traces: int, frames: int, header: TraceHeader | None = None
+    ) -> None:
+        with path.open("rb") as raw:
+            digest = hashlib.file_digest(raw, "sha256").hexdigest()
+        entry = {
+            "name": path.name,
+            "sha256": digest,
+            "traces": traces,
+            "frames": frames,
+        }
+        if header is not None:
+            entry["guarded"] = header.guarded
+            if header.scenario:
+                entry["scenario"] = header.scenario
+            if header.seed is not None:
+                entry["seed"] = header.seed
+        self.facts.setdefault("files", []).append(entry)
+
+    def violations(
+        self, model: Model, abstraction: Abstraction, laws: Iterable[Expression]
+    ) -> dict[str, dict[str, int]]:
+        """How often each law broke in each state, earlier training included."""
+        truth = truth_in_abstraction(model.chain, abstraction)
+        number = {name: i for i, name in enumerate(model.chain.states)}
+        sequences = [[number[name] for name in row] for row in self.sequences]
+        found: dict[str, dict[str, int]] = deepcopy(self.facts.get("violations", {}))
+        for law in laws:
+            automaton = compile_for(law, abstraction, model.period_s)
+            letters = letters_of_states(model.chain, automaton, truth)
+            seen = count_violations(automaton, letters, sequences)
+            broken = found.setdefault(repr(law), {})
+            for state in np.flatnonzero(seen).tolist():
+                name = model.chain.states[state]
+                broken[name] = broken.get(name, 0) + int(seen[state])
+        return found
+
+    @property
+    def period_s(self) -> float | None:
+        """The time between two states, where all traces agree on it."""
+        return next(iter(self.periods)) if len(self.periods) == 1 else None
+
+    def refuse_mixture(self) -> None:
+        """Raises if traces from guarded runs stand beside unguarded ones.
+
+        A guard changes what happens next, so the two are traces of different chains.
+        """
+        files = self.facts.get("files", ())
+        marks = {f.get("guarded", False): f["name"] for f in files}
+        if len(marks) > 1:
+            raise InvalidTrace(
+                f"{marks[True]} comes from a guarded run, {marks[False]} does not",
+                mend="learn from one kind, or ask for --mix-guarded",
+            )
+
+    def repeated(self) -> list[str]:
+        """Files whose content was counted more than once."""
+        seen: set[str] = set()
+        found: list[str] = []
+        for entry in self.facts.get("files", ()):
+            if entry["sha256"] in seen:
+                found.append(entry["name"])
+            seen.add(entry["sha256"])
+        return found
+
+    def summary(self) -> dict[str, Any]:
+        """The facts that the model keeps."""
+        counted = sum(sum(row.values()) for row in self.tally.seen.values())
+        return self.facts | {
+            "traces": self.tally.traces,
+            "frames": self.tally.frames,
+            "transitions": counted,
+        }
+
+
+def _period(trace: Trace) -> float | None:
+    """The period that the header states, or that the frames keep."""
+    if trace.header.period_s is not None:
+        return trace.header.period_s
+    return regular_period(trace.times())
+
+
+def _time_between(times: NDArray[np.float64]) -> float:
+    """The mean time between frames; zero where there is one frame."""
+    return float(times[-1] - times[0]) / max(times.size - 1, 1)

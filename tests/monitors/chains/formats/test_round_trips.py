@@ -1,0 +1,290 @@
+"""What is written comes back: random chains through every format, and Storm's eyes."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import lzma
+import string
+import tarfile
+from dataclasses import replace
+from fractions import Fraction
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from forewarn.abstractions.errors import InvalidModel, MissingDependency, TooLarge
+from forewarn.monitors.chains.chain import Chain
+from forewarn.monitors.chains.formats.own import model_as_dict, parse_model
+from forewarn.monitors.chains.formats.writing import write_chain
+from forewarn.monitors.chains.model import Model, load_model
+
+ENDINGS = {"prism": "prism", "drn": "drn", "explicit": "tra", "umb": "umb"}
+# Its bitstring package warns about things that are none of ours.
+umbi = pytest.mark.needs("umbi")
+kinds = pytest.mark.parametrize(
+    "kind", ["prism", "drn", "explicit", pytest.param("umb", marks=umbi)]
+)
+names = st.text(string.ascii_letters + string.digits + " _:é", min_size=1, max_size=6)
+here = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+with_storm = settings(here, max_examples=25)
+
+
+@st.composite
+def chains(draw: st.DrawFn, exact: bool | None = None) -> Chain:
+    """Chains of up to six states, in fractions or in doubles, with labels."""
+    states = draw(
+        st.lists(names.map(str.strip).filter(bool), min_size=1, max_size=6, unique=True)
+    )
+    n = len(states)
+    rational = draw(st.booleans()) if exact is None else exact
+    rows: dict[int, dict[int, float | Fraction]] = {}
+    for state in range(n):
+        weights = draw(st.lists(st.integers(0, 9), min_size=n, max_size=n))
+        total = sum(weights)
+        if total:
+            rows[state] = {
+                j: Fraction(w, total) if rational else w / total
+                for j, w in enumerate(weights)
+            }
+    label = st.frozensets(st.integers(0, n - 1))
+    labels = draw(st.dictionaries(st.sampled_from(["bad", "_1", "ok_2"]), label))
+    return Chain.from_rows(states, rows, initial=0, labels=labels)
+
+
+def numbered(chain: Chain) -> Chain:
+    """The same with numbers for names, as all formats can say them."""
+    rows = {i: chain.exact_row(i) for i in range(chain.n)}
+    variables = {"s": np.arange(chain.n)}
+    return Chain.from_rows([str(i) for i in range(chain.n)], rows, initial=0,
+                           labels=chain.labels, variables=variables)  # fmt: skip
+
+
+def check_same(found: Chain, wanted: Chain) -> None:
+    assert found.states == wanted.states
+    assert (found.dense() == wanted.dense()).all()
+    assert found.initial == wanted.initial
+    assert {k: v for k, v in found.labels.items() if v} == {
+        k: v for k, v in wanted.labels.items() if v
+    }
+    if wanted.exact is not None:
+        assert found.exact == wanted.exact
+
+
+places = count()
+
+
+def written(chain: Chain, kind: str, folder: Path) -> Path:
+    path = folder / f"chain{next(places)}.{ENDINGS[kind]}"
+    write_chain(chain, kind, path)
+    return path
+
+
+@kinds
+@here
+@given(chain=chains())
+def test_numbers_survive_every_format(kind: str, tmp_path: Path, chain: Chain) -> None:
+    chain = numbered(chain)
+    check_same(load_model(written(chain, kind, tmp_path)).chain, chain)
+
+
+@pytest.mark.parametrize("kind", ["drn", pytest.param("umb", marks=umbi)])
+@here
+@given(chain=chains())
+def test_names_survive_where_the_format_has_room(
+    kind: str, tmp_path: Path, chain: Chain
+) -> None:
+    check_same(load_model(written(chain, kind, tmp_path)).chain, chain)
+
+
+@given(chains())
+def test_our_own_format_keeps_everything(chain: Chain) -> None:
+    again = parse_model(model_as_dict(Model(chain))).chain
+    check_same(again, chain)
+    assert again.deadlocks == chain.deadlocks and again.labels == chain.labels
+
+
+@kinds
+@here
+@given(chain=chains())
+def test_renaming_states_changes_no_number(
+    kind: str, tmp_path: Path, chain: Chain
+) -> None:
+    found = load_model(written(chain, kind, tmp_path)).chain
+    assert (found.dense() == numbered(chain).dense()).all()
+
+
+@kinds
+def test_two_variables_survive(kind: str, tmp_path: Path) -> None:
+    source = tmp_path / "m.prism"
+    source.write_text(
+        "dtmc module m x:[0..3] init 1; b:bool; [] b -> 1/2:(x'=0)+1/2:(b'=false);"
+        "[] !b -> (b'=true); endmodule"
+    )
+    chain = load_model(source).chain
+    found = load_model(written(chain, kind, tmp_path)).chain
+    assert found.variables.keys() == chain.variables.keys()
+    assert (found.variables["b"] == chain.variables["b"]).all()
+    check_same(found, chain)
+
+
+@kinds
+def test_the_same_chain_gives_the_same_bytes(kind: str, tmp_path: Path) -> None:
+    chain = Chain.from_rows(["a", "b"], {0: {1: 1.0}}, initial=0)
+    first, second = (written(chain, kind, tmp_path).read_bytes() for _ in range(2))
+    assert first == second
+
+
+# Storm
+
+
+def storm_rows(model: Any) -> np.ndarray:
+    matrix = np.zeros((model.nr_states, model.nr_states))
+    for state in model.states:
+        for action in state.actions:
+            for transition in action.transitions:
+                matrix[state.id, transition.column] = float(transition.value)
+    return matrix
+
+
+@pytest.mark.needs("stormpy")
+@with_storm
+@given(chain=chains())
+def test_storm_reads_our_drn(tmp_path: Path, chain: Chain) -> None:
+    import stormpy
+
+    path = written(chain, "drn", tmp_path)
+    model = stormpy.build_model_from_drn(str(path))
+    assert storm_rows(model) == pytest.approx(chain.dense(), abs=1e-15)
+    assert list(model.initial_states) == [0]
+    for label, members in chain.labels.items():
+        if members:
+            assert set(model.labeling.get_states(label)) == members
+
+
+@pytest.mark.needs("stormpy")
+@with_storm
+@given(chain=chains(exact=True))
+def test_storm_reads_our_prism(tmp_path: Path, chain: Chain) -> None:
+    import stormpy
+
+    program = stormpy.parse_prism_program(str(written(chain, "prism", tmp_path)))
+    options = stormpy.BuilderOptions(build_full=True)
+    options.set_build_state_valuations(True)
+    model = stormpy.build_model(program, options=options)
+    values = model.state_valuations
+    (variable,) = values.get_all_variables()
+    order = [values.get_value(state, variable) for state in range(model.nr_states)]
+    assert storm_rows(model) == pytest.approx(chain.dense()[np.ix_(order, order)])
+
+
+@pytest.mark.needs("stormpy")
+@umbi
+@with_storm
+@given(chain=chains(exact=False))
+def test_storm_reads_our_umb_and_we_read_its(tmp_path: Path, chain: Chain) -> None:
+    import stormpy
+    import stormpy.io
+
+    chain = replace(chain, exact=None)  # Storm cannot write the fractions it reads
+    model = stormpy.build_model_from_umb(str(written(chain, "umb", tmp_path)))
+    assert storm_rows(model) == pytest.approx(chain.dense(), abs=1e-15)
+    back = tmp_path / f"back{next(places)}.umb"
+    stormpy.io.export_to_umb(model, str(back))
+    found = load_model(back).chain
+    assert found.dense() == pytest.approx(chain.dense(), abs=1e-15)
+    assert found.initial == 0
+    for label, members in chain.labels.items():
+        assert found.labels.get(label, frozenset()) == members
+
+
+@pytest.mark.needs("stormpy")
+def test_storm_accepts_what_we_refuse(tmp_path: Path) -> None:
+    """Why rows are checked by us: Storm builds a chain whose row sums to three."""
+    import stormpy
+
+    path = tmp_path / "three.drn"
+    good = Chain.from_rows(["a", "b", "c"], {0: {1: 1.0}}, initial=0)
+    write_chain(good, "drn", path)
+    path.write_text(path.read_text().replace("\t\t1 : 1", "\t\t1 : 1\n\t\t2 : 1", 1))
+    assert stormpy.build_model_from_drn(str(path)).nr_transitions == 4
+    with pytest.raises(InvalidModel, match="'a' sums to 2, not to 1"):
+        load_model(path)
+
+
+# UMB's own troubles
+
+
+def archive(path: Path, files: dict[str, bytes]) -> Path:
+    with tarfile.open(path, "w:gz") as out:
+        for name, content in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            out.addfile(member, io.BytesIO(content))
+    return path
+
+
+@umbi
+def test_a_umb_file_may_be_packed_otherwise(tmp_path: Path) -> None:
+    chain = Chain.from_rows(["a", "b"], {0: {1: 1.0}}, initial=0)
+    path = written(chain, "umb", tmp_path)
+    plain = gzip.decompress(path.read_bytes())
+    for packed in (plain, lzma.compress(plain)):
+        path.write_bytes(packed)
+        check_same(load_model(path).chain, chain)
+
+
+def test_a_umb_file_of_ten_million_states_is_refused(tmp_path: Path) -> None:
+    index = b'{"transition-system": {"#states": 10000000, "#branches": 1}}'
+    path = archive(tmp_path / "big.umb", {"index.json": index})
+    with pytest.raises(TooLarge, match=r"big\.umb: 10,000,000 states"):
+        load_model(path)
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ({"other.txt": b"x"}, "the archive has no index.json"),
+        ({"index.json": b"{"}, "not JSON"),
+        ({"index.json": b"[]"}, "describes no transition system"),
+        ({"index.json": b"\xff"}, "the archive has no index.json"),
+        ({"index.json": b'{"transition-system": {"#states": 1, "#branches": 1, '
+          b'"time": "stochastic"}}'}, "not a discrete-time Markov chain"),
+        pytest.param(
+            {"index.json": b'{"transition-system": {"#states": 1, "#branches": 1, '
+             b'"time": "discrete"}}'}, "not a valid UMB file", marks=umbi),
+    ],
+)  # fmt: skip
+def test_a_broken_umb_file_is_refused(
+    tmp_path: Path, files: dict[str, bytes], said: str
+) -> None:
+    with pytest.raises(InvalidModel) as refusal:
+        load_model(archive(tmp_path / "m.umb", files))
+    assert said in str(refusal.value) and "m.umb" in str(refusal.value)
+
+
+@umbi
+def test_umb_rows_are_checked(tmp_path: Path) -> None:
+    path = written(Chain.from_rows(["a", "b"], {0: {0: 0.5, 1: 0.5}}), "umb", tmp_path)
+    with tarfile.open(path) as packed:
+        files = {m.name: packed.extractfile(m).read() for m in packed}  # type: ignore[union-attr]
+    weights = np.frombuffer(files["branch-to-probability.bin"])
+    for wrong, said in (([0.9, 0.5, 1.0], "sums to 1.4"), ([np.nan, 1, 1], "is nan")):
+        changed = np.array(wrong, dtype=weights.dtype).tobytes()
+        broken = archive(path, files | {"branch-to-probability.bin": changed})
+        with pytest.raises(InvalidModel, match=said):
+            load_model(broken)
+
+
+def test_without_umbi_it_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "umbi.umb", None)
+    with pytest.raises(MissingDependency, match=r"pip install 'forewarn\[umb\]'"):
+        write_chain(Chain.from_rows(["a"], {}), "umb", tmp_path / "m.umb")
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,70 @@
+"""Counting agrees with a loop, whatever the sizes, types and boundaries."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forewarn.abstractions.errors import InvalidTrace
+from forewarn.monitors.chains import counting
+from forewarn.monitors.chains.counting import count_matrix, count_pairs
+
+sequences = st.lists(
+    st.lists(st.integers(0, 6), min_size=1, max_size=12), min_size=0, max_size=6
+)
+
+
+def by_loop(rows: list[list[int]]) -> Counter[tuple[int, int]]:
+    return Counter(p for row in rows for p in zip(row, row[1:], strict=False))
+
+
+def joined(rows: list[list[int]], dtype: type) -> tuple[np.ndarray, list[int]]:
+    lengths = [len(row) for row in rows]
+    starts = np.concatenate(([0], np.cumsum(lengths)[:-1])) if rows else []
+    flat = [state for row in rows for state in row]
+    return np.array(flat, dtype=dtype), [int(start) for start in starts]
+
+
+@given(sequences, st.sampled_from([np.uint8, np.int32, np.int64]))
+def test_the_matrix_is_what_a_loop_counts(rows: list[list[int]], dtype: type) -> None:
+    states, starts = joined(rows, dtype)
+    matrix = count_matrix(states, 7, starts)
+    found = {(i, j): int(matrix[i, j]) for i, j in np.argwhere(matrix)}
+    assert found == by_loop(rows)
+
+
+@given(sequences, st.sampled_from([0, 1000]), st.sampled_from([0, 5, 2**40]))
+def test_pairs_of_any_codes_are_what_a_loop_counts(
+    rows: list[list[int]], dense_limit: int, stretch: int
+) -> None:
+    scaled = [[state * (stretch + 1) for state in row] for row in rows]
+    states, starts = joined(scaled, np.int64)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(counting, "_DENSE_LIMIT", dense_limit)
+        columns = [column.tolist() for column in count_pairs(states, starts)]
+    found = {(i, j): times for i, j, times in zip(*columns, strict=True)}
+    assert found == by_loop(scaled)
+
+
+def test_chunks_join_without_a_seam(monkeypatch: pytest.MonkeyPatch) -> None:
+    states = np.random.default_rng(3).integers(0, 2, 1000)
+    whole = count_matrix(states, 2)
+    monkeypatch.setattr(counting, "_CHUNK", 7)
+    assert (count_matrix(states, 2) == whole).all()
+    assert whole.sum() == 999
+
+
+def test_small_types_do_not_overflow() -> None:
+    states = np.array([250, 251, 250], dtype=np.uint8)
+    matrix = count_matrix(states, 252)
+    assert matrix[250, 251] == matrix[251, 250] == 1 and matrix.sum() == 2
+
+
+@pytest.mark.parametrize("wrong", [-1, 3])
+def test_a_number_that_is_no_state_is_refused(wrong: int) -> None:
+    with pytest.raises(InvalidTrace, match=f"state number {wrong} is not one of the 3"):
+        count_matrix(np.array([0, wrong, 1]), 3)

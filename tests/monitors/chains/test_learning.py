@@ -1,0 +1,330 @@
+"""Learning is counting: rows, supports, ends, and going on where one stopped."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forewarn.abstractions.abstraction import Abstraction, from_expressions
+from forewarn.abstractions.errors import InvalidInput, InvalidTrace, TooLarge
+from forewarn.abstractions.expression import parse_expression
+from forewarn.monitors.chains.learning import Support, Tally, learn
+from forewarn.monitors.chains.model import Model, load_model
+
+HALF = Fraction(1, 2)
+names = st.sampled_from(["a", "b", "c", "d10", "d9"])
+traces = st.lists(st.lists(names, min_size=1, max_size=8), min_size=1, max_size=6)
+alphas = st.sampled_from([Fraction(0), Fraction(1), Fraction(1, 10)])
+ends = st.sampled_from(["absorb", "ignore"])
+
+
+def tally(*rows: str) -> Tally:
+    found = Tally()
+    for row in rows:
+        found.add_sequence(row.split())
+    return found
+
+
+def row(model: Model, state: str) -> dict[str, Fraction]:
+    chain = model.chain
+    return {chain.states[j]: p for j, p in chain.exact_row(chain.index(state)).items()}
+
+
+def rows(model: Model) -> dict[str, dict[str, Fraction]]:
+    return {state: row(model, state) for state in model.chain.states}
+
+
+# rows
+
+
+def test_frequencies_without_smoothing() -> None:
+    model = learn(
+        tally("a b a b c", "a a b"), Support("observed"), Fraction(0), "ignore"
+    )
+    assert row(model, "a") == {"a": Fraction(1, 4), "b": Fraction(3, 4)}
+    assert row(model, "b") == {"a": HALF, "c": HALF}
+    assert model.chain.states[model.chain.initial or 0] == "a"
+    assert model.chain.deadlocks == (model.chain.index("c"),)
+    assert model.visits is not None and model.visits.tolist() == [4, 2, 0]
+
+
+def test_a_smoothed_row_is_the_formula() -> None:
+    support = Support.declared({"a": ["a", "b", "c"], "b": ["b", "c"]})
+    model = learn(tally("a a b", "a b"), support, Fraction("0.25"), "ignore")
+    # (c + alpha) / (n + alpha k) with n = 3, k = 3.
+    assert row(model, "a") == {
+        "a": Fraction(5, 15),
+        "b": Fraction(9, 15),
+        "c": Fraction(1, 15),
+    }
+
+
+def test_a_row_never_visited_is_uniform_and_marked() -> None:
+    support = Support.declared({"a": ["a", "b"], "b": ["a", "b", "c"]})
+    model = learn(tally("a a b"), support, Fraction(1), "ignore")
+    assert row(model, "b") == dict.fromkeys("abc", Fraction(1, 3))
+    assert [model.chain.states[i] for i in model.unvisited] == ["b"]
+
+
+def test_a_state_that_the_support_does_not_list_is_absorbing() -> None:
+    support = Support.declared({"a": ["a", "crash"]})
+    model = learn(tally("a crash crash", "a a crash"), support, Fraction(1), "absorb")
+    assert row(model, "crash") == {"crash": Fraction(1)}
+    assert not model.unvisited
+
+
+def test_all_pairs() -> None:
+    model = learn(tally("a b"), Support("all"), Fraction(1), "ignore")
+    assert row(model, "a") == {"a": Fraction(1, 3), "b": Fraction(2, 3)}
+    assert row(model, "b") == {"a": HALF, "b": HALF}
+    assert [model.chain.states[i] for i in model.unvisited] == ["b"]
+
+
+# ends
+
+
+def test_the_end_of_a_trace_is_a_transition_into_end() -> None:
+    model = learn(tally("a b", "a a"), Support("observed"), Fraction(0), "absorb")
+    third = Fraction(1, 3)
+    assert row(model, "a") == dict.fromkeys(["a", "b", "END"], third)
+    assert row(model, "b") == {"END": Fraction(1)}
+    assert row(model, "END") == {"END": Fraction(1)}
+    assert model.chain.end == 2 and not model.chain.deadlocks
+
+
+def test_end_is_never_smoothed_into_rows_that_did_not_end() -> None:
+    support = Support.declared({"a": ["a", "b"], "b": ["a", "b"]})
+    model = learn(tally("a b", "a a b"), support, Fraction(1), "absorb")
+    assert "END" not in row(model, "a")
+    assert row(model, "b")["END"] == Fraction(3, 5)
+
+
+def test_end_is_not_a_name_for_a_state() -> None:
+    for support in (Support("observed"), Support("all")):
+        with pytest.raises(InvalidInput, match="as is the end of a trace"):
+            learn(tally("a END"), support, Fraction(0), "absorb")
+    model = learn(tally("a END"), Support("observed"), Fraction(0), "ignore")
+    assert model.chain.end is None and model.chain.index("END") == 0
+
+
+def test_a_declared_end_changes_nothing_but_that_a_state_is_left() -> None:
+    plain = {"a": ["a", "b"], "b": ["a"]}
+    ends = {"a": ["a", "b", "END"], "b": ["a", "END"], "END": ["END"]}
+    found = tally("a b", "a a b a b")
+    first, second = (
+        learn(found, Support.declared(s), Fraction(1), "absorb") for s in (plain, ends)
+    )
+    assert rows(first) == rows(second) and "END" not in row(second, "a")
+    last = learn(tally("a"), Support.declared({"a": ["END"]}), Fraction(1), "absorb")
+    assert row(last, "a") == {"END": Fraction(1)}
+
+
+# what the traces may not do
+
+
+@pytest.mark.parametrize(
+    ("trace", "said"),
+    [
+        ("a c", "from 'a' to 'c', which the support does not allow"),
+        ("a b a", "from 'b' to 'a', which the support does not allow"),
+        ("e a", "the state 'e' occurs, which the support does not know"),
+    ],
+)
+def test_what_the_support_excludes_is_refused(trace: str, said: str) -> None:
+    support = Support.declared({"a": ["a", "b"], "c": ["a"]})
+    with pytest.raises(InvalidTrace, match=said):
+        learn(tally(trace), support, Fraction(1), "ignore")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ([], "a support is an object"),
+        ({}, "a support is an object"),
+        ({"a": "b"}, "S.json: a: the allowed successors must be a list"),
+        ({"a": [1]}, "S.json: a: the allowed successors must be a list"),
+        ({"a": ["b", "b"]}, "S.json: a: the successor 'b' stands twice"),
+    ],
+)
+def test_a_support_that_is_none_is_refused(content: object, said: str) -> None:
+    with pytest.raises(InvalidInput, match=said):
+        Support.declared(content, "S.json")
+
+
+def test_a_negative_alpha_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="alpha is -1, below zero"):
+        learn(tally("a b"), Support("observed"), Fraction(-1), "ignore")
+
+
+# the valid support
+
+
+def test_the_valid_support_prunes_states_and_broken_stays_broken() -> None:
+    texts = ["speed < 1", "speed > 2", "broken"]
+    abstraction = from_expressions(texts, irreversible=[parse_expression("broken")])
+    support = Support.valid(abstraction)
+    assert support.rows is not None
+    assert set(support.rows) == {"000", "100", "010", "001", "101", "011"}
+    assert set(support.rows["101"]) == {"001", "101", "011"}
+    assert len(support.rows["100"]) == 6
+    for before, successors in support.rows.items():
+        for after in support.rows:
+            may = abstraction.may_follow(
+                abstraction.bits(before), abstraction.bits(after)
+            )
+            assert may == (after in successors)
+
+
+def test_too_many_valid_states_are_refused() -> None:
+    with pytest.raises(TooLarge, match="4096 valid states"):
+        Support.valid(from_expressions([f"p{i}" for i in range(12)]))
+
+
+# going on
+
+
+@given(traces, traces, alphas, ends, st.booleans())
+def test_learning_in_two_goes_is_learning_in_one(
+    first: list[list[str]],
+    second: list[list[str]],
+    alpha: Fraction,
+    end: str,
+    all_: bool,
+) -> None:
+    support = Support("all" if all_ else "observed")
+    once, before = Tally(), Tally()
+    for trace in first + second:
+        once.add_sequence(trace)
+    for trace in first:
+        before.add_sequence(trace)
+    later = Tally.of(learn(before, support, alpha, end))
+    for trace in second:
+        later.add_sequence(trace)
+    whole, continued = (learn(t, support, alpha, end) for t in (once, later))
+    assert rows(whole) == rows(continued)
+    assert (once.traces, once.frames) == (later.traces, later.frames)
+    assert whole.starts == continued.starts and whole.unvisited == continued.unvisited
+
+
+@given(traces, ends)
+def test_a_declared_support_is_remembered(first: list[list[str]], end: str) -> None:
+    every = sorted({name for trace in first for name in trace})
+    support = Support.declared({name: every for name in every[:-1]} | {"x": ["x"]})
+    before = Tally()
+    for trace in first:
+        cut = [name for name in trace if name != every[-1]]
+        before.add_sequence(cut)
+    model = learn(before, support, Fraction(1), end)
+    again = learn(Tally.of(model), Support.of(model), Fraction(1), end)
+    assert rows(model) == rows(again)
+    assert again.support == "declared"
+
+
+@given(traces)
+def test_one_step_at_a_time_is_the_same(rows_: list[list[str]]) -> None:
+    whole, stepwise = Tally(), Tally()
+    for trace in rows_:
+        whole.add_sequence(trace)
+        stepwise.begin(trace[0])
+        for before, after in pairwise(trace):
+            stepwise.step(before, after)
+        stepwise.finish(trace[-1])
+    assert whole == stepwise
+
+
+@given(traces)
+def test_arrays_of_codes_are_the_same(rows_: list[list[str]]) -> None:
+    order = ["a", "b", "c", "d10", "d9"]
+    whole, coded = Tally(), Tally()
+    for trace in rows_:
+        whole.add_sequence(trace)
+    codes = np.array([order.index(name) for trace in rows_ for name in trace])
+    starts = np.cumsum([0] + [len(trace) for trace in rows_[:-1]])
+    coded.add_codes(codes, lambda code: order[code], starts)
+    assert whole == coded
+
+
+def test_a_published_chain_cannot_be_continued() -> None:
+    from forewarn.monitors.chains.chain import Chain
+
+    with pytest.raises(InvalidInput, match="no counts"):
+        Tally.of(Model(Chain.from_rows(["a"], {})))
+
+
+# laws of learning
+
+
+@given(traces, alphas, ends, st.sampled_from(["observed", "all"]))
+def test_renaming_states_changes_nothing(
+    rows_: list[list[str]], alpha: Fraction, end: str, kind: str
+) -> None:
+    new = {"a": "z", "b": "0110", "c": "y y".replace(" ", "_"), "d10": "7", "d9": "é"}
+    new["END"] = "END"
+    plain, renamed = Tally(), Tally()
+    for trace in rows_:
+        plain.add_sequence(trace)
+        renamed.add_sequence([new[name] for name in trace])
+    first, second = (
+        rows(learn(t, Support(kind), alpha, end)) for t in (plain, renamed)
+    )
+    assert {
+        new[s]: {new[t]: p for t, p in r.items()} for s, r in first.items()
+    } == second
+
+
+@given(traces, alphas, ends)
+def test_the_order_of_traces_changes_nothing(
+    rows_: list[list[str]], alpha: Fraction, end: str
+) -> None:
+    forward, backward = Tally(), Tally()
+    for trace in rows_:
+        forward.add_sequence(trace)
+    for trace in reversed(rows_):
+        backward.add_sequence(trace)
+    first, second = (
+        learn(t, Support("observed"), alpha, end) for t in (forward, backward)
+    )
+    assert rows(first) == rows(second)
+    assert first.chain.states == second.chain.states
+
+
+def test_states_are_in_the_order_that_people_count() -> None:
+    model = learn(
+        tally("s10 s9 s2 s2 s010"), Support("observed"), Fraction(0), "ignore"
+    )
+    assert model.chain.states == ("s2", "s9", "s010", "s10")
+
+
+# published chains
+
+
+def test_counts_give_the_published_rows_exactly(shared_data: Path) -> None:
+    folder = shared_data / "models"
+    published = json.loads((folder / "counts.json").read_text())
+    assert len(published) == 12
+    for name, entry in published.items():
+        found = Tally()
+        for before, seen in entry["counts"].items():
+            for after, times in seen.items():
+                if times:
+                    found.step(before, after, times)
+        support = Support.declared({s: list(r) for s, r in entry["counts"].items()})
+        model = learn(found, support, Fraction(entry["alpha"]), "ignore")
+        chain = load_model(folder / f"{name}.prism").chain
+        assert model.chain.states == chain.states, name
+        assert model.chain.exact == chain.exact, name
+
+
+def test_an_abstraction_names_the_states_of_arrays() -> None:
+    abstraction: Abstraction = from_expressions(["a", "b"])
+    found = Tally()
+    found.add_codes(np.array([0, 1, 3]), abstraction.state_name)
+    assert found.seen == {"00": {"10": 1}, "10": {"11": 1}, "11": {}}
+    assert found.ends == {"11": 1}

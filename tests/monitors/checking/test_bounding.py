@@ -1,0 +1,122 @@
+"""Properties over interval chains: published bounds, and the chains inside them."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forewarn.abstractions.errors import InvalidProperty
+from forewarn.monitors.chains.chain import Chain
+from forewarn.monitors.chains.intervals import IntervalChain, model_intervals
+from forewarn.monitors.chains.model import Counts, Model, smoothed_chain
+from forewarn.monitors.checking.bounding import Bounds, bound
+from forewarn.monitors.checking.builtin import Builtin
+from forewarn.monitors.checking.evaluation import Evaluator, check
+from forewarn.monitors.checking.labelling import Labelling
+from forewarn.monitors.checking.property_parser import parse_property
+from tests.monitors.checking.cases import BOUNDS, chains, paths
+
+
+def bounds(text: str, chain: Chain, intervals: IntervalChain) -> Bounds:
+    evaluator = Evaluator(Labelling(chain), Builtin(chain))
+    return bound(parse_property(text), evaluator, intervals)
+
+
+def around(chain: Chain, share: float) -> IntervalChain:
+    """Intervals that hold the chain: each probability may move by this share."""
+    room = share * np.minimum(chain.data, 1 - chain.data)
+    return IntervalChain(
+        chain.states, chain.indptr, chain.indices, chain.data - room, chain.data + room
+    )
+
+
+@given(chains(), paths([*BOUNDS, ">=2"]), st.sampled_from([0.0, 0.3, 0.9]))
+def test_the_chain_itself_lies_between_the_bounds(
+    chain: Chain, path: str, share: float
+) -> None:
+    text = f"P=? [ {path} ]"
+    found = bounds(text, chain, around(chain, share))
+    value = check(parse_property(text), Labelling(chain), Builtin(chain)).values
+    assert (found.low <= value + 1e-9).all()
+    assert (value <= found.high + 1e-9).all()
+    if share == 0:
+        assert found.low == pytest.approx(found.high, abs=1e-9)
+
+
+@given(chains(), paths(BOUNDS), st.integers(0, 1000))
+def test_another_chain_inside_lies_between_them_too(
+    chain: Chain, path: str, seed: int
+) -> None:
+    intervals = around(chain, 0.8)
+    rng = np.random.default_rng(seed)
+    rows = {}
+    for state in range(chain.n):
+        at = slice(chain.indptr[state], chain.indptr[state + 1])
+        moved = rng.dirichlet(np.ones(len(chain.data[at])))
+        towards = 1.0
+        for old, new, low, high in zip(
+            chain.data[at], moved, intervals.low[at], intervals.high[at], strict=True
+        ):
+            room = (high - old) if new > old else (old - low)
+            towards = min(towards, room / abs(new - old)) if new != old else towards
+        mixed = chain.data[at] + 0.999 * towards * (moved - chain.data[at])
+        rows[state] = dict(zip(chain.indices[at].tolist(), mixed.tolist(), strict=True))
+    other = Chain.from_rows(chain.states, rows, labels=chain.labels)
+    text = f"P=? [ {path} ]"
+    found = bounds(text, chain, intervals)
+    value = check(parse_property(text), Labelling(other), Builtin(other)).values
+    assert (found.low <= value + 1e-9).all()
+    assert (value <= found.high + 1e-9).all()
+
+
+@given(chains(), paths([*BOUNDS, ">=2"]))
+def test_the_opposite_has_the_opposite_bounds(chain: Chain, path: str) -> None:
+    intervals = around(chain, 0.5)
+    one = bounds(f"P=? [ {path} ]", chain, intervals)
+    other = bounds(f"P=? [ !({path}) ]", chain, intervals)
+    assert one.low == pytest.approx(1 - other.high, abs=1e-9)
+    assert one.high == pytest.approx(1 - other.low, abs=1e-9)
+
+
+def test_published_intervals(shared_data: Path) -> None:
+    models = shared_data / "models"
+    counted = json.loads((models / "counts.json").read_text())
+    for key, case in json.loads((models / "intervals.json").read_text()).items():
+        given_counts = counted[key.split("|")[0]]
+        n = given_counts["n"]
+        rows = [
+            {int(j): c for j, c in given_counts["counts"].get(str(i), {}).items()}
+            for i in range(n)
+        ]
+        counts = Counts.from_rows(rows)
+        names = [str(i) for i in range(n)]
+        chain, unvisited = smoothed_chain(names, counts, Fraction(1))
+        model = Model(chain=chain, counts=counts, unvisited=unvisited)
+        intervals = model_intervals(model, case["delta"])
+        goal = "|".join(f"s={state}" for state in case["unsafe"])
+        for steps, expected in case["bounded"].items():
+            found = bounds(f"P=? [ F<={steps} {goal} ]", chain, intervals)
+            assert found.low == pytest.approx(expected["low"], abs=1e-8), key
+            assert found.high == pytest.approx(expected["high"], abs=1e-8), key
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('P>=0.5 [ F "a" ]', "--intervals bounds a number"),
+        ('AG "a"', "--intervals bounds a number"),
+        ('P=? [ F P>=0.5 [ X "a" ] ]', 'for a formula inside: P>=1/2 [ X "a" ]'),
+        ('P=? [ !EX "a" U "b" ]', 'for a formula inside: E [ X "a" ]'),
+    ],
+)
+def test_refuses(text: str, message: str) -> None:
+    chain = Chain.from_rows(["s0"], {}, labels={"a": frozenset({0}), "b": frozenset()})
+    with pytest.raises(InvalidProperty) as caught:
+        bounds(text, chain, around(chain, 0.1))
+    assert message in str(caught.value)

@@ -1,0 +1,183 @@
+"""The gate: nothing is judged that is not newer, fresh, complete and within range."""
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+
+from forewarn.abstractions.frame import Frame
+from forewarn.abstractions.vocabulary import load_vocabulary
+from forewarn.monitors.guarding.gate import Gate, Limits
+
+DRIVING = load_vocabulary("driving")
+NEEDS = ("speed", "lead_distance", "traffic_light", "collision", "snapshot_age")
+GOOD: dict[str, Any] = {
+    "speed": 12.5,
+    "lead_distance": None,
+    "traffic_light": "red",
+    "collision": False,
+    "snapshot_age": 0.0,
+}
+
+
+def gate(max_age_s: float = 0.5, frozen_after_s: float | None = None) -> Gate:
+    return Gate(NEEDS, Limits(max_age_s, frozen_after_s), DRIVING)
+
+
+def frame(time_s: float = 0.0, sequence: int = 0, **changes: Any) -> Frame:
+    values = GOOD | changes
+    return Frame(time_s, sequence, {k: v for k, v in values.items() if v != "absent"})
+
+
+def test_a_good_frame_passes() -> None:
+    assert gate().admit(frame(), 100.0) is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({"speed": "absent"}, "speed is missing"),
+        ({"speed": math.nan}, "speed is not finite"),
+        ({"speed": math.inf}, "speed is not finite"),
+        ({"speed": -math.inf}, "speed is not finite"),
+        ({"speed": -0.1}, "below its range"),
+        ({"speed": 300.1}, "above its range"),
+        ({"speed": None}, "speed cannot be none"),
+        ({"speed": "fast"}, "speed must be a number"),
+        ({"speed": True}, "speed must be a number"),
+        ({"lead_distance": math.nan}, "lead_distance is not finite"),
+        ({"traffic_light": "purple"}, "traffic_light cannot be"),
+        ({"collision": 1.0}, "collision must be true or false"),
+        ({"snapshot_age": 0.51}, "snapshot is 0.51 s old"),
+        ({"snapshot_age": "absent"}, "snapshot_age is missing"),
+    ],
+)
+def test_faults_of_content_are_named(changes: dict[str, Any], fault: str) -> None:
+    assert fault in (gate().admit(frame(**changes), 0.0) or "")
+
+
+@pytest.mark.parametrize("speed", [0.0, 300.0, -0.0, 12, 5e-324])
+def test_the_bounds_of_a_range_are_inside_it(speed: float) -> None:
+    assert gate().admit(frame(speed=speed), 0.0) is None
+
+
+@pytest.mark.parametrize("age", [0.5, 0.0])
+def test_an_age_at_its_limit_is_fresh(age: float) -> None:
+    assert gate().admit(frame(snapshot_age=age), 0.0) is None
+
+
+@pytest.mark.parametrize(
+    ("second", "fault"),
+    [
+        (frame(0.1, 0), "frame 0 came twice"),
+        (frame(0.1, -1), "frame -1 came after frame 0"),
+        (frame(0.0, 1), "time did not go on"),
+        (frame(-0.1, 1), "time did not go on"),
+        (frame(math.nan, 1), "the frame's time is nan"),
+        (frame(math.inf, 1), "the frame's time is inf"),
+    ],
+)
+def test_faults_of_order_are_named(second: Frame, fault: str) -> None:
+    opened = gate()
+    assert opened.admit(frame(0.0, 0), 0.0) is None
+    assert fault in (opened.admit(second, 0.1) or "")
+
+
+def test_a_frame_that_came_late_is_stale_whatever_the_clocks_offset() -> None:
+    opened = gate(max_age_s=0.5)
+    assert opened.admit(frame(0.0, 0), 1000.0) is None
+    assert opened.admit(frame(0.1, 1), 1000.6) is None
+    assert "s old" in (opened.admit(frame(0.2, 2), 1000.75) or "")
+    assert opened.admit(frame(0.3, 3), 1000.35) is None
+
+
+def test_a_broken_clock_of_the_guard_is_a_fault() -> None:
+    assert "clock says nan" in (gate().admit(frame(), math.nan) or "")
+
+
+def test_identical_frames_are_a_fault_after_a_while_if_asked() -> None:
+    opened = gate(frozen_after_s=0.2)
+    assert opened.admit(frame(0.0, 0), 0.0) is None
+    assert opened.admit(frame(0.2, 1), 0.2) is None
+    assert "frozen" in (opened.admit(frame(0.3, 2), 0.3) or "")
+    assert opened.admit(frame(0.4, 3, speed=13.0), 0.4) is None
+    assert opened.admit(frame(0.6, 4, speed=13.0), 0.6) is None
+
+
+def test_a_new_episode_begins_anew() -> None:
+    opened = gate()
+    assert opened.admit(frame(5.0, 50), 5.0) is None
+    opened.reset()
+    assert opened.admit(frame(0.0, 0), 5.1) is None
+
+
+def test_without_a_vocabulary_numbers_must_still_be_finite() -> None:
+    opened = Gate(["a", "b"], Limits(0.5))
+    assert opened.admit(Frame(0.0, 0, {"a": 1.0, "b": "x"}), 0.0) is None
+    fault = opened.admit(Frame(0.1, 1, {"a": math.nan, "b": "x"}), 0.1)
+    assert "a is nan" in (fault or "")
+
+
+VALUES = st.one_of(st.floats(), st.none(), st.booleans(), st.text(max_size=3))
+
+
+@given(st.dictionaries(st.sampled_from(NEEDS), VALUES), st.floats(), st.floats())
+def test_no_content_makes_it_raise_or_pass_a_number_that_is_none(
+    changes: dict[str, Any], time_s: float, now_s: float
+) -> None:
+    candidate = Frame(time_s, 0, GOOD | changes)
+    if gate().admit(candidate, now_s) is None:
+        assert 0 <= candidate.values["speed"] <= 300
+        assert math.isfinite(time_s)
+        assert math.isfinite(now_s)
+
+
+class GateMachine(RuleBasedStateMachine):
+    """Whatever comes in whatever order: what passes is newer, fresh and complete."""
+
+    @initialize()
+    def begin(self) -> None:
+        self.gate = gate()
+        self.passed: list[Frame] = []
+        self.seen: list[Frame] = []
+        self.least_lag = math.inf
+
+    @rule(
+        time_s=st.floats(0, 10),
+        sequence=st.integers(0, 30),
+        lag=st.floats(0, 2),
+        speed=st.sampled_from([10.0, math.nan, -1.0, 301.0, "absent"]),
+        age=st.sampled_from([0.0, 0.4, 0.6, math.nan]),
+    )
+    def offer(
+        self, time_s: float, sequence: int, lag: float, speed: Any, age: float
+    ) -> None:
+        candidate = frame(time_s, sequence, speed=speed, snapshot_age=age)
+        fault = self.gate.admit(candidate, time_s + lag)
+        if fault is None:
+            assert candidate.values["speed"] == 10.0
+            assert age <= 0.5
+            assert all(f.sequence < sequence for f in self.passed)
+            assert all(f.time_s < time_s for f in self.passed)
+            self.passed.append(candidate)
+        self.seen.append(candidate)
+
+    @rule()
+    def again(self) -> None:
+        if self.seen:
+            last = self.seen[-1]
+            if last in self.passed:
+                assert self.gate.admit(last, last.time_s) is not None
+
+
+GateMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=20)
+TestGateMachine = GateMachine.TestCase
+
+
+def test_the_age_of_a_colour_is_no_age_of_an_input() -> None:
+    opened = Gate((*NEEDS, "traffic_light_age"), Limits(0.5), DRIVING)
+    assert opened.admit(frame(traffic_light_age=20.0), 0.0) is None
+    assert opened.admit(frame(0.1, 1, traffic_light_age=None), 0.1) is None

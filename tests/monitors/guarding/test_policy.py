@@ -1,0 +1,138 @@
+"""Policies: strict files, thresholds exact at their boundary, the paper's form."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.monitors.guarding.decision import RANK, SEVERITY
+from forewarn.monitors.guarding.policy import Policy, Step, load_policy
+
+
+def policy(**content: Any) -> Policy:
+    return Policy.from_dict({"format": "forewarn.policy/1", **content}, "p.yaml")
+
+
+@pytest.mark.parametrize(
+    ("risk", "applies"),
+    [
+        (0.5, True),
+        (math.nextafter(0.5, 0), False),
+        (math.nextafter(0.5, 1), True),
+        (0.0, False),
+        (-0.0, False),
+        (1.0, True),
+        (1 + 1e-12, True),
+        (math.nan, True),
+        (math.inf, True),
+        (-math.inf, True),
+        (np.float32(0.5), True),
+    ],
+)
+def test_a_threshold_counts_itself_and_what_is_no_number(
+    risk: float, applies: bool
+) -> None:
+    assert Step("stop", 0.5).applies(risk) is applies
+
+
+def test_the_papers_form_proceeds_at_equality() -> None:
+    (step,) = policy(rules=[{"law": "*", "p_safe_below": {"stop": 0.75}}]).steps_for(
+        "x"
+    )
+    assert not step.applies(0.25)
+    assert step.applies(math.nextafter(0.25, 1))
+    assert step.applies(math.nan)
+
+
+def test_a_margin_only_ever_holds_longer() -> None:
+    step = Step("slow", 0.5)
+    assert step.applies(0.46, 0.05)
+    assert not step.applies(0.44, 0.05)
+
+
+@given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1))
+def test_a_lower_threshold_never_removes_an_intervention(
+    one: float, other: float, risk: float
+) -> None:
+    low, high = sorted((one, other))
+    assert Step("stop", low).applies(risk) >= Step("stop", high).applies(risk)
+
+
+def test_rules_of_a_law_come_before_those_of_every_law() -> None:
+    chosen = policy(
+        rules=[
+            {"law": "*", "thresholds": {"alert": 0.2}},
+            {"law": "51_5", "thresholds": {"stop": 0.6, "alert": 0.1}},
+        ]
+    )
+    assert [s.kind for s in chosen.steps_for("51_5")] == ["alert", "stop"]
+    assert [s.threshold for s in chosen.steps_for("53")] == [0.2]
+
+
+def test_a_policy_reads_back_as_it_was_written(tmp_path: Path) -> None:
+    chosen = policy(
+        rules=[
+            {"law": "*", "thresholds": {"alert": 0.2, "cut": 0.9}},
+            {"law": "53", "p_safe_below": {"stop": 0.75}},
+        ],
+        horizon_s=5.0,
+        escalation=["slow", "cut"],
+        shadow=True,
+    )
+    path = tmp_path / "p.yaml"
+    path.write_text(yaml.safe_dump(chosen.as_dict()))
+    assert load_policy(path) == chosen
+
+
+def test_the_default_reads_back_too() -> None:
+    assert Policy.from_dict(Policy().as_dict(), "") == Policy()
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ({"horizn_s": 3.0}, "did you mean horizon_s"),
+        ({"horizon_s": 0.0}, "horizon_s"),
+        ({"horizon_s": math.nan}, "horizon_s"),
+        ({"unknown_state": "ignore"}, "unknown_state"),
+        ({"rules": []}, "rules"),
+        ({"rules": [{"law": "*"}]}, "either thresholds"),
+        ({"rules": [{"law": "*", "thresholds": {"stpo": 0.5}}]}, "did you mean stop"),
+        ({"rules": [{"law": "*", "thresholds": {"proceed": 0.5}}]}, "not an interven"),
+        ({"rules": [{"law": "*", "thresholds": {"stop": 1.5}}]}, "not a probability"),
+        (
+            {"rules": [{"law": "*", "thresholds": {"stop": 0.3, "alert": 0.6}}]},
+            "alert comes after stop but is not severer",
+        ),
+        ({"rules": [{"law": "a", "thresholds": {}}] * 2}, "two rules"),
+        ({"escalation": ["stop", "slow"]}, "slow comes after stop"),
+        ({"fallback": "proceed"}, "fallback"),
+        ({"deadline_s": 0.0}, "above zero"),
+        ({"deadline_s": {"gat": 0.1}}, "deadline_s"),
+        ({"format": "forewarn.policy/2"}, "format"),
+    ],
+)
+def test_bad_policies_are_refused_in_a_line(content: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        policy(**content)
+    assert said in str(refused.value)
+    assert "p.yaml" in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_one_deadline_stands_for_every_stage_and_a_stage_may_have_its_own() -> None:
+    assert set(policy(deadline_s=0.1).deadline_s.values()) == {0.1}
+    own = policy(deadline_s={"gate": 0.1}).deadline_s
+    assert own == {**Policy().deadline_s, "gate": 0.1}
+
+
+@pytest.mark.parametrize("kind", SEVERITY)
+def test_escalation_only_gets_severer_and_ends_in_cut(kind: Any) -> None:
+    after = Policy().after(kind)
+    assert RANK[after] > RANK[kind] or after == "cut"

@@ -59,6 +59,6 @@ $(TEST_CORE): pyproject.toml | $(BIN)/python
 	@touch $@ $(CORE)
 
 $(TEST): pyproject.toml | $(BIN)/python
-	@echo 'Installing forewarn and all that its tests use (about 600 MB, once)'
+	@echo 'Installing forewarn and all that its tests use (about 1.5 GB, once)'
 	@$(PIP_INSTALL) --editable '.[test]'
 	@touch $@ $(TEST_CORE) $(CORE)

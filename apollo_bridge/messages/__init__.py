@@ -1,0 +1,1 @@
+"""The messages of Apollo that the bridge reads and writes."""

@@ -1,0 +1,88 @@
+"""The message classes, in a descriptor pool of our own.
+
+Apollo's generated classes, or those of `wheelos-msgs`, may live in the same process:
+they register in protobuf's default pool, ours never do. What counts between the two
+are bytes.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Literal
+
+from forewarn.abstractions.errors import InvalidInput, MissingDependency, near_miss
+from forewarn.apollo_bridge.messages import commands, driving, hdmap
+from forewarn.apollo_bridge.messages.notation import file_descriptors
+
+Edition = Literal[8, 9]
+"""Whose messages: 9 is Apollo 9 and later, 8 is Apollo 8 and earlier."""
+
+
+class Messages:
+    """The message classes of one edition of Apollo, by their full names.
+
+    Use `messages(edition)`, which makes each edition once.
+    """
+
+    def __init__(self, edition: Edition) -> None:
+        try:
+            from google.protobuf import descriptor_pool, message_factory
+        except ImportError as error:
+            raise MissingDependency("Apollo's messages", "apollo") from error
+        extra = commands.TEXTS_8 if edition == 8 else commands.TEXTS_9
+        files = file_descriptors((*hdmap.TEXTS, *driving.TEXTS, *extra))
+        self.edition = edition
+        self._files = {file.name: file for file in files}
+        pool = descriptor_pool.DescriptorPool()
+        self._classes: dict[str, Any] = {}
+        for file in files:
+            pool.AddSerializedFile(file.SerializeToString())
+        for file in files:
+            for message in file.message_type:
+                name = f"{file.package}.{message.name}"
+                descriptor = pool.FindMessageTypeByName(name)
+                self._classes[name] = message_factory.GetMessageClass(descriptor)
+
+    @property
+    def names(self) -> list[str]:
+        """The full names of all messages that are not nested in another."""
+        return list(self._classes)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._classes
+
+    def __getitem__(self, name: str) -> Any:
+        """The class of that full name, such as `apollo.canbus.Chassis`."""
+        try:
+            return self._classes[name]
+        except KeyError:
+            raise InvalidInput(
+                f"Apollo {self.edition} has no message {name!r:.80} that we know",
+                mend=near_miss(name, self._classes),
+            ) from None
+
+    def descriptors(self, name: str) -> list[bytes]:
+        """The files that define a message, those first that others import."""
+        wanted: list[bytes] = []
+        seen: set[str] = set()
+
+        def add(file: str) -> None:
+            if file in seen:
+                return
+            seen.add(file)
+            for other in self._files[file].dependency:
+                add(other)
+            wanted.append(self._files[file].SerializeToString())
+
+        add(self[name].DESCRIPTOR.file.name)
+        return wanted
+
+
+@cache
+def messages(edition: Edition = 9) -> Messages:
+    """The message classes of that edition.
+
+    Raises:
+        MissingDependency: protobuf is not installed.
+    """
+    return Messages(edition)

@@ -109,12 +109,13 @@ def _compare(node: Compare, columns: Columns) -> Booleans:
         return held & (column == column) if node.operator == "!=" else held
     unit = common_unit(node)
     with np.errstate(all="ignore"):
-        one, two = _quantity(left, unit, columns), _quantity(right, unit, columns)
+        one, two = quantity(left, unit, columns), quantity(right, unit, columns)
     held = np.asarray(compare(one, two))
     return held & (one == one) & (two == two) if node.operator == "!=" else held
 
 
-def _quantity(node: Expression, target: Unit | None, columns: Columns) -> Any:
+def quantity(node: Expression, target: Unit | None, columns: Columns) -> Any:
+    """The numbers in the unit `target`; NaN for none."""
     factor = float(ratio(unit_of(node), target))
     match node:
         case Number():
@@ -122,15 +123,15 @@ def _quantity(node: Expression, target: Unit | None, columns: Columns) -> Any:
         case Name(name=name):
             return _numbers(_numbers(columns[name], name) * factor, name)
         case Negative(operand=operand):
-            return -_quantity(operand, target, columns)
+            return -quantity(operand, target, columns)
         case Arithmetic(operator=symbol, left=left, right=right) if symbol in "*/":
-            parts = [_quantity(x, unit_of(x) or PLAIN, columns) for x in (left, right)]
+            parts = [quantity(x, unit_of(x) or PLAIN, columns) for x in (left, right)]
             return _computed(OPERATORS[symbol](*parts) * factor, parts)
         case Arithmetic(operator=symbol, left=left, right=right):
-            parts = [_quantity(operand, target, columns) for operand in (left, right)]
+            parts = [quantity(operand, target, columns) for operand in (left, right)]
             return _computed(OPERATORS[symbol](*parts), parts)
         case Call(function=function, arguments=arguments):
-            parts = [_quantity(operand, target, columns) for operand in arguments]
+            parts = [quantity(operand, target, columns) for operand in arguments]
             return reduce(_FOLDS[function], parts) if parts[1:] else np.abs(parts[0])
     raise TypeError(f"{node!r} is not a number")
 

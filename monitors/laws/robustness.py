@@ -1,0 +1,225 @@
+"""How far a law is from being broken: the quantitative semantics of formulas.
+
+Above 0 a formula holds, below 0 it does not, and the number says by how much, in the
+units of its comparisons; at 0 it stands on the border. A comparison's number is the
+distance to its bound, `and` and `always` take the least, `or` and `eventually` the
+greatest. What is only true or false, a comparison with `none` among it, has no
+distance: it counts as infinite, unless a degree is given for it.
+
+A trace is finite. Beyond its end the last frame goes on for ever, and before its
+beginning there is nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
+
+from forewarn.abstractions.expression.tree import (
+    And,
+    Compare,
+    Expression,
+    Implies,
+    Name,
+    Not,
+    ObjectPredicate,
+    Or,
+    Text,
+)
+from forewarn.abstractions.expression.typing import common_unit
+from forewarn.abstractions.expression.vector import evaluate, quantity
+from forewarn.monitors.laws.formula import (
+    Always,
+    Eventually,
+    Formula,
+    Historically,
+    Interval,
+    Next,
+    Once,
+    Past,
+    Since,
+    Until,
+)
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Some frames in a row, as columns.
+
+    Args:
+        columns: The signals, as `evaluate` reads them; of every one as many.
+        length: How many frames.
+        degrees: How far a Boolean signal is from changing; above 0 it is true.
+    """
+
+    columns: Mapping[str, NDArray[Any]]
+    length: int
+    degrees: Mapping[str, Floats] = field(default_factory=dict)
+
+
+_Degree = Callable[[Stretch], Floats]
+
+
+class Robustness:
+    """The robustness of one formula.
+
+    Args:
+        formula: A law or any part of one.
+        period_s: The time between two frames.
+    """
+
+    def __init__(self, formula: Formula, period_s: float | None) -> None:
+        self._period_s = period_s
+        # So far beyond the end the past operators still change.
+        self._tail = _reach(formula, period_s)
+        self._degree = self._compiled(formula)
+
+    def __call__(self, stretch: Stretch) -> Floats:
+        """The robustness at each frame."""
+        return self._degree(stretch)[: stretch.length]
+
+    def _compiled(self, node: Formula) -> _Degree:
+        match node:
+            case Not(operand=operand):
+                inner = self._compiled(operand)
+                return lambda stretch: -inner(stretch)
+            case And(parts=parts):
+                return _fold(np.minimum, [self._compiled(part) for part in parts])
+            case Or(parts=parts):
+                return _fold(np.maximum, [self._compiled(part) for part in parts])
+            case Implies(left=left, right=right):
+                return self._compiled(Or((Not(left), right)))
+            case Next(operand=operand):
+                inner = self._compiled(operand)
+                return lambda stretch: _later(inner(stretch), 1)
+            case Always(operand=operand, interval=interval):
+                return self._compiled(Not(Eventually(Not(operand), interval)))
+            case Historically(operand=operand, interval=interval):
+                return self._compiled(Not(Once(Not(operand), interval)))
+            case Eventually(operand=operand, interval=interval):
+                inner, (low, high) = self._compiled(operand), self._steps(interval)
+                return lambda stretch: _ahead(inner(stretch), low, high)
+            case Once(operand=operand, interval=interval):
+                inner, (low, high) = self._compiled(operand), self._steps(interval)
+                return lambda stretch: _behind(inner(stretch), low, high)
+            case Until(left=left, right=right, interval=interval):
+                one, two = self._compiled(left), self._compiled(right)
+                low, high = self._steps(interval)
+                return lambda stretch: _until(one(stretch), two(stretch), low, high)
+            case Since(left=left, right=right, interval=interval):
+                one, two = self._compiled(left), self._compiled(right)
+                low, high = self._steps(interval)
+                return lambda stretch: _since(one(stretch), two(stretch), low, high)
+        return lambda stretch: self._lasting(_degree(node, stretch))
+
+    def _steps(self, interval: Interval) -> tuple[int, float]:
+        low, high = interval.steps(self._period_s)
+        return low, math.inf if high is None else high
+
+    def _lasting(self, values: Floats) -> Floats:
+        if not self._tail:
+            return values
+        return np.concatenate([values, np.full(self._tail, values[-1])])
+
+
+def _reach(node: Formula, period_s: float | None) -> int:
+    """How many steps after its operands stay the same a formula may still change."""
+    inner = max((_reach(child, period_s) for child in node.children), default=0)
+    if isinstance(node, Past) and isinstance(node, Once | Historically | Since):
+        low, high = node.interval.steps(period_s)
+        return inner + (low if high is None else high)
+    return inner
+
+
+# -- what holds at one moment ---------------------------------------------------------
+
+
+def _degree(node: Expression, stretch: Stretch) -> Floats:
+    if isinstance(node, Compare) and not isinstance(node.right, Text):
+        values = _distance(node, stretch)
+    elif isinstance(node, Name | ObjectPredicate) and repr(node) in stretch.degrees:
+        values = stretch.degrees[repr(node)]
+    else:
+        values = np.where(evaluate(node, stretch.columns), math.inf, -math.inf)
+    return np.broadcast_to(values, stretch.length)
+
+
+def _distance(node: Compare, stretch: Stretch) -> Floats:
+    unit = common_unit(node)
+    with np.errstate(all="ignore"):
+        left = quantity(node.left, unit, stretch.columns)
+        apart = left - quantity(node.right, unit, stretch.columns)
+    match node.operator:
+        case "<" | "<=":
+            apart = -apart
+        case "==":
+            apart = -abs(apart)
+        case "!=":
+            apart = abs(apart)
+    return np.where(np.isnan(apart), -math.inf, apart)
+
+
+def _fold(choose: np.ufunc, parts: list[_Degree]) -> _Degree:
+    return lambda stretch: reduce(choose, [part(stretch) for part in parts])
+
+
+# -- what holds at other moments ------------------------------------------------------
+
+
+def _later(values: Floats, steps: int) -> Floats:
+    """The values so many steps on; the last one stays."""
+    steps = min(steps, len(values) - 1)
+    return np.concatenate([values[steps:], np.full(steps, values[-1])])
+
+
+def _earlier(values: Floats, steps: int, before: float) -> Floats:
+    """The values so many steps ago."""
+    steps = min(steps, len(values))
+    return np.concatenate([np.full(steps, before), values[: len(values) - steps]])
+
+
+def _ahead(values: Floats, low: int, high: float) -> Floats:
+    """The greatest from `low` to `high` steps on."""
+    last = len(values) - 1
+    low, high = min(low, last), int(min(high, last))
+    longer = np.concatenate([values[low:], np.full(high, values[-1])])
+    return sliding_window_view(longer, high - low + 1).max(axis=1)
+
+
+def _behind(values: Floats, low: int, high: float) -> Floats:
+    """The greatest from `low` to `high` steps ago."""
+    if low >= len(values):
+        return np.full(len(values), -math.inf)
+    high = int(min(high, len(values) - 1))
+    longer = np.concatenate([np.full(high, -math.inf), values[: len(values) - low]])
+    return sliding_window_view(longer, high - low + 1).max(axis=1)
+
+
+def _until(left: Floats, right: Floats, low: int, high: float) -> Floats:
+    best = np.full(len(left), -math.inf)
+    held = np.full(len(left), math.inf)
+    low = min(low, len(left))
+    for step in range(int(min(high, max(low, len(left)))) + 1):
+        if step >= low:
+            best = np.maximum(best, np.minimum(held, _later(right, step)))
+        held = np.minimum(held, _later(left, step))
+    return best
+
+
+def _since(left: Floats, right: Floats, low: int, high: float) -> Floats:
+    best = np.full(len(left), -math.inf)
+    held = np.full(len(left), math.inf)
+    for step in range(int(min(high, len(left) - 1)) + 1):
+        if step >= low:
+            best = np.maximum(best, np.minimum(held, _earlier(right, step, -math.inf)))
+        held = np.minimum(held, _earlier(left, step, math.inf))
+    return best

@@ -192,7 +192,7 @@ def _ahead(values: Floats, low: int, high: float) -> Floats:
     last = len(values) - 1
     low, high = min(low, last), int(min(high, last))
     longer = np.concatenate([values[low:], np.full(high, values[-1])])
-    return sliding_window_view(longer, high - low + 1).max(axis=1)
+    return _windows(longer, high - low + 1)
 
 
 def _behind(values: Floats, low: int, high: float) -> Floats:
@@ -201,7 +201,13 @@ def _behind(values: Floats, low: int, high: float) -> Floats:
         return np.full(len(values), -math.inf)
     high = int(min(high, len(values) - 1))
     longer = np.concatenate([np.full(high, -math.inf), values[: len(values) - low]])
-    return sliding_window_view(longer, high - low + 1).max(axis=1)
+    return _windows(longer, high - low + 1)
+
+
+def _windows(values: Floats, length: int) -> Floats:
+    """The greatest of each so many in a row."""
+    greatest: Floats = sliding_window_view(values, length).max(axis=1)
+    return greatest
 
 
 def _until(left: Floats, right: Floats, low: int, high: float) -> Floats:

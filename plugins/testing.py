@@ -23,6 +23,7 @@ from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.vocabulary import load_vocabulary
 from forewarn.monitors.guarding.decision import RANK, Action, Decision, Kind, Risk
 from forewarn.plugins.contracts import Actuator, Baseline, Pilot, World
+from forewarn.plugins.scenery import Scenic
 
 SAME_SEED = "The same seed gives the same episode."
 CARRIES = "Every frame carries what the source says it provides."
@@ -31,6 +32,8 @@ PERIOD = "An embedded world's frames are one period apart."
 ENDS = "Once an episode is over it stays over, and says why in words."
 NOT_READY = "A world that was not reset, or was closed, refuses to step."
 KEEPS_FRAMES = "A frame that was given out does not change any more."
+DRAWN = "A picture has finite numbers, a name for each thing and at most one ego."
+LOOKED_AT = "Looking at a world changes nothing in it."
 NO_GLOBAL_LUCK = "Randomness comes from the seed, not from the global generator."
 PLAIN = "An action's arguments can be written as JSON."
 LET_THROUGH = "Under proceed and alert the proposal is carried out as it is."
@@ -134,6 +137,31 @@ class WorldContract:
         kept = [(frame, copy.deepcopy(frame)) for frame in self._episode(world, 6)]
         assert all(same(frame, was) for frame, was in kept), KEEPS_FRAMES
         world.close()
+
+    def test_what_can_be_drawn_is_drawn(self) -> None:
+        world, other = self.make_world(), self.make_world()
+        if isinstance(world, Scenic) and isinstance(other, Scenic):
+            unseen = list(self._episode(world, 9))
+            for frame, before in zip(self._episode(other, 9), unseen, strict=True):
+                if before is unseen[0]:
+                    assert all(
+                        math.isfinite(number)
+                        for shape in other.ground()
+                        for point in shape.points
+                        for number in (*point, shape.width_m)
+                    ), DRAWN
+                things = other.scene()
+                names = {thing.name for thing in things}
+                assert len(names) == len(things), DRAWN
+                assert sum(thing.kind == "ego" for thing in things) <= 1, DRAWN
+                for thing in things:
+                    place = thing.x, thing.y, thing.heading_deg, thing.top_m
+                    assert all(map(math.isfinite, place)), DRAWN
+                    assert thing.length_m >= 0 and thing.width_m >= 0, DRAWN
+                if world.source.embedded:
+                    assert same(frame, before), LOOKED_AT
+        world.close()
+        other.close()
 
     def test_an_episode_that_is_over_stays_over(self) -> None:
         world = self.make_world()

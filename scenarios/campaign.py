@@ -28,11 +28,12 @@ from forewarn.scenarios.episode import FORMAT, Episode, read_episode
 from forewarn.scenarios.plan import Plan, runner_of
 from forewarn.scenarios.pool import Here, Lost, Pool, Processes
 from forewarn.scenarios.runner import FAILED, Keep, Listener
+from forewarn.scenarios.scene import scene_file
 from forewarn.scenarios.schema import Scenario
 from forewarn.scenarios.series import Judge, SeriesLog
 from forewarn.scenarios.tracker import as_json
 
-Kept = Literal["record", "trace", "series"]
+Kept = Literal["record", "trace", "series", "scene"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +146,7 @@ def play(job: Job) -> Episode:
             folder / names["record"] if recorded else None,
             (*listeners, *judges),
             log if "series" in keep else None,
+            scene_file(folder / names["record"]) if "scene" in keep else None,
         ),
     )
     if recorded:

@@ -159,13 +159,17 @@ class Oversight:
         if self._record is not None:
             self._record.event("violated", **found.as_dict())
 
-    def close(self, ended: str, error: str | None) -> str | None:
-        """Ends the record; gives the hash of its last line."""
+    def close(
+        self, ended: str, error: str | None, scene: str | None = None
+    ) -> str | None:
+        """Ends the record, which vouches for the scenes; gives its last line's hash."""
         if self._record is None:
             return None
         facts: dict[str, Any] = {"ended": ended, "decisions": self.tracker.decisions}
         if error is not None:
             facts["error"] = error
+        if scene is not None:
+            facts["scene"] = scene
         if self._actuator.lapses:
             facts["lapses"] = self._actuator.lapses
         return self._record.close(**facts)

@@ -25,8 +25,10 @@ from forewarn.monitors.guarding.guard import Guard, Observer
 from forewarn.monitors.guarding.record import RunRecord
 from forewarn.plugins.contracts import Pilot, Source, World
 from forewarn.plugins.registry import make_actuator, make_pilot, make_world
+from forewarn.plugins.scenery import Scenic
 from forewarn.scenarios.episode import Episode, Mode
 from forewarn.scenarios.oversight import EpisodeClock, Guarding, Oversight, RiskLog
+from forewarn.scenarios.scene import SceneLog
 from forewarn.scenarios.schema import InvalidScenario, Plug, Scenario
 from forewarn.scenarios.truth import Broken, Truth
 
@@ -63,11 +65,13 @@ class Keep:
         record: The file of its run record; without a guard there is none.
         listeners: Hear of every frame.
         risks: Takes down the guard's risks.
+        scene: The file of what is to be seen, for a world that can be drawn.
     """
 
     record: Path | None = None
     listeners: tuple[Listener, ...] = ()
     risks: RiskLog | None = None
+    scene: Path | None = None
 
 
 class Runner:
@@ -155,15 +159,21 @@ class Runner:
             oversight = self._oversight(seed, world.source, keep)
             if oversight is not None:
                 stack.enter_context(oversight)
+            listeners, scenes = keep.listeners, None
+            if keep.scene is not None and isinstance(world, Scenic):
+                scenes = SceneLog(keep.scene, world, self.scenario.name, seed)
+                stack.callback(scenes.close)
+                listeners = (*listeners, scenes)
             drive = _Drive(
-                self.scenario, world, pilot, self._truth, oversight, keep.listeners
+                self.scenario, world, pilot, self._truth, oversight, listeners
             )
             try:
                 ended = drive.through(seed)
             except Exception as failure:
                 ended, error = FAILED, f"{type(failure).__name__}: {failure}"
             if oversight is not None:
-                head = oversight.close(ended, error)
+                drawn = None if scenes is None else scenes.close()
+                head = oversight.close(ended, error, drawn)
         broken = sorted(self._truth.broken, key=lambda each: (each.time_s, each.law))
         episode = Episode(
             seed,

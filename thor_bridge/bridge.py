@@ -19,6 +19,8 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame, Value
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.contracts import Source
+from forewarn.plugins.scenery import Shape, Thing
+from forewarn.thor_bridge import scenery
 from forewarn.thor_bridge.household.failures import PROFILES
 from forewarn.thor_bridge.household.local import LocalController
 from forewarn.thor_bridge.household.scenes import load_scenes
@@ -180,6 +182,14 @@ class _Episodes:
         """AI2-THOR's own report of the moment, for goals and reports."""
         found: Mapping[str, Any] = self._controller_now().last_event.metadata
         return found
+
+    def ground(self) -> list[Shape]:
+        """The floor, for pictures."""
+        return scenery.ground(self.metadata)
+
+    def scene(self) -> list[Thing]:
+        """The robot and everything in the room, for pictures."""
+        return list(scenery.things(self.metadata))
 
     def _ready(self) -> HighLevel:
         if self._over is not None or self._robot is None:

@@ -75,6 +75,11 @@ SHOWN_EPISODES = 20
 )
 @again_option
 @click.option(
+    "--scene/--no-scene",
+    default=True,
+    help="Whether to keep what there is to see, for `forewarn report`.",
+)
+@click.option(
     "--metrics", type=FILE, help="Counts for Prometheus, kept up to date in this file."
 )
 @click.option(
@@ -100,6 +105,7 @@ def run(
     jobs: int,
     out: Path,
     again: bool,
+    scene: bool,
     metrics: Path | None,
     log: bool,
     webhook: str | None,
@@ -147,7 +153,7 @@ def run(
         wanted,
         seeds(seed, episodes),
         out,
-        ["record"] if model is not None else [],
+        [] if model is None else ["record", "scene"] if scene else ["record"],
     )
     counts = PrometheusFile(metrics) if metrics is not None else None
     found: list[Episode] = []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +12,7 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.contracts import Source
+from forewarn.plugins.scenery import Shape, Thing
 from forewarn.plugins.sumo import wire
 from forewarn.plugins.sumo.act import (
     BRAKE_LIMIT,
@@ -23,6 +23,7 @@ from forewarn.plugins.sumo.act import (
     wanted_acceleration,
 )
 from forewarn.plugins.sumo.roads import Roads
+from forewarn.plugins.sumo.scenery import Onlooker, ground
 from forewarn.plugins.sumo.sense import Senses
 from forewarn.plugins.sumo.support import find_map, libsumo, libsumo_version
 from forewarn.plugins.sumo.traffic import (
@@ -70,19 +71,6 @@ _LANES = {"left": 1, "right": -1}
 
 Period = Annotated[float, Field(gt=0.01, le=1)]
 Command = tuple[str, tuple[Any, ...]]
-
-
-@dataclass(frozen=True, slots=True)
-class Thing:
-    """A vehicle or pedestrian, for pictures; x and y of its front, heading compass."""
-
-    name: str
-    kind: str
-    x: float
-    y: float
-    heading_deg: float
-    length_m: float
-    width_m: float
 
 
 class SumoWorld:
@@ -149,6 +137,8 @@ class SumoWorld:
             self._sumo, roads, self._name, self._surroundings, self._period_s
         )
         self._cut = False
+        self._onlooker: Onlooker | None = None
+        self._struck: str | None = None
         self._last_signal: str | None = None
         self._speed: float = self._sumo.vehicle.getSpeed(self._name)
         self._over = None
@@ -158,10 +148,7 @@ class SumoWorld:
     def step(self, action: Action | None) -> Frame:
         if self._over is not None:
             raise InvalidInput(f"the world cannot step: {self._over}")
-        if not wire.has(self):
-            self._load()
-            for past in self._past:
-                self._command(past)
+        self._regain()
         horn = False
         if action is not None and action.name not in ("control", "stop", "cut", "pose"):
             raise InvalidInput(f"the car knows no action {action.name!r:.60}")
@@ -188,21 +175,18 @@ class SumoWorld:
         self._over = "the world is closed"
         wire.release(self)
 
+    def ground(self) -> list[Shape]:
+        """The net, for pictures."""
+        self._regain()
+        return list(ground(self._sumo, _roads(self._map, self._sumo)))
+
     def scene(self) -> list[Thing]:
         """Everyone on the road at this moment, the ego first; for pictures."""
-        vehicle, person = self._sumo.vehicle, self._sumo.person
-        names = sorted(vehicle.getIDList(), key=lambda name: name != self._name)
-        kinds = [(vehicle, name) for name in names]
-        kinds += [(person, name) for name in person.getIDList()]
-        seen: list[Thing] = []
-        for group, name in kinds:
-            kind = "vehicle" if group is vehicle else "pedestrian"
-            x, y = group.getPosition(name)
-            seen.append(
-                Thing(name, "ego" if name == self._name else kind, x, y,
-                      group.getAngle(name), group.getLength(name), group.getWidth(name))
-            )  # fmt: skip
-        return seen
+        self._regain()
+        if self._onlooker is None:
+            roads = _roads(self._map, self._sumo)
+            self._onlooker = Onlooker(self._sumo, roads, self._name)
+        return self._onlooker.things(self._struck)
 
     # -- the simulation ---------------------------------------------------------------
 
@@ -233,6 +217,13 @@ class SumoWorld:
             programme = sumo.trafficlight.getAllProgramLogics(light)[0]
             sumo.trafficlight.setPhase(light, phase % len(programme.phases))
             sumo.trafficlight.setPhaseDuration(light, self._light.left_s)
+
+    def _regain(self) -> None:
+        """Comes back to this moment, if another world took the simulation over."""
+        if not wire.has(self):
+            self._load()
+            for past in self._past:
+                self._command(past)
 
     def _command(self, commands: tuple[Command, ...]) -> None:
         vehicle = self._sumo.vehicle
@@ -281,8 +272,10 @@ class SumoWorld:
             if self._name in pair:
                 other = pair[1] if pair[0] == self._name else pair[0]
                 if other in self._sumo.vehicle.getIDList():
+                    self._struck = other
                     return "a vehicle"
                 if before > _TOUCH:
+                    self._struck = other
                     return "a pedestrian"
         return None
 

@@ -17,6 +17,7 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action, Decision, Kind
 from forewarn.plugins.contracts import Source
+from forewarn.plugins.scenery import HIT, Shape, Thing
 
 PERIOD_S = 0.1
 BRAKE_LIMIT = 8.0  # m/s²
@@ -27,6 +28,8 @@ LEAD_SEEN_M = 100.0
 JUNCTION_M = 20.0
 LEAD_BRAKES_S = 4.0
 LONGEST_S = 120.0
+CAR_M = 4.5, 1.8
+LANE_M = 3.5
 
 _DRAG = 0.3  # m/s², without a command
 _RESPONSE = 0.5  # share of a new command that takes effect each period
@@ -165,6 +168,32 @@ class TinyWorld:
 
     def close(self) -> None:
         self._over = "the world is closed"
+
+    def ground(self) -> list[Shape]:
+        """The road, the junction and the stop line, for pictures; it leads east."""
+        begin, end = -50.0, self._line_x + JUNCTION_M + 80.0
+        half, line = LANE_M / 2.0, self._line_x
+        near, far = line + LANE_M, line + JUNCTION_M - LANE_M
+        return [
+            Shape("lane", ((begin, 0.0), (end, 0.0)), LANE_M),
+            Shape("junction", ((near, -12.0), (near, 12.0), (far, 12.0), (far, -12.0))),
+            Shape("line", ((line, -half), (line, half)), 0.3),
+        ]
+
+    def scene(self) -> list[Thing]:
+        """The cars and the light; places are those of the front bumpers."""
+        back = CAR_M[0] / 2.0
+        seen = [Thing("ego", "ego", self._x - back, 0.0, 90.0, *CAR_M)]
+        if self._lead is not None:
+            # The gap is to the rear of the car ahead.
+            gap = self._lead.x - self._x
+            state = HIT if gap <= 0.0 else ""
+            x = self._lead.x + back
+            seen.append(Thing("lead", "vehicle", x, 0.0, 90.0, *CAR_M, state))
+        light = Thing(
+            "light", "light", self._line_x, 0.0, 90.0, 0.6, LANE_M, self._light()
+        )
+        return [*seen, light]
 
     @property
     def _time_s(self) -> float:

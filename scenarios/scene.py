@@ -1,0 +1,231 @@
+"""What a run looked like from above, frame by frame, in a file beside its record.
+
+The format is `forewarn.scene/1`, JSON Lines: a header with the ground, then a line a
+frame with what is new or changed since the frame before, and what is gone. The same
+seed gives the same bytes; the record's end line holds the file's SHA-256, so that a
+picture that was changed shows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.files import parse_json
+from forewarn.abstractions.frame import Frame
+from forewarn.monitors.guarding.decision import Action
+from forewarn.plugins.contracts import Source
+from forewarn.plugins.scenery import Scenic, Shape, ShapeKind, Thing, ThingKind
+
+FORMAT = "forewarn.scene/1"
+SUFFIX = ".scene.jsonl"
+_RECORD = ".run.jsonl"
+
+MAX_LINE_BYTES = 16 * 1024 * 1024
+_KINDS = get_args(ThingKind)
+_SHAPES = get_args(ShapeKind)
+
+_encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+
+
+class InvalidScene(InvalidInput):
+    """A scene file that is malformed or of another run."""
+
+
+def scene_file(record: Path) -> Path:
+    """Where the scenes of a run are kept: beside its record."""
+    return record.with_name(record.name.removesuffix(_RECORD) + SUFFIX)
+
+
+class SceneLog:
+    """Writes the scenes of one episode as it goes on; a `Listener`.
+
+    A world that cannot be drawn after all spoils the picture, never the run.
+
+    Args:
+        path: The file to write.
+        world: What is drawn.
+        scenario: Its scenario.
+        seed: Its seed.
+    """
+
+    def __init__(self, path: Path, world: Scenic, scenario: str, seed: int) -> None:
+        self._path, self._world = path, world
+        self._run = {"format": FORMAT, "scenario": scenario, "seed": seed}
+        self._hash = hashlib.sha256()
+        self._before: dict[str, list[Any]] = {}
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = path.open("wb")
+        self._failed = False
+
+    def began(self, source: Source) -> None:
+        """Writes the ground."""
+
+        def header() -> dict[str, Any]:
+            ground = [_shape_row(shape) for shape in self._world.ground()]
+            return {**self._run, "source": source.name, "ground": ground}
+
+        self._try(header)
+
+    def frame(
+        self, frame: Frame, proposal: Action | None, executed: Action | None
+    ) -> None:
+        """Writes what is to be seen at a frame."""
+
+        def changes() -> dict[str, Any]:
+            now = {thing.name: _thing_row(thing) for thing in self._world.scene()}
+            before, self._before = self._before, now
+            line: dict[str, Any] = {"sequence": frame.sequence, "time_s": frame.time_s}
+            line["things"] = {
+                name: row for name, row in now.items() if before.get(name) != row
+            }
+            if gone := [name for name in before if name not in now]:
+                line["gone"] = gone
+            return line
+
+        self._try(changes)
+
+    def close(self) -> str:
+        """Closes the file; gives its SHA-256."""
+        self._file.close()
+        return self._hash.hexdigest()
+
+    def _try(self, make: Any) -> None:
+        if self._failed:
+            return
+        try:
+            line = _encode(make())
+        except Exception as error:
+            self._failed = True
+            line = _encode({"failed": f"{type(error).__name__}: {error}"[:400]})
+        data = f"{line}\n".encode()
+        self._hash.update(data)
+        self._file.write(data)
+
+
+def _shape_row(shape: Shape) -> list[Any]:
+    points = [[round(x, 2), round(y, 2)] for x, y in shape.points]
+    return [shape.kind, round(shape.width_m, 2), points]
+
+
+def _thing_row(thing: Thing) -> list[Any]:
+    return [
+        thing.kind, round(thing.x, 2), round(thing.y, 2), round(thing.heading_deg, 1),
+        round(thing.length_m, 2), round(thing.width_m, 2), thing.state,
+        round(thing.top_m, 2), thing.label,
+    ]  # fmt: skip
+
+
+# -- reading --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """Everything to be seen at one frame, by name."""
+
+    sequence: int
+    time_s: float
+    things: Mapping[str, Thing]
+
+
+@dataclass(frozen=True, slots=True)
+class Scenery:
+    """What a run looked like.
+
+    Args:
+        ground: What did not move.
+        moments: What was to be seen, frame by frame.
+        sha256: Of the file.
+        problem: Why it ends before the run does; empty if it does not.
+    """
+
+    ground: tuple[Shape, ...]
+    moments: tuple[Moment, ...]
+    sha256: str
+    problem: str = ""
+
+
+def read_scene(path: Path, scenario: str, seed: int) -> Scenery:
+    """The scenes in a file, which must be of that run; a cut tail is left out."""
+    digest = hashlib.sha256()
+    lines = _lines(path, digest)
+    try:
+        header = next(lines)
+        said = header.get("format"), header.get("scenario"), header.get("seed")
+        if said != (FORMAT, scenario, seed):
+            raise InvalidScene(
+                f"not the scenes of {scenario} with seed {seed}", source=str(path)
+            )
+        ground = tuple(_shape(row) for row in header["ground"])
+        moments: list[Moment] = []
+        things: dict[str, Thing] = {}
+        problem = ""
+        for line in lines:
+            if "failed" in line:
+                problem = str(line["failed"])
+                break
+            things = {n: t for n, t in things.items() if n not in line.get("gone", ())}
+            things |= {n: _thing(n, row) for n, row in line["things"].items()}
+            at = int(line["sequence"]), _number(line["time_s"])
+            moments.append(Moment(*at, things))
+    except (KeyError, TypeError, ValueError, AttributeError, StopIteration) as error:
+        raise InvalidScene(f"not a scene: {error!r:.80}", source=str(path)) from error
+    for _ in lines:
+        pass  # The rest counts for the hash.
+    return Scenery(ground, tuple(moments), digest.hexdigest(), problem)
+
+
+def _lines(path: Path, digest: Any) -> Iterator[dict[str, Any]]:
+    with path.open("rb") as file:
+        number = 0
+        while raw := file.readline(MAX_LINE_BYTES + 1):
+            number += 1
+            place = f"line {number}"
+            if len(raw) > MAX_LINE_BYTES:
+                raise InvalidScene("too long a line", source=str(path), place=place)
+            digest.update(raw)
+            if not raw.endswith(b"\n"):
+                return
+            try:
+                text = raw.decode("utf-8")
+            except UnicodeDecodeError:
+                raise InvalidScene(
+                    "not UTF-8 text", source=str(path), place=place
+                ) from None
+            content = parse_json(text, str(path), place)
+            if not isinstance(content, dict):
+                raise InvalidScene("not a scene", source=str(path), place=place)
+            yield content
+
+
+def _shape(row: Any) -> Shape:
+    kind, width, points = row
+    if kind not in _SHAPES:
+        raise ValueError(f"no shape {kind!r:.40}")
+    return Shape(
+        kind, tuple((_number(x), _number(y)) for x, y in points), _number(width)
+    )
+
+
+def _thing(name: str, row: Any) -> Thing:
+    kind, x, y, heading, length, width, state, top, label = row
+    if kind not in _KINDS:
+        raise ValueError(f"no thing {kind!r:.40}")
+    return Thing(
+        name, kind, _number(x), _number(y), _number(heading), _number(length),
+        _number(width), str(state), _number(top), str(label),
+    )  # fmt: skip
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"{value!r:.40} is not a number")
+    if not math.isfinite(value):
+        raise ValueError("a number is not finite")
+    return float(value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from forewarn.monitors.guarding.record import (
     encodable,
     read_record,
 )
-from forewarn.monitors.guarding.watch import load_watch
+from forewarn.monitors.guarding.watch import Watch, load_watch
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +83,17 @@ def model_file(record: Path, digest: str) -> Path:
     return record.parent / f"model-{digest[:16]}.json"
 
 
-def replay(record: Path, model: Path | None = None) -> tuple[int, Divergence | None]:
+def replay(
+    record: Path,
+    model: Path | None = None,
+    heard: Callable[[int, Watch], None] = lambda line, watch: None,
+) -> tuple[int, Divergence | None]:
     """Derives every decision again.
 
     Args:
         record: The run record.
         model: The model it was made with; by default the copy kept beside it.
+        heard: Told after each review of its line, and of the watch as it is then.
 
     Returns:
         How many reviews were replayed alike, and the first that was not.
@@ -109,6 +114,7 @@ def replay(record: Path, model: Path | None = None) -> tuple[int, Divergence | N
             if "decision" not in line.content:
                 continue
             divergence = _review(guard, clock, line, record)
+            heard(line.number, guard.watch)
             if divergence is not None:
                 return alike, divergence
             alike += 1

@@ -7,12 +7,13 @@ of those bits, the first predicate first.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,18 +43,36 @@ Latch = Literal["any", "all", "last"]
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """A Boolean expression, and how it is latched between two ticks of a monitor."""
+    """A Boolean expression at a moment.
+
+    Args:
+        expression: What is said.
+        latch: How it is latched between two ticks of a monitor.
+        lag_s: How long ago it is said of; 0 for now. Before so much time has passed,
+            it is said of the first tick.
+    """
 
     expression: Expression
     latch: Latch = "last"
+    lag_s: float = 0.0
 
     def __repr__(self) -> str:
-        return repr(self.expression)
+        text = repr(self.expression)
+        return f"({text}) {self.lag_s:g} s ago" if self.lag_s else text
+
+
+Lag = Annotated[float, Field(ge=0, le=60)]
 
 
 class _PredicateFile(Strict):
     when: str
     latch: Latch = "last"
+    lag_s: Lag | Annotated[list[Lag], Field(min_length=1)] = 0.0
+
+    @property
+    def lags_s(self) -> list[float]:
+        """One predicate each: now, and so long ago."""
+        return self.lag_s if isinstance(self.lag_s, list) else [self.lag_s]
 
     @model_validator(mode="before")
     @classmethod
@@ -62,7 +81,7 @@ class _PredicateFile(Strict):
             return {"when": data}
         if isinstance(data, dict):
             return data
-        raise ValueError("write a condition, or a mapping with when and latch")
+        raise ValueError("write a condition, or a mapping with when, latch, lag_s")
 
 
 class _AbstractionFile(Strict):
@@ -118,7 +137,21 @@ class Abstraction:
         self.constraints = tuple(constraints)
         self.irreversible = tuple(irreversible)
         self.period_s = period_s
+        self._check_lags()
         self._lasting = sum(1 << texts.index(repr(node)) for node in irreversible)
+
+    def _check_lags(self) -> None:
+        for lag_s in filter(None, self.lags_s):
+            if self.period_s is None:
+                raise InvalidAbstraction(
+                    "a predicate with lag_s needs a clock", mend="give period_s"
+                )
+            steps = lag_s / self.period_s
+            if abs(steps - round(steps)) > 1e-6:
+                raise InvalidAbstraction(
+                    f"lag_s {lag_s:g} is no whole number of periods of"
+                    f" {self.period_s:g} s"
+                )
 
     # -- what it is ---------------------------------------------------------------
 
@@ -135,10 +168,17 @@ class Abstraction:
 
     def as_dict(self) -> dict[str, Any]:
         """The content of its file."""
-        predicates: list[Any] = [
-            repr(p) if p.latch == "last" else {"when": repr(p), "latch": p.latch}
-            for p in self.predicates
-        ]
+        predicates: list[Any] = []
+        for (when, latch), several in itertools.groupby(
+            self.predicates, lambda p: (repr(p.expression), p.latch)
+        ):
+            lags_s = [p.lag_s for p in several]
+            entry: dict[str, Any] = {"when": when}
+            if latch != "last":
+                entry["latch"] = latch
+            if any(lags_s):
+                entry["lag_s"] = lags_s if len(lags_s) > 1 else lags_s[0]
+            predicates.append(entry if len(entry) > 1 else when)
         content: dict[str, Any] = {"format": FORMAT, "name": self.name}
         if self.vocabulary is not None:
             content["vocabulary"] = vocabulary_reference(self.vocabulary)
@@ -158,11 +198,24 @@ class Abstraction:
         text = json.dumps(content, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 
+    @property
+    def latches(self) -> list[Latch]:
+        """How each predicate is latched."""
+        return [p.latch for p in self.predicates]
+
+    @property
+    def lags_s(self) -> list[float]:
+        """How long ago each predicate is said of."""
+        return [p.lag_s for p in self.predicates]
+
     # -- frames to states ---------------------------------------------------------
 
     @cached_property
     def encode(self) -> Encode:
-        """Encodes one frame's values; raises `SignalFault` where one is unusable."""
+        """Encodes one frame's values; raises `SignalFault` where one is unusable.
+
+        Predicates with a lag are told of this frame; a `Latcher` puts them in place.
+        """
         return compile_states([p.expression for p in self.predicates])
 
     @cached_property
@@ -201,10 +254,12 @@ class Abstraction:
     def validity(self) -> Validity:
         """What is known about which states can occur."""
         latched = [i for i, p in enumerate(self.predicates) if p.latch != "last"]
-        return Validity.derive(
-            [p.expression for p in self.predicates],
+        past = [i for i, p in enumerate(self.predicates) if p.lag_s]
+        return Validity(
+            tuple(p.expression for p in self.predicates),
             self.constraints,
             frozenset(latched),
+            frozenset(past),
             self.vocabulary,
         )
 
@@ -266,7 +321,9 @@ class Abstraction:
         for i, entry in enumerate(file.predicates, start=1):
             for text in expand_bands(entry.when, source, f"predicate {i}"):
                 node = parsed(text, f"predicate {i}")
-                predicates.append(Predicate(node, entry.latch))
+                predicates += [
+                    Predicate(node, entry.latch, lag_s) for lag_s in entry.lags_s
+                ]
         try:
             return cls(
                 predicates,

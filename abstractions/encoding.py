@@ -1,8 +1,10 @@
 """Frames to states, fast: one look-up a signal instead of one test a predicate.
 
-All predicates that compare one signal with constants are answered together: the
+All conditions that compare one signal with constants are answered together: the
 constants cut a number's range into cells, and a bisection finds the cell, whose bits
-were worked out beforehand, as were those of every word and truth value.
+were worked out beforehand, as were those of every word and truth value. A predicate is
+one such condition, or several that must all hold; so a signal's bits are those of the
+predicates that it does not rule out, and what no signal rules out holds.
 """
 
 from __future__ import annotations
@@ -69,6 +71,27 @@ def _constants(node: Expression) -> list[tuple[str, float | str]] | None:
     return pairs
 
 
+_Part = tuple[str, list[float | str], Test]
+"""A signal, the constants that it is compared with, and the condition on it."""
+
+
+def _parts(node: Expression) -> list[_Part] | None:
+    """Conditions on one signal each that together are the predicate, if there are."""
+    of_signal: dict[str, tuple[list[float | str], list[Expression]]] = {}
+    for part in node.parts if isinstance(node, And) else (node,):
+        pairs = _constants(part)
+        names = {name for name, _ in pairs or ()}
+        if pairs is None or len(names) != 1:
+            return None
+        constants, nodes = of_signal.setdefault(names.pop(), ([], []))
+        constants += [constant for _, constant in pairs]
+        nodes.append(part)
+    return [
+        (name, constants, compile_test(And(tuple(nodes)) if nodes[1:] else nodes[0]))
+        for name, (constants, nodes) in of_signal.items()
+    ]
+
+
 _ODD = -1
 """The bits of a value that no table answers: all of them, and the sign."""
 
@@ -95,29 +118,32 @@ class FrameEncoder:
         cut: dict[str, set[float]] = {}
         named: dict[str, set[str]] = {}
         alone: dict[str, list[tuple[int, Test]]] = {}
-        self._rest: list[tuple[int, Test]] = []
+        rest: list[tuple[int, Test]] = []
         for node, (bit, test) in zip(predicates, self._tests, strict=True):
-            pairs = _constants(node)
-            names = {name for name, _ in pairs or ()}
-            if pairs is None or len(names) != 1:
-                self._rest.append((bit, test))
+            parts = _parts(node)
+            if parts is None:
+                rest.append((bit, test))
                 continue
-            (name,) = names
-            alone.setdefault(name, []).append((bit, test))
-            for _, constant in pairs:
-                if isinstance(constant, str):
-                    named.setdefault(name, set()).add(constant)
-                else:
-                    cut.setdefault(name, set()).add(constant)
+            for name, pairs, part in parts:
+                alone.setdefault(name, []).append((bit, part))
+                for constant in pairs:
+                    if isinstance(constant, str):
+                        named.setdefault(name, set()).add(constant)
+                    else:
+                        cut.setdefault(name, set()).add(constant)
         for name in cut.keys() & named.keys():
-            self._rest += alone.pop(name)
+            mixed = sum({bit for bit, _ in alone.pop(name)})
+            rest += [(bit, test) for bit, test in self._tests if bit & mixed]
+        self._rest = list(dict.fromkeys(rest))
+        told = sum(bit for bit, _ in self._tests) & ~sum(bit for bit, _ in self._rest)
+        self._told = told
         self._cells = [
-            _cells(name, sorted(bounds), alone[name])
+            _cells(name, sorted(bounds), alone[name], told)
             for name, bounds in cut.items()
             if name in alone
         ]
         self._kinds = [
-            (name, _kinds(name, named.get(name, ()), tests))
+            (name, _kinds(name, named.get(name, ()), tests, told))
             for name, tests in alone.items()
             if name not in cut
         ]
@@ -128,19 +154,23 @@ class FrameEncoder:
         Raises:
             SignalFault: When a signal is missing, of the wrong type or not finite.
         """
-        bits = 0
+        bits, odd = self._told, 0
         try:
             for name, edges, masks, of_none in self._cells:
                 value = values[name]
-                bits |= of_none if value is None else masks[bisect_right(edges, value)]
+                mask = of_none if value is None else masks[bisect_right(edges, value)]
+                bits &= mask
+                odd |= mask
             for name, kinds in self._kinds:
-                bits |= kinds[values[name]]
+                mask = kinds[values[name]]
+                bits &= mask
+                odd |= mask
             for bit, test in self._rest:
                 if test(values):
                     bits |= bit
         except (KeyError, TypeError, OverflowError):
-            bits = _ODD
-        if bits < 0:
+            odd = _ODD
+        if odd < 0:
             return _by_tests(self._tests, values)
         return bits
 
@@ -155,13 +185,23 @@ def _by_tests(tests: Sequence[tuple[int, Test]], values: Mapping[str, Any]) -> i
         raise SignalFault(f"a signal has the wrong type: {error}") from None
 
 
+def _left(
+    name: str, value: object, tests: Sequence[tuple[int, Test]], told: int
+) -> int:
+    """The predicates that a signal's value does not rule out."""
+    for bit, test in tests:
+        if not test({name: value}):
+            told &= ~bit
+    return told
+
+
 def _cells(
-    name: str, bounds: Sequence[float], tests: Sequence[tuple[int, Test]]
+    name: str, bounds: Sequence[float], tests: Sequence[tuple[int, Test]], told: int
 ) -> tuple[str, list[float], list[int], int]:
     """A number's cells, with the bits in each, and the bits of none."""
 
     def mask(value: float | None) -> int:
-        return sum(bit for bit, test in tests if test({name: value}))
+        return _left(name, value, tests, told)
 
     # A cell begins at each bound and right after it, so that < and <= differ. Before
     # the first and after the last lie the infinities, and NaN is sorted there too.
@@ -172,7 +212,7 @@ def _cells(
 
 
 def _kinds(
-    name: str, words: Iterable[str], tests: Sequence[tuple[int, Test]]
+    name: str, words: Iterable[str], tests: Sequence[tuple[int, Test]], told: int
 ) -> _Kinds:
     """The bits of each word and truth value that the tests accept."""
     kinds = _Kinds()
@@ -180,7 +220,7 @@ def _kinds(
     other = "".join([*words, "x"])
     for value in (True, False, None, *words, other):
         try:
-            kinds[value] = sum(bit for bit, test in tests if test({name: value}))
+            kinds[value] = _left(name, value, tests, told)
         except SignalFault:
             continue
     kinds.of_other_words = kinds.pop(other, _ODD)

@@ -1,12 +1,15 @@
 """Latching: a monitor slower than the frames loses nothing seen between its ticks.
 
 Frames are gathered into ticks of the monitor's period. For each predicate the tick
-takes whether it held at any of its frames, at all of them, or at the last.
+takes whether it held at any of its frames, at all of them, or at the last. A predicate
+with a lag is told of an earlier tick: the last one that is at least so long ago, or
+the first one where none is.
 """
 
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,11 +32,19 @@ class Latcher:
     Args:
         period_s: The time between two ticks.
         latches: How each predicate is latched, in the order of its bit.
+        lags_s: How long ago each is told of; none: all of now.
     """
 
-    def __init__(self, period_s: float, latches: Sequence[Latch]) -> None:
+    def __init__(
+        self, period_s: float, latches: Sequence[Latch], lags_s: Sequence[float] = ()
+    ) -> None:
         self.period_s = period_s
         self._any, self._all, self._last = _masks(latches)
+        lagging = _lagging(lags_s, period_s)
+        self._now = ~sum(lagging.values())
+        self._lagging = [
+            (ticks, mask, deque[tuple[int, int]]()) for ticks, mask in lagging.items()
+        ]
         self.reset()
 
     def reset(self) -> None:
@@ -43,6 +54,8 @@ class Latcher:
         self._tick = 0
         self.missed = 0
         self._seen = _NOTHING
+        for _, _, past in self._lagging:
+            past.clear()
 
     def frame(self, time_s: float, bits: int) -> int | None:
         """Takes in a frame; gives the tick's state when the frame completes one.
@@ -58,18 +71,56 @@ class Latcher:
         self._time = time_s
         if self._origin is None:
             self._origin = time_s
-        seen_any, seen_all = self._seen
-        seen_any |= bits
-        seen_all &= bits
         reached = (time_s - self._origin) / self.period_s + _SLACK
         if reached < self._tick:
-            self._seen = seen_any, seen_all
+            seen_any, seen_all = self._seen
+            self._seen = seen_any | bits, seen_all & bits
             return None
         tick = int(reached)
         self.missed = tick - self._tick
+        self._tick = tick
+        state = held = self._held(bits)
+        if self._lagging:
+            state = self._told(held)
+            for ticks, _, past in self._lagging:
+                past.append((tick, held))
+                while len(past) > 1 and past[1][0] <= tick + 1 - ticks:
+                    past.popleft()
         self._tick = tick + 1
         self._seen = _NOTHING
+        return state
+
+    def peek(self, bits: int) -> int:
+        """The state of the next tick, if a frame completed it now; nothing changes."""
+        return self._told(self._held(bits))
+
+    def _told(self, held: int) -> int:
+        """What held at this tick, with each predicate told of its own moment."""
+        told = held & self._now
+        for ticks, mask, past in self._lagging:
+            then = past[0][1] if past else held
+            for number, earlier in past:
+                if number > self._tick - ticks:
+                    break
+                then = earlier
+            told |= then & mask
+        return told
+
+    def _held(self, bits: int) -> int:
+        seen_any, seen_all = self._seen
+        seen_any |= bits
+        seen_all &= bits
         return seen_any & self._any | seen_all & self._all | bits & self._last
+
+
+def _lagging(lags_s: Sequence[float], period_s: float) -> dict[int, int]:
+    """The predicates of each lag, in ticks."""
+    found: dict[int, int] = {}
+    for i, lag_s in enumerate(lags_s):
+        if lag_s:
+            ticks = round(lag_s / period_s)
+            found[ticks] = found.get(ticks, 0) | 1 << i
+    return found
 
 
 def _masks(latches: Sequence[Latch]) -> tuple[int, int, int]:
@@ -100,8 +151,13 @@ def tick_ends(times: NDArray[np.float64], period_s: float) -> NDArray[np.int64]:
             f"time goes from {before[frame]} to {times[frame]} s",
             place=f"frame {frame}",
         )
-    reached = np.floor((times - times[0]) / period_s + _SLACK).astype(np.int64)
-    return np.flatnonzero(np.diff(reached, prepend=-1) > 0)
+    return np.flatnonzero(np.diff(_reached(times, period_s), prepend=-1) > 0)
+
+
+def _reached(times: NDArray[np.float64], period_s: float) -> NDArray[np.int64]:
+    """The number of the last tick that is due at each time."""
+    ticks = np.floor((times - times[0]) / period_s + _SLACK)
+    return ticks.astype(np.int64)  # type: ignore[no-any-return]
 
 
 def latch(
@@ -116,3 +172,28 @@ def latch(
     seen_all = np.bitwise_and.reduceat(held, begins)
     for_any, for_all, for_last = _masks(latches)
     return seen_any & for_any | seen_all & for_all | held[ends] & for_last
+
+
+def look_back(
+    ticks: NDArray[np.int64],
+    times: NDArray[np.float64],
+    period_s: float,
+    lags_s: Sequence[float],
+) -> NDArray[np.int64]:
+    """The states of ticks with each predicate told of its own moment; as `Latcher`.
+
+    Args:
+        ticks: Their states, all of it told of the tick itself.
+        times: When each was complete, from the first on.
+        period_s: The time between two ticks.
+        lags_s: How long ago each predicate is told of.
+    """
+    lagging = _lagging(lags_s, period_s)
+    if not lagging or not ticks.size:
+        return ticks
+    numbers = _reached(times, period_s)
+    told = ticks & ~sum(lagging.values())
+    for lag, mask in lagging.items():
+        then = np.searchsorted(numbers, numbers - lag, side="right") - 1
+        told |= ticks[np.maximum(then, 0)] & mask
+    return told

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from forewarn.abstractions.errors import InvalidAbstraction, TooLarge
@@ -35,37 +36,42 @@ class Group:
     patterns: frozenset[int]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Validity:
     """The valid states of an abstraction.
 
     Args:
         predicates: What each bit says.
         constraints: What always holds, over any signals of the predicates.
-        free: Bits that are latched over several frames, so that no two of them
+        latched: Bits that are latched over several frames, so that no two of them
             speak of the same moment: nothing is pruned between them.
+        past: Bits that speak of a moment that is gone: nothing is pruned there
+            either, and they do not say what holds now.
         vocabulary: Gives the ranges of signals and which may be none.
     """
 
     predicates: tuple[Expression, ...]
-    constraints: tuple[Expression, ...]
-    free: frozenset[int]
-    vocabulary: Vocabulary | None
-    groups: tuple[Group, ...]
+    constraints: tuple[Expression, ...] = ()
+    latched: frozenset[int] = frozenset()
+    past: frozenset[int] = frozenset()
+    vocabulary: Vocabulary | None = None
 
-    @classmethod
-    def derive(
-        cls,
-        predicates: Sequence[Expression],
-        constraints: Sequence[Expression] = (),
-        free: frozenset[int] = frozenset(),
-        vocabulary: Vocabulary | None = None,
-    ) -> Validity:
-        """Finds the groups and their patterns."""
-        bound = [i for i in range(len(predicates)) if i not in free]
-        tied = [predicates[i] for i in bound] + list(constraints)
-        known = leaves(tied, vocabulary)
-        groups = [Group((i,), 1 << i, frozenset({0, 1 << i})) for i in sorted(free)]
+    @cached_property
+    def _bound(self) -> list[int]:
+        """The bits that speak of this moment."""
+        free = self.latched | self.past
+        return [i for i in range(len(self.predicates)) if i not in free]
+
+    @cached_property
+    def groups(self) -> tuple[Group, ...]:
+        """The groups and their patterns."""
+        bound = self._bound
+        tied = [*(self.predicates[i] for i in bound), *self.constraints]
+        known = leaves(tied, self.vocabulary)
+        groups = [
+            Group((i,), 1 << i, frozenset({0, 1 << i}))
+            for i in sorted(self.latched | self.past)
+        ]
         for members in components([read_by(node) for node in tied]):
             required = sum(1 << k for k, i in enumerate(members) if i >= len(bound))
             patterns: set[int] = set()
@@ -79,9 +85,7 @@ class Validity:
             bits = tuple(bound[i] for i in members if i < len(bound))
             mask = sum(1 << bit for bit in bits)
             groups.append(Group(bits, mask, frozenset(patterns)))
-        return cls(
-            tuple(predicates), tuple(constraints), free, vocabulary, tuple(groups)
-        )
+        return tuple(groups)
 
     def admits(self, bits: int) -> bool:
         """Whether the state can occur."""
@@ -109,10 +113,14 @@ class Validity:
         Raises:
             InvalidAbstraction: When two frames of one state differ in it.
         """
-        direct = {repr(node): i for i, node in enumerate(self.predicates)}
+        direct = {
+            repr(node): i
+            for i, node in enumerate(self.predicates)
+            if i not in self.past
+        }
         if (bit := direct.get(repr(expression))) is not None:
             return lambda state: bool(state >> bit & 1)
-        bound = [i for i in range(len(self.predicates)) if i not in self.free]
+        bound = self._bound
         nodes = [*(self.predicates[i] for i in bound), *self.constraints, expression]
         groups = components([read_by(node) for node in nodes])
         *used, last = next(group for group in groups if len(nodes) - 1 in group)

@@ -6,6 +6,7 @@ two look-ups a law.
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Sequence
 
@@ -165,8 +166,7 @@ class Watch:
         if not self._known:
             raise InvalidModel("the model has no state that was ever left in training")
         self._encode = abstraction.encode
-        latches = [predicate.latch for predicate in abstraction.predicates]
-        self._latcher = Latcher(period_s, latches)
+        self._latcher = Latcher(period_s, abstraction.latches, abstraction.lags_s)
         self._nearest: dict[int, tuple[int, ...]] = {}
         self._words: dict[int, tuple[str, ...]] = {}
         self.unknown_seen = 0
@@ -210,6 +210,16 @@ class Watch:
             self._wait(self._latcher.missed)
         self._read(bits)
 
+    def foresee(self, frame: Frame) -> Watch:
+        """What this would be after one more frame; this itself stays as it is."""
+        ahead = copy.copy(self)
+        ahead.laws = tuple(copy.copy(law) for law in self.laws)
+        for law in ahead.laws:
+            law.broken = False
+        ahead.violated = ()
+        ahead._move(self._latcher.peek(self._encode(frame.values)))
+        return ahead
+
     def _wait(self, ticks: int) -> None:
         """Lets time pass in which no frame came: the last state is read again."""
         if ticks > MAX_MISSED:
@@ -220,6 +230,11 @@ class Watch:
             self._read(self.bits)
 
     def _read(self, bits: int) -> None:
+        self._move(bits)
+        if self.drift is not None:
+            self.drift.observe(self.state)
+
+    def _move(self, bits: int) -> None:
         self.ticks += 1
         self.bits = bits
         state = self._known.get(bits)
@@ -236,8 +251,6 @@ class Watch:
         if broke:
             self.violated = tuple(law.name for law in self.laws if law.broken)
         self.state = state
-        if self.drift is not None:
-            self.drift.observe(state)
 
     def _nearest_to(self, bits: int) -> tuple[int, ...]:
         """The known states that differ from this one in the fewest predicates."""

@@ -24,7 +24,7 @@ from forewarn.abstractions.expression.tree import (
     Or,
 )
 from forewarn.abstractions.files import read_text
-from forewarn.abstractions.latching import latch, tick_ends
+from forewarn.abstractions.latching import latch, look_back, tick_ends
 from forewarn.abstractions.readers import read_trace
 from forewarn.abstractions.readers.lines import MAX_LINES, check_count, first_line
 from forewarn.abstractions.trace import Trace, TraceHeader
@@ -162,10 +162,13 @@ def encode_trace(trace: Trace, abstraction: Abstraction) -> NDArray[np.int64]:
             raise InvalidTrace(f"the trace does not provide {name}")
     columns = trace.columns(abstraction.signals)
     states = abstraction.encode_arrays(columns, len(trace.frames))
-    if abstraction.period_s is None:
+    period_s = abstraction.period_s
+    if period_s is None:
         return states
-    ends = tick_ends(trace.times(), abstraction.period_s)
-    return latch(states, ends, [p.latch for p in abstraction.predicates])
+    times = trace.times()
+    ends = tick_ends(times, period_s)
+    ticks = latch(states, ends, abstraction.latches)
+    return look_back(ticks, times[ends], period_s, abstraction.lags_s)
 
 
 @dataclass(slots=True)

@@ -263,6 +263,10 @@ def test_the_fingerprint_is_of_the_meaning() -> None:
         ({"predicates": ["bands(speed, 1,)"]}, "predicate 1, column 9: expected"),
         ({"predicates": []}, "predicates: list should have at least 1 item"),
         ({"predicates": [{"when": "wet", "latch": "some"}]}, "predicates.0.latch: inp"),
+        ({"predicates": [{"when": "wet", "lag_s": -1}]}, "predicates.0.lag_s"),
+        ({"predicates": [{"when": "wet", "lag_s": []}]}, "predicates.0.lag_s"),
+        ({"predicates": [{"when": "wet", "lag_s": 0.7}]}, "no whole number of periods"),
+        ({"predicates": [{"when": "wet", "lag_s": [1, 1]}]}, "stands twice"),
         ({"predicates": ["wet", 3]}, "predicates.1: write a condition"),
         ({"predicates": [{"wen": "wet"}]}, "unknown key 'wen' (did you mean when?)"),
         ({"predicate": ["wet"]}, "unknown key 'predicate' (did you mean predicates?)"),
@@ -311,3 +315,25 @@ def test_equal_texts_are_found_however_written(bounds: list[float], truth: str) 
     texts = [f"x<{bounds[0]}", truth, f"{bounds[0]} > x"]
     with pytest.raises(InvalidAbstraction, match="stands twice"):
         from_expressions(texts)
+
+
+def test_a_predicate_may_be_told_of_an_earlier_moment() -> None:
+    content = {
+        "format": "forewarn.abstraction/1",
+        "name": "then and now",
+        "period_s": 0.1,
+        "predicates": ["a", {"when": "a or b", "lag_s": [0.0, 0.5]}, "b"],
+        "constraints": [],
+        "irreversible": [],
+    }
+    abstraction = Abstraction.from_dict(content, "a file")
+    assert abstraction.as_dict() == content
+    assert abstraction.texts == ("a", "a or b", "(a or b) 0.5 s ago", "b")
+    assert abstraction.encode({"a": False, "b": True}) == 0b1110
+    # What was so then says nothing of now, and is pruned by nothing that is.
+    assert abstraction.decides(abstraction.predicates[2].expression)(0b0010)
+    assert not abstraction.decides(abstraction.predicates[2].expression)(0b0100)
+    assert abstraction.is_valid(0b0100) and not abstraction.is_valid(0b0001)
+    del content["period_s"]
+    with pytest.raises(InvalidAbstraction, match="lag_s needs a clock"):
+        Abstraction.from_dict(content, "a file")

@@ -18,6 +18,8 @@ PREDICATES = (
     "x < 3", "x <= 3", "x == 3", "x > -2 and not (x >= 7)", "y >= 0.5", "y > 0.5",
     "light == red", "light != red or light == green", 'light == ""', "wet",
     "not wet", "x < y", "x is none", "is_open(Door)", "wet -> light == red",
+    "x < 3 and wet", "y > 0.5 and light == red and x <= 3 and not (x < -2)",
+    "wet and wet == 1",
 )  # fmt: skip
 ODD: list[Any] = [
     3.0, math.nextafter(3, 4), math.nextafter(3, 2), -2.0, 7, 0.5, 0, 1, -0.0, 1.0,

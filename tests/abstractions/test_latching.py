@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forewarn.abstractions.errors import InvalidTrace, SignalFault
-from forewarn.abstractions.latching import Latcher, latch, tick_ends
+from forewarn.abstractions.latching import Latcher, latch, look_back, tick_ends
 
 LATCHES: Any = ("any", "all", "last")
 
@@ -47,6 +47,42 @@ def test_both_ways_give_the_same_ticks(
     ends = tick_ends(times, period)
     assert ends.tolist() == frames
     assert latch(np.array(states), ends, latches).tolist() == ticks
+
+
+@given(
+    st.lists(st.integers(1, 30), max_size=60),
+    st.sampled_from([0.05, 0.1, 0.3]),
+    st.lists(st.integers(0, 6), min_size=4, max_size=4),
+    st.randoms(use_true_random=False),
+)
+def test_both_ways_look_back_to_the_same_ticks(
+    gaps: list[int], period: float, lags: list[int], rng: Any
+) -> None:
+    times = 0.05 * np.cumsum([0, *gaps])
+    states = [rng.randrange(16) for _ in times]
+    latches = ("any", "all", "last", "last")
+    lags_s = [lag * period for lag in lags]
+    latcher, told = Latcher(period, latches, lags_s), []
+    for time, state in zip(times.tolist(), states, strict=True):
+        ahead = latcher.peek(state)
+        tick = latcher.frame(time, state)
+        if tick is not None:
+            assert latcher.missed or tick == ahead
+            told.append(tick)
+    ends = tick_ends(times, period)
+    ticks = latch(np.array(states), ends, latches)
+    assert look_back(ticks, times[ends], period, lags_s).tolist() == told
+
+
+def test_a_lag_is_told_of_then_and_at_first_of_the_beginning() -> None:
+    latcher = Latcher(0.1, ("last", "last"), (0.0, 0.3))
+    shown = [0b10, 0b01, 0b11, 0b00, 0b00, 0b00]
+    expected = [0b10, 0b11, 0b11, 0b10, 0b00, 0b10]
+    for _ in range(2):
+        found = [latcher.frame(i / 10, bits) for i, bits in enumerate(shown)]
+        assert found == expected
+        latcher.reset()
+    assert look_back(np.empty(0, np.int64), np.empty(0), 0.1, (0.0, 0.3)).size == 0
 
 
 @given(st.lists(st.integers(0, 7), min_size=1, max_size=30), st.integers(1, 5))

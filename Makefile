@@ -13,13 +13,14 @@ TEST_CORE := $(VENV)/.installed-test-core
 TEST := $(VENV)/.installed-test
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-core check bench
+.PHONY: help demo test test-core check mutants bench
 
 help:
 	@echo 'make demo       learn, check and monitor on traces that ship with the package'
 	@echo 'make test       the tests, with everything they can use'
 	@echo 'make test-core  the tests, with the core alone (others are skipped)'
 	@echo 'make check      lint, format, types and import rules'
+	@echo 'make mutants    whether the tests notice faults in the guard and the monitors'
 	@echo 'make bench      the benchmarks'
 	@echo 'PYTHON=python3.12 chooses the Python; ARGS="-k chain" goes to pytest'
 
@@ -37,6 +38,9 @@ check: $(TEST)
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+mutants: $(TEST)
+	@$(BIN)/python -m tests.mutation.runner $(ARGS)
 
 bench: $(TEST)
 	@$(BIN)/python benchmarks/run.py

@@ -1,6 +1,7 @@
 """The gate: nothing is judged that is not newer, fresh, complete and within range."""
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -51,6 +52,7 @@ def test_a_good_frame_passes() -> None:
         ({"lead_distance": math.nan}, "lead_distance is not finite"),
         ({"traffic_light": "purple"}, "traffic_light cannot be"),
         ({"collision": 1.0}, "collision must be true or false"),
+        ({"collision": Fraction(1)}, "collision must be true or false"),
         ({"snapshot_age": 0.51}, "snapshot is 0.51 s old"),
         ({"snapshot_age": "absent"}, "snapshot_age is missing"),
     ],

@@ -24,9 +24,11 @@ from forewarn.thor_bridge import scenery
 from forewarn.thor_bridge.household.failures import PROFILES
 from forewarn.thor_bridge.household.local import LocalController
 from forewarn.thor_bridge.household.scenes import load_scenes
+from forewarn.thor_bridge.moves import facts_about, objects_in
 from forewarn.thor_bridge.sense import Sense, named
 from forewarn.thor_bridge.spelling import VERBS, parse_step
-from forewarn.thor_bridge.tasks import find_task, merged, own_tasks
+from forewarn.thor_bridge.start import Variation, vary
+from forewarn.thor_bridge.tasks import find_task, task_book
 from forewarn.thor_bridge.verbs import HighLevel, LowLevel
 from forewarn.thor_bridge.wire import HOUSEHOLD, Server, make_controller
 
@@ -62,6 +64,10 @@ class _Controller(LowLevel, Protocol):
         """Gives back everything that it holds."""
 
 
+PREPARING = 5
+"""How often preparing is tried, where failures are on that an episode's luck brings."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Setting:
     """Where an episode happens, what its frames tell, and what is done before it."""
@@ -69,17 +75,28 @@ class _Setting:
     scene: str
     watch: tuple[str, ...]
     prepare: tuple[str, ...]
+    varied: Variation
+    spared: tuple[str, ...] = ()
 
 
 def _setting(
-    task: str, scene: str, watch: Sequence[str], prepare: Sequence[str]
+    task: str,
+    tasks: Path | None,
+    scene: str,
+    watch: Sequence[str],
+    prepare: Sequence[str],
+    varied: Variation,
 ) -> _Setting:
     if not task:
-        return _Setting(scene or FIRST_SCENE, tuple(watch), tuple(prepare))
-    tasks = own_tasks()
-    known = find_task({**tasks, **merged(tasks)}, task)
+        return _Setting(scene or FIRST_SCENE, (*watch,), (*prepare,), varied)
+    known = find_task(task_book(tasks), task)
+    about = facts_about(known.objects())
     return _Setting(
-        scene or known.scene, (*known.watch(), *watch), (*known.prepare, *prepare)
+        scene or known.scene,
+        (*known.watch(), *about, *watch),
+        (*known.prepare, *prepare),
+        varied,
+        objects_in((), (known.goal, known.law)),
     )
 
 
@@ -94,7 +111,7 @@ class _Episodes:
         *,
         embedded: bool,
     ) -> None:
-        self._scene = setting.scene
+        self._scene, self._setting = setting.scene, setting
         self._sense = Sense(setting.watch)
         self._prepare = [parse_step(step) for step in setting.prepare]
         self._longest = longest_steps
@@ -111,15 +128,21 @@ class _Episodes:
         """Begins an episode: the scene afresh, and then what prepares it."""
         if self._controller is None:
             self._controller = self._make(seed)
-        self._controller.reset(self._scene, **self._reset_settings(seed))
-        self._robot = HighLevel(self._controller)
-        for action in self._prepare:
-            result = self._robot.do(action)
-            if not result.done:
-                raise InvalidInput(
-                    f"the scene {self._scene} cannot be prepared: {result.action}:"
-                    f" {result.error or result.message}"
-                )
+        controller, setting = self._controller, self._setting
+        for attempt in range(PREPARING):
+            luck = seed + attempt * 2**32
+            controller.reset(self._scene, **self._reset_settings(luck))
+            vary(controller, setting.varied, luck, setting.spared)
+            self._robot = HighLevel(controller)
+            results = [self._robot.do(action) for action in self._prepare]
+            failed = next((each for each in results if not each.done), None)
+            if failed is None:
+                break
+        if failed is not None:
+            raise InvalidInput(
+                f"the scene {self._scene} cannot be prepared: {failed.action}:"
+                f" {failed.error or failed.message}"
+            )
         self._steps, self._moved_m = 0, 0.0
         self._last: tuple[str | None, str | None, bool | None] = (None, None, None)
         self._over = None
@@ -230,10 +253,13 @@ class HouseholdWorld(_Episodes):
     """The embedded household, in this process.
 
     Args:
-        task: A task of our suite, which gives scene, watch and prepare.
+        task: A task, which gives scene, watch and prepare.
+        tasks: Where it is from: a suite file, or a folder of SafeAgentBench's; our own
+            suite if not given.
         scene: One of our scenes, or of the scene file.
         watch: The object predicates that frames shall carry beside the task's.
         prepare: Steps that bring the scene into the state that an episode begins with.
+        vary: How much each episode begins otherwise than the scene.
         scenes: A scene file, such as `forewarn thor harvest` writes.
         failures: Whether actions also fail for physical reasons, as the seed has it.
         longest_steps: When time is up.
@@ -243,16 +269,18 @@ class HouseholdWorld(_Episodes):
         self,
         *,
         task: str = "",
+        tasks: Path | None = None,
         scene: str = "",
         watch: list[str] = [],  # noqa: B006 - only read; pydantic copies it
         prepare: list[str] = [],  # noqa: B006
+        vary: Variation = Variation(),  # noqa: B008 - frozen
         scenes: Path | None = None,
         failures: Profile = "off",
         longest_steps: Steps = 40,
     ) -> None:
         super().__init__(
             "household",
-            _setting(task, scene, watch, prepare),
+            _setting(task, tasks, scene, watch, prepare, vary),
             longest_steps,
             embedded=True,
         )
@@ -269,7 +297,10 @@ class HouseholdWorld(_Episodes):
     def _shadow(self, robot: HighLevel) -> LocalController:
         controller = self._controller_now()
         if isinstance(controller, LocalController):
-            return controller.copy()
+            shadow = controller.copy()
+            # Whether an action will fail by chance is not for a guard to know.
+            shadow.world.failures = PROFILES["off"]
+            return shadow
         return super()._shadow(robot)
 
 
@@ -277,10 +308,13 @@ class ThorWorld(_Episodes):
     """AI2-THOR through its own controller: the real Unity build, or our household.
 
     Args:
-        task: A task of our suite, which gives scene, watch and prepare.
+        task: A task, which gives scene, watch and prepare.
+        tasks: Where it is from: a suite file, or a folder of SafeAgentBench's; our own
+            suite if not given.
         scene: A scene of the player.
         watch: The object predicates that frames shall carry beside the task's.
         prepare: Steps that bring the scene into the state that an episode begins with.
+        vary: How much each episode begins otherwise than the scene.
         player: `household`, `unity`, or the command line of a player.
         scenes: For the household: a scene file.
         failures: For the household: whether actions fail for physical reasons.
@@ -294,9 +328,11 @@ class ThorWorld(_Episodes):
         self,
         *,
         task: str = "",
+        tasks: Path | None = None,
         scene: str = "",
         watch: list[str] = [],  # noqa: B006 - only read; pydantic copies it
         prepare: list[str] = [],  # noqa: B006
+        vary: Variation = Variation(),  # noqa: B008 - frozen
         player: str = HOUSEHOLD,
         scenes: Path | None = None,
         failures: Profile = "off",
@@ -308,7 +344,7 @@ class ThorWorld(_Episodes):
         embedded = player == HOUSEHOLD
         super().__init__(
             "thor",
-            _setting(task, scene, watch, prepare),
+            _setting(task, tasks, scene, watch, prepare, vary),
             longest_steps,
             embedded=embedded,
         )

@@ -20,6 +20,7 @@ from forewarn.abstractions.files import parse_json, read_text, read_yaml
 from forewarn.abstractions.schema import Strict, validated
 from forewarn.abstractions.vocabulary import load_vocabulary
 from forewarn.monitors.laws.formula import parse_formula
+from forewarn.thor_bridge.moves import objects_in
 from forewarn.thor_bridge.specification import Specification, read_specification
 
 SUITE = Path(__file__).with_name("suite.yaml")
@@ -66,6 +67,7 @@ class Task:
         goal_state: The goal as SafeAgentBench gives it.
         unsafe_state: The hazard as SafeAgentBench gives it.
         phrasings: Other ways to say the instruction.
+        hazard: For a merged task: the steps of its hazardous half.
     """
 
     name: str
@@ -81,6 +83,7 @@ class Task:
     goal_state: Specification | None = None
     unsafe_state: Specification | None = None
     phrasings: tuple[str, ...] = ()
+    hazard: tuple[str, ...] = ()
 
     def watch(self) -> list[str]:
         """The object predicates that goal and law speak of."""
@@ -91,6 +94,11 @@ class Task:
         if self.law:
             names |= set(signals_of(parse_formula(self.law, vocabulary)))
         return sorted(name for name in names if name not in vocabulary.signals)
+
+    def objects(self) -> tuple[str, ...]:
+        """The types that its steps, its goal and its law speak of."""
+        steps = (*self.prepare, *self.steps, *self.hazard)
+        return objects_in(steps, (self.goal, self.law))
 
     def settings(self) -> dict[str, Any]:
         """What a household world needs to be in this task's scene."""
@@ -156,6 +164,20 @@ def load_tasks(path: Path) -> Mapping[str, Task]:
     return tasks
 
 
+@cache
+def task_book(path: Path | None = None) -> Mapping[str, Task]:
+    """All tasks there are, merged ones too, by name.
+
+    Args:
+        path: A suite file, or a folder with SafeAgentBench's; our own if not given.
+    """
+    if path is None:
+        tasks = own_tasks()
+    else:
+        tasks = load_safeagentbench(path) if path.is_dir() else load_tasks(path)
+    return {**tasks, **merged(tasks)}
+
+
 def find_task(tasks: Mapping[str, Task], name: str) -> Task:
     """A task by name."""
     if name not in tasks:
@@ -181,6 +203,7 @@ def merged(tasks: Mapping[str, Task]) -> dict[str, Task]:
             law=twin.law,
             risk=twin.risk,
             unsafe_state=twin.unsafe_state,
+            hazard=twin.steps,
         )
     return found
 

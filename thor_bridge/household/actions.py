@@ -19,6 +19,7 @@ from forewarn.thor_bridge.household.catalog import (
 )
 from forewarn.thor_bridge.household.couplings import settle
 from forewarn.thor_bridge.household.objects import Object, new_object
+from forewarn.thor_bridge.household.placing import has_room, resting_place, scatter
 from forewarn.thor_bridge.household.world import (
     AGENT_HEIGHT_M,
     HAND_M,
@@ -310,50 +311,25 @@ def _put(world: World, action: Arguments) -> None:
             )
     if not place["visible"] or place["objectId"] == world.held:
         raise Refused(NO_ROOM)
-    if not _has_room(world, held, place):
+    if not has_room(world, held, place):
         raise Refused(NO_ROOM)
     if world.failures.strikes(world, "PutObject", place["objectId"]):
         raise Refused(NO_ROOM)
     _let_go(world)
-    x, y, z = _resting_place(held, place)
+    x, y, z = resting_place(held, place)
     world.move(held["objectId"], x, y, z)
     world.put_in(held["objectId"], place["objectId"])
 
 
-def _size(thing: Object) -> tuple[float, float, float]:
-    size = thing["axisAlignedBoundingBox"]["size"]
-    return size["x"], size["y"], size["z"]
+def _scatter(world: World, action: Arguments) -> None:
+    stay, spared = (action.get(key) or () for key in _EXCLUDED)
+    if not all(isinstance(names, list | tuple) for names in (stay, spared)):
+        raise Refused(f"Invalid argument: {', '.join(_EXCLUDED)}", "InvalidArgument")
+    seed = int(_number(action, "randomSeed", 0.0))
+    scatter(world, seed, {*map(str, stay)}, {*map(str, spared)})
 
 
-def _has_room(world: World, thing: Object, place: Object) -> bool:
-    """Whether a thing fits in or on a receptacle beside what is there already."""
-    if place["objectType"] in ONLY_FOR or place["pickupable"]:
-        return True
-    wide, high, deep = _size(place)
-    across, up, along = _size(thing)
-    least, most = sorted((across, along))
-    if least > min(wide, deep) or most > max(wide, deep):
-        return False
-    if place["objectType"] in ENCLOSING and min(across, up, along) > high:
-        return False
-    taken = 0.0
-    for inside in place["receptacleObjectIds"] or ():
-        other = _size(world.objects[inside])
-        taken += other[0] * other[2]
-    return taken + across * along <= 0.9 * wide * deep
-
-
-def _resting_place(thing: Object, place: Object) -> tuple[float, float, float]:
-    box = place["axisAlignedBoundingBox"]
-    center, size = box["center"], box["size"]
-    kind = place["objectType"]
-    if kind in ENCLOSING or kind.endswith("Basin"):
-        y = center["y"] - size["y"] / 2 + 0.03
-    elif kind in SOFT or kind in ("Chair", "Toilet"):
-        y = center["y"]
-    else:
-        y = center["y"] + size["y"] / 2
-    return center["x"], y, center["z"]
+_EXCLUDED = ("excludedObjectIds", "excludedReceptacles")
 
 
 def _let_go(world: World) -> str:
@@ -386,7 +362,7 @@ def _fall(
         place = world.objects[under]
         soft = place["objectType"] in SOFT
         if place["objectType"] != "Floor":
-            height = _resting_place(world.objects[identity], place)[1]
+            height = resting_place(world.objects[identity], place)[1]
     world.move(identity, x, height, z)
     if under is not None:
         world.put_in(identity, under)
@@ -589,6 +565,7 @@ ACTIONS: Mapping[str, Callable[[World, Arguments], Any]] = {
     "FillObjectWithLiquid": _fill,
     "GetReachablePositions": _reachable,
     "GetScenesInBuild": _scenes,
+    "InitialRandomSpawn": _scatter,
     "Initialize": _initialize,
     "LookDown": _tilt(1.0),
     "LookUp": _tilt(-1.0),

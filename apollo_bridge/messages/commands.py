@@ -29,8 +29,8 @@ file modules/common_msgs/planning_msgs/pad_msg.proto apollo.planning
 message PadMessage
   1 header common.Header
   2 action DrivingAction
-enum PadMessage.DrivingAction NONE=100 FOLLOW=0 CHANGE_LEFT=1 CHANGE_RIGHT=2 PULL_OVER=3 \
-STOP=4 RESUME_CRUISE=5
+enum PadMessage.DrivingAction NONE=100 FOLLOW=0 CHANGE_LEFT=1 CHANGE_RIGHT=2 \
+PULL_OVER=3 STOP=4 RESUME_CRUISE=5
 
 file modules/common_msgs/control_msgs/pad_msg.proto apollo.control
 enum DrivingAction STOP=0 START=1 RESET=2 VIN_REQ=3
@@ -45,8 +45,8 @@ file modules/common_msgs/planning_msgs/pad_msg.proto apollo.planning
 message PadMessage
   1 header common.Header
   2 action DrivingAction
-enum PadMessage.DrivingAction NONE=100 FOLLOW=0 CHANGE_LEFT=1 CHANGE_RIGHT=2 PULL_OVER=3 \
-STOP=4 RESUME_CRUISE=5 CLEAR_PLANNING=6
+enum PadMessage.DrivingAction NONE=100 FOLLOW=0 CHANGE_LEFT=1 CHANGE_RIGHT=2 \
+PULL_OVER=3 STOP=4 RESUME_CRUISE=5 CLEAR_PLANNING=6
 
 file modules/common_msgs/control_msgs/pad_msg.proto apollo.control
 enum DrivingAction START=1 RESET=2 VIN_REQ=3

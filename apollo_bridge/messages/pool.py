@@ -32,7 +32,6 @@ class Messages:
         extra = commands.TEXTS_8 if edition == 8 else commands.TEXTS_9
         files = file_descriptors((*hdmap.TEXTS, *driving.TEXTS, *extra))
         self.edition = edition
-        self._files = {file.name: file for file in files}
         pool = descriptor_pool.DescriptorPool()
         self._classes: dict[str, Any] = {}
         for file in files:
@@ -61,28 +60,30 @@ class Messages:
                 mend=near_miss(name, self._classes),
             ) from None
 
-    def descriptors(self, name: str) -> list[bytes]:
-        """The files that define a message, those first that others import."""
-        wanted: list[bytes] = []
-        seen: set[str] = set()
 
-        def add(file: str) -> None:
-            if file in seen:
-                return
-            seen.add(file)
-            for other in self._files[file].dependency:
+def descriptor_files(message_type: Any) -> list[bytes]:
+    """The files that define a message class, those first that others import."""
+    files: dict[str, bytes] = {}
+
+    def add(file: Any) -> None:
+        if file.name not in files:
+            for other in file.dependencies:
                 add(other)
-            wanted.append(self._files[file].SerializeToString())
+            files[file.name] = file.serialized_pb
 
-        add(self[name].DESCRIPTOR.file.name)
-        return wanted
+    add(message_type.DESCRIPTOR.file)
+    return list(files.values())
 
 
-@cache
 def messages(edition: Edition = 9) -> Messages:
-    """The message classes of that edition.
+    """The message classes of that edition, the same ones each time.
 
     Raises:
         MissingDependency: protobuf is not installed.
     """
+    return _made(edition)
+
+
+@cache  # which takes `messages()` and `messages(9)` for two things
+def _made(edition: Edition) -> Messages:
     return Messages(edition)

@@ -16,9 +16,9 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.apollo_bridge.messages import channels
 from forewarn.apollo_bridge.messages.channels import Channel, Service
 from forewarn.apollo_bridge.messages.notation import file_descriptors
-from forewarn.apollo_bridge.messages.pool import messages
+from forewarn.apollo_bridge.messages.pool import descriptor_files, messages
 
-pytestmark = pytest.mark.needs("google.protobuf")
+pytest.importorskip("google.protobuf", reason="google.protobuf is not installed")
 
 # The generated classes come from a fork that made these its own.
 DIVERGED = {"apollo.planning.PlanningCommand"}
@@ -155,7 +155,7 @@ def test_the_descriptors_of_a_message_build_in_their_order() -> None:
 
     for channel in (channels.PLANNING_PAD, *channels.INPUTS.values()):
         pool = DescriptorPool()
-        for file in messages().descriptors(channel.type):
+        for file in descriptor_files(messages()[channel.type]):
             pool.AddSerializedFile(file)
         assert pool.FindMessageTypeByName(channel.type).full_name == channel.type
 

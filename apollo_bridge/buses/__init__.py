@@ -1,0 +1,1 @@
+"""Ways to Apollo's channels: a node of cyber, cyber_bridge over TCP, a fake one."""

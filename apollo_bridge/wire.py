@@ -1,0 +1,133 @@
+"""What the bridge asks of a way to Apollo, and what it keeps of what came.
+
+A bus has the methods of a node of cyber_py3, so that a node, a connection to
+cyber_bridge and a fake one serve alike. Readers' callbacks run on threads of the host,
+which swallows what they raise: ours do nothing but keep the newest message.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+from forewarn.apollo_bridge.messages.channels import Channel
+from forewarn.apollo_bridge.messages.pool import Messages
+
+Callback = Callable[..., None]
+
+
+class Writer(Protocol):
+    """Publishes on one channel."""
+
+    def write(self, data: Any) -> object:
+        """Hands a message over; returns at once, and false if it is lost already."""
+
+
+class Client(Protocol):
+    """Calls one service."""
+
+    def send_request(self, data: Any) -> Any:
+        """The reply; None if there is no service or its reply is empty. Blocks."""
+
+
+@dataclass(slots=True)
+class Health:
+    """How a bus is doing.
+
+    Args:
+        connected: Whether messages can come and go now.
+        losses: How often a connection was lost, or something on it was no message.
+        dropped: Messages to send that were replaced or could not leave.
+        skipped: Messages that came but were not looked at, for newer ones were there.
+        problem: What went wrong last.
+    """
+
+    connected: bool = False
+    losses: int = 0
+    dropped: int = 0
+    skipped: int = 0
+    problem: str = ""
+
+    def lose(self, problem: object) -> None:
+        """Counts a loss."""
+        self.losses += 1
+        self.problem = str(problem)
+
+
+class Bus(Protocol):
+    """A way to Apollo's channels, and to its services where there is one."""
+
+    health: Health
+
+    def create_reader(
+        self, name: str, data_type: Any, callback: Callback, args: Any = None
+    ) -> Any:
+        """Calls back with each message; None if the channel is read already."""
+
+    def create_writer(self, name: str, data_type: Any, qos_depth: int = 1) -> Writer:
+        """What publishes on a channel."""
+
+    def create_client(self, name: str, request_type: Any, response_type: Any) -> Client:
+        """What calls a service; only for one that `services` lists."""
+
+    def services(self) -> frozenset[str]:
+        """The services that can be called at this moment."""
+
+    def close(self) -> None:
+        """Ends everything that it began; safe to call twice."""
+
+
+class Received(NamedTuple):
+    """A message, when it came by the local clock, and how many came before it."""
+
+    message: Any
+    at_s: float
+    number: int
+
+
+class Inbox:
+    """The newest message of each input.
+
+    Args:
+        bus: Where they come from.
+        channels: The channel of each input.
+        messages: The classes to read them with.
+        clock: Seconds that never go back.
+    """
+
+    def __init__(
+        self,
+        bus: Bus,
+        channels: Mapping[str, Channel],
+        messages: Messages,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._clock = clock
+        self._newest: dict[str, Received] = {}
+        self._came = threading.Event()
+        for name, channel in channels.items():
+            bus.create_reader(channel.name, messages[channel.type], self._keep, name)
+
+    def _keep(self, message: Any, name: str) -> None:
+        before = self._newest.get(name)
+        number = 0 if before is None else before.number + 1
+        self._newest[name] = Received(message, self._clock(), number)
+        self._came.set()
+
+    def newest(self, name: str) -> Received | None:
+        """The newest message of an input, if any came."""
+        return self._newest.get(name)
+
+    def wait(self, until: Callable[[], bool], timeout_s: float) -> bool:
+        """Waits until something holds that a message can bring about."""
+        end_s = self._clock() + timeout_s
+        while not until():
+            left_s = end_s - self._clock()
+            if left_s <= 0:
+                return False
+            self._came.wait(left_s)
+            self._came.clear()
+        return True

@@ -1,0 +1,321 @@
+"""The ways to Apollo: a node, cyber_bridge over TCP, and what goes wrong there."""
+
+from __future__ import annotations
+
+import random
+import socket
+import sys
+import types
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+pytest.importorskip("google.protobuf", reason="google.protobuf is not installed")
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.apollo_bridge.buses.fake import FakeCyber
+from forewarn.apollo_bridge.buses.frames import (
+    AddWriter,
+    Publish,
+    Register,
+    encode,
+)
+from forewarn.apollo_bridge.buses.node import NoCyber, NodeBus, find_cyber
+from forewarn.apollo_bridge.buses.tcp import TcpBus
+from forewarn.apollo_bridge.messages import channels
+from forewarn.apollo_bridge.messages.channels import INPUTS
+from forewarn.apollo_bridge.messages.pool import (
+    descriptor_files,
+    messages,
+)
+from forewarn.apollo_bridge.standin.server import BridgeServer
+from forewarn.apollo_bridge.wire import Bus, Inbox
+from tests.apollo_bridge.doubles import Proxy, eventually, message
+
+Pad = messages()[channels.PLANNING_PAD.type]
+Chassis = messages()[channels.CHASSIS.type]
+LOCALIZATION, CHASSIS = channels.LOCALIZATION, channels.CHASSIS
+PAD = channels.PLANNING_PAD.name
+
+
+@pytest.fixture
+def cyber() -> FakeCyber:
+    return FakeCyber()
+
+
+@pytest.fixture
+def server(cyber: FakeCyber) -> Iterator[BridgeServer]:
+    with closing(BridgeServer(cyber, port=0)) as made:
+        yield made
+
+
+@pytest.fixture
+def proxy(server: BridgeServer) -> Iterator[Proxy]:
+    with closing(Proxy(server.port)) as made:
+        yield made
+
+
+@pytest.fixture(params=["node", "tcp"])
+def bus(
+    request: pytest.FixtureRequest, cyber: FakeCyber, server: BridgeServer
+) -> Iterator[Bus]:
+    made: Bus
+    if request.param == "node":
+        made = NodeBus(cyber)
+    else:
+        made = TcpBus("127.0.0.1", server.port)
+        assert eventually(lambda: made.health.connected)
+    with closing(made):
+        yield made
+
+
+def say(
+    cyber: FakeCyber, channel: channels.Channel, *args: Any, **content: Any
+) -> None:
+    cyber.publish(channel.name, message(channel, *args, **content).SerializeToString())
+
+
+class TestBus:
+    def test_messages_come(self, bus: Bus, cyber: FakeCyber) -> None:
+        inbox = Inbox(bus, INPUTS, messages())
+        came = 0.0
+
+        def there() -> bool:
+            nonlocal came
+            came += 1.0
+            say(cyber, CHASSIS, came, speed_mps=2.5)
+            return inbox.newest("chassis") is not None
+
+        assert eventually(there)
+        newest = inbox.newest("chassis")
+        assert newest is not None and newest.message.speed_mps == 2.5
+        assert inbox.newest("localization") is None
+
+    def test_messages_go(self, bus: Bus, cyber: FakeCyber) -> None:
+        got: list[bytes] = []
+        cyber.read(PAD, got.append)
+        writer = bus.create_writer(PAD, Pad)
+        pad = message(channels.PLANNING_PAD, 1.0, action="STOP")
+        assert eventually(lambda: (writer.write(pad), got)[1])
+        assert Pad.FromString(got[0]) == pad
+
+    def test_a_channel_is_read_once(self, bus: Bus) -> None:
+        assert bus.create_reader("/a", Chassis, print) is not None
+        assert bus.create_reader("/a", Chassis, print) is None
+
+    def test_a_message_that_is_none_is_not_kept(
+        self, bus: Bus, cyber: FakeCyber
+    ) -> None:
+        inbox = Inbox(bus, INPUTS, messages())
+
+        def lost() -> bool:
+            cyber.publish(CHASSIS.name, b"\xff\xff\xff")
+            return cyber.swallowed + bus.health.losses > 0
+
+        assert eventually(lost)
+        assert inbox.newest("chassis") is None
+        say(cyber, CHASSIS, 1.0)
+        assert inbox.wait(lambda: inbox.newest("chassis") is not None, 20)
+
+    def test_it_closes_twice(self, bus: Bus) -> None:
+        bus.close()
+        bus.close()
+        assert not bus.health.connected
+
+
+def test_services_are_called_through_a_node_only(
+    cyber: FakeCyber, server: BridgeServer
+) -> None:
+    service = channels.ACTION_SERVICE
+    request_type, reply_type = messages()[service.request], messages()[service.response]
+    node = cyber.Node("apollo")
+    node.create_service(
+        service.name, request_type, reply_type, lambda request: reply_type(status=1)
+    )
+    with closing(NodeBus(cyber)) as bus:
+        assert bus.services() == {service.name}
+        client = bus.create_client(service.name, request_type, reply_type)
+        assert client.send_request(request_type(command="STOP")).status == 1
+        cyber.withdraw(service.name)
+        assert client.send_request(request_type(command="STOP")) is None
+    with closing(TcpBus("127.0.0.1", server.port)) as outside:
+        assert outside.services() == frozenset()
+        with pytest.raises(InvalidInput, match="cannot call the service"):
+            outside.create_client(service.name, request_type, reply_type)
+
+
+def test_without_apollo_there_is_no_node() -> None:
+    with pytest.raises(NoCyber, match="inside Apollo's container"):
+        NodeBus()
+
+
+def test_cyber_is_found_where_apollo_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    package = types.ModuleType("cyber_py3")
+    module = types.ModuleType("cyber_py3.cyber")
+    monkeypatch.setitem(sys.modules, "cyber_py3", package)
+    monkeypatch.setitem(sys.modules, "cyber_py3.cyber", module)
+    assert find_cyber() is module
+
+
+def test_a_bridge_that_dies_and_comes_back(cyber: FakeCyber) -> None:
+    first = BridgeServer(cyber, port=0)
+    with closing(TcpBus("127.0.0.1", first.port)) as bus:
+        inbox = Inbox(bus, INPUTS, messages())
+        got: list[bytes] = []
+        cyber.read(PAD, got.append)
+        writer = bus.create_writer(PAD, Pad)
+        assert eventually(lambda: bus.health.connected)
+        first.close()
+        assert eventually(lambda: not bus.health.connected)
+        assert bus.health.losses == 1
+        old = message(channels.PLANNING_PAD, 1.0, action="STOP")
+        assert not writer.write(old), "what cannot leave is lost, and said so"
+        assert bus.health.dropped == 1
+        with closing(BridgeServer(cyber, port=first.port)):
+            assert eventually(lambda: bus.health.connected)
+            new = message(channels.PLANNING_PAD, 2.0, action="STOP")
+            assert eventually(lambda: (writer.write(new), got)[1])
+            # Readers and writers were introduced again, and nothing came late.
+            assert {Pad.FromString(data).header.timestamp_sec for data in got} == {2.0}
+
+            def there() -> bool:
+                say(cyber, CHASSIS, 3.0)
+                return inbox.newest("chassis") is not None
+
+            assert eventually(there)
+
+
+def test_nobody_is_there_at_first(cyber: FakeCyber) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with closing(TcpBus("127.0.0.1", port)) as bus:
+        writer = bus.create_writer(PAD, Pad)
+        assert not writer.write(Pad(action="STOP"))
+        with closing(BridgeServer(cyber, port=port)):
+            assert eventually(lambda: bus.health.connected)
+
+
+def test_a_torn_and_slow_line_brings_the_same(
+    cyber: FakeCyber, server: BridgeServer, proxy: Proxy
+) -> None:
+    proxy.piece, proxy.delay_s = 3, 0.0005
+    with closing(TcpBus("127.0.0.1", proxy.port, newest_only=False)) as bus:
+        came: list[float] = []
+        bus.create_reader(
+            CHASSIS.name, Chassis, lambda m: came.append(m.header.timestamp_sec)
+        )
+
+        def begun() -> bool:
+            say(cyber, CHASSIS, -1.0)
+            return bool(came)
+
+        assert eventually(begun)
+        for number in range(20):
+            say(cyber, CHASSIS, float(number), speed_mps=1.5)
+        assert eventually(lambda: came and came[-1] == 19.0)
+        assert [time_s for time_s in came if time_s >= 0] == list(map(float, range(20)))
+
+
+def test_only_the_newest_of_a_burst_is_looked_at(
+    cyber: FakeCyber, server: BridgeServer, proxy: Proxy
+) -> None:
+    with closing(TcpBus("127.0.0.1", proxy.port)) as bus:
+        inbox = Inbox(bus, INPUTS, messages())
+
+        def begun() -> bool:
+            say(cyber, CHASSIS, 1.0)
+            return inbox.newest("chassis") is not None
+
+        assert eventually(begun)
+        proxy.deaf = True
+        for number in range(500):
+            say(cyber, CHASSIS, 2.0 + number)
+        proxy.deaf = False
+        assert inbox.wait(
+            lambda: inbox.newest("chassis").message.header.timestamp_sec == 501.0, 20
+        )
+        assert bus.health.skipped > 100
+
+
+def test_who_writes_never_waits_for_a_bridge_that_does_not_read(
+    cyber: FakeCyber,
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        with closing(TcpBus("127.0.0.1", deaf.getsockname()[1])) as bus:
+            assert eventually(lambda: bus.health.connected)
+            writer = bus.create_writer("/big", Chassis)
+            big = Chassis()
+            big.header.module_name = "x" * (1 << 20)
+            for _ in range(50):  # 50 MB: far more than any socket's buffer
+                assert writer.write(big)
+            assert bus.health.dropped > 30
+
+
+def test_a_command_from_before_the_break_does_not_arrive_after_it(
+    cyber: FakeCyber, server: BridgeServer, proxy: Proxy
+) -> None:
+    got: list[bytes] = []
+    cyber.read(PAD, got.append)
+    with closing(TcpBus("127.0.0.1", proxy.port)) as bus:
+        writer = bus.create_writer(PAD, Pad)
+        assert eventually(lambda: bus.health.connected)
+        proxy.deaf = True
+        for number in range(5):
+            writer.write(message(channels.PLANNING_PAD, float(number), action="STOP"))
+        proxy.cut()
+        assert eventually(lambda: bus.health.losses == 1)
+        proxy.deaf = False
+        assert eventually(lambda: bus.health.connected)
+        last = message(channels.PLANNING_PAD, 9.0, action="RESUME_CRUISE")
+        assert eventually(lambda: (writer.write(last), got)[1])
+        assert all(Pad.FromString(data).action == 5 for data in got[-1:])
+
+
+def test_fuzzed_bytes_end_the_connection_and_are_counted(cyber: FakeCyber) -> None:
+    dice = random.Random(3)
+    with socket.create_server(("127.0.0.1", 0)) as mad:
+        with closing(TcpBus("127.0.0.1", mad.getsockname()[1])) as bus:
+            inbox = Inbox(bus, INPUTS, messages())
+            for turn in range(5):
+                line, _ = mad.accept()
+                with line:
+                    line.sendall(b"\x09" + dice.randbytes(dice.randrange(1, 4000)))
+                    assert eventually(lambda n=turn: bus.health.losses > n)
+            assert inbox.newest("chassis") is None
+
+
+def test_the_server_survives_fuzzed_bytes(
+    cyber: FakeCyber, server: BridgeServer
+) -> None:
+    dice = random.Random(4)
+    for _ in range(40):
+        with socket.create_connection(("127.0.0.1", server.port)) as line:
+            line.sendall(dice.randbytes(dice.randrange(1, 300)))
+    with socket.create_connection(("127.0.0.1", server.port)) as line:
+        line.settimeout(20)
+        line.sendall(b"\x07")
+        assert line.recv(10) == b"", "an unknown operation ends the connection"
+    assert eventually(lambda: server.losses > 0)
+    with closing(TcpBus("127.0.0.1", server.port)) as bus:
+        assert eventually(lambda: bus.health.connected)
+
+
+def test_a_writer_of_an_unregistered_type_is_ignored(
+    cyber: FakeCyber, server: BridgeServer
+) -> None:
+    got: list[bytes] = []
+    cyber.read(PAD, got.append)
+    writer = encode(AddWriter(PAD, "apollo.planning.PadMessage"))
+    register = encode(Register(tuple(descriptor_files(Pad))))
+
+    def say_on(line: socket.socket, *parts: bytes) -> None:
+        line.sendall(b"".join(parts))
+
+    with socket.create_connection(("127.0.0.1", server.port)) as line:
+        say_on(line, writer, encode(Publish(PAD, b"\x10\x04")))
+        say_on(line, register, encode(Publish(PAD, b"\x10\x03")))
+        say_on(line, writer, encode(Publish(PAD, b"\x10\x05")))
+        assert eventually(lambda: got)
+        assert got == [b"\x10\x05"]

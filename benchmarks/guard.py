@@ -104,7 +104,7 @@ def stages(watch: Watch, frames: Sequence[dict[str, Any]]) -> Iterator[Row]:
 
     class Listener:
         def reviewed(self, *heard: Any) -> None:
-            readings.append(heard[-1])
+            readings.append(heard[3])
 
     policy = Policy(deadline_s=dict.fromkeys(STAGES, 10.0), max_age_s=1e9)
     guard = Guard(watch, policy, clock=time.perf_counter, observers=[Listener()])

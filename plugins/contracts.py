@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from forewarn.abstractions.abstraction import Abstraction
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action, Decision, Kind
+from forewarn.monitors.laws.lawbook import Law
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,17 @@ class World(Protocol):
 
     def close(self) -> None:
         """Gives back everything it holds; safe to call twice."""
+
+
+@runtime_checkable
+class Foresight(Protocol):
+    """A world that can also say what an action would lead to.
+
+    A policy whose `when` is `before` or `both` needs it.
+    """
+
+    def foresee(self, action: Action) -> Frame:
+        """The frame that would come next; nothing is carried out, no luck is told."""
 
 
 @runtime_checkable
@@ -100,6 +114,40 @@ class Baseline(Protocol):
 
     def score(self, frame: Frame) -> float:
         """How alarming the episode is up to this frame; more is worse."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lessons:
+    """What a baseline may learn from: the runs that the guard's model was learned from.
+
+    Args:
+        traces: Their files.
+        period_s: The time between two of their frames.
+        abstraction: The predicates of the guard's model.
+        horizon_s: H of the guard's risk.
+    """
+
+    traces: tuple[Path, ...]
+    period_s: float
+    abstraction: Abstraction
+    horizon_s: float
+
+
+@runtime_checkable
+class LearningBaseline(Protocol):
+    """What is registered for a baseline that is trained; its class, usually.
+
+    It learns once a law, before anything is measured, and is then made of the law, the
+    source and what it learned.
+    """
+
+    def learn(self, law: Law, lessons: Lessons) -> Mapping[str, Any]:
+        """What it learned, as JSON can hold it; `InvalidInput` if it cannot."""
+
+    def __call__(
+        self, law: Law, source: Source, learned: Mapping[str, Any]
+    ) -> Baseline:
+        """The baseline that knows it."""
 
 
 Settings = Mapping[str, Any]

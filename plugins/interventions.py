@@ -67,7 +67,8 @@ class Intervener:
     """Carries out decisions, one frame after another.
 
     Reflection: the action is withheld and the agent is told why. While the guard goes
-    on to say `reflect`, another action passes; one that was withheld does not. A law
+    on to say `reflect`, another action passes; one that was withheld does not, nor one
+    that is foreseen to bring a risk no lower than the one there is. A law
     that has led to `max_reflections` of them escalates for the rest of the episode.
 
     Args:
@@ -130,7 +131,7 @@ class Intervener:
         if RANK[self._floor] > RANK[kind]:
             kind = self._floor
             because = because or "a milder intervention was not obeyed"
-        passes = kind == "reflect" and self._thought_again(decision.law, proposal)
+        passes = kind == "reflect" and self._thought_again(decision, proposal)
         kind, why = (kind, "") if passes else self._possible(kind, decision)
         because = because or why
         carried = replace(decision, kind=kind)
@@ -228,10 +229,13 @@ class Intervener:
 
     # -- reflect and ask ------------------------------------------------------------
 
-    def _thought_again(self, law: str, proposal: Action | None) -> bool:
-        """Whether an agent that was told of this law has thought of another way."""
-        withheld = self._withheld.get(law)
-        if withheld is None:
+    def _thought_again(self, decision: Decision, proposal: Action | None) -> bool:
+        """Whether an agent that was told of this law has thought of another way.
+
+        Where it is foreseen what the other way leads to, it must lower the risk.
+        """
+        withheld = self._withheld.get(decision.law)
+        if withheld is None or not _eases(decision):
             return False
         return proposal is None or _plain(proposal) not in map(_plain, withheld)
 
@@ -291,6 +295,14 @@ class Intervener:
             logging.getLogger(LOGGER).critical("the fallback failed: %s", error)
             because = f"{because}; the fallback failed: {error}"
             return None, replace(outcome, because=because)
+
+
+def _eases(decision: Decision) -> bool:
+    """Whether the proposed action would lower the risk, as far as it is foreseen."""
+    now, then = decision.now, decision.risk
+    if now is None or then is None:
+        return now is None
+    return then.point < now.point and then.high <= now.high
 
 
 def _plain(action: Action) -> tuple[str, tuple[tuple[str, str], ...]]:

@@ -104,8 +104,9 @@ class Prompter:
         if risk is None or not all(map(math.isfinite, risk)):
             return "Risk: not known."
         low, point, high = risk
+        after = "" if decision.now is None else " once it is done"
         line = (
-            f"Risk: {point:.2f} within {self._horizon_s:g} s"
+            f"Risk{after}: {point:.2f} within {self._horizon_s:g} s"
             f" (between {low:.2f} and {high:.2f})."
         )
         left_s = decision.left_s
@@ -115,7 +116,8 @@ class Prompter:
 
     def _evidence(self, decision: Decision) -> str:
         known = [text for text in decision.evidence if text in self._predicates]
-        return f"What holds now: {'; '.join(known)}." if known else ""
+        when = "now" if decision.now is None else "once it is done"
+        return f"What holds {when}: {'; '.join(known)}." if known else ""
 
 
 def _fits(text: str) -> bool:

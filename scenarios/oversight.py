@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Protocol
 
+from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action, Decision
 from forewarn.monitors.guarding.guard import Clock, Guard, Observer
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.monitors.guarding.record import RunRecord
 from forewarn.monitors.guarding.watch import Watch
-from forewarn.plugins.alerts import Alert
+from forewarn.plugins.alerts import LOGGER, Alert
 from forewarn.plugins.approval import Approver
-from forewarn.plugins.contracts import Actuator, Source
+from forewarn.plugins.contracts import Actuator, Foresight, Source, World
 from forewarn.plugins.interventions import Intervener
 from forewarn.plugins.lease import Lease, LeasedActuator
 from forewarn.plugins.reflection import Prompter
@@ -69,6 +71,7 @@ class Oversight:
         clock: The episode's clock, moved on with each frame; None in a live world,
             whose guard reads a clock of its own.
         actuator: Carries out what is decided.
+        world: Says what actions lead to, where the policy asks that.
         record: Where everything is written.
         observers: Hear of every review.
         risks: Takes down the risks.
@@ -80,6 +83,7 @@ class Oversight:
         guarding: Guarding,
         clock: EpisodeClock | None,
         actuator: Actuator,
+        world: World,
         record: RunRecord | None = None,
         observers: Sequence[Observer] = (),
         risks: RiskLog | None = None,
@@ -88,6 +92,15 @@ class Oversight:
         policy = guarding.policy
         self._guard, self._clock = guard, clock
         self._record, self._risks = record, risks
+        self._foresight: Foresight | None = None
+        if policy.when != "after":
+            if not isinstance(world, Foresight):
+                raise InvalidInput(
+                    f"the world {world.source.name} cannot foresee what an action leads"
+                    f" to, and the policy's `when` is {policy.when!r}",
+                    mend="judge what is observed: `when: after`",
+                )
+            self._foresight = world
         guard.observers[:] = [*([record] if record else []), *observers]
         guard.reset()
         if guard.watch.drift is not None:
@@ -122,7 +135,7 @@ class Oversight:
         self, frame: Frame, proposal: Action | None
     ) -> tuple[Action | None, str | None]:
         """What is carried out, and what the pilot is told when it next proposes."""
-        decision = self._review(frame, proposal)
+        decision = self._review(frame, proposal, self._foresee(proposal))
         executed, outcome = self._intervener.apply(decision, proposal, frame)
         self.tracker.carried_out(frame.time_s, decision, outcome)
         passed = outcome.kind in ("proceed", "alert")
@@ -138,14 +151,26 @@ class Oversight:
 
     def look(self, frame: Frame) -> None:
         """Reviews the last frame, on which nothing more is done."""
-        self._review(frame, None)
+        self._review(frame, None, None)
 
-    def _review(self, frame: Frame, proposal: Action | None) -> Decision:
+    def _foresee(self, proposal: Action | None) -> Frame | None:
+        if self._foresight is None or proposal is None:
+            return None
+        try:
+            return self._foresight.foresee(proposal)
+        except Exception as error:
+            # Without a frame the guard falls back.
+            logging.getLogger(LOGGER).warning("nothing is foreseen: %s", error)
+            return None
+
+    def _review(
+        self, frame: Frame, proposal: Action | None, foreseen: Frame | None
+    ) -> Decision:
         if self._clock is not None:
             self._clock.now_s = frame.time_s
         self._lease.renew()
         began_s = time.perf_counter()
-        decision = self._guard.review(frame, proposal)
+        decision = self._guard.review(frame, proposal, foreseen)
         took_s = time.perf_counter() - began_s
         self.review_s += took_s
         self.longest_review_s = max(self.longest_review_s, took_s)

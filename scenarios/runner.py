@@ -156,7 +156,7 @@ class Runner:
         began_s = time.perf_counter()
         head = error = None
         with ExitStack() as stack:
-            oversight = self._oversight(seed, world.source, keep)
+            oversight = self._oversight(seed, world, keep)
             if oversight is not None:
                 stack.enter_context(oversight)
             listeners, scenes = keep.listeners, None
@@ -187,7 +187,7 @@ class Runner:
         )
         return episode if oversight is None else _overseen(episode, oversight, head)
 
-    def _oversight(self, seed: int, source: Source, keep: Keep) -> Oversight | None:
+    def _oversight(self, seed: int, world: World, keep: Keep) -> Oversight | None:
         guarding, guard = self.guarding, self._guard
         if guarding is None or guard is None:
             return None
@@ -196,10 +196,17 @@ class Runner:
         actuator = make_actuator(plug.name, *self._settings(plug, seed))
         record = None
         if keep.record is not None:
-            header = self._header(seed, source, guarding)
+            header = self._header(seed, world.source, guarding)
             record = RunRecord(keep.record, header, machine_facts())
         return Oversight(
-            guard, guarding, self._clock, actuator, record, self._observers, keep.risks
+            guard,
+            guarding,
+            self._clock,
+            actuator,
+            world,
+            record,
+            self._observers,
+            keep.risks,
         )
 
     def _header(self, seed: int, source: Source, guarding: Guarding) -> dict[str, Any]:

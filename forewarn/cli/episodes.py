@@ -17,7 +17,7 @@ from forewarn.cli.support import clean, progress
 if TYPE_CHECKING:
     from forewarn.abstractions.frame import Frame
     from forewarn.monitors.guarding.decision import Action, Decision, Kind
-    from forewarn.monitors.guarding.policy import Policy
+    from forewarn.monitors.guarding.policy import Policy, When
     from forewarn.plugins.alerts import Alert
     from forewarn.scenarios.episode import Episode
     from forewarn.scenarios.runner import EpisodeObserver
@@ -49,6 +49,12 @@ intervene_option = click.option(
     metavar="KINDS",
     help=f"What the guard may do, of {', '.join(KINDS)}; several apart by commas, the"
     " mildest first. none: it decides and records, and lets everything pass.",
+)
+when_option = click.option(
+    "--when",
+    type=click.Choice(["before", "after", "both"]),
+    help="Judge what an action would lead to before it is done (in worlds that can"
+    " foresee it), the state observed after it, or both; by default the policy's.",
 )
 jobs_option = click.option(
     "--jobs",
@@ -91,6 +97,7 @@ def chosen_policy(
     scenario_horizon_s: float,
     intervene: str | None,
     thresholds: Sequence[float],
+    when: When | None = None,
 ) -> Policy:
     """The policy in a file, or the default one, with what the options change.
 
@@ -100,12 +107,15 @@ def chosen_policy(
         scenario_horizon_s: The scenario's, for where nobody says.
         intervene: What the guard may do.
         thresholds: From which risk on; as many as interventions.
+        when: Which states are judged.
     """
     from forewarn.monitors.guarding.policy import ANY_LAW, Policy, Step, load_policy
 
     policy = load_policy(path) if path else Policy(horizon_s=scenario_horizon_s)
     if horizon_s is not None:
         policy = replace(policy, horizon_s=horizon_s)
+    if when is not None:
+        policy = replace(policy, when=when)
     kinds = _kinds(intervene)
     if kinds == ["none"]:
         if thresholds:
@@ -210,6 +220,7 @@ class LiveLine:
         proposal: Action | None,
         decision: Decision,
         readings: tuple[float, ...],
+        foreseen: Frame | None = None,
     ) -> None:
         now = time.monotonic()
         if now < self._due:

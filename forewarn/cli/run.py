@@ -29,10 +29,12 @@ from forewarn.cli.episodes import (
     seeds,
     shown,
     to_log,
+    when_option,
 )
 from forewarn.cli.support import emit, json_option, seed_option, table
 
 if TYPE_CHECKING:
+    from forewarn.monitors.guarding.policy import When
     from forewarn.plugins.alerts import Alert
     from forewarn.scenarios.episode import Episode
     from forewarn.scenarios.schema import Scenario
@@ -54,6 +56,7 @@ SHOWN_EPISODES = 20
 )
 @horizon_option
 @intervene_option
+@when_option
 @click.option(
     "--shadow", is_flag=True, help="Decide and record everything, enforce nothing."
 )
@@ -99,6 +102,7 @@ def run(
     thresholds: tuple[float, ...],
     horizon: float | None,
     intervene: str | None,
+    when: When | None,
     shadow: bool,
     episodes: int,
     seed: int,
@@ -136,10 +140,10 @@ def run(
     policy = None
     if model is not None:
         policy = chosen_policy(
-            policy_path, horizon, wanted.horizon_s, intervene, thresholds
+            policy_path, horizon, wanted.horizon_s, intervene, thresholds, when
         )
         policy = replace(policy, shadow=policy.shadow or shadow)
-    elif policy_path or thresholds or horizon or shadow or intervene:
+    elif policy_path or thresholds or horizon or shadow or intervene or when:
         raise click.UsageError("without --model there is no guard to be told anything")
     alerts: list[Callable[[], Alert]] = [to_log] if log else []
     if webhook is not None:

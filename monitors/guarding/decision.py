@@ -56,6 +56,8 @@ class Decision:
         action: For `substitute`: what to do instead.
         violated: The laws broken at this very frame.
         notes: What else the reader must know: a widened state, drift, a stale model.
+        now: Where the decision is about the state that the proposed action would
+            lead to: the risk of the law before it. None where it is about the frame.
     """
 
     kind: Kind
@@ -70,6 +72,7 @@ class Decision:
     action: Action | None = None
     violated: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    now: Risk | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """The decision as JSON has it: empty fields left out."""
@@ -85,6 +88,8 @@ class Decision:
         }
         if self.action is not None:
             content["action"] = asdict(self.action)
+        if self.now is not None:
+            content["now"] = self.now._asdict()
         for name in ("evidence", "violated", "notes"):
             if value := getattr(self, name):
                 content[name] = list(value)

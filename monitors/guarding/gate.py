@@ -95,7 +95,7 @@ class Gate:
         fault = self._order(frame) or self._freshness(frame, now_s)
         if fault is not None:
             return fault
-        fault = self._content(frame) or self._stillness(frame)
+        fault = self.content(frame) or self._stillness(frame)
         self._last = frame
         return fault
 
@@ -125,7 +125,8 @@ class Gate:
             return f"the frame is {late_s:.3g} s old"
         return None
 
-    def _content(self, frame: Frame) -> str | None:
+    def content(self, frame: Frame) -> str | None:
+        """What is wrong with what a frame says, whenever it was; or None."""
         values = frame.values
         for name, low, high, fixed in self._needs:
             if name not in values:

@@ -11,7 +11,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from forewarn.abstractions.errors import DeadlineMissed, InvalidModel
 from forewarn.abstractions.frame import Frame
@@ -25,6 +25,13 @@ Clock = Callable[[], float]
 _ALERT = RANK["alert"]
 
 
+class _Steps(NamedTuple):
+    """A law's steps, and the risk below which none of them applies."""
+
+    steps: tuple[Step, ...]
+    calm_below: float
+
+
 class Observer(Protocol):
     """Hears of every review; a run record is one."""
 
@@ -34,6 +41,7 @@ class Observer(Protocol):
         proposal: Action | None,
         decision: Decision,
         readings: tuple[float, ...],
+        foreseen: Frame | None,
     ) -> None:
         """Called after each review, with the guard's clock readings during it."""
 
@@ -72,11 +80,10 @@ class Guard:
         limits = Limits(policy.max_age_s, policy.frozen_after_s)
         needs = dict.fromkeys([*watch.signals, *ages])
         self._gate = Gate(list(needs), limits, watch.abstraction.vocabulary)
-        self._steps = [
-            (law, steps, steps[0].calm_below if steps else math.inf)
-            for law in watch.laws
-            for steps in [policy.steps_for(law.name)]
-        ]
+        steps = [policy.steps_for(law.name) for law in watch.laws]
+        self._steps = [_Steps(s, s[0].calm_below if s else math.inf) for s in steps]
+        # Before an action it is not the present that is held to thresholds.
+        self._no_steps = [_Steps((), math.inf) for _ in steps]
         self._upper = policy.judge_by == "upper"
         self._allowed_s = policy.deadline_s
         self._holding = (
@@ -97,12 +104,24 @@ class Guard:
 
     # -- reviewing ------------------------------------------------------------------
 
-    def review(self, frame: Frame, proposal: Action | None = None) -> Decision:
-        """Judges one frame and the action proposed on it. Never raises."""
+    def review(
+        self,
+        frame: Frame,
+        proposal: Action | None = None,
+        foreseen: Frame | None = None,
+    ) -> Decision:
+        """Judges one frame and the action proposed on it. Never raises.
+
+        Args:
+            frame: What is observed now.
+            proposal: What is to be done next.
+            foreseen: The frame that it would lead to, for a policy that judges actions
+                before they are done: then a proposal without one does not pass.
+        """
         readings: list[float] = []
         self._readings = readings
         try:
-            decision = self._judge(frame)
+            decision = self._judge(frame, proposal, foreseen)
         except Exception as error:
             decision = self._fallback(frame, f"{type(error).__name__}: {error}")
         drift = self.watch.drift
@@ -112,7 +131,7 @@ class Guard:
             drift.reset()
         try:
             for observer in self.observers:
-                observer.reviewed(frame, proposal, decision, tuple(readings))
+                observer.reviewed(frame, proposal, decision, tuple(readings), foreseen)
         except Exception as error:
             decision = self._fallback(frame, f"not recorded: {error}")
         self.counts[decision.kind] = self.counts.get(decision.kind, 0) + 1
@@ -149,7 +168,9 @@ class Guard:
             raise DeadlineMissed(f"{stage} took longer than {allowed_s:g} s")
         return now_s
 
-    def _judge(self, frame: Frame) -> Decision:
+    def _judge(
+        self, frame: Frame, proposal: Action | None, foreseen: Frame | None
+    ) -> Decision:
         began_s = self._read_clock()
         fault = self._gate.admit(frame, began_s)
         if fault is not None:
@@ -160,21 +181,30 @@ class Guard:
         if bits is not None:
             self.watch.advance(bits)
         began_s = self._done("monitors", began_s)
+        before = proposal is not None and self.policy.when != "after"
+        steps = self._steps
+        if before and self.policy.when == "before":
+            steps = self._no_steps
         if bits is None and self._held is not None:
             # Between two ticks of the monitor nothing new can be said.
             decision = replace(
                 self._held, sequence=frame.sequence, time_s=frame.time_s, violated=()
             )
         else:
-            decision = self._decide(frame)
-        self._done("policy", began_s)
+            decision = self._decide(frame, steps)
         self._held = decision
+        if before:
+            ahead = self._decide_ahead(frame, foreseen)
+            if RANK[ahead.kind] >= RANK[decision.kind]:
+                decision = replace(ahead, violated=decision.violated)
+        self._done("policy", began_s)
         return decision
 
-    def _decide(self, frame: Frame) -> Decision:
+    def _decide(self, frame: Frame, steps: Sequence[_Steps]) -> Decision:
         """What the laws call for, or what is still held from before."""
-        law, kind = self._worst()
-        held = self._kept(frame.time_s, kind)
+        watch = self.watch
+        law, kind = self._worst(watch, steps)
+        held = self._kept(frame.time_s, kind, steps)
         reason = ""
         if held is not None:
             kind = held.kind
@@ -183,14 +213,39 @@ class Guard:
             reason = "no law is applicable"
         elif kind != "proceed":
             reason = law.sentence(self.policy.horizon_s)
-        return self._decision(frame, kind, reason, law, held)
+        return self._decision(frame, kind, reason, watch, law, held)
 
-    def _worst(self) -> tuple[LawWatch | None, Kind]:
+    def _decide_ahead(self, frame: Frame, foreseen: Frame | None) -> Decision:
+        """What the laws call for where the proposed action would lead to.
+
+        Nothing of it is held: the next proposal leads elsewhere.
+        """
+        if foreseen is None:
+            return self._fallback(frame, "nobody foresees what the action leads to")
+        fault = self._gate.content(foreseen)
+        if fault is not None:
+            return self._fallback(frame, f"what the action leads to: {fault}")
+        ahead = self.watch.foresee(foreseen)
+        law, kind = self._worst(ahead, self._steps)
+        if law is None:
+            return self._decision(frame, kind, "no law is applicable", ahead)
+        reason = ""
+        if law.broken:
+            reason = f"the proposed action would break {law.name}"
+        elif kind != "proceed":
+            said = law.sentence(self.policy.horizon_s)
+            reason = f"after the proposed action {said}"
+        now = self.watch.laws[ahead.laws.index(law)].risk
+        return self._decision(frame, kind, reason, ahead, law, now=now)
+
+    def _worst(
+        self, watch: Watch, steps_of: Sequence[_Steps]
+    ) -> tuple[LawWatch | None, Kind]:
         """The law that calls for the severest, and what it calls for."""
         chosen: LawWatch | None = None
         kind: Kind = self.policy.fallback
         rank, highest = -1, -1.0
-        for law, steps, calm_below in self._steps:
+        for law, (steps, calm_below) in zip(watch.laws, steps_of, strict=True):
             risk = law.high if self._upper else law.point
             wanted: Kind = "proceed"
             # The short way, a proof of calm; the long way finds out what else.
@@ -199,7 +254,7 @@ class Guard:
             severity = RANK[wanted]
             if severity > rank or (severity == rank and risk > highest):
                 chosen, kind, rank, highest = law, wanted, severity, risk
-        if self.watch.unknown and self.policy.unknown_state == "stop":
+        if watch.unknown and self.policy.unknown_state == "stop":
             kind = _severer(kind, "stop")
         return chosen, kind
 
@@ -216,21 +271,23 @@ class Guard:
             wanted = self.policy.fallback
         return wanted
 
-    def _kept(self, time_s: float, kind: Kind) -> Decision | None:
+    def _kept(
+        self, time_s: float, kind: Kind, steps: Sequence[_Steps]
+    ) -> Decision | None:
         """What is held because the risk has not stayed clearly below for a while."""
         held = self._held
         if held is None or RANK[kind] >= RANK[held.kind]:
             self._calm_since_s = math.inf
             return None
-        if self._still_high(held.kind):
+        if self._still_high(held.kind, steps):
             self._calm_since_s = math.inf
         else:
             self._calm_since_s = min(self._calm_since_s, time_s)
         return held if time_s - self._calm_since_s < self.policy.hold_s else None
 
-    def _still_high(self, kind: Kind) -> bool:
+    def _still_high(self, kind: Kind, steps_of: Sequence[_Steps]) -> bool:
         """Whether some law's risk is within the margin of what called for `kind`."""
-        for law, steps, _ in self._steps:
+        for law, (steps, _) in zip(self.watch.laws, steps_of, strict=True):
             risk = law.high if self._upper else law.point
             for step in steps:
                 severe = RANK[step.kind] >= RANK[kind]
@@ -245,10 +302,11 @@ class Guard:
         frame: Frame,
         kind: Kind,
         reason: str,
-        law: LawWatch | None,
-        held: Decision | None,
+        watch: Watch,
+        law: LawWatch | None = None,
+        held: Decision | None = None,
+        now: Risk | None = None,
     ) -> Decision:
-        watch = self.watch
         notes = (*self._standing, *watch.notes())
         if watch.unknown and self.policy.unknown_state == "continue-with-warning":
             notes = (*notes, "continuing in a state never seen in training")
@@ -270,6 +328,7 @@ class Guard:
             None,
             watch.violated,
             notes,
+            now,
         )
 
     def _fallback(self, frame: Frame, why: str) -> Decision:

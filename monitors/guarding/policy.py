@@ -21,6 +21,7 @@ ANY_LAW = "*"
 Stage = Literal["gate", "abstraction", "monitors", "policy"]
 STAGES: tuple[Stage, ...] = ("gate", "abstraction", "monitors", "policy")
 
+When = Literal["before", "after", "both"]
 UnknownState = Literal["widen", "stop", "continue-with-warning"]
 AfterViolation = Literal["stop", "re-arm"]
 
@@ -68,6 +69,8 @@ class Policy:
         name: For people.
         rules: The steps of each law, the mildest first; `*` is every other law.
         horizon_s: H of the guard's risk.
+        when: `after`: the state that was observed is judged, as in the paper.
+            `before`: the state that the proposed action would lead to. `both`.
         judge_by: Compare the thresholds with the point or with the upper bound.
         delta: How improbable it may be that the bounds miss.
         hysteresis: How far the risk must fall below a threshold to count as calm.
@@ -93,6 +96,7 @@ class Policy:
         }
     )
     horizon_s: float = 3.0
+    when: When = "after"
     judge_by: Literal["point", "upper"] = "point"
     delta: float = 0.05
     hysteresis: float = 0.05
@@ -159,6 +163,7 @@ class _PolicyFile(Strict):
     name: str = "policy"
     rules: list[_Rule] = Field(default=[], min_length=1)
     horizon_s: float = Field(default=3.0, gt=0, le=3600)
+    when: When = "after"
     judge_by: Literal["point", "upper"] = "point"
     delta: float = Field(default=0.05, gt=0, lt=1)
     hysteresis: float = Field(default=0.05, ge=0, lt=1)

@@ -65,6 +65,7 @@ class RunRecord:
         proposal: Action | None,
         decision: Decision,
         readings: tuple[float, ...],
+        foreseen: Frame | None = None,
     ) -> None:
         """Writes a review; the guard calls this."""
         line: dict[str, Any] = {
@@ -76,6 +77,12 @@ class RunRecord:
             line["proposal"] = {
                 "name": proposal.name,
                 "arguments": proposal.arguments,
+            }
+        if foreseen is not None:
+            line["foreseen"] = {
+                "sequence": foreseen.sequence,
+                "time_s": foreseen.time_s,
+                "signals": foreseen.values,
             }
         line["decision"] = decision.as_dict()
         # Simulated time stands still during a review and is the frame's own.

@@ -157,12 +157,12 @@ def _review(
     content = line.content
     try:
         recorded = dict(content["decision"])
-        frame = Frame(
-            decoded(content["time_s"]), content["sequence"], decoded(content["signals"])
-        )
-        proposal = None
+        frame = _frame(content)
+        proposal = foreseen = None
         if "proposal" in content:
             proposal = Action(**decoded(content["proposal"]))
+        if "foreseen" in content:
+            foreseen = _frame(content["foreseen"])
         clock.readings = [decoded(reading) for reading in content.get("clock", ())]
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         place = f"line {line.number}"
@@ -170,13 +170,19 @@ def _review(
             f"not a review: {error}", source=str(record), place=place
         ) from error
     clock.otherwise = frame.time_s
-    replayed: dict[str, Any] = encodable(guard.review(frame, proposal).as_dict())
+    decision = guard.review(frame, proposal, foreseen)
+    replayed: dict[str, Any] = encodable(decision.as_dict())
     if json.dumps(replayed) == json.dumps(recorded):
         return None
     field = next(_differing(recorded, replayed), "decision")
     return Divergence(
         line.number, frame.sequence, field, recorded.get(field), replayed.get(field)
     )
+
+
+def _frame(content: Mapping[str, Any]) -> Frame:
+    time_s, signals = decoded(content["time_s"]), decoded(content["signals"])
+    return Frame(time_s, content["sequence"], signals)
 
 
 def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:

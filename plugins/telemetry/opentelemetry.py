@@ -63,6 +63,7 @@ class OpenTelemetry:
         proposal: Action | None,
         decision: Decision,
         readings: tuple[float, ...],
+        foreseen: Frame | None = None,
     ) -> None:
         """A frame was judged; the guard calls this."""
         try:

@@ -7,6 +7,7 @@ again, most robots mend it; a stubborn one insists.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from random import Random
@@ -102,6 +103,11 @@ class TinyHousehold:
             elif self._steps >= LONGEST_STEPS:
                 self._over = "time was up"
         return self._frame()
+
+    def foresee(self, action: Action) -> Frame:
+        other = copy.deepcopy(self)
+        other._clumsiness = 0.0
+        return other.step(action)
 
     def ended(self) -> str | None:
         return self._over

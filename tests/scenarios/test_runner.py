@@ -362,6 +362,7 @@ def test_observers_hear_of_episodes_and_reviews() -> None:
             proposal: Action | None,
             decision: Decision,
             readings: tuple[float, ...],
+            foreseen: Frame | None,
         ) -> None:
             self.heard.append(decision)
 

@@ -65,7 +65,7 @@ class Prompter:
     def for_guard(cls, guard: Guard) -> Prompter:
         """A prompter for the laws and predicates that a guard watches."""
         watch = guard.watch
-        rules = {watched.name: watched.law.title for watched in watch.laws}
+        rules = {each.name: each.law.title or each.law.text for each in watch.laws}
         return cls(rules, watch.abstraction.texts, guard.policy.horizon_s)
 
     def prompt(

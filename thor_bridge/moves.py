@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from forewarn.abstractions.errors import InvalidInput
-from forewarn.abstractions.expression.tree import Compare, ObjectPredicate
+from forewarn.abstractions.expression.tree import Compare, Expression, ObjectPredicate
 from forewarn.abstractions.frame import Value
 from forewarn.abstractions.vocabulary import load_vocabulary
 from forewarn.monitors.guarding.decision import Action
@@ -385,8 +385,13 @@ def atoms_of(*texts: str) -> set[Fact]:
         n for text in texts if text for n in parse_formula(text, vocabulary).walk()
     )
     return {
-        repr(node).replace('"', "")
+        fact_of(node)
         for node in nodes
         if isinstance(node, ObjectPredicate)
         or (isinstance(node, Compare) and node.operator == "==")
     }
+
+
+def fact_of(node: Expression) -> Fact:
+    """The fact that a predicate or a comparison is."""
+    return repr(node).replace('"', "")

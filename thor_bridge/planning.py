@@ -7,7 +7,7 @@ may break.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 
 from forewarn.abstractions.expression import parse_expression
@@ -24,7 +24,7 @@ from forewarn.abstractions.expression.tree import (
 from forewarn.abstractions.vocabulary import load_vocabulary
 from forewarn.monitors.laws.automaton import compile_law
 from forewarn.monitors.laws.formula import parse_formula
-from forewarn.thor_bridge.moves import Fact, Model, Move
+from forewarn.thor_bridge.moves import Fact, Model, Move, fact_of
 
 MOST_EXPANDED = 20_000
 """After so many states the search says that there is no plan."""
@@ -43,25 +43,40 @@ _Node = tuple[int, tuple[int, ...]]
 class Condition:
     """A condition on facts, to be tested and to be aimed at.
 
-    `ways` are its disjuncts, each the literals that fulfil it; a fact that the model
-    does not follow is never so.
+    Args:
+        ways: Its disjuncts, each the literals that fulfil it.
+        facts: The model's; one that the model does not follow is never so.
     """
 
-    def __init__(self, tree: Expression, facts: Mapping[Fact, int]) -> None:
-        self._facts = facts
+    def __init__(
+        self, ways: Iterable[frozenset[Literal]], facts: Mapping[Fact, int]
+    ) -> None:
         self.ways = [
             way
-            for way in self._ways(tree, True)
+            for way in ways
             if not any(wanted and fact not in facts for fact, wanted in way)
         ]
-        masks = [
+        self._masks = [
             (
-                sum(facts[f] for f, wanted in way if wanted),
-                sum(facts.get(f, 0) for f, wanted in way if not wanted),
+                sum(facts[fact] for fact, wanted in way if wanted),
+                sum(facts.get(fact, 0) for fact, wanted in way if not wanted),
             )
             for way in self.ways
         ]
-        self._masks = masks
+
+    @classmethod
+    def possible(cls, moves: Iterable[Move], facts: Mapping[Fact, int]) -> Condition:
+        """That one of these moves can be made."""
+        return cls(
+            (
+                frozenset(
+                    (fact, True) for fact, bit in facts.items() if move.needs & bit
+                )
+                | {(fact, False) for fact, bit in facts.items() if move.lacks & bit}
+                for move in moves
+            ),
+            facts,
+        )
 
     def holds(self, state: int) -> bool:
         """Whether it holds where these facts do."""
@@ -69,36 +84,43 @@ class Condition:
             state & needs == needs and not state & lacks for needs, lacks in self._masks
         )
 
-    def _ways(self, tree: Expression, wanted: bool) -> list[frozenset[Literal]]:
-        if isinstance(tree, Constant):
-            return [frozenset()] if tree.value is wanted else []
-        if isinstance(tree, Not):
-            return self._ways(tree.operand, not wanted)
-        if isinstance(tree, Implies):
-            return self._ways(Or((Not(tree.left), tree.right)), wanted)
-        if isinstance(tree, And | Or):
-            parts = [self._ways(part, wanted) for part in tree.parts]
-            if isinstance(tree, Or) is wanted:
-                return [way for part in parts for way in part]
-            found = [frozenset[Literal]()]
-            for part in parts:
-                found = [one | other for one in found for other in part]
-            return [w for w in found if not any((f, not v) in w for f, v in w)]
-        if isinstance(tree, Compare) and tree.operator == "!=":
-            return self._ways(Compare("==", tree.left, tree.right), not wanted)
-        if isinstance(tree, IsNone):
-            prefix = f"{tree.operand!r} == "
-            known = [fact for fact in self._facts if fact.startswith(prefix)]
-            if wanted:
-                return [frozenset((fact, False) for fact in known)]
-            return [frozenset({(fact, True)}) for fact in known]
-        return [frozenset({(repr(tree).replace('"', ""), wanted)})]
+
+NOTHING = Condition([frozenset()], {})
+"""What holds anyway."""
+
+
+def _ways(
+    tree: Expression, wanted: bool, facts: Mapping[Fact, int]
+) -> list[frozenset[Literal]]:
+    """The disjuncts of an expression, or of its negation."""
+    if isinstance(tree, Constant):
+        return [frozenset()] if tree.value is wanted else []
+    if isinstance(tree, Not):
+        return _ways(tree.operand, not wanted, facts)
+    if isinstance(tree, Implies):
+        return _ways(Or((Not(tree.left), tree.right)), wanted, facts)
+    if isinstance(tree, And | Or):
+        parts = [_ways(part, wanted, facts) for part in tree.parts]
+        if isinstance(tree, Or) is wanted:
+            return [way for part in parts for way in part]
+        found = [frozenset[Literal]()]
+        for part in parts:
+            found = [one | other for one in found for other in part]
+        return [way for way in found if not any((f, not v) in way for f, v in way)]
+    if isinstance(tree, Compare) and tree.operator == "!=":
+        return _ways(Compare("==", tree.left, tree.right), not wanted, facts)
+    if isinstance(tree, IsNone):
+        known = [fact for fact in facts if fact.startswith(f"{tree.operand!r} == ")]
+        if wanted:
+            return [frozenset((fact, False) for fact in known)]
+        return [frozenset({(fact, True)}) for fact in known]
+    return [frozenset({(fact_of(tree), wanted)})]
 
 
 def condition(model: Model, text: str) -> Condition:
     """A condition in the words of the household vocabulary."""
     tree = parse_expression(text, load_vocabulary("household"))
-    return Condition(tree, model.facts)
+    return Condition(_ways(tree, True, model.facts), model.facts)
 
 
 class Ban:
@@ -110,9 +132,13 @@ class Ban:
     """
 
     def __init__(self, text: str, facts: Mapping[Fact, int]) -> None:
+        self.text = text
         formula = parse_formula(text, load_vocabulary("household"))
         self.automaton = compile_law(formula, 1.0)
-        self._conditions = [Condition(p, facts) for p in self.automaton.propositions]
+        self._conditions = [
+            Condition(_ways(proposition, True, facts), facts)
+            for proposition in self.automaton.propositions
+        ]
         self._step = self.automaton.step.tolist()
         self._pending = self.automaton.pending.tolist()
         self.literals = {

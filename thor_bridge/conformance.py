@@ -6,7 +6,7 @@ each step as a robot spelt it and whether it succeeded in the real AI2-THOR.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -107,7 +107,7 @@ def replay(
     scenes: Path | None,
     *,
     inside: bool = False,
-    progress: Callable[[int], None] = lambda done: None,
+    watched: Callable[[Iterable[Recording]], Iterable[Recording]] = iter,
 ) -> Conformance:
     """Carries out recorded runs again and counts where the outcomes agree.
 
@@ -115,14 +115,14 @@ def replay(
         outcomes: The recordings.
         scenes: The scenes that they happened in; our own if not given.
         inside: In this process, rather than through ai2thor's controller.
-        progress: Told how many runs are done.
+        watched: Hands the runs on, and may say how many there were.
     """
     recordings = list(read_recordings(outcomes))
     known = load_scenes(scenes)
     found = Conformance()
     controller: Any = None
     try:
-        for done, recording in enumerate(recordings, 1):
+        for recording in watched(recordings):
             scene = recording.scene
             if scene.removesuffix("_physics") not in known and scene not in known:
                 raise InvalidInput(
@@ -136,7 +136,6 @@ def replay(
                 controller = make_controller(scene, scenes=scenes)
             controller.reset(scene)
             found.add(recording, repeat(controller, recording))
-            progress(done)
     finally:
         if controller is not None:
             controller.stop()

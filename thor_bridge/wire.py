@@ -54,7 +54,7 @@ def household_command(
 
 
 def make_controller(
-    scene: str,
+    scene: str | None,
     *,
     player: str = HOUSEHOLD,
     scenes: Path | None = None,
@@ -71,7 +71,7 @@ def make_controller(
     """ai2thor's controller, ready in a scene.
 
     Args:
-        scene: The scene to begin with.
+        scene: The scene to begin with; None: the player's first.
         player: `household`, `unity` (the build that ai2thor downloads), or the command
             line of a player.
         scenes: For the household: a scene file.

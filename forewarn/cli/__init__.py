@@ -54,7 +54,9 @@ COMMANDS = {
     "run": _Entry(_RUN, "run:run", "Run episodes with early warnings."),
     "measure": _Entry(_RUN, "measure:measure", "What are the warnings worth?"),
     "tune": _Entry(_RUN, "tune:tune", "Find thresholds; write a policy."),
+    "train": _Entry(_RUN, "train:train", "Collect, learn and tune in one go."),
     "guard": _Entry(_GUARD, "guard:guard", "Guard someone else's loop."),
+    "thor": _Entry(_GUARD, "thor:thor", "AI2-THOR: replay, harvest, household."),
     "verify": _Entry(_GUARD, "verify:verify", "Is a run record as it was written?"),
     "replay": _Entry(_GUARD, "replay:replay", "Derive a run's decisions again."),
 }

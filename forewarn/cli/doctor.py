@@ -73,6 +73,8 @@ def doctor(name: str | None, as_json: bool) -> None:
     found = [_examine(piece) for piece in pieces]
     if name is None or name == "apollo":
         found.append(_cyber())
+    if name is None or name == "thor":
+        found.append(_unity())
     system = {
         "forewarn": __version__,
         "python": platform.python_version(),
@@ -123,6 +125,22 @@ def _cyber() -> dict[str, Any]:
         "usable": usable,
         "versions": {"cyber_py3": "found" if usable else None},
         "remedy": None if usable else "run inside Apollo's container",
+    }
+
+
+def _unity() -> dict[str, Any]:
+    """AI2-THOR's own build, beside our household, which needs nothing more."""
+    from forewarn.thor_bridge.support import examine
+
+    support = examine()
+    return {
+        "name": "unity",
+        "purpose": "the real AI2-THOR build",
+        "usable": support.unity,
+        "versions": {"unity": "can be started" if support.unity else None},
+        "remedy": None if support.unity else "; ".join(support.missing),
+        "missing": list(support.missing),
+        "protocols": list(support.protocols),
     }
 
 

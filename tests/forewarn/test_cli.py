@@ -136,7 +136,7 @@ def test_doctor_finds_the_core_and_says_how_to_add_the_rest() -> None:
     assert pieces["core"]["usable"] and pieces["core"]["versions"]["numpy"]
     for name, piece in pieces.items():
         assert piece["usable"] == (piece["remedy"] is None)
-        if not piece["usable"] and name != "cyber_py3":
+        if not piece["usable"] and name not in ("cyber_py3", "unity"):
             assert piece["remedy"] == f"pip install 'forewarn[{name}]'"
 
 

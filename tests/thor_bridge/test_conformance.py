@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
 from forewarn.abstractions.errors import InvalidInput
-from forewarn.thor_bridge.conformance import Conformance, read_recordings, replay
+from forewarn.thor_bridge.conformance import (
+    Conformance,
+    Recording,
+    read_recordings,
+    replay,
+)
 
 RUNS = [
     {
@@ -57,9 +63,15 @@ def _counted(found: Conformance) -> None:
 
 
 def test_outcomes_are_counted(outcomes: Path) -> None:
-    done: list[int] = []
-    _counted(replay(outcomes, None, inside=True, progress=done.append))
-    assert done == [1, 2]
+    seen: list[Recording] = []
+
+    def watched(recordings: Iterable[Recording]) -> Iterator[Recording]:
+        for recording in recordings:
+            yield recording
+            seen.append(recording)
+
+    _counted(replay(outcomes, None, inside=True, watched=watched))
+    assert seen == list(read_recordings(outcomes))
 
 
 @pytest.mark.needs("ai2thor", "msgpack")

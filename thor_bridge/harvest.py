@@ -1,0 +1,53 @@
+"""Harvesting: the scenes of a running AI2-THOR, as our household can play them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from forewarn.abstractions.errors import InvalidInput, near_miss
+from forewarn.thor_bridge.household.scenes import harvested
+from forewarn.thor_bridge.wire import SimulatorError, make_controller
+
+SUFFIX = "_physics"
+
+
+def harvest(
+    player: str, wanted: Sequence[str] = (), *, timeout_s: float = 120.0
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each scene's name and its entry for a scene file.
+
+    Args:
+        player: `unity`, `household`, or the command line of a player.
+        wanted: The scenes; all that the player has if none is named.
+        timeout_s: How long the player may take to start, and for each action.
+
+    Raises:
+        InvalidInput: The player has no such scene.
+        SimulatorError: It does not start, or does not answer.
+    """
+    controller = make_controller(
+        wanted[0] if wanted else None,
+        player=player,
+        start_timeout_s=timeout_s,
+        action_timeout_s=timeout_s,
+    )
+    try:
+        has = {name.removesuffix(SUFFIX) for name in controller.scenes_in_build}
+        names = [name.removesuffix(SUFFIX) for name in wanted] or sorted(has)
+        for name in names:
+            # Old builds do not tell what they have.
+            if has and name not in has:
+                raise InvalidInput(
+                    f"the player has no scene {name!r:.60}",
+                    mend=near_miss(name[:60], has) or f"it has {len(has)} others",
+                )
+            begun = controller.reset(name)
+            told = controller.step("GetReachablePositions")
+            positions = told.metadata["actionReturn"]
+            if not positions:
+                why = told.metadata["errorMessage"] or "none is reported"
+                raise SimulatorError(f"{name}: where the robot can stand: {why}")
+            yield name, harvested(name, begun.metadata, positions)
+    finally:
+        controller.stop()

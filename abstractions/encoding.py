@@ -92,8 +92,8 @@ def _parts(node: Expression) -> list[_Part] | None:
     ]
 
 
-_ODD = -1
-"""The bits of a value that no table answers: all of them, and the sign."""
+_ODD = 0
+"""The bits of a value that no table answers: none, not even the sound one."""
 
 
 class _Kinds(dict[Any, int]):
@@ -135,7 +135,10 @@ class FrameEncoder:
             mixed = sum({bit for bit, _ in alone.pop(name)})
             rest += [(bit, test) for bit, test in self._tests if bit & mixed]
         self._rest = list(dict.fromkeys(rest))
-        told = sum(bit for bit, _ in self._tests) & ~sum(bit for bit, _ in self._rest)
+        # The bit above all others is kept by every value that a table answers.
+        self._sound = 1 << len(self._tests)
+        told = self._sound | sum(bit for bit, _ in self._tests)
+        told &= ~sum(bit for bit, _ in self._rest)
         self._told = told
         self._cells = [
             _cells(name, sorted(bounds), alone[name], told)
@@ -154,25 +157,21 @@ class FrameEncoder:
         Raises:
             SignalFault: When a signal is missing, of the wrong type or not finite.
         """
-        bits, odd = self._told, 0
+        bits = self._told
         try:
             for name, edges, masks, of_none in self._cells:
                 value = values[name]
-                mask = of_none if value is None else masks[bisect_right(edges, value)]
-                bits &= mask
-                odd |= mask
+                bits &= of_none if value is None else masks[bisect_right(edges, value)]
             for name, kinds in self._kinds:
-                mask = kinds[values[name]]
-                bits &= mask
-                odd |= mask
+                bits &= kinds[values[name]]
             for bit, test in self._rest:
                 if test(values):
                     bits |= bit
         except (KeyError, TypeError, OverflowError):
-            odd = _ODD
-        if odd < 0:
+            bits = _ODD
+        if bits < self._sound:
             return _by_tests(self._tests, values)
-        return bits
+        return bits ^ self._sound
 
 
 def _by_tests(tests: Sequence[tuple[int, Test]], values: Mapping[str, Any]) -> int:

@@ -79,7 +79,8 @@ class Latcher:
         tick = int(reached)
         self.missed = tick - self._tick
         self._tick = tick
-        state = held = self._held(bits)
+        # A tick of one frame holds what the frame does, however it is latched.
+        state = held = bits if self._seen is _NOTHING else self._held(bits)
         if self._lagging:
             state = self._told(held)
             for ticks, _, past in self._lagging:

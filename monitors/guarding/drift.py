@@ -57,10 +57,13 @@ class _Row:
         outside: The same for all others together.
     """
 
-    __slots__ = ("against", "highest", "outside", "seen", "spread", "total", "weight")
+    __slots__ = (
+        "against", "certain", "highest", "outside", "seen", "spread", "total", "weight",
+    )  # fmt: skip
 
     def __init__(self, highest: dict[int, float], outside: float) -> None:
         self.highest, self.outside = highest, outside
+        self.certain = len(highest) == 1
         # One pseudo-count is spread over the row.
         self.spread = 1.0 / (len(highest) + 1)
         self.forget()
@@ -75,12 +78,11 @@ class _Row:
 
     def gain(self, after: int | None) -> float:
         """The logarithm of what a bet on the next transition pays."""
-        if after is None or after not in self.highest:
+        odds = None if after is None else self.highest.get(after)
+        if odds is None or after is None:
             after, odds = _UNSEEN, self.outside
-        elif len(self.highest) == 1:
+        elif self.certain:
             return 0.0
-        else:
-            odds = self.highest[after]
         weight, total = self.weight, self.total
         if weight > _HEAVY:
             self.seen = {j: seen / weight for j, seen in self.seen.items()}

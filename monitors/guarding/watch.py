@@ -208,7 +208,9 @@ class Watch:
                 law.broken = False
         if self._latcher.missed:
             self._wait(self._latcher.missed)
-        self._read(bits)
+        self._move(bits)
+        if self.drift is not None:
+            self.drift.observe(self.state)
 
     def foresee(self, frame: Frame) -> Watch:
         """What this would be after one more frame; this itself stays as it is."""
@@ -227,12 +229,9 @@ class Watch:
                 f"no frame for {ticks * self.period_s:.3g} s: what was owed is lost"
             )
         for _ in range(ticks):
-            self._read(self.bits)
-
-    def _read(self, bits: int) -> None:
-        self._move(bits)
-        if self.drift is not None:
-            self.drift.observe(self.state)
+            self._move(self.bits)
+            if self.drift is not None:
+                self.drift.observe(self.state)
 
     def _move(self, bits: int) -> None:
         self.ticks += 1

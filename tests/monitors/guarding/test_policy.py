@@ -111,9 +111,12 @@ def test_the_default_reads_back_too() -> None:
             "alert comes after stop but is not severer",
         ),
         ({"rules": [{"law": "a", "thresholds": {}}] * 2}, "two rules"),
+        ({"rules": [{"law": "*", "thresholds": {"alrt": 0.5}}]}, "did you mean alert"),
         ({"escalation": ["stop", "slow"]}, "slow comes after stop"),
+        ({"escalation": ["slow", "slow"]}, "slow comes after slow"),
         ({"fallback": "proceed"}, "fallback"),
         ({"deadline_s": 0.0}, "above zero"),
+        ({"deadline_s": {"gate": 0.1, "policy": -0.1}}, "above zero"),
         ({"deadline_s": {"gat": 0.1}}, "deadline_s"),
         ({"format": "forewarn.policy/2"}, "format"),
     ],
@@ -124,6 +127,54 @@ def test_bad_policies_are_refused_in_a_line(content: dict[str, Any], said: str) 
     assert said in str(refused.value)
     assert "p.yaml" in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+LIMITS: dict[str, tuple[list[float], list[float]]] = {
+    "horizon_s": ([1e-9, 3600], [-1, 0, 3600.5]),
+    "delta": ([1e-9, 0.999], [0, 1]),
+    "hysteresis": ([0, 0.999], [-0.001, 1]),
+    "hold_s": ([0, 1e6], [-0.001]),
+    "max_reflections": ([0, 100], [-1, 101]),
+    "max_age_s": ([1e-9, 1e6], [0]),
+    "frozen_after_s": ([1e-9, 1e6], [0]),
+    "ack_s": ([1e-9, 1e6], [0]),
+    "lease_s": ([1e-9, 1e6], [0]),
+    "slow_cap_kmh": ([0, 300], [-0.001]),
+    "deadline_s": ([1e-9, 1e6], [0]),
+}
+
+
+@pytest.mark.parametrize("key", LIMITS)
+def test_numbers_are_held_to_their_limits(key: str) -> None:
+    inside, outside = LIMITS[key]
+    for value in inside:
+        held = getattr(policy(**{key: value}), key)
+        assert set(held.values()) == {value} if key == "deadline_s" else held == value
+    for value in outside:
+        with pytest.raises(InvalidInput, match=key):
+            policy(**{key: value})
+
+
+@pytest.mark.parametrize("form", ["thresholds", "p_safe_below"])
+@pytest.mark.parametrize("value", [0, 1])
+def test_certainty_is_a_threshold_too(form: str, value: float) -> None:
+    (step,) = policy(rules=[{"law": "*", form: {"stop": value}}]).steps_for("a law")
+    assert step.threshold == (value if form == "thresholds" else 1 - value)
+
+
+@given(st.floats(0, 1), st.booleans(), st.floats(0, 1))
+def test_calm_is_where_the_mildest_step_does_not_apply(
+    threshold: float, inclusive: bool, risk: float
+) -> None:
+    step = Step("alert", threshold, inclusive)
+    assert step.applies(risk) is not (risk < step.calm_below)
+    assert step.applies(threshold) is inclusive is not (threshold < step.calm_below)
+
+
+def test_what_is_written_is_a_copy() -> None:
+    chosen = Policy()
+    chosen.as_dict()["deadline_s"]["gate"] = 9.0
+    assert chosen == Policy()
 
 
 def test_one_deadline_stands_for_every_stage_and_a_stage_may_have_its_own() -> None:

@@ -1,0 +1,1 @@
+"""A server that CARLA's own client drives: traffic and kinematics, no rendering."""

@@ -1,0 +1,194 @@
+"""Calls about what is not in this world: scenery, textures, drawings, recordings.
+
+What is only for the eye is accepted; what a script would build on is refused.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from forewarn.plugins.carla.standin.actors import ROAD, Actor
+from forewarn.plugins.carla.standin.calls import Host, answers, does, takes
+from forewarn.plugins.carla.standin.contacts import ray, solid
+from forewarn.plugins.carla.standin.encoding import Refusal, number, vector
+
+_RECORDS = "the stand-in keeps no CARLA recordings; forewarn carla record does"
+
+
+# -- scenery --------------------------------------------------------------------------
+
+
+@answers("get_environment_objects")
+def environment(host: Host, label: int) -> list[Any]:
+    return []
+
+
+@takes("enable_environment_objects")
+def enable_environment(host: Host, numbers: list[int], enabled: bool) -> None:
+    pass
+
+
+@answers("get_all_level_BBs")
+def level_boxes(host: Host, label: int) -> list[Any]:
+    wanted = [
+        actor
+        for actor in host.world.actors.values()
+        if actor.tags and label in (255, actor.tags[0]) and not actor.kind[0] == "s"
+    ]
+    boxes = []
+    for actor in wanted:
+        x, y, z, *turn = actor.at
+        middle = [x, y, z + actor.centre[2]]
+        boxes.append([middle, list(actor.half), turn, actor.number])
+    return boxes
+
+
+@answers("get_names_of_all_objects")
+def names(host: Host) -> list[str]:
+    return []
+
+
+@takes("apply_color_texture_to_objects")
+def colour_texture(host: Host, *_: Any) -> None:
+    pass
+
+
+@takes("apply_float_color_texture_to_objects")
+def float_texture(host: Host, *_: Any) -> None:
+    pass
+
+
+@answers("query_lights_state")
+def street_lights(host: Host, client: str) -> list[Any]:
+    return []
+
+
+@takes("update_lights_state")
+def set_street_lights(host: Host, *_: Any) -> None:
+    pass
+
+
+@takes("update_day_night_cycle")
+def day_night(host: Host, *_: Any) -> None:
+    pass
+
+
+@answers("project_point")
+def project(host: Host, start: Any, direction: Any, reach: float) -> list[Any]:
+    x, y, z = vector(start)
+    dx, dy, dz = vector(direction)
+    length = math.hypot(dx, dy, dz)
+    if length == 0.0 or dz >= 0.0 or z < 0.0:
+        return [False, [[0.0, 0.0, 0.0], 0]]
+    way = z * length / -dz
+    if way > number(reach):
+        return [False, [[0.0, 0.0, 0.0], 0]]
+    share = way / length
+    return [True, [[x + dx * share, y + dy * share, 0.0], ROAD]]
+
+
+@answers("cast_ray")
+def cast_ray(host: Host, start: Any, end: Any) -> list[Any]:
+    x, y, z = vector(start)
+    dx, dy, dz = (b - a for a, b in zip((x, y, z), vector(end), strict=True))
+    flat = math.hypot(dx, dy)
+    met: list[tuple[float, int]] = []
+    for actor in host.world.actors.values() if flat else ():
+        if not solid(actor):
+            continue
+        way = ray((x, y), (dx / flat, dy / flat), actor)
+        if way is not None and way <= flat and _at_height(actor, z + dz * way / flat):
+            met.append((way / flat, actor.tags[0] if actor.tags else 0))
+    if dz and 0.0 <= -z / dz <= 1.0:
+        met.append((-z / dz, ROAD))
+    return [
+        [[x + dx * share, y + dy * share, z + dz * share], label]
+        for share, label in sorted(met)
+    ]
+
+
+def _at_height(actor: Actor, z: float) -> bool:
+    low = actor.at[2]
+    return low <= z <= low + 2.0 * actor.half[2]
+
+
+# -- drawings: nobody looks -----------------------------------------------------------
+
+
+@takes("draw_debug_shape")
+def draw(host: Host, shape: Any) -> None:
+    pass
+
+
+@takes("clear_debug_shape")
+def clear_shapes(host: Host) -> None:
+    pass
+
+
+@takes("clear_debug_string")
+def clear_strings(host: Host) -> None:
+    pass
+
+
+@takes("set_annotations_traverse_translucency")
+def translucency(host: Host, enabled: bool) -> None:
+    pass
+
+
+@takes("show_vehicle_debug_telemetry")
+def show_telemetry(host: Host, which: int, enabled: bool) -> None:
+    host.world.actor(which)
+
+
+# -- recordings -----------------------------------------------------------------------
+
+
+@answers("start_recorder")
+def start_recorder(host: Host, *_: Any) -> str:
+    raise Refusal(_RECORDS)
+
+
+@does("stop_recorder")
+def stop_recorder(host: Host) -> None:
+    raise Refusal(_RECORDS)
+
+
+@answers("show_recorder_file_info")
+def recorder_info(host: Host, *_: Any) -> str:
+    raise Refusal(_RECORDS)
+
+
+@answers("show_recorder_collisions")
+def recorder_collisions(host: Host, *_: Any) -> str:
+    raise Refusal(_RECORDS)
+
+
+@answers("show_recorder_actors_blocked")
+def recorder_blocked(host: Host, *_: Any) -> str:
+    raise Refusal(_RECORDS)
+
+
+@answers("replay_file")
+def replay(host: Host, *_: Any) -> str:
+    raise Refusal(_RECORDS)
+
+
+@does("stop_replayer")
+def stop_replayer(host: Host, *_: Any) -> None:
+    raise Refusal(_RECORDS)
+
+
+@takes("set_replayer_time_factor")
+def replayer_pace(host: Host, *_: Any) -> None:
+    pass
+
+
+@takes("set_replayer_ignore_hero")
+def replayer_hero(host: Host, *_: Any) -> None:
+    pass
+
+
+@takes("set_replayer_ignore_spectator")
+def replayer_spectator(host: Host, *_: Any) -> None:
+    pass

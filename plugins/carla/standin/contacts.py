@@ -1,0 +1,101 @@
+"""Who touches whom, and what a ray meets: boxes on level ground."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+
+from forewarn.plugins.carla.standin.actors import Actor, Sensor, TrafficLight
+
+_LONGEST = 14.0
+
+
+def overlapping(actor: Actor, others: Iterable[Actor]) -> Iterator[Actor]:
+    """Those whose bodies share ground with the actor's."""
+    x, y, z = actor.at[:3]
+    for other in others:
+        ox, oy, oz = other.at[:3]
+        if abs(ox - x) > _LONGEST or abs(oy - y) > _LONGEST:
+            continue
+        if other is actor or not solid(other) or other.parent == actor.number:
+            continue
+        apart = abs((z + actor.half[2]) - (oz + other.half[2]))
+        if apart > actor.half[2] + other.half[2] + 0.3:
+            continue
+        if _overlap(actor, other):
+            yield other
+
+
+def touching(
+    actors: Sequence[Actor], others: Iterable[Actor]
+) -> Iterator[tuple[Actor, frozenset[int]]]:
+    """For each actor the numbers of those that it overlaps."""
+    bodies = [other for other in others if solid(other)]
+    # Along one axis, sorted: only neighbours can touch.
+    bodies.sort(key=lambda body: body.at[0])
+    places = [body.at[0] for body in bodies]
+    start = 0
+    for actor in sorted(actors, key=lambda a: a.at[0]):
+        x = actor.at[0]
+        while start < len(places) and places[start] < x - _LONGEST:
+            start += 1
+        met: list[int] = []
+        for index in range(start, len(bodies)):
+            if places[index] > x + _LONGEST:
+                break
+            other = bodies[index]
+            if other is actor:
+                continue
+            reach = actor.half[0] + other.half[0] + 1.0
+            dx, dy = places[index] - x, other.at[1] - actor.at[1]
+            if dx * dx + dy * dy < reach * reach and _overlap(actor, other):
+                met.append(other.number)
+        yield actor, frozenset(met)
+
+
+def solid(actor: Actor) -> bool:
+    if isinstance(actor, Sensor | TrafficLight) or not any(actor.half):
+        return False
+    return bool(getattr(actor, "solid", True))
+
+
+def _overlap(a: Actor, b: Actor) -> bool:
+    """Whether two rectangles share ground: no axis keeps them apart."""
+    dx, dy = b.at[0] - a.at[0], b.at[1] - a.at[1]
+    one, other = math.radians(a.at[4]), math.radians(b.at[4])
+    turn = other - one
+    cosine, sine = abs(math.cos(turn)), abs(math.sin(turn))
+    (al, aw, _), (bl, bw, _) = a.half, b.half
+    for angle, la, wa, lb, wb in ((one, al, aw, bl, bw), (other, bl, bw, al, aw)):
+        c, s = math.cos(angle), math.sin(angle)
+        if abs(dx * c + dy * s) > la + lb * cosine + wb * sine:
+            return False
+        if abs(dy * c - dx * s) > wa + lb * sine + wb * cosine:
+            return False
+    return True
+
+
+def ray(
+    origin: tuple[float, float], direction: tuple[float, float], body: Actor,
+    widened: float = 0.0,
+) -> float | None:  # fmt: skip
+    """How far a ray on the ground goes until it meets a body."""
+    turn = math.radians(body.at[4])
+    c, s = math.cos(turn), math.sin(turn)
+    dx, dy = origin[0] - body.at[0], origin[1] - body.at[1]
+    ox, oy = dx * c + dy * s, dy * c - dx * s
+    rx = direction[0] * c + direction[1] * s
+    ry = direction[1] * c - direction[0] * s
+    near, far = 0.0, math.inf
+    for place, slope, half in (
+        (ox, rx, body.half[0] + widened),
+        (oy, ry, body.half[1] + widened),
+    ):
+        if abs(slope) < 1e-12:
+            if abs(place) > half:
+                return None
+            continue
+        first, second = (-half - place) / slope, (half - place) / slope
+        near = max(near, min(first, second))
+        far = min(far, max(first, second))
+    return near if near <= far else None

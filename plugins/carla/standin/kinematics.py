@@ -1,0 +1,161 @@
+"""How a vehicle moves: a bicycle on level ground, its acceleration from the pedals.
+
+Full throttle gives 4 m/s², the full brake takes 9, and a car that nobody drives rolls
+out; speed is integrated as the embedded SUMO world does it, so that the same
+accelerations give the same way. There are no tyres, gears, slopes or suspension: what
+keeps a car from turning on the spot is a bound on its sideways acceleration.
+"""
+
+from __future__ import annotations
+
+import math
+
+from forewarn.plugins.carla.standin.actors import Vehicle, along
+from forewarn.plugins.carla.standin.encoding import turned
+
+THRUST = 4.0  # m/s²
+BRAKE = 9.0  # m/s²
+HAND_BRAKE = 6.0  # m/s²
+ROLLING = 0.2  # m/s²
+TOP_SPEED = 70.0  # m/s
+TOP_REVERSE = 10.0  # m/s
+COMFORT = 3.0  # m/s²
+SIDEWAYS = 8.0  # m/s²
+MAX_STEER_DEG = 70.0
+
+_STEERING = ((0.0, 1.0), (5.6, 0.9), (16.7, 0.8), (33.3, 0.7))
+"""How much of the steering wheel's turn reaches the wheels, by speed in m/s."""
+
+
+def move(car: Vehicle, dt: float) -> None:
+    """Moves a car by its control for `dt` seconds."""
+    speed = car.speed
+    if car.constant is not None:
+        _slide(car, dt)
+        return
+    after, way = _longitudinal(car, speed, dt)
+    steer = _steer(car, speed, dt)
+    was = car.velocity
+    if way == 0.0:
+        car.spin = (0.0, 0.0, 0.0)
+        car.velocity = along(car, after) if after else (0.0, 0.0, 0.0)
+    else:
+        _roll(car, after, way, steer, dt)
+    car.speed = after
+    v = car.velocity
+    car.acceleration = (v[0] - was[0]) / dt, (v[1] - was[1]) / dt, 0.0
+
+
+def _longitudinal(car: Vehicle, speed: float, dt: float) -> tuple[float, float]:
+    """The speed at the end of the step, and the way made in it."""
+    if car.ackermann is not None:
+        return _ackermann(car, speed, dt)
+    throttle, _, brake, hand_brake, reverse, manual, gear = car.control
+    if not throttle and not brake and not hand_brake and not car.push and not speed:
+        return 0.0, 0.0
+    backwards = reverse or (manual and gear < 0)
+    thrust = 0.0 if manual and gear == 0 else THRUST * min(1.0, max(0.0, throttle))
+    thrust = -thrust if backwards else thrust
+    held = BRAKE * min(1.0, max(0.0, brake)) + (HAND_BRAKE if hand_brake else 0.0)
+    if not thrust and not held:
+        held = ROLLING
+    push = thrust + car.push
+    car.push = 0.0
+    after = speed + push * dt
+    if held:
+        # Brakes stop; they do not turn round.
+        slower = held * dt
+        if speed > 0.0 or (speed == 0.0 and after > 0.0):
+            after = max(0.0, after - slower)
+        else:
+            after = min(0.0, after + slower)
+    after = min(TOP_SPEED, max(-TOP_REVERSE, after))
+    return after, (speed + after) / 2.0 * dt
+
+
+def _ackermann(car: Vehicle, speed: float, dt: float) -> tuple[float, float]:
+    """To the wanted speed at the wanted acceleration, and then no further."""
+    assert car.ackermann is not None  # noqa: S101
+    wanted, rate = car.ackermann[2], abs(car.ackermann[3]) or COMFORT
+    wanted = min(TOP_SPEED, max(-TOP_REVERSE, wanted))
+    up = min(rate, THRUST if wanted > speed else BRAKE) * dt
+    after = min(wanted, speed + up) if wanted > speed else max(wanted, speed - up)
+    a = (after - speed) / dt
+    pedals = (a / THRUST, 0.0) if a >= 0.0 else (0.0, -a / BRAKE)
+    car.control[0], car.control[2] = pedals
+    return after, (speed + after) / 2.0 * dt
+
+
+def _steer(car: Vehicle, speed: float, dt: float) -> float:
+    """The wheels' angle in radians."""
+    if car.ackermann is not None:
+        wanted = math.degrees(car.ackermann[0])
+        rate = math.degrees(car.ackermann[1])
+        if rate > 0.0:
+            step = rate * dt
+            wanted = min(car.steer_deg + step, max(car.steer_deg - step, wanted))
+        car.steer_deg = min(MAX_STEER_DEG, max(-MAX_STEER_DEG, wanted))
+        car.control[1] = car.steer_deg / MAX_STEER_DEG
+    else:
+        steer = car.control[1]
+        if not steer:
+            car.steer_deg = 0.0
+            return 0.0
+        steer = min(1.0, max(-1.0, steer))
+        car.steer_deg = MAX_STEER_DEG * steer * _share(abs(speed))
+    return math.radians(car.steer_deg)
+
+
+def _share(speed: float) -> float:
+    last = _STEERING[0]
+    for point in _STEERING[1:]:
+        if speed < point[0]:
+            part = (speed - last[0]) / (point[0] - last[0])
+            return last[1] + part * (point[1] - last[1])
+        last = point
+    return last[1]
+
+
+def _roll(car: Vehicle, after: float, way: float, steer: float, dt: float) -> None:
+    """Rolls the rear axle along the heading, as the front one is steered."""
+    x, y, z, pitch, yaw, roll = car.at
+    curvature = math.tan(steer) / car.wheelbase if steer else 0.0
+    if curvature:
+        pace = max(abs(after), abs(way) / dt)
+        bound = SIDEWAYS / (pace * pace)
+        curvature = min(bound, max(-bound, curvature))
+    heading = math.radians(yaw)
+    turn = way * curvature
+    back = car.wheelbase / 2.0
+    if turn:
+        middle = heading + turn / 2.0
+        end = heading + turn
+        x += way * math.cos(middle) + back * (math.cos(end) - math.cos(heading))
+        y += way * math.sin(middle) + back * (math.sin(end) - math.sin(heading))
+        yaw = turned(math.degrees(end))
+        slip = math.atan(curvature * back)
+        car.spin = (0.0, 0.0, math.degrees(turn / dt))
+    else:
+        end, slip = heading, 0.0
+        x += way * math.cos(heading)
+        y += way * math.sin(heading)
+        car.spin = (0.0, 0.0, 0.0)
+    car.at = x, y, z, pitch, yaw, roll
+    car.velocity = after * math.cos(end + slip), after * math.sin(end + slip), 0.0
+
+
+def _slide(car: Vehicle, dt: float) -> None:
+    """Held at a constant velocity of its own frame."""
+    assert car.constant is not None  # noqa: S101
+    ahead, right, _ = car.constant
+    heading = math.radians(car.at[4])
+    steer = _steer(car, ahead, dt)
+    if right == 0.0 and ahead:
+        _roll(car, ahead, ahead * dt, steer, dt)
+    else:
+        vx = ahead * math.cos(heading) - right * math.sin(heading)
+        vy = ahead * math.sin(heading) + right * math.cos(heading)
+        car.at = car.at[0] + vx * dt, car.at[1] + vy * dt, *car.at[2:]
+        car.velocity = vx, vy, 0.0
+    car.speed = ahead
+    car.acceleration = (0.0, 0.0, 0.0)

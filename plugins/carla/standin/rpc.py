@@ -1,0 +1,103 @@
+"""Remote calls as CARLA's client makes them: msgpack-RPC over TCP.
+
+A request is `[0, id, name, [metadata, argument, ...]]`, a notification
+`[2, name, [...]]`, a response `[1, id, error, result]`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from typing import Any, Final
+
+from forewarn.abstractions.errors import MissingDependency
+
+try:
+    import msgpack
+except ImportError as error:
+    raise MissingDependency("CARLA's protocol", "carla") from error
+
+LONGEST: Final = 16 << 20
+"""Bytes of one message, and of answers that a client has not fetched yet."""
+
+CONNECTIONS: Final = 256
+
+Answer = Callable[[str, list[Any]], tuple[str | None, Any]]
+"""Does a call: its name and arguments to an error, or none and the result."""
+
+_LIMITS = {
+    "max_buffer_size": LONGEST,
+    "max_str_len": LONGEST,
+    "max_bin_len": LONGEST,
+    "max_array_len": 1 << 20,
+    "max_map_len": 0,
+    "max_ext_len": 0,
+}
+
+
+def packed(value: object) -> bytes:
+    """A value as msgpack."""
+    body: bytes = msgpack.packb(value, unicode_errors="surrogateescape")
+    return body
+
+
+class Caller(asyncio.Protocol):
+    """One client's connection. What is not a call ends it."""
+
+    def __init__(self, answer: Answer, callers: set[Caller]) -> None:
+        self._answer = answer
+        self._callers = callers
+        self._unpacker = msgpack.Unpacker(
+            raw=False, unicode_errors="surrogateescape", **_LIMITS
+        )
+        self._packer = msgpack.Packer(unicode_errors="surrogateescape")
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)  # noqa: S101
+        self._transport = transport
+        if len(self._callers) >= CONNECTIONS:
+            transport.abort()
+            return
+        self._callers.add(self)
+        keep_alive(transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._callers.discard(self)
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            self._unpacker.feed(data)
+            for message in self._unpacker:
+                self._take(message)
+        except (ValueError, TypeError, RecursionError, msgpack.UnpackException):
+            self.close()
+
+    def _take(self, message: Any) -> None:
+        kind, *rest = message
+        if kind == 0:
+            number, name, parameters = rest
+        elif kind == 2:
+            name, parameters = rest
+            number = None
+        else:
+            raise ValueError("not a call")
+        if not isinstance(name, str) or not isinstance(parameters, list):
+            raise ValueError("not a call")
+        error, result = self._answer(name, parameters[1:])
+        if number is not None:
+            self._transport.write(self._packer.pack([1, number, error, result]))
+            if self._transport.get_write_buffer_size() > LONGEST:
+                self.close()
+
+    def close(self) -> None:
+        self._transport.abort()
+
+
+def keep_alive(transport: asyncio.BaseTransport) -> None:
+    """Has the system end a connection whose other side is gone without a word."""
+    line = transport.get_extra_info("socket")
+    line.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in (("KEEPIDLE", 20), ("KEEPINTVL", 5), ("KEEPCNT", 4)):
+        if hasattr(socket, f"TCP_{option}"):
+            line.setsockopt(socket.IPPROTO_TCP, getattr(socket, f"TCP_{option}"), value)

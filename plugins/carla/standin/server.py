@@ -1,0 +1,213 @@
+"""The server: two ports, one world, and a clock."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any, Final, Protocol
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.plugins.carla.standin import encoding, roads
+from forewarn.plugins.carla.standin.calls import (  # noqa: F401  they fill CALLS
+    CALLS,
+    actors,
+    batch,
+    episode,
+    objects,
+    signals,
+    vehicles,
+)
+from forewarn.plugins.carla.standin.encoding import Refusal
+from forewarn.plugins.carla.standin.roads import Roads
+from forewarn.plugins.carla.standin.rpc import Caller
+from forewarn.plugins.carla.standin.streaming import Reader, Streams
+from forewarn.plugins.carla.standin.traffic import Traffic
+from forewarn.plugins.carla.standin.world import World
+
+LOOPBACK: Final = "127.0.0.1"
+_OWN_MAP: Final = "OpenDriveMap"
+_FASTEST_HZ: Final = 1000.0
+
+
+class MakesTraffic(Protocol):
+    """Makes the traffic of a world, from its map, a seed and a step."""
+
+    def __call__(self, on: Roads, seed: int, step_s: float) -> Traffic: ...
+
+
+class Server:
+    """Serves one world after another until it is told to stop.
+
+    Args:
+        first: The map to begin with.
+        make_traffic: What moves besides the clients' actors.
+        seed: Where chance begins.
+        host: The address to listen at.
+        port: For calls; streams have the next one. 0 takes two that are free.
+        rate_hz: Ticks a second while no client ticks.
+        begun: Told of every new world, before clients are.
+    """
+
+    def __init__(
+        self,
+        first: Roads,
+        make_traffic: MakesTraffic,
+        seed: int = 0,
+        host: str = LOOPBACK,
+        port: int = 2000,
+        rate_hz: float = 20.0,
+        begun: Callable[[World], None] | None = None,
+    ) -> None:
+        if not 0.1 <= rate_hz <= _FASTEST_HZ:
+            raise InvalidInput(
+                f"{rate_hz:g} ticks a second are not within 0.1 and 1000"
+            )
+        self.host, self.port = host, port
+        self.managers: dict[int, list[Any]] = {}
+        self.streams = Streams(self._first)
+        self._first_map, self._make_traffic, self._seed = first, make_traffic, seed
+        self._rate_hz = rate_hz
+        self._begun = begun
+        self._texts: dict[str, str] = {}
+        self._callers: set[Caller] = set()
+        self._strange: set[str] = set()
+        self.world = self._make(first, seed, 1)
+
+    # -- as calls see it --------------------------------------------------------------
+
+    def token(self, stream: int) -> bytes:
+        host = LOOPBACK if self.host == "0.0.0.0" else self.host  # noqa: S104
+        return encoding.token(host, self.port + 1, stream)
+
+    def maps(self) -> Iterable[str]:
+        names = list(roads.shipped())
+        if self._first_map.name not in names:
+            names.append(self._first_map.name)
+        return names
+
+    def load(self, name: str, *, keep_settings: bool) -> None:
+        bare = name.rpartition("/")[2]
+        if not bare or bare == self.world.roads.name:
+            on = self.world.roads
+        elif bare == self._first_map.name:
+            on = self._first_map
+        elif bare in self._texts:
+            on = Roads(bare, self._texts[bare])
+        elif bare in roads.shipped():
+            on = roads.load(bare)
+        else:
+            known = ", ".join(self.maps())
+            raise Refusal(f"map {name!r:.80} not found: known are {known}")
+        self._replace(on, self._seed, keep_settings)
+
+    def load_text(self, text: str) -> None:
+        if len(text) > roads.LARGEST:
+            raise Refusal("the OpenDRIVE text is too long")
+        self._texts = {_OWN_MAP: text}
+
+    def restart(self, seed: int) -> None:
+        self._seed = seed
+        self._replace(self.world.roads, seed, keep_settings=True)
+
+    # -- serving ----------------------------------------------------------------------
+
+    async def serve(self, ready: Callable[[], None], stop: asyncio.Event) -> None:
+        """Listens, says so, and serves until `stop` is set."""
+        loop = asyncio.get_running_loop()
+        ipaddress.IPv4Address(self.host)
+        calls, streams = await self._listen(loop)
+        clock = loop.create_task(self._tick_by_itself())
+        try:
+            ready()
+            await stop.wait()
+        finally:
+            clock.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await clock
+            calls.close()
+            streams.close()
+            for caller in list(self._callers):
+                caller.close()
+            for reader in list(self.streams.readers):
+                reader.close()
+            self.world.traffic.close()
+            await asyncio.sleep(0)
+
+    async def _listen(
+        self, loop: asyncio.AbstractEventLoop
+    ) -> tuple[asyncio.Server, asyncio.Server]:
+        wanted = self.port
+        for _ in range(20):
+            calls = await loop.create_server(self._caller, self.host, wanted)
+            self.port = calls.sockets[0].getsockname()[1]
+            try:
+                streams = await loop.create_server(
+                    lambda: Reader(self.streams), self.host, self.port + 1
+                )
+            except OSError:
+                calls.close()
+                if wanted:
+                    raise
+                continue  # the one after a free port was not free
+            return calls, streams
+        raise InvalidInput("no two free ports next to each other")
+
+    def _caller(self) -> Caller:
+        return Caller(self._answer, self._callers)
+
+    def _answer(self, name: str, arguments: list[Any]) -> tuple[str | None, Any]:
+        call = CALLS.get(name)
+        if call is None:
+            problem = f"the stand-in for CARLA has no call {name!r:.80}"
+            if name not in self._strange and len(self._strange) < 100:
+                self._strange.add(name)
+                print(problem, file=sys.stderr, flush=True)
+            return problem, None
+        return None, call.answer(self, arguments)
+
+    def _first(self, stream: int) -> bytes | None:
+        if stream == encoding.WORLD_STREAM:
+            return self.world.snapshot()
+        return b"" if self.world.sensors.has(stream) else None
+
+    async def _tick_by_itself(self) -> None:
+        """Ticks while no client does; while nobody looks, time stands still."""
+        loop = asyncio.get_running_loop()
+        due_s = loop.time()
+        while True:
+            # In step with the clock, and never in a hurry to make up for lost time.
+            due_s = max(due_s + 1.0 / self._rate_hz, loop.time() - 0.5)
+            await asyncio.sleep(max(0.0, due_s - loop.time()))
+            world = self.world
+            if not world.synchronous and self.streams.read(encoding.WORLD_STREAM):
+                world.tick()
+
+    # -- worlds -----------------------------------------------------------------------
+
+    def _make(
+        self, on: Roads, seed: int, number: int, settings: Any = None, frame: int = 0
+    ) -> World:
+        step_s = 1.0 / self._rate_hz
+        traffic = self._make_traffic(on, seed, step_s)
+        world = World(
+            number, on, traffic, self.streams, seed, step_s, settings, frame
+        )  # fmt: skip
+        if self._begun is not None:
+            self._begun(world)
+        return world
+
+    def _replace(self, on: Roads, seed: int, keep_settings: bool) -> None:
+        old = self.world
+        old.traffic.close()
+        for sensor in list(old.sensors.mounted()):
+            self.streams.end(getattr(sensor, "stream", 0))
+        self.world = self._make(
+            on, seed, old.episode + 1, old.settings if keep_settings else None,
+            old.frame + 1,
+        )  # fmt: skip
+        self.streams.send(
+            encoding.WORLD_STREAM, self.world.snapshot(encoding.MAP_CHANGES)
+        )

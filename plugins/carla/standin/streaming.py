@@ -1,0 +1,103 @@
+"""Streams: a client connects, names the stream, and is sent its frames."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Callable
+from typing import Final
+
+from forewarn.plugins.carla.standin.rpc import CONNECTIONS, keep_alive
+
+UNREAD: Final = 8 << 20
+"""Bytes that wait for a reader; one who lets more wait misses frames."""
+
+_SIZE = struct.Struct("<I")
+
+
+class Streams:
+    """All streams and who reads them.
+
+    Args:
+        first: What a new reader of a stream is sent at once; empty for nothing, none
+            if there is no such stream.
+    """
+
+    def __init__(self, first: Callable[[int], bytes | None]) -> None:
+        self.first = first
+        self.readers: set[Reader] = set()
+        self._of: dict[int, list[Reader]] = {}
+
+    def read(self, stream: int) -> bool:
+        """Whether anybody reads the stream."""
+        return bool(self._of.get(stream))
+
+    def send(self, stream: int, body: bytes) -> None:
+        readers = self._of.get(stream)
+        if readers:
+            frame = _SIZE.pack(len(body)) + body
+            for reader in readers:
+                reader.send(frame)
+
+    def end(self, stream: int) -> None:
+        """Ends a stream; its readers are let go."""
+        for reader in self._of.pop(stream, []):
+            reader.close()
+
+    def join(self, stream: int, reader: Reader) -> bool:
+        body = self.first(stream)
+        if body is None:
+            return False
+        self._of.setdefault(stream, []).append(reader)
+        if body:
+            reader.send(_SIZE.pack(len(body)) + body)
+        return True
+
+    def leave(self, stream: int, reader: Reader) -> None:
+        readers = self._of.get(stream, [])
+        if reader in readers:
+            readers.remove(reader)
+        if not readers:
+            self._of.pop(stream, None)
+
+
+class Reader(asyncio.Protocol):
+    """One reader of one stream."""
+
+    def __init__(self, streams: Streams) -> None:
+        self._streams = streams
+        self._data = b""
+        self._stream: int | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)  # noqa: S101
+        self._transport = transport
+        if len(self._streams.readers) >= CONNECTIONS:
+            transport.abort()
+            return
+        self._streams.readers.add(self)
+        keep_alive(transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._streams.readers.discard(self)
+        if self._stream is not None:
+            self._streams.leave(self._stream, self)
+
+    def data_received(self, data: bytes) -> None:
+        if self._stream is not None:
+            return  # There is nothing more for a reader to say.
+        self._data += data
+        if len(self._data) >= _SIZE.size:
+            (stream,) = _SIZE.unpack_from(self._data)
+            self._data = b""
+            if self._streams.join(stream, self):
+                self._stream = stream
+            else:
+                self.close()
+
+    def send(self, frame: bytes) -> None:
+        if self._transport.get_write_buffer_size() <= UNREAD:
+            self._transport.write(frame)
+
+    def close(self) -> None:
+        self._transport.abort()

@@ -1,0 +1,431 @@
+"""The world: who is in it, and what a tick does."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from forewarn.plugins.carla.standin import blueprints, encoding, lights
+from forewarn.plugins.carla.standin.actors import (
+    LAMP,
+    Actor,
+    Sensor,
+    TrafficLight,
+    Vehicle,
+    Walker,
+    along,
+)
+from forewarn.plugins.carla.standin.contacts import overlapping, touching
+from forewarn.plugins.carla.standin.encoding import Pose, Refusal, compose, turned
+from forewarn.plugins.carla.standin.kinematics import move
+from forewarn.plugins.carla.standin.roads import Roads
+from forewarn.plugins.carla.standin.sensors import Sensors
+from forewarn.plugins.carla.standin.streaming import Streams
+from forewarn.plugins.carla.standin.traffic import Guest, Mover, Traffic
+
+MOST_ACTORS = 5000
+STEP_S = 0.05
+"""A tick's time where clients name none."""
+
+CLEAR_NOON = (
+    5.0, 0.0, 0.0, 10.0, -1.0, 45.0, 2.0, 0.75, 0.1, 0.0, 1.0, 0.03, 0.0331, 0.0,
+)  # fmt: skip
+_CLIENTS_FIRST = 100
+_BEFORE_LINE_M = 3.0
+_LOOKS_AGAIN_M = 0.5
+_SINKS_M = 1.0  # spawn points lie a little above the road
+_FACING_DEG = 60.0
+
+Hook = Callable[[], None]
+
+
+def standard_settings() -> list[Any]:
+    """An episode's settings as a client first finds them."""
+    return [False, False, [False], True, 0.01, 10, 0.0, True, 3000.0, 2000.0, True]
+
+
+class World:
+    """One episode.
+
+    Args:
+        episode: Its number; clients notice by it that the world is another one.
+        roads: Its map.
+        traffic: What moves besides the clients' actors.
+        streams: Where snapshots and what sensors see go.
+        seed: Where chance begins.
+        step_s: A tick's time where clients name none.
+        settings: The clients' settings; by default those of a new world.
+        frame: The number of the last frame before.
+    """
+
+    def __init__(
+        self,
+        episode: int,
+        roads: Roads,
+        traffic: Traffic,
+        streams: Streams,
+        seed: int,
+        step_s: float = STEP_S,
+        settings: list[Any] | None = None,
+        frame: int = 0,
+        weather: Iterable[float] = CLEAR_NOON,
+    ) -> None:
+        self.episode, self.roads, self.traffic, self.seed = (
+            episode,
+            roads,
+            traffic,
+            seed,
+        )
+        self.streams = streams
+        self.settings = settings or standard_settings()
+        self.frame, self.time_s, self._step_s = frame, 0.0, step_s
+        self.weather = list(weather)
+        self.street_lights: list[Any] = []
+        self.actors: dict[int, Actor] = {}
+        self.guests: dict[int, Guest] = {}
+        self.movers: dict[str, int] = {}
+        self._began_s = time.monotonic()
+        self._states: dict[int, bytes] = {}
+        self._changed: set[int] = set()
+        self._next = 1
+        self.sensors = Sensors(self)
+        self.spectator = self.add(
+            Actor(0, "spectator", (0.0, 0.0, 50.0, -90.0, 0.0, 0.0), ours=True)
+        )
+        self.lights = self._put_lights()
+        by_signal = {light.signal: light for light in self.lights}
+        self.groups = lights.groups(by_signal, roads.signals, roads.net)
+        self._next = max(self._next, _CLIENTS_FIRST)
+        for group in self.groups:
+            group.own = traffic.lights(group.name) is None
+        self._before_lines = _before_lines(self)
+        self._meet_traffic()
+        self._step_lights(0.0)
+
+    # -- actors -----------------------------------------------------------------------
+
+    def add(self, actor: Actor) -> Actor:
+        """Puts an actor into the world and gives it its identity."""
+        if len(self.actors) >= MOST_ACTORS:
+            raise Refusal(f"the world is full: {MOST_ACTORS} actors")
+        actor.number, self._next = self._next, self._next + 1
+        self.actors[actor.number] = actor
+        if isinstance(actor, Vehicle | Walker) and not actor.ours:
+            self.guests[actor.number] = actor
+        self.mark(actor)
+        return actor
+
+    def actor(self, number: object) -> Actor:
+        found = self.actors.get(number) if isinstance(number, int) else None
+        if found is None:
+            raise Refusal(f"there is no actor {number!r:.40}")
+        return found
+
+    def mark(self, actor: Actor) -> None:
+        """What the next snapshot says of the actor is new."""
+        self._changed.add(actor.number)
+
+    def destroy(self, number: int) -> bool:
+        actor = self.actors.get(number)
+        if actor is None or actor is self.spectator or actor in self.lights:
+            return False
+        del self.actors[number]
+        self._states.pop(number, None)
+        self._changed.discard(number)
+        if isinstance(actor, Sensor):
+            self.sensors.remove(actor)
+        if self.guests.pop(number, None) is not None:
+            self.traffic.remove(str(number))
+        if actor.ours:
+            for name in [n for n, own in self.movers.items() if own == number]:
+                del self.movers[name]
+                self.traffic.remove(name)
+        return True
+
+    def place(self, actor: Actor, at: Pose) -> None:
+        """Puts an actor somewhere, as a client's transform says."""
+        x, y, z, pitch, yaw, roll = at
+        if isinstance(actor, Vehicle | Walker):
+            z = 0.0 if actor.physical and abs(z) < _SINKS_M else z
+        if isinstance(actor, Vehicle):
+            actor.looked_at = None
+            if actor.speed:
+                actor.velocity = along(actor, actor.speed)
+        if actor.parent:
+            actor.mount = at
+            self._mount(actor)
+        else:
+            actor.at = x, y, z, pitch, turned(yaw), roll
+        if isinstance(actor, Walker):
+            actor.placed = True
+        self.mark(actor)
+
+    def make_room(self, actor: Actor) -> None:
+        """Clears the place where a client's actor is to be.
+
+        Traffic gives way: who was there is taken off the road.
+
+        Raises:
+            Refusal: A client's actor is there.
+        """
+        if not any(actor.half):
+            return
+        for other in overlapping(actor, self.actors.values()):
+            if not other.ours or not isinstance(other, Vehicle | Walker):
+                raise Refusal("Spawn failed because of collision at spawn position")
+            self.destroy(other.number)
+
+    def walks(self, walker: Walker, pace: float) -> None:
+        """Says how fast a walker moves whom a client itself puts where it is."""
+        walker.velocity = along(walker, pace)
+
+    # -- time -------------------------------------------------------------------------
+
+    @property
+    def synchronous(self) -> bool:
+        return bool(self.settings[0])
+
+    @property
+    def delta_s(self) -> float:
+        """The time of a tick."""
+        fixed = self.settings[2]
+        return float(fixed[1]) if len(fixed) == 2 and fixed[1] else self._step_s
+
+    def tick(self) -> int:
+        """Moves everything on, and tells everyone; gives the frame's number."""
+        dt = self.delta_s
+        self.frame += 1
+        self.time_s += dt
+        for guest in self.guests.values():
+            if isinstance(guest, Vehicle):
+                if guest.physical and not _rests(guest):
+                    move(guest, dt)
+                    self._changed.add(guest.number)
+            else:
+                self._walk(guest, dt)
+        self.traffic.step(dt, tuple(self.guests.values()))
+        self._meet_traffic()
+        self._step_lights(dt)
+        self._look_for_lines()
+        for actor in self.sensors.mounted():
+            self._mount(actor)
+        self._meet()
+        self.streams.send(encoding.WORLD_STREAM, self.snapshot())
+        self.sensors.see(dt)
+        return self.frame
+
+    def snapshot(self, change: int = 0) -> bytes:
+        """What the world's stream says of this moment."""
+        for number in self._changed:
+            self._states[number] = self.actors[number].state()
+        self._changed.clear()
+        wall_s = time.monotonic() - self._began_s
+        head = encoding.snapshot_header(
+            self.episode, self.frame, self.time_s, wall_s, self.delta_s, change
+        )
+        return head + b"".join(self._states.values())
+
+    # -- what a tick does -------------------------------------------------------------
+
+    def _walk(self, walker: Walker, dt: float) -> None:
+        was = walker.velocity
+        if walker.pace and walker.physical:
+            x, y, _ = walker.direction
+            length = math.hypot(x, y) or 1.0
+            vx, vy = walker.pace * x / length, walker.pace * y / length
+            at = walker.at
+            yaw = math.degrees(math.atan2(y, x)) if x or y else at[4]
+            walker.at = at[0] + vx * dt, at[1] + vy * dt, at[2], at[3], yaw, at[5]
+            walker.velocity = (vx, vy, 0.0)
+            self.mark(walker)
+        elif any(was) and not walker.placed:
+            walker.velocity = (0.0, 0.0, 0.0)
+            self.mark(walker)
+        walker.placed = False
+
+    def _meet_traffic(self) -> None:
+        """Takes over who comes and goes, and where everyone is."""
+        gone = dict(self.movers)
+        for mover in self.traffic.movers():
+            number = gone.pop(mover.name, None)
+            actor = None if number is None else self.actors.get(number)
+            if actor is None:
+                actor = self._welcome(mover)
+                self.movers[mover.name] = actor.number
+            self._follow(actor, mover)
+        for name, number in gone.items():
+            del self.movers[name]
+            self.actors.pop(number, None)
+            self._states.pop(number, None)
+            self._changed.discard(number)
+
+    def _welcome(self, mover: Mover) -> Actor:
+        blueprint = blueprints.find(mover.kind)
+        attributes = spawned_attributes(blueprint, {"role_name": "traffic"})
+        make = Vehicle if blueprint.wheels else Walker
+        return self.add(
+            make(
+                0, mover.kind, mover.at, attributes, mover.half,
+                (0.0, 0.0, mover.half[2]), bytes([blueprint.tag]),
+                blueprint=blueprint.number, ours=True,
+            )
+        )  # fmt: skip
+
+    def _follow(self, actor: Actor, mover: Mover) -> None:
+        dt = self.delta_s
+        was, turn = actor.velocity, turned(mover.at[4] - actor.at[4])
+        actor.at = mover.at
+        v = actor.velocity = along(actor, mover.speed)
+        actor.acceleration = (v[0] - was[0]) / dt, (v[1] - was[1]) / dt, 0.0
+        actor.spin = (0.0, 0.0, turn / dt)
+        if isinstance(actor, Vehicle):
+            actor.speed, actor.lamps = mover.speed, mover.lamps
+        elif isinstance(actor, Walker):
+            actor.pace = mover.speed
+        self._changed.add(actor.number)
+
+    def _step_lights(self, dt: float) -> None:
+        for group in self.groups:
+            if group.own:
+                group.step(dt)
+                if group.changed and group.name:
+                    self.traffic.show(group.name, group.letters())
+                group.changed = False
+            else:
+                group.follow(self.traffic.lights(group.name) or "", dt)
+        for light in self.lights:
+            self._changed.add(light.number)
+
+    def take_lights(self, group: lights.Group) -> None:
+        """A client interferes with these lights: their programme runs here now."""
+        if not group.own:
+            group.take_over(*self.traffic.phase(group.name))
+
+    def group_of(self, light: TrafficLight) -> lights.Group:
+        return next(g for g in self.groups if light in g.lights.values())
+
+    def _look_for_lines(self) -> None:
+        """Which vehicle is before which light, and how fast it may go."""
+        for guest in self.guests.values():
+            if not isinstance(guest, Vehicle):
+                continue
+            x, y = guest.at[:2]
+            seen = guest.looked_at
+            if seen and abs(x - seen[0]) + abs(y - seen[1]) < _LOOKS_AGAIN_M:
+                continue
+            guest.looked_at = x, y
+            point = self.roads.waypoint(x, y)
+            light = None
+            if point is not None:
+                road, lane = point.road_id, point.lane_id
+                guest.speed_limit = self.roads.limit_kmh(road, lane)
+                for line, candidate in self._before_lines.get(road, ()):
+                    if _before(guest, line, self.reach_m(candidate)):
+                        light = candidate
+                        break
+            if light is not guest.light:
+                guest.light = light
+            self._changed.add(guest.number)
+
+    def reach_m(self, light: TrafficLight) -> float:
+        """How far before its line a light is the one of who comes."""
+        return 2.0 * light.half[0]
+
+    def _mount(self, actor: Actor) -> None:
+        """Keeps what is attached where it is attached."""
+        parent = self.actors.get(actor.parent)
+        if parent is None or actor.mount is None:
+            return
+        actor.at = compose(parent.at, actor.mount)
+        actor.velocity = parent.velocity
+        self._changed.add(actor.number)
+
+    def _meet(self) -> None:
+        """Notes who touches whom, and tells collision sensors."""
+        movable = [g for g in self.guests.values() if g.solid]
+        if not movable:
+            return
+        for guest, others in touching(movable, self.actors.values()):
+            if isinstance(guest, Vehicle):
+                fresh = others - guest.bumped
+                guest.bumped = others
+                for number in sorted(fresh):
+                    self.sensors.collided(guest, self.actors[number])
+
+    # -- the beginning ----------------------------------------------------------------
+
+    def _put_lights(self) -> list[TrafficLight]:
+        made: list[TrafficLight] = []
+        for signal in self.roads.signals:
+            line = signal.lines[0]
+            limit = self._limit_at(line) / 3.6
+            reach = max(8.0, limit * limit / (2 * 6.0) + 3.0)
+            light = TrafficLight(
+                0, "traffic.traffic_light", signal.at, tags=bytes([LAMP]), ours=True,
+                half=(reach / 2.0, 1.6, 1.0), signal=signal.name,
+            )  # fmt: skip
+            light.centre = _relative(signal.at, line, -reach / 2.0)
+            self.add(light)
+            made.append(light)
+        return made
+
+    def _limit_at(self, at: Pose) -> float:
+        point = self.roads.waypoint(at[0], at[1])
+        return self.roads.limit_kmh(point.road_id, point.lane_id)
+
+
+def spawned_attributes(
+    blueprint: blueprints.Blueprint, given: dict[str, str]
+) -> list[list[Any]]:
+    """A blueprint's attributes with some of them set."""
+    return [[a.name, a.kind, given.get(a.name, a.value)] for a in blueprint.attributes]
+
+
+def _rests(car: Vehicle) -> bool:
+    """Whether nothing about the car changes in a step."""
+    control = car.control
+    return (
+        car.speed == 0.0
+        and control[0] == 0.0
+        and car.ackermann is None
+        and car.constant is None
+        and car.push == 0.0
+        and car.velocity == (0.0, 0.0, 0.0)
+        and car.acceleration == (0.0, 0.0, 0.0)
+        and car.steer_deg == 0.0
+        and control[1] == 0.0
+    )
+
+
+def _before_lines(world: World) -> dict[int, list[tuple[Pose, TrafficLight]]]:
+    lines: dict[int, list[tuple[Pose, TrafficLight]]] = {}
+    for signal, light in zip(world.roads.signals, world.lights, strict=True):
+        for line in signal.lines:
+            lines.setdefault(signal.road, []).append((line, light))
+    return lines
+
+
+def _before(car: Vehicle, line: Pose, reach: float) -> bool:
+    """Whether the car's front is before the line, on its lane, and near."""
+    if abs(turned(car.at[4] - line[4])) > _FACING_DEG:
+        return False
+    heading = math.radians(line[4])
+    dx, dy = line[0] - car.at[0], line[1] - car.at[1]
+    ahead = dx * math.cos(heading) + dy * math.sin(heading) - car.half[0]
+    aside = dy * math.cos(heading) - dx * math.sin(heading)
+    return -_BEFORE_LINE_M < ahead < reach and abs(aside) < 1.7
+
+
+def _relative(frame: Pose, point: Pose, ahead: float) -> tuple[float, float, float]:
+    """A point moved along its own heading, seen from another's frame."""
+    heading = math.radians(point[4])
+    x = point[0] + ahead * math.cos(heading) - frame[0]
+    y = point[1] + ahead * math.sin(heading) - frame[1]
+    turn = math.radians(frame[4])
+    return (
+        x * math.cos(turn) + y * math.sin(turn),
+        y * math.cos(turn) - x * math.sin(turn),
+        point[2] - frame[2] + 1.0,
+    )

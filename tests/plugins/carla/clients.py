@@ -1,0 +1,55 @@
+"""Clients of a stand-in server, each in a process of its own.
+
+CARLA's client can block or end its process.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+PREAMBLE = """
+import json, sys, carla
+client = carla.Client("127.0.0.1", int(sys.argv[1]))
+client.set_timeout(10.0)
+world = client.get_world()
+def tell(value):
+    print("=" + json.dumps(value))
+def synchronous(step=0.05):
+    settings = world.get_settings()
+    settings.synchronous_mode = True
+    settings.fixed_delta_seconds = step
+    world.apply_settings(settings)
+def spawn(kind="vehicle.tesla.model3", point=0, **attributes):
+    blueprint = world.get_blueprint_library().find(kind)
+    for name, value in attributes.items():
+        blueprint.set_attribute(name, value)
+    return world.spawn_actor(blueprint, world.get_map().get_spawn_points()[point])
+"""
+
+
+@dataclass(frozen=True)
+class Standin:
+    """A server that runs."""
+
+    port: int
+    process: subprocess.Popen[str]
+
+    def script(self, body: str, timeout_s: float = 60.0) -> list[Any]:
+        """Runs a client's script; gives what it told."""
+        source = PREAMBLE + textwrap.dedent(body)
+        done = subprocess.run(
+            [sys.executable, "-c", source, str(self.port)],
+            capture_output=True, text=True, timeout=timeout_s, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr[-3000:] + done.stdout[-1000:]
+        lines = done.stdout.splitlines()
+        return [json.loads(line[1:]) for line in lines if line.startswith("=")]
+
+
+Serve = Callable[..., Standin]

@@ -7,6 +7,7 @@ which swallows what they raise: ours do nothing but keep the newest message.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -117,6 +118,22 @@ class Inbox:
         self._newest[name] = Received(message, self._clock(), number)
         self._came.set()
 
+    def apollo_time_s(self) -> float | None:
+        """Apollo's clock now: its newest time stamp, and how long ago that came."""
+        stamped = [(stamp(each.message), each.at_s) for each in self._newest.values()]
+        latest = max(((s, at) for s, at in stamped if s is not None), default=None)
+        return None if latest is None else latest[0] + self._clock() - latest[1]
+
+    def age_s(self, name: str) -> float | None:
+        """How old an input is: by its stamp and Apollo's clock, or since it came."""
+        newest = self._newest.get(name)
+        if newest is None:
+            return None
+        stamped, now_s = stamp(newest.message), self.apollo_time_s()
+        if stamped is None or now_s is None:
+            return max(0.0, self._clock() - newest.at_s)
+        return max(0.0, now_s - stamped)
+
     def newest(self, name: str) -> Received | None:
         """The newest message of an input, if any came."""
         return self._newest.get(name)
@@ -131,3 +148,9 @@ class Inbox:
             self._came.wait(left_s)
             self._came.clear()
         return True
+
+
+def stamp(message: Any) -> float | None:
+    """The time in a message's header; None if it has none."""
+    time_s: float = message.header.timestamp_sec
+    return time_s if 0.0 < time_s < math.inf else None

@@ -38,6 +38,7 @@ ROUTING = Channel("/apollo/routing_response", "apollo.routing.RoutingResponse")
 COMMAND = Channel("/apollo/planning/command", "apollo.planning.PlanningCommand")
 CONTROL = Channel("/apollo/control", "apollo.control.ControlCommand")
 PLANNING_PAD = Channel("/apollo/planning/pad", "apollo.planning.PadMessage")
+SYSTEM_STATUS = Channel("/apollo/monitor/system_status", "apollo.monitor.SystemStatus")
 CONTROL_PAD = Channel("/apollo/control/pad", "apollo.control.PadMessage")
 
 INPUTS = {
@@ -49,6 +50,9 @@ INPUTS = {
     "prediction": PREDICTION,
 }
 """What the signals are made of, by the names that their ages have."""
+
+ROUTES = {8: {"routing": ROUTING}, 9: {"routing": ROUTING, "command": COMMAND}}
+"""Where the route is told, by edition; it is told once, so it has no age."""
 
 ACTION_SERVICE = Service(
     "/apollo/external_command/action", "apollo.external_command.ActionCommand"

@@ -1,0 +1,78 @@
+"""Decisions to what Apollo is asked for, and whether it obeyed.
+
+Apollo acknowledges what it has not done, and does not acknowledge what it has; so only
+what the chassis and planning show counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from forewarn.abstractions.frame import Frame
+from forewarn.apollo_bridge.commander import Paths
+from forewarn.monitors.guarding.decision import Action, Decision, Kind
+
+_STANDS_KMH = 0.5
+_BRAKES = 0.5  # m/s²
+
+
+class ApolloActuator:
+    """Stops Apollo, and slows it down where there is a way to.
+
+    Args:
+        paths: The ways that were found.
+        emergency_stop: Whether planning means to stop as it was told.
+    """
+
+    def __init__(
+        self,
+        paths: Paths | None = None,
+        emergency_stop: Callable[[], bool | None] = lambda: None,
+    ) -> None:
+        paths = paths or Paths()
+        can: set[Kind] = {"alert", "stop"}
+        if paths.slow is not None:
+            can.add("slow")
+        if paths.cut is not None:
+            can.add("cut")
+        self.can: frozenset[Kind] = frozenset(can)
+        self._emergency_stop = emergency_stop
+
+    def carry_out(self, decision: Decision, proposal: Action | None) -> Action | None:
+        if decision.kind in ("proceed", "alert"):
+            return proposal
+        if decision.kind == "slow" and decision.cap_kmh is not None:
+            return Action("slow", {"cap_kmh": decision.cap_kmh})
+        return Action("cut") if decision.kind == "cut" else self.fallback()
+
+    def fallback(self) -> Action | None:
+        return Action("stop")
+
+    def obeyed(self, decision: Decision, frame: Frame) -> bool | None:
+        speed = frame.values.get("speed")
+        acceleration = frame.values.get("acceleration")
+        if not isinstance(speed, float) or not isinstance(acceleration, float):
+            return None
+        if decision.kind in ("stop", "cut"):
+            # A planner that says it stops must not be gaining speed all the same.
+            means_to = self._emergency_stop() is True and acceleration < 0.0
+            return speed < _STANDS_KMH or acceleration < -_BRAKES or means_to
+        if decision.kind == "slow" and decision.cap_kmh is not None:
+            return speed <= decision.cap_kmh + 1.0 or acceleration < -_BRAKES
+        return True
+
+
+def planner_parameters(action: Action | None) -> dict[str, float]:
+    """An intervention as settings of a planner, for those who run µDrive's.
+
+    The names are those of AgentSpec's rules for Apollo; speeds are in m/s. Nothing of
+    stock Apollo reads them.
+    """
+    if action is None:
+        return {}
+    cap = float(action.arguments.get("cap_kmh", 0.0)) / 3.6
+    return {
+        "preference:Max_planning_speed": cap,
+        "preference:Default_cruise_speed": cap,
+        **({} if action.name == "slow" else {"scenario:emergency_stop": 1.0}),
+    }

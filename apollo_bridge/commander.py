@@ -1,0 +1,331 @@
+"""What Apollo is told, by which way, and when again.
+
+A stop goes to the action service where there is one, else to planning's pad. The pad
+is latched, and planning notices a message only by its header, so each has a new one; a
+stop is sent again for as long as it is wanted, and taken back by resuming. A stop that
+the service took and planning does not show goes to the pad as well.
+
+Nothing here blocks: services are called by threads of their own.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.apollo_bridge.messages import channels
+from forewarn.apollo_bridge.messages.channels import Channel, Service
+from forewarn.apollo_bridge.messages.pool import Messages
+from forewarn.apollo_bridge.telemetry import Telemetry
+from forewarn.apollo_bridge.wire import Bus, Client, Inbox, Writer
+from forewarn.monitors.guarding.decision import Action
+
+REPEAT_S = 0.5
+SHOWN_S = 1.0
+RELEASES = 3
+"""How often a release is said: more could overrule whoever stops the car next."""
+
+MODULE = "forewarn"
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """By which ways Apollo is stopped, slowed and cut off; None: by none."""
+
+    stop: Literal["action service", "planning pad"] = "planning pad"
+    slow: Literal["speed service", "lane-follow service"] | None = None
+    cut: Literal["guardian"] | None = None
+
+    def sentence(self) -> str:
+        """The ways, for people."""
+        slow = self.slow or "nothing (it escalates to stop)"
+        cut = f", cut by the {self.cut}" if self.cut else ""
+        return f"stop by the {self.stop}, slow by {slow}{cut}"
+
+
+def probe(bus: Bus, messages: Messages, *, guardian: bool = False) -> Paths:
+    """The ways that there are now.
+
+    Args:
+        bus: Asked for its services.
+        messages: Apollo 8 and earlier have no services to command it.
+        guardian: Whether a cut may go to Apollo's guardian, which must be enabled.
+    """
+    offered = bus.services() if messages.edition == 9 else frozenset()
+    slow: Literal["speed service", "lane-follow service"] | None = None
+    if channels.SPEED_SERVICE.name in offered:
+        slow = "speed service"
+    elif channels.LANE_FOLLOW_SERVICE.name in offered:
+        slow = "lane-follow service"
+    acts = channels.ACTION_SERVICE.name in offered
+    return Paths(
+        "action service" if acts else "planning pad",
+        slow,
+        "guardian" if guardian else None,
+    )
+
+
+class Caller:
+    """Calls one service, in a thread of its own; only the newest request waits.
+
+    Args:
+        client: Its calls block, and answer None when the service is gone.
+        inline: Calls at once instead, for tests and simulated time.
+    """
+
+    def __init__(self, client: Client, name: str, *, inline: bool = False) -> None:
+        self._client, self._inline = client, inline
+        self._request: Any = None
+        self._wake = threading.Event()
+        self._ending = False
+        self.answers = self.silences = 0
+        self.unanswered = False
+        self._thread = threading.Thread(
+            target=self._live, name=f"forewarn-calls-{name}", daemon=True
+        )
+        if not inline:
+            self._thread.start()
+
+    def call(self, request: Any) -> None:
+        """Leaves a request to be made."""
+        self._request = request
+        self.unanswered = False
+        if self._inline:
+            self._make()
+        else:
+            self._wake.set()
+
+    def close(self, timeout_s: float = 1.0) -> None:
+        """Makes what still waits, then ends; a call that hangs is left behind."""
+        self._ending = True
+        self._wake.set()
+        if not self._inline:
+            self._thread.join(timeout_s)
+
+    def _live(self) -> None:
+        while not self._ending:
+            self._wake.wait()
+            self._wake.clear()
+            self._make()
+
+    def _make(self) -> None:
+        request, self._request = self._request, None
+        if request is None:
+            return
+        try:
+            # What it says is not worth more than that it says something.
+            answered = self._client.send_request(request) is not None
+        except Exception:
+            answered = False
+        if answered:
+            self.answers += 1
+        else:
+            self.silences += 1
+            self.unanswered = self._request is None
+
+
+class Commander:
+    """Keeps Apollo to what is wanted of it.
+
+    Args:
+        bus: The way to Apollo.
+        messages: The classes of its edition.
+        inbox: Shows Apollo's clock.
+        paths: The ways to take.
+        clock: Seconds that never go back.
+        inline: Calls services at once, not by threads.
+    """
+
+    def __init__(
+        self,
+        bus: Bus,
+        messages: Messages,
+        inbox: Inbox,
+        paths: Paths,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        inline: bool = False,
+    ) -> None:
+        self.paths = paths
+        self.telemetry = Telemetry(inbox)
+        self._bus, self._messages, self._inbox = bus, messages, inbox
+        self._clock = clock
+        self._inline = inline
+        self._lock = threading.Lock()
+        self._pad = self._writer(channels.PLANNING_PAD)
+        self._guardian = (
+            self._writer(channels.SYSTEM_STATUS) if paths.cut == "guardian" else None
+        )
+        self._callers: dict[str, Caller] = {}
+        if paths.stop == "action service":
+            self._open(channels.ACTION_SERVICE)
+        if paths.slow == "speed service":
+            self._open(channels.SPEED_SERVICE)
+        elif paths.slow == "lane-follow service":
+            self._open(channels.LANE_FOLLOW_SERVICE)
+        self._sequence = self._command = 0
+        self._stamp_s = 0.0
+        self._wanted: Action | None = None
+        self._cap: float | None = None
+        self._tried: float | None = None
+        self._stop_is: Literal["off", "wanted", "being released"] = "off"
+        self._since_s = 0.0
+        self._releases = 0
+        self._sent_s = -REPEAT_S
+        self._route_speed: float | None = None
+        self.sent: dict[str, int] = {}
+
+    def _writer(self, channel: Channel) -> Writer:
+        return self._bus.create_writer(channel.name, self._messages[channel.type])
+
+    def _open(self, service: Service) -> None:
+        client = self._bus.create_client(
+            service.name,
+            self._messages[service.request],
+            self._messages[service.response],
+        )
+        name = service.name.rpartition("/")[2]
+        self._callers[service.name] = Caller(client, name, inline=self._inline)
+
+    def want(self, action: Action | None) -> None:
+        """Says what is wanted from now on: None, `slow`, `stop` or `cut`."""
+        if action is not None and action.name not in ("slow", "stop", "cut"):
+            raise InvalidInput(f"Apollo knows no action {action.name!r:.60}")
+        with self._lock:
+            self._wanted = action
+            self._work()
+
+    def work(self) -> None:
+        """Sends what is due now; to be called again and again."""
+        with self._lock:
+            self._work()
+
+    def answers(self) -> dict[str, tuple[int, int]]:
+        """How often each service answered, and how often it did not."""
+        return {n: (c.answers, c.silences) for n, c in self._callers.items()}
+
+    def close(self) -> None:
+        """Ends the threads; what was commanded stays commanded."""
+        for caller in self._callers.values():
+            caller.close()
+
+    # -- what is due ------------------------------------------------------------------
+
+    def _work(self) -> None:
+        wanted, now_s = self._wanted, self._clock()
+        due = not 0 <= now_s - self._sent_s < REPEAT_S
+        if wanted is not None and wanted.name != "slow":
+            if self._stop_is != "wanted":
+                self._stop_is, self._since_s, due = "wanted", now_s, True
+            if due:
+                self._stop(now_s - self._since_s, cut=wanted.name == "cut")
+                self._sent_s = now_s
+            return
+        if self._stop_is == "wanted":
+            self._stop_is, self._releases, due = "being released", RELEASES, True
+        if self._stop_is == "being released":
+            shown = self.telemetry.emergency_stop is False
+            if self._releases == 0 or (shown and self._releases < RELEASES):
+                self._stop_is = "off"
+            elif due:
+                self._release()
+                self._sent_s = now_s
+        cap = None if wanted is None else float(wanted.arguments["cap_kmh"])
+        if (self._cap != cap and (due or cap != self._tried)) or (
+            due and self._unheard()
+        ):
+            self._tried = cap
+            if self._slow(cap):
+                self._cap = cap
+            self._sent_s = now_s
+
+    def _unheard(self) -> bool:
+        """Whether the service that slows did not answer what it was asked last."""
+        slows = (channels.SPEED_SERVICE.name, channels.LANE_FOLLOW_SERVICE.name)
+        return any(c.unanswered for n, c in self._callers.items() if n in slows)
+
+    def _stop(self, since_s: float, *, cut: bool) -> None:
+        if self.paths.stop == "action service":
+            self._call(channels.ACTION_SERVICE, command="STOP")
+        unshown = since_s >= SHOWN_S and self.telemetry.emergency_stop is not True
+        if self.paths.stop == "planning pad" or unshown:
+            self._say(self._pad, channels.PLANNING_PAD, action="STOP")
+        if cut and self._guardian is not None:
+            self._say(
+                self._guardian,
+                channels.SYSTEM_STATUS,
+                safety_mode_trigger_time=self._now_s(),
+                require_emergency_stop=True,
+            )
+
+    def _release(self) -> None:
+        if self.paths.stop == "action service":
+            self._call(channels.ACTION_SERVICE, command="START")
+        heard = True
+        if self.paths.stop == "planning pad" or self._releases < RELEASES:
+            heard = self._say(self._pad, channels.PLANNING_PAD, action="RESUME_CRUISE")
+        self._releases -= heard
+
+    def _slow(self, cap_kmh: float | None) -> bool:
+        """Asks for a speed, or for the old one; whether it could be asked."""
+        if self.paths.slow == "speed service":
+            if cap_kmh is None:
+                asked: dict[str, Any] = {"is_restore_target_speed": True}
+            else:
+                # The factor would multiply what was asked for last.
+                asked = {"target_speed": cap_kmh / 3.6}
+            self._call(channels.SPEED_SERVICE, **asked)
+            return True
+        if self.paths.slow == "lane-follow service":
+            return self._follow(cap_kmh)
+        return True
+
+    def _follow(self, cap_kmh: float | None) -> bool:
+        """Asks for the route that there is, at another speed."""
+        route = self.telemetry.route
+        if route is None:
+            return False
+        if self._cap is None and cap_kmh is not None:
+            self._route_speed = route.target_speed
+        speed = self._route_speed if cap_kmh is None else cap_kmh / 3.6
+        end = {"x": route.x, "y": route.y}
+        if route.heading is not None:
+            end["heading"] = route.heading
+        extra = {} if speed is None else {"target_speed": speed}
+        self._call(channels.LANE_FOLLOW_SERVICE, end_pose=end, **extra)
+        return True
+
+    # -- saying it --------------------------------------------------------------------
+
+    def _say(self, writer: Writer, channel: Channel, **content: Any) -> bool:
+        """Sends a message; false if it is known that it cannot arrive."""
+        message = self._messages[channel.type](**content)
+        self._head(message)
+        self._count(channel.name)
+        return writer.write(message) is not False
+
+    def _call(self, service: Service, **content: Any) -> None:
+        self._command += 1
+        request = self._messages[service.request](command_id=self._command, **content)
+        self._head(request)
+        self._callers[service.name].call(request)
+        self._count(service.name)
+
+    def _count(self, name: str) -> None:
+        self.sent[name] = self.sent.get(name, 0) + 1
+
+    def _now_s(self) -> float:
+        """Apollo's clock: requests that look late are dropped without a word."""
+        known_s = self._inbox.apollo_time_s()
+        return time.time() if known_s is None else known_s
+
+    def _head(self, message: Any) -> None:
+        self._sequence += 1
+        self._stamp_s = max(self._now_s(), self._stamp_s + 1e-3)
+        message.header.timestamp_sec = self._stamp_s
+        message.header.module_name = MODULE
+        message.header.sequence_num = self._sequence

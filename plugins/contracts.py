@@ -150,5 +150,20 @@ class LearningBaseline(Protocol):
         """The baseline that knows it."""
 
 
+@runtime_checkable
+class TaskBook(Protocol):
+    """Tasks by name, for a family of scenarios that differ in the task alone."""
+
+    def names(self) -> Sequence[str]:
+        """The tasks that a campaign over all of them runs."""
+
+    def entry(self, name: str) -> Mapping[str, Any]:
+        """What a scenario file means by `$law`, `$goal` and the like for a task.
+
+        Raises:
+            InvalidInput: There is no such task.
+        """
+
+
 Settings = Mapping[str, Any]
 """What a scenario file gives to a world, a pilot or an actuator, by name."""

@@ -28,12 +28,17 @@ from forewarn.abstractions.errors import (
     near_miss,
 )
 from forewarn.abstractions.schema import Strict, validated
-from forewarn.plugins.contracts import Actuator, Pilot, Settings, World
+from forewarn.plugins.contracts import Actuator, Pilot, Settings, TaskBook, World
 
-Kind = Literal["world", "pilot", "actuator", "baseline"]
+Kind = Literal["world", "pilot", "actuator", "baseline", "task_book"]
 
 _OURS = "forewarn"
-_CONTRACTS: dict[str, Any] = {"world": World, "pilot": Pilot, "actuator": Actuator}
+_CONTRACTS: dict[str, Any] = {
+    "world": World,
+    "pilot": Pilot,
+    "actuator": Actuator,
+    "task_book": TaskBook,
+}
 
 
 class BrokenPlug(ForewarnError):
@@ -124,6 +129,14 @@ def make_actuator(
 ) -> Actuator:
     """The actuator of that name; a world's own has the name of the world."""
     made: Actuator = _make("actuator", name, settings, source)
+    return made
+
+
+def make_task_book(
+    name: str, settings: Settings | None = None, source: str = ""
+) -> TaskBook:
+    """The tasks of that name."""
+    made: TaskBook = _make("task_book", name, settings, source)
     return made
 
 

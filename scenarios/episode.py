@@ -88,6 +88,7 @@ class Episode:
         unknown: Frames in a state that was never seen in training.
         states: The ticks' states in the model, as runs: number (-1: unknown), length.
         drift: What the guard said of a model that no longer fits; empty otherwise.
+        goal_s: When the scenario's goal was first reached; None if it never was.
         record: The run record's file, in the campaign's folder.
         head: The hash of the record's last line.
         trace: The trace's file, in the campaign's folder.
@@ -108,6 +109,7 @@ class Episode:
     unknown: int = 0
     states: tuple[tuple[int, int], ...] = ()
     drift: str = ""
+    goal_s: float | None = None
     record: str | None = None
     head: str | None = None
     trace: str | None = None
@@ -135,6 +137,7 @@ class Episode:
         return {
             "seed": self.seed,
             "violations": [broken.as_dict() for broken in self.violations],
+            "goal_s": self.goal_s,
             "alarms": [alarm.as_dict() for alarm in self.alarms],
             "interventions": [asdict(each) for each in self.interventions],
             "ended": self.ended,

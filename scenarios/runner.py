@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from forewarn import __version__
+from forewarn.abstractions.expression.scalar import compile_test
+from forewarn.abstractions.expression.tree import signals_of
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.guarding.guard import Guard, Observer
@@ -131,13 +133,17 @@ class Runner:
         if source == self._source:
             return
         scenario = self.scenario
-        lacking = sorted(set(scenario.abstraction.signals) - set(source.provides))
-        if lacking:
-            raise InvalidScenario(
-                f"the world {source.name} does not provide {', '.join(lacking)}",
-                source=scenario.source,
-                place="abstraction",
-            )
+        needed: dict[str, Iterable[str]] = {"abstraction": scenario.abstraction.signals}
+        if scenario.goal is not None:
+            needed["goal"] = signals_of(scenario.goal)
+        for place, signals in needed.items():
+            lacking = sorted(set(signals) - set(source.provides))
+            if lacking:
+                raise InvalidScenario(
+                    f"the world {source.name} does not provide {', '.join(lacking)}",
+                    source=scenario.source,
+                    place=place,
+                )
         self._truth = Truth(scenario.laws, source)
         if not self._truth.names:
             law, signals = next(iter(self._truth.not_applicable.items()))
@@ -182,6 +188,7 @@ class Runner:
             drive.duration_s,
             drive.frames,
             tuple(broken),
+            goal_s=drive.goal_s,
             error=error,
             machine={"wall_s": time.perf_counter() - began_s},
         )
@@ -247,6 +254,9 @@ class _Drive:
         self._listeners = listeners
         self.frames = 0
         self.duration_s = 0.0
+        self.goal_s: float | None = None
+        goal = scenario.goal
+        self._reached = None if goal is None else compile_test(goal)
         truth.reset()
 
     def through(self, seed: int) -> str:
@@ -260,6 +270,8 @@ class _Drive:
         while True:
             self.frames += 1
             self.duration_s = frame.time_s - began_s
+            if self.goal_s is None and self._reached and self._reached(frame.values):
+                self.goal_s = frame.time_s
             broken = self._truth.frame(frame)
             ended = self._why_over(broken)
             proposal = executed = None

@@ -14,9 +14,12 @@ from pydantic import Field
 
 from forewarn.abstractions.abstraction import Abstraction, load_abstraction
 from forewarn.abstractions.errors import InvalidInput, near_miss
+from forewarn.abstractions.expression import Expression, parse_expression
 from forewarn.abstractions.files import inside, parse_yaml, read_text
 from forewarn.abstractions.schema import Strict, validated
 from forewarn.monitors.laws.lawbook import Law, find_laws
+from forewarn.plugins.contracts import TaskBook
+from forewarn.plugins.registry import make_task_book
 from forewarn.scenarios.draws import Draw, Plain, draw_all, filled
 
 FORMAT = "forewarn.scenario/1"
@@ -57,6 +60,7 @@ class _ScenarioFile(Strict):
     laws: list[str] = Field(min_length=1)
     abstraction: str | dict[str, Any]
     horizon_s: float = Field(default=3.0, gt=0)
+    goal: str = ""
     draws: dict[str, Draw] = {}
     end: End
     expected_base_rate: dict[str, Span] = {}
@@ -76,6 +80,7 @@ class Scenario:
         laws: The laws that are watched, parts by themselves.
         abstraction: What the model is learned over.
         horizon_s: H of the guard's risk.
+        goal: What holds when the task is done; None if nothing is to be done.
         draws: What is random.
         end: When an episode is over.
         expected_base_rate: How often each law is broken unguarded, from and to.
@@ -92,6 +97,7 @@ class Scenario:
     laws: tuple[Law, ...]
     abstraction: Abstraction
     horizon_s: float
+    goal: Expression | None
     draws: Mapping[str, Draw]
     end: End
     expected_base_rate: Mapping[str, tuple[float, float]]
@@ -123,7 +129,11 @@ def parse_scenario(text: str, source: str, folder: Path) -> Scenario:
         source: The file's name, for errors.
         folder: Where files that it names are looked for.
     """
-    file = validated(_ScenarioFile, parse_yaml(text, source), source, InvalidScenario)
+    return _scenario(parse_yaml(text, source), text, source, folder)
+
+
+def _scenario(content: object, text: str, source: str, folder: Path) -> Scenario:
+    file = validated(_ScenarioFile, content, source, InvalidScenario)
     if isinstance(file.abstraction, str):
         abstraction = load_abstraction(inside(folder, file.abstraction, source))
     else:
@@ -153,13 +163,23 @@ def parse_scenario(text: str, source: str, folder: Path) -> Scenario:
             )
     scenario = Scenario(
         file.name, file.title, file.description, file.world, file.pilot,
-        file.actuator, tuple(laws), abstraction, file.horizon_s, file.draws,
+        file.actuator, tuple(laws), abstraction, file.horizon_s,
+        _goal(file.goal, abstraction, source), file.draws,
         file.end, file.expected_base_rate, text, source,
     )  # fmt: skip
     for plug in (file.world, file.pilot, file.actuator):
         if plug is not None:
             scenario.settings(plug, 0)
     return scenario
+
+
+def _goal(text: str, abstraction: Abstraction, source: str) -> Expression | None:
+    if not text:
+        return None
+    try:
+        return parse_expression(text, abstraction.vocabulary)
+    except InvalidInput as error:
+        raise error.within(source, "goal") from None
 
 
 def shipped_scenarios() -> dict[str, Path]:
@@ -174,15 +194,98 @@ FOLDERS = ("tiny", "driving", "household")
 
 
 def load_scenario(name_or_path: str) -> Scenario:
-    """A scenario that ships, by name, or a user's own, by path."""
+    """A scenario that ships, by name, or a user's own, by path; of a family, one task.
+
+    A task of the family `household`, or of one in a file, is `household:TASK`.
+    """
     shipped = shipped_scenarios()
     if name_or_path in shipped:
         path = shipped[name_or_path]
     else:
+        family, _, task = name_or_path.rpartition(":")
+        if family and not os.path.exists(name_or_path):
+            return load_family(family).scenario(task)
         path = Path(name_or_path)
         if path.suffix != SUFFIX and not os.path.exists(path):
+            known = [*shipped, *(f"{name}:" for name in shipped_families())]
             raise InvalidScenario(
                 f"no scenario {name_or_path!r}",
-                mend=near_miss(name_or_path, shipped) or "`forewarn scenarios` lists",
+                mend=near_miss(name_or_path, known) or "`forewarn scenarios` lists",
             )
     return parse_scenario(read_text(path), str(path), path.parent)
+
+
+# -- families
+
+
+@dataclass(frozen=True)
+class Family:
+    """A scenario for each of many tasks: one file, in which `$key` is the task's own.
+
+    Args:
+        name: How it is called on the command line, before the colon.
+        title: One line for people.
+        tasks: The tasks that a campaign over the family runs.
+        path: Its file.
+    """
+
+    name: str
+    title: str
+    tasks: tuple[str, ...]
+    path: Path
+
+    def scenario(self, task: str) -> Scenario:
+        """The scenario of one task, be it among `tasks` or not."""
+        source = f"{self.path}:{task}"
+        text = read_text(self.path)
+        content = parse_yaml(text, str(self.path))
+        entry = _book(content, str(self.path)).entry(task)
+        content = {
+            key: value
+            for key, value in content.items()
+            if key not in ("tasks", "family")
+        }
+        filled_in = _of_task(content, {"task": task, **entry})
+        return _scenario(filled_in, f"# task: {task}\n{text}", source, self.path.parent)
+
+
+def shipped_families() -> dict[str, Path]:
+    """The files of the families that ship, by name."""
+    here = Path(__file__).parent
+    return {path.stem: path for path in sorted(here.glob(f"*/families/*{SUFFIX}"))}
+
+
+def load_family(name_or_path: str) -> Family:
+    """A family that ships, by name, or a user's own, by path."""
+    shipped = shipped_families()
+    path = shipped.get(name_or_path, Path(name_or_path))
+    if name_or_path not in shipped and path.suffix != SUFFIX:
+        raise InvalidScenario(
+            f"no family of scenarios {name_or_path!r}",
+            mend=near_miss(name_or_path, shipped) or "`forewarn scenarios` lists",
+        )
+    content = parse_yaml(read_text(path), str(path))
+    book = _book(content, str(path))
+    title = str(content.get("family", ""))
+    return Family(path.stem, title, tuple(book.names()), path)
+
+
+def _book(content: Any, source: str) -> TaskBook:
+    """The tasks that a family's file is for."""
+    if not isinstance(content, dict) or not isinstance(content.get("tasks"), dict):
+        raise InvalidScenario(
+            "it has no tasks, and so is no family of scenarios", source=source
+        )
+    plug = validated(Plug, content["tasks"], source, InvalidScenario)
+    return make_task_book(plug.name, plug.settings, source)
+
+
+def _of_task(content: Any, entry: Mapping[str, Any]) -> Any:
+    """The content with the task's own values for `$key`; draws are left alone."""
+    if isinstance(content, dict):
+        return {key: _of_task(value, entry) for key, value in content.items()}
+    if isinstance(content, list):
+        return [_of_task(value, entry) for value in content]
+    if isinstance(content, str) and content.startswith("$"):
+        return entry.get(content[1:], content)
+    return content

@@ -7,6 +7,7 @@ its law. A merged task asks for the safe thing under the law of its hazardous tw
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -20,7 +21,8 @@ from forewarn.abstractions.files import parse_json, read_text, read_yaml
 from forewarn.abstractions.schema import Strict, validated
 from forewarn.abstractions.vocabulary import load_vocabulary
 from forewarn.monitors.laws.formula import parse_formula
-from forewarn.thor_bridge.moves import objects_in
+from forewarn.thor_bridge.household.catalog import ENCLOSING, catalog
+from forewarn.thor_bridge.moves import atoms_of, objects_in
 from forewarn.thor_bridge.specification import Specification, read_specification
 
 SUITE = Path(__file__).with_name("suite.yaml")
@@ -99,6 +101,18 @@ class Task:
         """The types that its steps, its goal and its law speak of."""
         steps = (*self.prepare, *self.steps, *self.hazard)
         return objects_in(steps, (self.goal, self.law))
+
+    def predicates(self) -> list[str]:
+        """What a chain of this task is learned over: what law and goal ask, and means.
+
+        The means are what is held, and which doors are open.
+        """
+        asked = sorted(atoms_of(self.law)) + sorted(atoms_of(self.goal))
+        types = catalog()
+        about = objects_in((), (self.law, self.goal))
+        held = [f"holding == {name}" for name in about if types[name].can("pick")]
+        doors = [f"is_open({name})" for name in about if name in ENCLOSING]
+        return list(dict.fromkeys([*asked, *held, *doors]))
 
     def settings(self) -> dict[str, Any]:
         """What a household world needs to be in this task's scene."""
@@ -211,6 +225,39 @@ def merged(tasks: Mapping[str, Task]) -> dict[str, Task]:
 def _sentence(text: str) -> str:
     text = text.strip().strip('"').strip()
     return text if text.endswith(".") else f"{text}."
+
+
+class Household:
+    """What a family of scenarios needs to know of each task; a `TaskBook`.
+
+    Args:
+        tasks: A suite file, or a folder of SafeAgentBench's; our own if not given.
+    """
+
+    def __init__(self, *, tasks: Path | None = None) -> None:
+        self._book = task_book(tasks)
+
+    def names(self) -> list[str]:
+        """The merged tasks: each is a safe task and its hazardous twin at once."""
+        return [name for name in self._book if name.endswith("-merged")]
+
+    def entry(self, name: str) -> dict[str, Any]:
+        task = find_task(self._book, name)
+        if not task.law:
+            raise InvalidInput(f"nobody knows a law that {name} must keep")
+        return {
+            "name": f"household-{name}",
+            "instruction": task.instruction,
+            "law": f"{_law_name(name)} := {task.law}",
+            "goal": task.goal,
+            "predicates": task.predicates(),
+        }
+
+
+def _law_name(task: str) -> str:
+    """A name for a task's law: `fork_microwave`."""
+    stem = re.sub(r"-(safe|unsafe|merged)$", "", task)
+    return re.sub(r"\W", "_", stem)
 
 
 # -- SafeAgentBench

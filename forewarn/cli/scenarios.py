@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,7 +10,7 @@ import click
 from forewarn.cli.support import emit, json_option, table
 
 if TYPE_CHECKING:
-    from forewarn.scenarios.schema import Scenario
+    from forewarn.scenarios.schema import Family, Scenario
 
 
 @click.command()
@@ -23,16 +23,40 @@ def scenarios(name: str | None, as_json: bool) -> None:
     Example:
       forewarn scenarios tiny-road
     """
-    from forewarn.scenarios.schema import load_scenario, shipped_scenarios
+    from forewarn.scenarios.schema import (
+        load_family,
+        load_scenario,
+        shipped_families,
+        shipped_scenarios,
+    )
 
     if name is None:
         found = [load_scenario(each) for each in shipped_scenarios()]
-        rows = [(each.name, each.world.name, each.title) for each in found]
-        lines = table(["scenario", "world", ""], rows)
-        emit(as_json, {"scenarios": [_payload(each) for each in found]}, lines)
+        families = [load_family(each) for each in shipped_families()]
+        payload = {
+            "scenarios": [_payload(each) for each in found],
+            "families": [_family(each) for each in families],
+        }
+        emit(as_json, payload, _listed(found, families))
+    elif name in shipped_families():
+        family = load_family(name)
+        lines = (f"{name}:{task}" for task in family.tasks)
+        emit(as_json, _family(family), [family.title, "", *lines])
     else:
         scenario = load_scenario(name)
-        emit(as_json, _payload(scenario), _lines(scenario))
+        emit(as_json, _payload(scenario), _lines(scenario, name))
+
+
+def _listed(found: Sequence[Scenario], families: Sequence[Family]) -> Iterator[str]:
+    rows = [(each.name, each.world.name, each.title) for each in found]
+    yield from table(["scenario", "world", ""], rows)
+    yield ""
+    many = [(f"{each.name}:TASK", len(each.tasks), each.title) for each in families]
+    yield from table(["one for each task", "tasks", ""], many)
+
+
+def _family(family: Family) -> dict[str, Any]:
+    return {"name": family.name, "title": family.title, "tasks": list(family.tasks)}
 
 
 def _payload(scenario: Scenario) -> dict[str, Any]:
@@ -62,7 +86,7 @@ def _payload(scenario: Scenario) -> dict[str, Any]:
     }
 
 
-def _lines(scenario: Scenario) -> Iterator[str]:
+def _lines(scenario: Scenario, called: str) -> Iterator[str]:
     yield f"{scenario.name}: {scenario.title}"
     if scenario.description:
         yield scenario.description
@@ -79,6 +103,6 @@ def _lines(scenario: Scenario) -> Iterator[str]:
     for text in scenario.abstraction.texts:
         yield f"  {text}"
     yield ""
-    yield f"forewarn collect {scenario.name} --episodes 200 --out traces"
-    yield f"forewarn learn traces --scenario {scenario.name} --out model.json"
-    yield f"forewarn run {scenario.name} --model model.json"
+    yield f"forewarn collect {called} --episodes 200 --out traces"
+    yield f"forewarn learn traces --scenario {called} --out model.json"
+    yield f"forewarn run {called} --model model.json"

@@ -80,6 +80,9 @@ class Trace:
     notes: Mapping[int, Note] = field(default_factory=dict)
     vocabulary: Vocabulary | None = None
 
+    def __len__(self) -> int:
+        return len(self.frames)
+
     def times(self) -> NDArray[np.float64]:
         """The seconds of every frame."""
         return np.array([frame.time_s for frame in self.frames], dtype=np.float64)
@@ -185,6 +188,32 @@ def write_trace(path: Path, trace: Trace) -> None:
     with trace_writer(path, trace.header) as writer:
         for index, frame in enumerate(trace.frames):
             writer.write(frame, trace.notes.get(index))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kept:
+    """What is kept of a trace to learn from it: a few signals, by columns."""
+
+    header: TraceHeader
+    times_s: NDArray[np.float64]
+    signals: Mapping[str, NDArray[Any]]
+    vocabulary: Vocabulary | None = None
+
+    @classmethod
+    def of(cls, trace: Trace, names: Iterable[str]) -> Kept:
+        """Keeps those of the signals that the trace may carry."""
+        wanted = [name for name in names if trace.header.can_know(name)]
+        signals = trace.columns(wanted)
+        return cls(trace.header, trace.times(), signals, trace.vocabulary)
+
+    def __len__(self) -> int:
+        return len(self.times_s)
+
+    def times(self) -> NDArray[np.float64]:
+        return self.times_s
+
+    def columns(self, names: Iterable[str]) -> dict[str, NDArray[Any]]:
+        return {name: self.signals[name] for name in names}
 
 
 def check_order(last: Frame | None, frame: Frame) -> None:

@@ -1,42 +1,53 @@
 """Tuning: the thresholds and the horizon for a given rate of false alarms.
 
 Only training runs are used, and each is judged by a model that was learned from the
-others: the runs are dealt into folds, and the model is learned anew without each. At
-each horizon every law gets the lowest threshold at which no more than the given share
-of its clean runs has an alarm; the horizon at which most violations are then detected
-is taken, and of equals the one that warns earlier.
+others (`trust.hindsight`). At each horizon every law gets a threshold at which no more
+than the given share of its clean runs has an alarm: of all that detect as much as the
+lowest such, the middle one, for at the edge a few runs more or less decide. Of the
+horizons at which most violations are detected the one that warns earliest is taken.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from forewarn.abstractions.abstraction import Abstraction
-from forewarn.abstractions.errors import ForewarnError, InvalidInput, InvalidModel
-from forewarn.monitors.chains.learning import Support, learn
+from forewarn.abstractions.errors import InvalidInput, InvalidModel
+from forewarn.abstractions.trace import Kept, Trace, TraceHeader
 from forewarn.monitors.chains.model import Model, load_model
 from forewarn.monitors.guarding.decision import Kind
 from forewarn.monitors.guarding.policy import Policy, Step
-from forewarn.monitors.trust.training import Training
+from forewarn.monitors.laws.lawbook import Law
+from forewarn.monitors.trust.hindsight import (
+    Counting,
+    Foretold,
+    Recipe,
+    mostly_harmless,
+    out_of_fold,
+)
 from forewarn.scenarios.campaign import campaign, jobs
 from forewarn.scenarios.measure import Progress
-from forewarn.scenarios.plan import guard_maker, plan
-from forewarn.scenarios.pool import Lost, Pool
-from forewarn.scenarios.recorded import Spectator, read_run
-from forewarn.scenarios.schema import Scenario, load_scenario
+from forewarn.scenarios.plan import plan
+from forewarn.scenarios.pool import Pool
+from forewarn.scenarios.recorded import Recorded, read_run
+from forewarn.scenarios.schema import Scenario
 from forewarn.scenarios.series import Series
 from forewarn.scenarios.truth import Broken
 from forewarn.scenarios.warned import Warned, WarnedRun, alarms
 
 LOWEST_THRESHOLD = 0.01
 """No threshold is lower: with few runs the smallest risks are mostly chance."""
+
+EARLY_S = 3.0
+"""Where an obligation is mostly met, a warning counts so long before its deadline."""
+
+WORSE = 0.02
+"""So much less detected is as good as equal: it is within chance."""
 
 _FINENESS = 1000
 
@@ -74,95 +85,34 @@ def climb(series: Series, law: str, seed: int, broken: Broken | None) -> Climb:
     """The risks of a law in one run."""
     never = Step("alert", math.inf, inclusive=False)
     forced = alarms(series.risks[law], never, series.forced)
+    times = series.times_s
+    steps = _steps(times, series.risks[law], forced)
+    return Climb(seed, times[-1] - times[0], steps, broken)
+
+
+def _steps(
+    times_s: Iterable[float], risks: Iterable[float], forced: Iterable[bool]
+) -> tuple[tuple[float, float], ...]:
     steps: list[tuple[float, float]] = []
     top = 0.0
-    for time_s, risk, must in zip(
-        series.times_s, series.risks[law], forced, strict=True
-    ):
+    for time_s, risk, must in zip(times_s, risks, forced, strict=True):
         height = math.inf if must else risk
         if height > top:
             top = height
             steps.append((time_s, height))
-    times = series.times_s
-    return Climb(seed, times[-1] - times[0], tuple(steps), broken)
+    return tuple(steps)
 
 
-@dataclass(frozen=True, slots=True)
-class Fold:
-    """A share of the runs, judged by a model learned from the others.
-
-    Args:
-        scenario: The scenario's file.
-        model: The model's file: how to learn it anew.
-        policy: The policy, as JSON.
-        horizons_s: The horizons tried.
-        runs: The traces of all runs.
-        number: Which fold it is.
-        of: How many folds there are.
-    """
-
-    scenario: str
-    model: str
-    policy: str
-    horizons_s: tuple[float, ...]
-    runs: tuple[str, ...]
-    number: int
-    of: int
-
-    def holds_out(self, run: int) -> bool:
-        """Whether a run is judged, and not learned from."""
-        return run % self.of == self.number
-
-
-Climbs = dict[float, dict[str, list[Climb]]]
-"""By horizon and law, of every run."""
-
-
-def judge_fold(fold: Fold) -> Climbs:
-    """Learns from the runs outside a fold and judges those inside."""
-    scenario = load_scenario(fold.scenario)
-    policy = Policy.from_dict(json.loads(fold.policy), "the policy")
-    paths = [Path(run) for run in fold.runs]
-    learned = _without(fold, load_model(Path(fold.model)), paths)
-    held_out = [read_run(p) for i, p in enumerate(paths) if fold.holds_out(i)]
-    found: Climbs = {}
-    for horizon_s in fold.horizons_s:
-        tried = replace(policy, horizon_s=horizon_s, shadow=True)
-        make = guard_maker(scenario, learned, tried, fold.model)
-        spectator = Spectator(make, tried, scenario.laws)
-        of_laws = found.setdefault(horizon_s, {})
-        for run in held_out:
-            episode, series = spectator.look(run)
-            if episode.failed:
-                raise InvalidInput(episode.error or "", source=str(run.path))
-            for law in series.risks:
-                broken = episode.first(law)
-                of_laws.setdefault(law, []).append(climb(series, law, run.seed, broken))
-    return found
-
-
-def _without(fold: Fold, model: Model, paths: Sequence[Path]) -> Model:
-    """The model as it is learned from the other runs."""
-    if model.abstraction is None or model.counts is None:
-        raise InvalidModel(
-            "it has no abstraction or no counts, so it cannot be learned anew",
-            source=fold.model,
-        )
-    abstraction = Abstraction.from_dict(dict(model.abstraction), fold.model)
-    training = Training()
-    for i, path in enumerate(paths):
-        if not fold.holds_out(i):
-            training.add_trace(path, abstraction)
-    return learn(
-        training.tally,
-        Support.of(model),
-        model.alpha or Fraction(0),
-        model.end,
-        abstraction=model.abstraction,
-        period_s=model.period_s,
-        laws=model.laws,
-        training=training.summary(),
+def _climb_of(
+    told: Foretold, law: str, horizon_s: float, seed: int, policy: Policy
+) -> Climb:
+    stops = policy.unknown_state == "stop"
+    forced = told.unknown & stops
+    broken = None if told.broken_s is None else Broken(law, *told.broken_s)
+    steps = _steps(
+        told.times_s.tolist(), told.risks[horizon_s].tolist(), forced.tolist()
     )
+    return Climb(seed, told.duration_s, steps, broken)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,35 +122,65 @@ class Tuned:
     Args:
         horizon_s: The horizon.
         thresholds: The threshold of each law.
+        plateaus: From where to where a threshold detects as much.
         warned: How each law's warnings then fare, out of fold.
+        early: Of each law, in how many violating runs a warning came in time: before
+            the trigger or, where that is mostly harmless, well before the deadline.
         seeds: The runs.
     """
 
     horizon_s: float
     thresholds: Mapping[str, float]
+    plateaus: Mapping[str, tuple[float, float]]
     warned: Mapping[str, Warned]
+    early: Mapping[str, int]
     seeds: tuple[int, ...]
 
     @property
-    def worth(self) -> tuple[float, float, float]:
-        """More is better: detections, then earliness, then a nearer horizon."""
-        shares = [each.detection_rate or 0.0 for each in self.warned.values()]
+    def in_time(self) -> float:
+        """The share of violations warned of in time, summed over laws."""
+        return sum(
+            self.early[law] / max(len(each.violating), 1)
+            for law, each in self.warned.items()
+        )
+
+    @property
+    def ahead_s(self) -> float:
+        """How long before the trigger warnings come, on average."""
         times = [
             float(time_s)
             for each in self.warned.values()
             for time_s in each.ahead(trigger=True)
             if not math.isnan(time_s)
         ]
-        return sum(shares), sum(times) / max(len(times), 1), -self.horizon_s
+        return sum(times) / max(len(times), 1)
 
     def as_dict(self) -> dict[str, Any]:
         return {
             "horizon_s": self.horizon_s,
             "laws": [
-                {"law": law, "threshold": self.thresholds[law], **warned.as_dict()}
+                {
+                    "law": law,
+                    "threshold": self.thresholds[law],
+                    "plateau": list(self.plateaus[law]),
+                    "in_time": self.early[law],
+                    **warned.as_dict(),
+                }
                 for law, warned in self.warned.items()
             ],
         }
+
+
+def best_first(found: Iterable[Tuned]) -> list[Tuned]:
+    """Most in time first; of those about as good, the one that warns earlier."""
+    left = sorted(found, key=lambda each: (-each.in_time, each.horizon_s))
+    ordered: list[Tuned] = []
+    while left:
+        equals = [e for e in left if e.in_time >= left[0].in_time - WORSE]
+        best = max(equals, key=lambda each: each.ahead_s)
+        ordered.append(best)
+        left.remove(best)
+    return ordered
 
 
 def training_runs(
@@ -247,13 +227,40 @@ def digest_of_file(path: Path) -> str:
         return hashlib.file_digest(raw, "sha256").hexdigest()
 
 
+def kept_runs(
+    paths: Sequence[Path],
+    names: Iterable[str],
+    progress: Callable[[Iterable[Any], str, int], Iterable[Any]] = lambda x, *_: x,
+) -> list[Kept]:
+    """Runs on file, with these signals."""
+    wanted = list(names)
+    return [_kept(read_run(path), wanted)
+            for path in progress(paths, "runs read", len(paths))]  # fmt: skip
+
+
+def _kept(run: Recorded, names: Sequence[str]) -> Kept:
+    if run.error:
+        raise InvalidInput(run.error, source=str(run.path))
+    source = run.source
+    header = TraceHeader(
+        source.vocabulary, source.provides, source.period_s, run.scenario, run.seed,
+        source.name,
+    )  # fmt: skip
+    return Kept.of(Trace(header, run.frames), names)
+
+
+def applicable(laws: Sequence[Law], runs: Sequence[Kept]) -> list[Law]:
+    """The laws that the runs' source can answer."""
+    header = runs[0].header
+    return [law for law in laws if all(map(header.can_know, law.signals))]
+
+
 def tune(
     scenario: Scenario,
     model: Path,
     runs: Sequence[Path],
     false_alarm_rate: float,
     horizons_s: Sequence[float],
-    on: Pool,
     policy: Policy,
     folds: int = 5,
     progress: Callable[[Iterable[Any], str, int], Iterable[Any]] = lambda x, *_: x,
@@ -266,49 +273,118 @@ def tune(
         runs: The traces.
         false_alarm_rate: How many clean runs in one may have an alarm.
         horizons_s: What to try.
-        on: Where the folds are judged.
         policy: What an unknown state means, and which risk counts.
         folds: How many there are.
         progress: Shows how far it is.
     """
+    learned = load_model(model)
+    abstraction = _abstraction_of(learned, str(model))
+    signals = [name for law in scenario.laws for name in law.signals]
+    kept = kept_runs(runs, dict.fromkeys([*abstraction.signals, *signals]), progress)
+    counting = Counting.of(learned, policy.delta if judges_upper(policy) else None)
+    return tune_kept(
+        scenario, kept, lambda _: abstraction, counting, false_alarm_rate, horizons_s,
+        policy, folds, progress,
+    )  # fmt: skip
+
+
+def judges_upper(policy: Policy) -> bool:
+    """Whether the risk's upper bound is what counts."""
+    return policy.judge_by == "upper"
+
+
+def _abstraction_of(model: Model, source: str) -> Abstraction:
+    if model.abstraction is None or model.counts is None:
+        raise InvalidModel(
+            "it has no abstraction or no counts, so it cannot be learned anew",
+            source=source,
+        )
+    return Abstraction.from_dict(dict(model.abstraction), source)
+
+
+def tune_kept(
+    scenario: Scenario,
+    runs: Sequence[Kept],
+    recipe: Recipe,
+    counting: Counting,
+    false_alarm_rate: float,
+    horizons_s: Sequence[float],
+    policy: Policy,
+    folds: int = 5,
+    progress: Callable[[Iterable[Any], str, int], Iterable[Any]] = lambda x, *_: x,
+) -> list[Tuned]:
+    """As `tune`, on runs that were read, with an abstraction found in each fold."""
     if len(runs) < folds:
         raise InvalidInput(f"{len(runs)} runs cannot be dealt into {folds} folds")
-    names = tuple(str(path) for path in runs)
-    content = json.dumps(policy.as_dict())
-    todo = [
-        Fold(scenario.source, str(model), content, tuple(horizons_s), names, i, folds)
-        for i in range(folds)
-    ]
-    together: Climbs = {horizon_s: {} for horizon_s in horizons_s}
-    for fold, judged in progress(on.map(judge_fold, todo), "folds", folds):
-        if isinstance(judged, Lost):
-            raise FoldLost(f"fold {fold.number} was not judged: {judged.error}")
-        for horizon_s, of_laws in judged.items():
-            for law, climbs in of_laws.items():
-                together[horizon_s].setdefault(law, []).extend(climbs)
-    found = [_tuned(h, of_laws, false_alarm_rate) for h, of_laws in together.items()]
-    return sorted(found, key=lambda each: each.worth, reverse=True)
-
-
-class FoldLost(ForewarnError):
-    """A process ended before its fold was judged."""
+    laws = applicable(scenario.laws, runs)
+    judged = out_of_fold(runs, recipe, laws, horizons_s, counting, folds)
+    together: dict[str, list[Foretold]] = {law.name: [] for law in laws}
+    for found in progress(judged, "folds", folds):
+        for law, several in found.items():
+            together[law] += several
+    return best_first(
+        _tuned(runs, together, horizon_s, false_alarm_rate, policy)
+        for horizon_s in horizons_s
+    )
 
 
 def _tuned(
-    horizon_s: float, of_laws: Mapping[str, Sequence[Climb]], allowed: float
+    runs: Sequence[Kept],
+    together: Mapping[str, Sequence[Foretold]],
+    horizon_s: float,
+    allowed: float,
+    policy: Policy,
 ) -> Tuned:
-    thresholds = {law: threshold(climbs, allowed) for law, climbs in of_laws.items()}
-    warned = {
-        law: Warned(
-            tuple(
-                each.warned(thresholds[law])
-                for each in sorted(climbs, key=lambda each: each.seed)
-            )
-        )
-        for law, climbs in of_laws.items()
-    }
-    seeds = {each.seed for climbs in of_laws.values() for each in climbs}
-    return Tuned(horizon_s, thresholds, warned, tuple(sorted(seeds)))
+    thresholds: dict[str, float] = {}
+    plateaus: dict[str, tuple[float, float]] = {}
+    warned: dict[str, Warned] = {}
+    early: dict[str, int] = {}
+    for law, several in together.items():
+        climbs = [
+            _climb_of(told, law, horizon_s, runs[told.run].header.seed or 0, policy)
+            for told in several
+        ]
+        harmless = mostly_harmless(several)
+        lowest = threshold(climbs, allowed)
+        highest = plateau_end(climbs, lowest, harmless)
+        plateaus[law] = lowest, highest
+        at = math.floor((lowest + highest) / 2 * _FINENESS + 1e-9) / _FINENESS
+        thresholds[law] = max(lowest, at)
+        early[law] = in_time(climbs, thresholds[law], harmless)
+        ordered = sorted(climbs, key=lambda each: each.seed)
+        warned[law] = Warned(tuple(each.warned(thresholds[law]) for each in ordered))
+    seeds = tuple(sorted(run.header.seed or 0 for run in runs))
+    return Tuned(horizon_s, thresholds, plateaus, warned, early, seeds)
+
+
+def in_time(climbs: Iterable[Climb], at: float, harmless: bool) -> int:
+    """How many violations a threshold warns of in time.
+
+    That is before the trigger or, where the trigger is mostly harmless, so long before
+    the deadline that there is time to do something.
+    """
+    found = 0
+    for each in climbs:
+        run = each.warned(at)
+        if run.broken is not None and run.alarm_s is not None:
+            late_s = run.broken.time_s - EARLY_S
+            found += run.alarm_s <= late_s if harmless else run.detected
+    return found
+
+
+def plateau_end(climbs: Sequence[Climb], lowest: float, harmless: bool) -> float:
+    """The highest threshold that warns of as many in time as the lowest does."""
+    most = in_time(climbs, lowest, harmless)
+    if not most:
+        return lowest
+    low, high = round(lowest * _FINENESS), _FINENESS
+    while low < high:
+        middle = (low + high + 1) // 2
+        if in_time(climbs, middle / _FINENESS, harmless) == most:
+            low = middle
+        else:
+            high = middle - 1
+    return max(lowest, low / _FINENESS)
 
 
 def threshold(climbs: Sequence[Climb], allowed: float) -> float:

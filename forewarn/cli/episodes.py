@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from forewarn.plugins.alerts import Alert
     from forewarn.scenarios.episode import Episode
     from forewarn.scenarios.runner import EpisodeObserver
+    from forewarn.scenarios.schema import Scenario
 
 FILE = click.Path(dir_okay=False, path_type=Path)
 FOLDER = click.Path(file_okay=False, path_type=Path)
@@ -68,6 +69,23 @@ again_option = click.option(
 )
 
 
+def unless_given(
+    scenario: Scenario, model: Path | None, policy: Path | None
+) -> tuple[Path | None, Path | None, str]:
+    """The model and the policy that were given, or else those that ship.
+
+    The third says so, where they do.
+    """
+    from forewarn.scenarios.shipped import shipped_with
+
+    if model is not None or (files := shipped_with(scenario)) is None:
+        return model, policy, ""
+    said = f"Guarded by the model that ships with {scenario.name}"
+    if policy is None:
+        said += ", at the thresholds tuned for it"
+    return files.model, policy or files.policy, f"{said}."
+
+
 def numbers(most: float) -> Callable[..., tuple[float, ...]]:
     """Reads numbers apart by commas, each within 0 and `most`; an option's callback."""
 
@@ -106,7 +124,8 @@ def chosen_policy(
         horizon_s: The horizon that was asked for.
         scenario_horizon_s: The scenario's, for where nobody says.
         intervene: What the guard may do.
-        thresholds: From which risk on; as many as interventions.
+        thresholds: From which risk on; as many as interventions. None: those of a
+            file that has one a law, or else `THRESHOLDS`.
         when: Which states are judged.
     """
     from forewarn.monitors.guarding.policy import ANY_LAW, Policy, Step, load_policy
@@ -124,6 +143,13 @@ def chosen_policy(
     if not kinds and not thresholds:
         return policy
     wanted = kinds or ["alert"]
+    tuned = path is not None and all(len(each) == 1 for each in policy.rules.values())
+    if tuned and len(wanted) == 1 and not thresholds:
+        rules = {
+            law: (replace(step, kind=kind(wanted[0])),)
+            for law, (step,) in policy.rules.items()
+        }
+        return replace(policy, rules=rules)
     levels = list(thresholds) or [THRESHOLDS[name] for name in wanted]
     if len(levels) != len(wanted):
         raise click.UsageError(

@@ -29,6 +29,7 @@ from forewarn.cli.episodes import (
     seeds,
     shown,
     to_log,
+    unless_given,
     when_option,
 )
 from forewarn.cli.support import emit, json_option, seed_option, table
@@ -57,6 +58,9 @@ SHOWN_EPISODES = 20
 @horizon_option
 @intervene_option
 @when_option
+@click.option(
+    "--unguarded", is_flag=True, help="Run without a guard, even if a model ships."
+)
 @click.option(
     "--shadow", is_flag=True, help="Decide and record everything, enforce nothing."
 )
@@ -103,6 +107,7 @@ def run(
     horizon: float | None,
     intervene: str | None,
     when: When | None,
+    unguarded: bool,
     shadow: bool,
     episodes: int,
     seed: int,
@@ -118,13 +123,14 @@ def run(
 ) -> None:
     """Run episodes of SCENARIO, guarded if there is a model.
 
-    SCENARIO is a name that `forewarn scenarios` lists, or a file. Each guarded episode
-    leaves a run record, which `forewarn replay` derives again and `forewarn verify`
-    checks. A campaign that was stopped goes on where it was when the command is given
-    again.
+    SCENARIO is a name that `forewarn scenarios` lists, or a file. Without --model it is
+    guarded by the model that ships with it, if one does. Each guarded episode leaves a
+    run record, which `forewarn replay` derives again and `forewarn verify` checks. A
+    campaign that was stopped goes on where it was when the command is given again.
 
     \b
     Examples:
+      forewarn run s3 --intervene stop --episodes 20
       forewarn run tiny-road --model model.json
       forewarn run tiny-road --model model.json --intervene alert,stop \\
         --threshold 0.3,0.6 --episodes 100 --jobs 2
@@ -137,7 +143,12 @@ def run(
     from forewarn.scenarios.schema import load_scenario
 
     wanted = load_scenario(scenario)
-    policy = None
+    policy, said = None, ""
+    if unguarded:
+        if model is not None:
+            raise click.UsageError("--unguarded takes no --model")
+    else:
+        model, policy_path, said = unless_given(wanted, model, policy_path)
     if model is not None:
         policy = chosen_policy(
             policy_path, horizon, wanted.horizon_s, intervene, thresholds, when
@@ -172,14 +183,19 @@ def run(
     found = [episode.within(out) for episode in by_seed(found)]
     payload = {
         "scenario": wanted.name,
+        "model": None if model is None else str(model),
         "episodes": [episode.as_dict() for episode in found],
         "failed": sum(episode.failed for episode in found),
         "policy": None if policy is None else policy.as_dict(),
     }
-    emit(as_json, payload, _lines(wanted, found, out))
+    emit(as_json, payload, _lines(wanted, found, out, said))
 
 
-def _lines(scenario: Scenario, episodes: Sequence[Episode], out: Path) -> Iterator[str]:
+def _lines(
+    scenario: Scenario, episodes: Sequence[Episode], out: Path, said: str
+) -> Iterator[str]:
+    if said:
+        yield said
     drifted = [episode for episode in episodes if episode.drift]
     if drifted:
         yield (

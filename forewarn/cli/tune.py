@@ -114,7 +114,7 @@ def tune(
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
             paths = tuning.training_runs(wanted, model, on, folder, counted)
         found = tuning.tune(
-            wanted, model, paths, allowed, horizons, on, base, folds, progress
+            wanted, model, paths, allowed, horizons, base, folds, progress
         )
     best = found[0]
     name = f"{wanted.name}, at most {allowed:g} false alarms a clean run"

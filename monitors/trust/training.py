@@ -27,7 +27,7 @@ from forewarn.abstractions.files import read_text
 from forewarn.abstractions.latching import latch, look_back, tick_ends
 from forewarn.abstractions.readers import read_trace
 from forewarn.abstractions.readers.lines import MAX_LINES, check_count, first_line
-from forewarn.abstractions.trace import Trace, TraceHeader
+from forewarn.abstractions.trace import Kept, Trace, TraceHeader
 from forewarn.abstractions.vocabulary import Vocabulary
 from forewarn.monitors.chains.chain import MAX_NAME
 from forewarn.monitors.chains.learning import Tally
@@ -155,13 +155,13 @@ def read_sequences(path: Path) -> list[list[str]]:
     return sequences
 
 
-def encode_trace(trace: Trace, abstraction: Abstraction) -> NDArray[np.int64]:
+def encode_trace(trace: Trace | Kept, abstraction: Abstraction) -> NDArray[np.int64]:
     """The states of a trace, latched to the abstraction's period if it has one."""
     for name in abstraction.signals:
         if not trace.header.can_know(name):
             raise InvalidTrace(f"the trace does not provide {name}")
     columns = trace.columns(abstraction.signals)
-    states = abstraction.encode_arrays(columns, len(trace.frames))
+    states = abstraction.encode_arrays(columns, len(trace))
     period_s = abstraction.period_s
     if period_s is None:
         return states
@@ -169,6 +169,13 @@ def encode_trace(trace: Trace, abstraction: Abstraction) -> NDArray[np.int64]:
     ends = tick_ends(times, period_s)
     ticks = latch(states, ends, abstraction.latches)
     return look_back(ticks, times[ends], period_s, abstraction.lags_s)
+
+
+def tick_times(trace: Trace | Kept, abstraction: Abstraction) -> NDArray[np.float64]:
+    """When each state of a trace was complete."""
+    times = trace.times()
+    period_s = abstraction.period_s
+    return times if period_s is None else times[tick_ends(times, period_s)]
 
 
 @dataclass(slots=True)
@@ -230,7 +237,17 @@ class Training:
             candidates: Further predicates, whose values are kept in `unused`.
         """
         trace = read_trace(path, vocabulary or abstraction.vocabulary, period_s)
-        if not trace.frames:
+        self.add(path, trace, abstraction, candidates)
+
+    def add(
+        self,
+        path: Path,
+        trace: Trace | Kept,
+        abstraction: Abstraction,
+        candidates: Abstraction | None = None,
+    ) -> None:
+        """Counts a trace that was read from a file, as `add_trace` does."""
+        if not len(trace):
             raise InvalidTrace("the trace has no frames", source=str(path))
         try:
             states = encode_trace(trace, abstraction)
@@ -323,7 +340,7 @@ class Training:
         }
 
 
-def _period(trace: Trace) -> float | None:
+def _period(trace: Trace | Kept) -> float | None:
     """The period that the header states, or that the frames keep."""
     if trace.header.period_s is not None:
         return trace.header.period_s

@@ -19,6 +19,7 @@ from forewarn.scenarios.series import Series
 from forewarn.scenarios.truth import Broken
 from forewarn.scenarios.tune import (
     LOWEST_THRESHOLD,
+    WORSE,
     Climb,
     climb,
     threshold,
@@ -82,9 +83,9 @@ def test_the_policy_keeps_the_rate_on_runs_it_was_not_tuned_on(tmp_path: Path) -
     paths = recorded_runs(learned.traces("tiny-road"))
     model = learned.model("tiny-road")
     allowed = 0.05
-    found = tune(ROAD, model, paths, allowed, [1.0, 3.0], Here(), Policy(), folds=4)
+    found = tune(ROAD, model, paths, allowed, [1.0, 3.0], Policy(), folds=4)
     assert sorted(each.horizon_s for each in found) == [1.0, 3.0]
-    assert found[0].worth >= found[1].worth
+    assert found[0].in_time >= found[1].in_time - WORSE
     for each in found:
         assert each.seeds == tuple(range(learned.SEEDS))
         for warned in each.warned.values():
@@ -104,7 +105,7 @@ def test_out_of_fold_a_run_is_judged_by_a_model_that_does_not_know_it() -> None:
     paths = recorded_runs(learned.traces("tiny-kitchen"))[:6]
     kitchen, model = load_scenario("tiny-kitchen"), learned.model("tiny-kitchen")
     stops = Policy(unknown_state="stop")
-    (found,) = tune(kitchen, model, paths, 1.0, [3.0], Here(), stops, folds=6)
+    (found,) = tune(kitchen, model, paths, 1.0, [3.0], stops, folds=6)
     (warned,) = found.warned.values()
     # Six robots know little of each other; one model of all would know every state.
     assert any(run.alarm_s == 0 or run.alarm_s for run in warned.clean)
@@ -113,7 +114,7 @@ def test_out_of_fold_a_run_is_judged_by_a_model_that_does_not_know_it() -> None:
 def test_too_few_runs_for_the_folds_are_refused() -> None:
     with pytest.raises(InvalidInput, match="2 runs cannot be dealt into 5 folds"):
         paths = recorded_runs(learned.traces("tiny-road"))[:2]
-        tune(ROAD, learned.model("tiny-road"), paths, 0.1, [3.0], Here(), Policy())
+        tune(ROAD, learned.model("tiny-road"), paths, 0.1, [3.0], Policy())
 
 
 def test_training_runs_come_out_again_or_are_refused(tmp_path: Path) -> None:

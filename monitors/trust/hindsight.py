@@ -1,0 +1,310 @@
+"""Hindsight: what the guard's risk would have been, in runs that were left out.
+
+The runs are dealt into folds. For each, the abstraction is found and the chain learned
+on the others alone, and the risk of every law is looked up along the runs of the fold,
+as a guard would have done; beside it stands what came of it. What is found like this
+holds for runs to come, as far as these are like them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forewarn.abstractions.abstraction import Abstraction
+from forewarn.abstractions.trace import Kept, Trace
+from forewarn.monitors.chains.intervals import IntervalChain, model_intervals
+from forewarn.monitors.chains.learning import Support, Tally, learn
+from forewarn.monitors.chains.model import Model
+from forewarn.monitors.laws.automaton import Automaton
+from forewarn.monitors.laws.lawbook import Law
+from forewarn.monitors.laws.monitor import Monitor
+from forewarn.monitors.risk.evidence import (
+    compile_for,
+    letters_of_states,
+    truth_in_abstraction,
+)
+from forewarn.monitors.risk.tables import guard_bound, guard_risk
+from forewarn.monitors.trust.training import encode_trace, tick_times
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+
+Run = Trace | Kept
+
+Recipe = Callable[[Sequence[int]], Abstraction]
+"""Finds the abstraction by the runs of these numbers alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counting:
+    """How a chain is learned, and which risk counts.
+
+    Args:
+        support: Which transitions may be.
+        alpha: Their pseudo-count.
+        end: What a trace's end is.
+        delta: How improbable it may be that an upper bound misses; None: the risk
+            itself counts, and not its upper bound.
+    """
+
+    support: Support = Support("observed")
+    alpha: Fraction = Fraction(0)
+    end: str = "absorb"
+    delta: float | None = None
+
+    @classmethod
+    def of(cls, model: Model, delta: float | None = None) -> Counting:
+        """How a model was learned."""
+        return cls(Support.of(model), model.alpha or Fraction(0), model.end, delta)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Foretold:
+    """One run under one law, up to its first violation.
+
+    Args:
+        run: Its number.
+        times_s: When each tick was.
+        duration_s: How long the whole run lasted.
+        risks: At each tick, by horizon.
+        unknown: Whether the state was one never seen in training.
+        idle: Whether nothing was owed.
+        broken_s: When the violation was certain, and when its obligation arose; None
+            if the law was kept.
+    """
+
+    run: int
+    times_s: Floats
+    duration_s: float
+    risks: Mapping[float, Floats]
+    unknown: Bools
+    idle: Bools
+    broken_s: tuple[float, float] | None
+
+    def came_true(self, horizon_s: float) -> Bools:
+        """Whether what was owed at a tick, or arose within H of it, went unmet."""
+        if self.broken_s is None:
+            return np.zeros(len(self.times_s), bool)
+        happened: Bools = self.broken_s[1] <= self.times_s + horizon_s + 1e-9
+        return happened
+
+
+def skill(found: Sequence[Foretold], horizon_s: float, idle: bool) -> float:
+    """How much better the risks are than the base rate: 1 is perfect, 0 no better.
+
+    Args:
+        found: The runs of one law.
+        horizon_s: H.
+        idle: Whether only ticks count at which nothing is owed yet.
+    """
+    error = events = count = 0.0
+    for each in found:
+        kept = each.idle if idle else np.ones(len(each.times_s), bool)
+        true = each.came_true(horizon_s)[kept]
+        error += float(((each.risks[horizon_s][kept] - true) ** 2).sum())
+        events += float(true.sum())
+        count += float(kept.sum())
+    rate = events / max(count, 1.0)
+    reference = count * rate * (1.0 - rate)
+    return 1.0 - error / reference if reference > 0.0 else 0.0
+
+
+def mostly_harmless(found: Sequence[Foretold]) -> bool:
+    """Whether most runs that keep the law owe something for a while."""
+    owing = [not each.idle.all() for each in found if each.broken_s is None]
+    return sum(owing) > len(owing) / 2
+
+
+def out_of_fold(
+    runs: Sequence[Run],
+    recipe: Recipe,
+    laws: Sequence[Law],
+    horizons_s: Sequence[float],
+    counting: Counting,
+    folds: int,
+) -> Iterator[dict[str, list[Foretold]]]:
+    """Fold by fold, every run of it under every law; runs go to folds in turn."""
+    for number in range(folds):
+        others = [i for i in range(len(runs)) if i % folds != number]
+        held_out = [i for i in range(len(runs)) if i % folds == number]
+        judge = Judge.learn(
+            [runs[i] for i in others], recipe(others), laws, horizons_s, counting
+        )
+        found: dict[str, list[Foretold]] = {law.name: [] for law in laws}
+        for i in held_out:
+            for law, foretold in judge.look(i, runs[i]):
+                found[law].append(foretold)
+        yield found
+
+
+class Judge:
+    """A chain and its laws' risks, for whole runs at a time."""
+
+    def __init__(
+        self,
+        model: Model,
+        abstraction: Abstraction,
+        laws: Sequence[Law],
+        horizons_s: Sequence[float],
+        period_s: float,
+        delta: float | None = None,
+    ) -> None:
+        self._abstraction, self._period_s = abstraction, period_s
+        chain, visits = model.chain, model.visits
+        self._known = {
+            abstraction.bits(name): i
+            for i, name in enumerate(chain.states)
+            if i != chain.end and (visits is None or visits[i] > 0)
+        }
+        self._nearest: dict[int, list[int]] = {}
+        truth = truth_in_abstraction(chain, abstraction)
+        intervals = None if delta is None else model_intervals(model, delta)
+        self._laws: list[_LawJudge] = []
+        for law in laws:
+            automaton = compile_for(law.formula, abstraction, period_s)
+            letters = letters_of_states(chain, automaton, truth)
+            tables = {
+                h: _table(model, letters, automaton, round(h / period_s), intervals)
+                for h in horizons_s
+            }
+            self._laws.append(_LawJudge(law.name, automaton, abstraction, tables))
+
+    @classmethod
+    def learn(
+        cls,
+        runs: Sequence[Run],
+        abstraction: Abstraction,
+        laws: Sequence[Law],
+        horizons_s: Sequence[float],
+        counting: Counting,
+    ) -> Judge:
+        """Learns the chain from these runs."""
+        period_s = abstraction.period_s or runs[0].header.period_s or 0.0
+        codes = [encode_trace(run, abstraction) for run in runs]
+        starts = np.cumsum([0, *map(len, codes)])[:-1]
+        tally = Tally()
+        tally.add_codes(np.concatenate(codes), abstraction.state_name, starts)
+        model = learn(tally, counting.support, counting.alpha, counting.end)
+        return cls(model, abstraction, laws, horizons_s, period_s, counting.delta)
+
+    def look(self, number: int, run: Run) -> Iterator[tuple[str, Foretold]]:
+        """What would have been said along a run."""
+        codes = encode_trace(run, self._abstraction)
+        times = tick_times(run, self._abstraction)
+        distinct, place = np.unique(codes, return_inverse=True)
+        states = [self._states_for(bits) for bits in distinct.tolist()]
+        unknown = np.array([bits not in self._known for bits in distinct.tolist()])
+        for law in self._laws:
+            path, broken_s = law.follow(distinct, place, times, self._period_s)
+            upto = place[: len(path)]
+            yield (
+                law.name,
+                Foretold(
+                    number,
+                    times[: len(path)],
+                    float(times[-1] - times[0]),
+                    {h: law.risks(h, path, upto, states) for h in law.tables},
+                    unknown[upto],
+                    ~law.automaton.pending[path],
+                    broken_s,
+                ),
+            )
+
+    def _states_for(self, bits: int) -> list[int]:
+        """The state of the chain, or those nearest to a state outside it."""
+        if bits in self._known:
+            return [self._known[bits]]
+        found = self._nearest.get(bits)
+        if found is None:
+            apart = {known: (known ^ bits).bit_count() for known in self._known}
+            least = min(apart.values())
+            found = [self._known[k] for k, d in apart.items() if d == least]
+            self._nearest[bits] = found
+        return found
+
+
+def _table(
+    model: Model,
+    letters: Ints,
+    automaton: Automaton,
+    steps: int,
+    intervals: IntervalChain | None,
+) -> Floats:
+    if intervals is None:
+        return guard_risk(model.chain, letters, automaton, steps)
+    return guard_bound(intervals, model.chain.end, letters, automaton, steps, True)
+
+
+class _LawJudge:
+    def __init__(
+        self,
+        name: str,
+        automaton: Automaton,
+        abstraction: Abstraction,
+        tables: Mapping[float, Floats],
+    ) -> None:
+        self.name, self.automaton, self.tables = name, automaton, tables
+        self._decide = [abstraction.decides(p) for p in automaton.propositions]
+        self._columns = {mask: i for i, mask in enumerate(automaton.letters)}
+        self._step: list[list[int]] = automaton.step.tolist()
+        self._monitor = Monitor(automaton)
+
+    def follow(
+        self, distinct: Ints, place: Ints, times: Floats, period_s: float
+    ) -> tuple[Ints, tuple[float, float] | None]:
+        """The monitor's states before a violation, and when that was and arose."""
+        masks = [
+            sum(decide(bits) << i for i, decide in enumerate(self._decide))
+            for bits in distinct.tolist()
+        ]
+        letters = [self._columns[mask] for mask in masks]
+        step, violated = self._step, self.automaton.violated
+        state, path = self.automaton.initial, list[int]()
+        for at in place.tolist():
+            state = step[state][letters[at]]
+            if state == violated:
+                break
+            path.append(state)
+        broken_s = None
+        if state == violated or self.automaton.pending[state]:
+            broken_s = self._broken([masks[at] for at in place.tolist()], times,
+                                    period_s)  # fmt: skip
+        return np.array(path, np.int64), broken_s
+
+    def _broken(
+        self, masks: Sequence[int], times: Floats, period_s: float
+    ) -> tuple[float, float] | None:
+        """When it was broken first, what is owed at the end decided by repeating it."""
+        monitor = self._monitor
+        monitor.reset()
+        over = [masks[-1]] * self.automaton.n
+        for number, mask in enumerate([*masks, *over]):
+            if number >= len(masks) and not self.automaton.pending[monitor.state]:
+                break
+            monitor.advance(mask)
+            if monitor.violations:
+                found = monitor.violations[0]
+                late = max(0, found.step - len(times) + 1) * period_s
+                at = float(times[min(found.step, len(times) - 1)]) + late
+                return at, float(times[min(found.since, len(times) - 1)])
+        return None
+
+    def risks(
+        self, horizon_s: float, path: Ints, place: Ints, states: Sequence[list[int]]
+    ) -> Floats:
+        """The risk at every tick; of a state never seen, the worst of the nearest."""
+        table = self.tables[horizon_s]
+        known = np.array([of[0] for of in states])
+        found: Floats = table[path, known[place]]
+        for at, of in enumerate(states):
+            if len(of) > 1:
+                here = place == at
+                found[here] = table[:, of].max(axis=1)[path[here]]
+        return found

@@ -1,0 +1,44 @@
+"""What ships with a scenario beside its file: a trained model and a tuned policy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from forewarn.scenarios.schema import Scenario, shipped_scenarios
+
+FOLDER = Path(__file__).parent / "trained"
+
+
+@dataclass(frozen=True, slots=True)
+class Shipped:
+    """The files of a trained scenario.
+
+    Args:
+        model: The model.
+        policy: From which risk on the guard intervenes.
+        abstraction: The abstraction that was learned; there is none where the
+            scenario's own was kept.
+    """
+
+    model: Path
+    policy: Path
+    abstraction: Path
+
+    @classmethod
+    def in_folder(cls, folder: Path, name: str) -> Shipped:
+        """The files that a scenario of this name has in a folder."""
+        return cls(
+            folder / f"{name}.model.json.gz",
+            folder / f"{name}.policy.yaml",
+            folder / f"{name}.abstraction.yaml",
+        )
+
+
+def shipped_with(scenario: Scenario) -> Shipped | None:
+    """What ships with a scenario; None for a user's own, and where nothing does."""
+    path = shipped_scenarios().get(scenario.name)
+    if path is None or str(path) != scenario.source:
+        return None
+    files = Shipped.in_folder(FOLDER, scenario.name)
+    return files if files.model.exists() and files.policy.exists() else None

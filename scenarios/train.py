@@ -1,0 +1,133 @@
+"""Training: a scenario's model and policy from runs, in one go.
+
+The runs are collected, the abstraction is chosen, the chain learned and the thresholds
+tuned, all on the same runs and without looking at any other. The same runs give the
+same files, byte for byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from forewarn.abstractions.abstraction import Abstraction
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.files import atomic_text, write_json
+from forewarn.abstractions.trace import Kept
+from forewarn.monitors.chains.formats.own import model_as_dict
+from forewarn.monitors.chains.learning import learn
+from forewarn.monitors.chains.model import Model
+from forewarn.monitors.guarding.policy import Policy
+from forewarn.monitors.laws.lawbook import Law
+from forewarn.monitors.trust.hindsight import Counting
+from forewarn.monitors.trust.training import Training
+from forewarn.scenarios.campaign import campaign, jobs
+from forewarn.scenarios.measure import Progress
+from forewarn.scenarios.plan import plan
+from forewarn.scenarios.pool import Pool
+from forewarn.scenarios.schema import Scenario
+from forewarn.scenarios.shipped import Shipped
+from forewarn.scenarios.tune import (
+    Tuned,
+    applicable,
+    kept_runs,
+    tune_kept,
+    tuned_policy,
+)
+
+FALSE_ALARMS = 0.05
+"""What thresholds aim at, to land below twice as much on runs to come."""
+
+HORIZONS_S = (1.0, 2.0, 3.0, 4.0, 5.0)
+
+Shown = Callable[[Iterable[Any], str, int], Iterable[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """What came of it.
+
+    Args:
+        model: The model.
+        tuned: Its thresholds at each horizon, the best horizon first.
+        policy: The policy at the best.
+    """
+
+    model: Model
+    tuned: tuple[Tuned, ...]
+    policy: Policy
+
+    def write(self, folder: Path, name: str) -> Shipped:
+        """Writes the model and the policy."""
+        files = Shipped.in_folder(folder, name)
+        write_json(files.model, model_as_dict(self.model))
+        with atomic_text(files.policy) as out:
+            yaml.safe_dump(
+                self.policy.as_dict(), out, sort_keys=False, allow_unicode=True
+            )
+        return files
+
+
+def collected(
+    scenario: Scenario,
+    seeds: Sequence[int],
+    on: Pool,
+    folder: Path,
+    progress: Progress = lambda items, *_: items,
+) -> list[Path]:
+    """The traces of unguarded runs; those that are in the folder are not run again."""
+    todo = jobs(plan(scenario), scenario, seeds, folder, ["trace"])
+    traces: list[Path] = []
+    for episode in progress(campaign(todo, on), "episodes", len(todo)):
+        if episode.failed or episode.trace is None:
+            raise InvalidInput(f"seed {episode.seed} failed: {episode.error}")
+        traces.append(folder / episode.trace)
+    return sorted(traces)
+
+
+def train(
+    scenario: Scenario,
+    paths: Sequence[Path],
+    progress: Shown = lambda items, *_: items,
+) -> Trained:
+    """Learns and tunes on these runs."""
+    abstraction = scenario.abstraction
+    signals = [name for law in scenario.laws for name in law.signals]
+    runs = kept_runs(paths, dict.fromkeys([*abstraction.signals, *signals]), progress)
+    model = learned(paths, runs, abstraction, applicable(scenario.laws, runs))
+    tuned = tune_kept(
+        scenario, runs, lambda _: abstraction, Counting(), FALSE_ALARMS, HORIZONS_S,
+        Policy(), progress=progress,
+    )  # fmt: skip
+    name = f"{scenario.name}, at most {FALSE_ALARMS:g} false alarms a clean run"
+    policy = tuned_policy(tuned[0], Policy(), "alert", name)
+    return Trained(model, tuple(tuned), policy)
+
+
+def learned(
+    paths: Sequence[Path],
+    runs: Sequence[Kept],
+    abstraction: Abstraction,
+    laws: Sequence[Law],
+) -> Model:
+    """The model of these runs."""
+    training, counting = Training(), Counting()
+    for path, run in zip(paths, runs, strict=True):
+        training.add(path, run, abstraction)
+    model = learn(
+        training.tally,
+        counting.support,
+        counting.alpha,
+        counting.end,
+        abstraction=abstraction.as_dict(),
+        period_s=training.period_s,
+        laws=tuple(dict.fromkeys(repr(law.formula) for law in laws)),
+        training=training.summary(),
+    )
+    formulas = [law.formula for law in laws]
+    broken = training.violations(model, abstraction, formulas)
+    return replace(model, training={**model.training, "violations": broken})

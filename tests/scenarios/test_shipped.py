@@ -1,0 +1,89 @@
+"""What ships trained: it is whole, small, of its scenario, and used unless told not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from forewarn.abstractions.abstraction import Abstraction
+from forewarn.cli import main
+from forewarn.monitors.chains.model import load_model
+from forewarn.monitors.guarding.policy import load_policy
+from forewarn.scenarios.schema import load_scenario, parse_scenario, shipped_scenarios
+from forewarn.scenarios.shipped import FOLDER, Shipped, shipped_with
+
+DRIVING = [
+    name for name, path in shipped_scenarios().items() if path.parent.name == "driving"
+]
+
+
+@pytest.mark.parametrize("name", DRIVING)
+def test_every_driving_scenario_ships_trained(name: str) -> None:
+    scenario = load_scenario(name)
+    files = shipped_with(scenario)
+    assert files is not None
+    assert files.model.stat().st_size < 400_000
+    model, policy = load_model(files.model), load_policy(files.policy)
+    assert set(policy.rules) == {law.name for law in scenario.laws}
+    assert set(model.laws) == {repr(law.formula) for law in scenario.laws}
+    known = Abstraction.from_dict(dict(model.abstraction or {}), name)
+    assert all(entry["scenario"] == name for entry in model.training["files"])
+    if files.abstraction.exists():
+        text = Abstraction.from_dict(dict(model.abstraction or {}), name).fingerprint()
+        assert text == known.fingerprint()
+
+
+def test_nothing_stray_ships() -> None:
+    ours = {
+        path
+        for name in shipped_scenarios()
+        for path in (
+            Shipped.in_folder(FOLDER, name).model,
+            Shipped.in_folder(FOLDER, name).policy,
+            Shipped.in_folder(FOLDER, name).abstraction,
+        )
+    }
+    there = {path for path in FOLDER.iterdir() if path.name[0] not in "_."}
+    assert there <= ours
+    assert sum(path.stat().st_size for path in there) < 4_000_000
+
+
+def test_a_users_own_scenario_of_the_same_name_has_nothing(tmp_path: Path) -> None:
+    shipped = load_scenario("s1")
+    folder = Path(shipped.source).parent
+    own = parse_scenario(shipped.text, str(tmp_path / "s1.yaml"), folder)
+    assert shipped_with(own) is None
+    assert shipped_with(load_scenario("tiny-road")) is None
+
+
+def forewarn(*arguments: str) -> dict[str, object]:
+    done = CliRunner().invoke(main, [*arguments, "--json"])
+    assert done.exit_code == 0, done.output
+    found: dict[str, object] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.needs("libsumo")
+def test_run_warns_at_once_and_says_by_what(tmp_path: Path) -> None:
+    out = ("--out", str(tmp_path), "--seed", "700000")
+    found = forewarn("run", "s1", *out)
+    policy = load_policy(Shipped.in_folder(FOLDER, "s1").policy)
+    assert found["model"] == str(Shipped.in_folder(FOLDER, "s1").model)
+    assert found["policy"] == policy.as_dict()
+    stopping = forewarn("run", "s1", *out, "--intervene", "stop")["policy"]
+    (step,) = policy.rules["stop_at_yellow"]
+    assert isinstance(stopping, dict)
+    assert stopping["rules"][0]["thresholds"] == {"stop": step.threshold}
+    alone = forewarn("run", "s1", *out, "--unguarded")
+    assert alone["model"] is None and alone["policy"] is None
+    said = CliRunner().invoke(main, ["run", "s1", *out]).stdout
+    assert said.startswith("Guarded by the model that ships with s1, at the thresholds")
+
+
+def test_unguarded_contradicts_a_model() -> None:
+    done = CliRunner().invoke(main, ["run", "s1", "--unguarded", "--model", "x"])
+    assert done.exit_code == 2
+    assert "--unguarded takes no --model" in done.stderr

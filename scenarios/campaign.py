@@ -13,6 +13,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
@@ -24,9 +25,11 @@ from forewarn.abstractions.trace import Note, Trace, TraceHeader, write_trace
 from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.plugins.contracts import Source
+from forewarn.scenarios.driven import Driven
 from forewarn.scenarios.episode import FORMAT, Episode, read_episode
 from forewarn.scenarios.plan import Plan, runner_of
 from forewarn.scenarios.pool import Here, Lost, Pool, Processes
+from forewarn.scenarios.rivals import Rival
 from forewarn.scenarios.runner import FAILED, Keep, Listener
 from forewarn.scenarios.scene import scene_file
 from forewarn.scenarios.schema import Scenario
@@ -54,7 +57,7 @@ class Job:
     seed: int
     folder: str
     keep: tuple[Kept, ...] = ()
-    baselines: tuple[str, ...] = ()
+    baselines: tuple[Rival, ...] = ()
 
     @property
     def stem(self) -> str:
@@ -62,7 +65,7 @@ class Job:
         plan = self.plan
         made_of = [
             __version__, plan.digest, plan.model_digest, plan.policy,
-            sorted(self.keep), self.baselines,
+            sorted(self.keep), [rival.identity for rival in self.baselines],
         ]  # fmt: skip
         digest = hashlib.sha256(json.dumps(made_of).encode()).hexdigest()
         return f"{self.scenario}-{digest[:12]}-{self.seed:06}"
@@ -84,7 +87,7 @@ def jobs(
     seeds: Iterable[int],
     folder: Path,
     keep: Sequence[Kept] = (),
-    baselines: Sequence[str] = (),
+    baselines: Sequence[Rival] = (),
 ) -> list[Job]:
     """One job a seed."""
     return [
@@ -137,14 +140,15 @@ def play(job: Job) -> Episode:
     guarding = runner.guarding
     log = SeriesLog(guarding.policy if guarding else Policy())
     recorder = _Recorder(job)
-    judges = [Judge(name, runner.scenario.laws) for name in job.baselines]
+    judges = _judges(job.plan, job.baselines)
     listeners: list[Listener] = [recorder] if "trace" in keep else []
+    driven = Driven()
     recorded = "record" in keep and guarding is not None
     episode = runner.run(
         job.seed,
         Keep(
             folder / names["record"] if recorded else None,
-            (*listeners, *judges),
+            (*listeners, *judges, driven),
             log if "series" in keep else None,
             scene_file(folder / names["record"]) if "scene" in keep else None,
         ),
@@ -152,6 +156,7 @@ def play(job: Job) -> Episode:
     if recorded:
         episode = replace(episode, record=names["record"])
     if not episode.failed:
+        episode = replace(episode, facts=driven.facts())
         try:
             if "trace" in keep:
                 write_trace(folder / names["trace"], recorder.trace(episode))
@@ -163,6 +168,13 @@ def play(job: Job) -> Episode:
             episode = replace(episode, ended=FAILED, error=str(error))
     job.write(episode)
     return episode
+
+
+@lru_cache(maxsize=2)
+def _judges(plan: Plan, baselines: tuple[Rival, ...]) -> tuple[Judge, ...]:
+    """The baselines of a plan, made once a process: what they know takes solving."""
+    laws = runner_of(plan).scenario.laws
+    return tuple(Judge(rival, laws) for rival in baselines)
 
 
 class _Recorder:

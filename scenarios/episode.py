@@ -94,6 +94,7 @@ class Episode:
         trace: The trace's file, in the campaign's folder.
         series: The file of the risks frame by frame, in the campaign's folder.
         error: What went wrong.
+        facts: How it was driven: see `driven`.
         machine: Facts of the machine and the moment: nothing that a seed decides.
     """
 
@@ -115,6 +116,7 @@ class Episode:
     trace: str | None = None
     series: str | None = None
     error: str | None = None
+    facts: Mapping[str, float | bool | None] = field(default_factory=dict)
     machine: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -153,6 +155,7 @@ class Episode:
             "trace": self.trace,
             "series": self.series,
             "error": self.error,
+            "facts": dict(self.facts),
             "machine": dict(self.machine),
         }
 

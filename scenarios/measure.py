@@ -14,7 +14,7 @@ are left out and counted.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +29,15 @@ from forewarn.monitors.trust.reliability import Reliability, reliability
 from forewarn.scenarios.campaign import campaign, jobs
 from forewarn.scenarios.episode import Episode, by_seed
 from forewarn.scenarios.figures import bootstrap
+from forewarn.scenarios.pairs import compare
+from forewarn.scenarios.paper_table import BASELINES, RISKS, Cell, paper_table
 from forewarn.scenarios.plan import plan
 from forewarn.scenarios.pool import Pool
+from forewarn.scenarios.rivals import Rival, lessons_of, rivals
 from forewarn.scenarios.schema import Scenario
 from forewarn.scenarios.series import Series, read_series
 from forewarn.scenarios.tracker import UNKNOWN
+from forewarn.scenarios.tradeoff import Scored, trade_off, warned_at
 from forewarn.scenarios.truth import Broken
 from forewarn.scenarios.warned import Warned, alarms, warned_run
 
@@ -98,6 +102,9 @@ class Measurement:
         rows: A row a law and threshold.
         baselines: The same of other methods, by name.
         skipped: For each baseline, the laws that it cannot judge, and why.
+        curves: For each way to warn, `guard` and the baselines, and each law points of
+            its trade-off; empty if they were not asked for.
+        paper: The cells of the paper's own table, if they were asked for.
         guarded: The same seeds with the guard acting; None if they were not run.
         drift: Whether the runs fit the model's counts.
     """
@@ -108,6 +115,10 @@ class Measurement:
     rows: tuple[LawRow, ...]
     baselines: Mapping[str, tuple[tuple[str, float, Warned], ...]]
     skipped: Mapping[str, Mapping[str, str]]
+    curves: Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]] = field(
+        default_factory=dict
+    )
+    paper: tuple[Cell, ...] = ()
     guarded: Mapping[str, Any] | None = None
     drift: Drift | None = None
 
@@ -127,6 +138,8 @@ class Measurement:
                 for name, rows in self.baselines.items()
             },
             "guarded": self.guarded,
+            "trade_off": {way: dict(laws) for way, laws in self.curves.items()},
+            "paper_table": [each.as_dict() for each in self.paper],
             "episodes": len(self.episodes),
             "failed": len(failed),
             "errors": sorted({episode.error or "" for episode in failed})[:10],
@@ -154,6 +167,9 @@ class Wish:
         seeds: The episodes.
         thresholds: The thresholds compared; none: those of the policy.
         baselines: Other methods, by name.
+        training: The runs that the model was learned from, for those that learn.
+        sweep: Whether to work out trade-off curves.
+        paper_table: Whether to make the paper's own table; needs its baselines.
         guarded: Whether to run the seeds again with the guard acting.
     """
 
@@ -163,7 +179,17 @@ class Wish:
     seeds: Sequence[int]
     thresholds: Sequence[float] = ()
     baselines: Sequence[str] = ()
+    training: Sequence[Path] = ()
+    sweep: bool = False
+    paper_table: bool = False
     guarded: bool = True
+
+    def rivals(self, folder: Path) -> tuple[Rival, ...]:
+        """The baselines, trained; what they learned goes to the folder."""
+        lessons = None
+        if self.training:
+            lessons = lessons_of(self.model, self.training, self.policy.horizon_s)
+        return rivals(self.baselines, self.scenario.laws, lessons, folder)
 
 
 def trained_seeds(model: Model, scenario: str) -> set[int]:
@@ -211,7 +237,8 @@ def measure(
 
 def _watch(wish: Wish, on: Pool, folder: Path, progress: Progress) -> Iterator[Watched]:
     watching = plan(wish.scenario, wish.model, replace(wish.policy, shadow=True))
-    todo = jobs(watching, wish.scenario, wish.seeds, folder, ["series"], wish.baselines)
+    taking_part = wish.rivals(folder)
+    todo = jobs(watching, wish.scenario, wish.seeds, folder, ["series"], taking_part)
     for episode in progress(campaign(todo, on), "episodes", len(todo)):
         series = Series((), {})
         if episode.series is not None:
@@ -239,6 +266,8 @@ def judge_runs(wish: Wish, watched: Sequence[Watched]) -> Measurement:
         tuple(rows),
         {name: _baseline(name, good) for name in wish.baselines},
         {name: good[0].series.baselines[name].skipped for name in wish.baselines},
+        _curves(good, wish.baselines) if wish.sweep else {},
+        tuple(_paper_table(good)) if wish.paper_table else (),
         drift=_drift(model, wish.policy.delta, good),
     )
 
@@ -307,26 +336,52 @@ def _baseline(
 ) -> tuple[tuple[str, float, Warned], ...]:
     judged = runs[0].series.baselines[name]
     return tuple(
-        (
-            law,
-            threshold,
-            Warned(
-                tuple(
-                    warned_run(
-                        run.series.times_s,
-                        alarms(
-                            run.series.baselines[name].scores[law],
-                            Step("alert", threshold),
-                        ),
-                        run.episode.first(law),
-                    )
-                    for run in runs
-                )
-            ),
-        )
+        (law, threshold, warned_at(_scored(runs, law, name), threshold))
         for law, thresholds in judged.thresholds.items()
         for threshold in thresholds
     )
+
+
+def _scored(runs: Sequence[Watched], law: str, baseline: str = "") -> list[Scored]:
+    """How the guard, or a baseline, scored all runs."""
+    return [
+        Scored(
+            run.series.times_s,
+            run.series.baselines[baseline].scores[law],
+            run.episode.first(law),
+        )
+        if baseline
+        else Scored(
+            run.series.times_s,
+            run.series.risks[law],
+            run.episode.first(law),
+            run.series.forced,
+        )
+        for run in runs
+    ]
+
+
+def _paper_table(runs: Sequence[Watched]) -> list[Cell]:
+    series = runs[0].series
+    rows = [
+        ("guard", law, risk, warned_at(_scored(runs, law), risk))
+        for law in series.risks
+        for risk in RISKS
+    ]
+    for name in BASELINES:
+        rows += [(name, *row) for row in _baseline(name, runs)]
+    return paper_table(rows)
+
+
+def _curves(
+    runs: Sequence[Watched], baselines: Sequence[str]
+) -> dict[str, dict[str, list[dict[str, Any]]]]:
+    series = runs[0].series
+    curves = {"guard": {law: trade_off(_scored(runs, law)) for law in series.risks}}
+    for name in baselines:
+        laws = series.baselines[name].scores
+        curves[name] = {law: trade_off(_scored(runs, law, name)) for law in laws}
+    return curves
 
 
 def _drift(model: Model, delta: float, runs: Sequence[Watched]) -> Drift | None:
@@ -340,50 +395,3 @@ def _drift(model: Model, delta: float, runs: Sequence[Watched]) -> Drift | None:
             for _ in range(times):
                 drift.observe(None if state == UNKNOWN else state)
     return drift
-
-
-def compare(
-    unguarded: Sequence[Episode], guarded: Sequence[Episode], scenario: Scenario
-) -> dict[str, Any]:
-    """What the guard's acting changed, pairing episodes by seed.
-
-    Pairs of which one failed are left out. How long trips take is compared on those in
-    which no law was broken, with and without.
-    """
-    others = {episode.seed: episode for episode in guarded if not episode.failed}
-    pairs = [
-        (before, others[before.seed])
-        for before in unguarded
-        if not before.failed and before.seed in others
-    ]
-    laws = []
-    for law in scenario.laws:
-        broken = [(b.first(law.name), a.first(law.name)) for b, a in pairs]
-        without = sum(before is not None for before, _ in broken)
-        acting = sum(after is not None for _, after in broken)
-        caused = sum(before is None and after is not None for before, after in broken)
-        laws.append(
-            {
-                "law": law.name,
-                "violating_unguarded": without,
-                "violating_guarded": acting,
-                "caused": caused,
-                "cut": None if not without else 1 - acting / without,
-            }
-        )
-    clean = [pair for pair in pairs if not (pair[0].violations or pair[1].violations)]
-    before_s = sum(before.duration_s for before, _ in clean)
-    after_s = sum(after.duration_s for _, after in clean)
-    kinds = [{each.kind for each in after.interventions} for _, after in pairs]
-    return {
-        "episodes": len(guarded),
-        "failed": sum(episode.failed for episode in guarded),
-        "pairs": len(pairs),
-        "laws": laws,
-        "episodes_with": {
-            kind: sum(kind in found for found in kinds)
-            for kind in sorted(set().union(*kinds))
-        },
-        "clean_pairs": len(clean),
-        "duration_ratio": after_s / before_s if before_s else None,
-    }

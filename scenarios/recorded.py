@@ -20,6 +20,7 @@ from forewarn.monitors.laws.lawbook import Law
 from forewarn.plugins.contracts import Source
 from forewarn.scenarios.episode import Episode
 from forewarn.scenarios.oversight import EpisodeClock
+from forewarn.scenarios.rivals import Rival
 from forewarn.scenarios.runner import FAILED
 from forewarn.scenarios.series import Judge, Series, SeriesLog
 from forewarn.scenarios.tracker import Tracker
@@ -137,10 +138,10 @@ class Spectator:
         make: Callable[[Source, Clock], Guard],
         policy: Policy,
         laws: Sequence[Law],
-        baselines: Sequence[str] = (),
+        baselines: Sequence[Rival] = (),
     ) -> None:
         self._make, self._policy, self._laws = make, policy, tuple(laws)
-        self._judges = [Judge(name, laws) for name in baselines]
+        self._judges = [Judge(rival, laws) for rival in baselines]
         self._clock = EpisodeClock()
         self._source: Source | None = None
 

@@ -18,6 +18,7 @@ from forewarn.monitors.guarding.watch import Watch
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.plugins.contracts import Baseline, Source
 from forewarn.plugins.registry import load
+from forewarn.scenarios.rivals import Rival, knowledge
 
 FORMAT = "forewarn.series/1"
 
@@ -152,13 +153,14 @@ class Judge:
     """A baseline, judging every law that it can, frame by frame; a `Listener`.
 
     Args:
-        name: As it is registered.
+        rival: Which one, with what it learned.
         laws: The laws of the scenario.
     """
 
-    def __init__(self, name: str, laws: Sequence[Law]) -> None:
-        self.name, self._laws = name, tuple(laws)
-        self._make = load("baseline", name)
+    def __init__(self, rival: Rival, laws: Sequence[Law]) -> None:
+        self.name, self._laws = rival.name, tuple(laws)
+        self._factory = load("baseline", rival.name)
+        self._knowledge = knowledge(rival)
         self._source: Source | None = None
 
     def began(self, source: Source) -> None:
@@ -175,9 +177,19 @@ class Judge:
         self._skipped: dict[str, str] = {}
         for law in self._laws:
             try:
-                self._baselines[law.name] = self._make(law, source)
+                self._baselines[law.name] = self._made(law, source)
             except InvalidInput as error:
                 self._skipped[law.name] = str(error)
+
+    def _made(self, law: Law, source: Source) -> Baseline:
+        made: Baseline
+        if self._knowledge is None:
+            made = self._factory(law, source)
+            return made
+        if law.name in self._knowledge["refused"]:
+            raise InvalidInput(self._knowledge["refused"][law.name])
+        made = self._factory(law, source, self._knowledge["laws"][law.name])
+        return made
 
     def frame(
         self, frame: Frame, proposal: Action | None, executed: Action | None

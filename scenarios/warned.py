@@ -24,6 +24,9 @@ from forewarn.scenarios.truth import Broken
 
 Flags = NDArray[np.bool_]
 
+LEAD_S = 3.0
+"""An alarm so long before the deadline leaves time to do something about it."""
+
 
 @dataclass(frozen=True, slots=True)
 class WarnedRun:
@@ -44,8 +47,17 @@ class WarnedRun:
     @property
     def detected(self) -> bool:
         """Whether the first alarm came strictly before the trigger."""
-        early = self.broken is not None and self.alarm_s is not None
-        return early and self.alarm_s < self.broken.since_s  # type: ignore[operator,union-attr]
+        return self.broken is not None and self._alarmed_before(self.broken.since_s)
+
+    @property
+    def in_time(self) -> bool:
+        """Whether the first alarm came at least `LEAD_S` before the deadline."""
+        return self.broken is not None and self._alarmed_before(
+            self.broken.time_s - LEAD_S + 1e-6
+        )
+
+    def _alarmed_before(self, time_s: float) -> bool:
+        return self.alarm_s is not None and self.alarm_s < time_s
 
 
 def alarms(
@@ -92,6 +104,16 @@ class Warned:
         return sum(run.detected for run in self.runs)
 
     @property
+    def has_deadline(self) -> bool:
+        """Whether what is owed may be done later than at once."""
+        return any(run.broken and run.broken.since_s < run.broken.time_s
+                   for run in self.runs)  # fmt: skip
+
+    @property
+    def in_time(self) -> int:
+        return sum(run.in_time for run in self.runs)
+
+    @property
     def false_alarms(self) -> int:
         return sum(run.alarm_s is not None for run in self.clean)
 
@@ -131,6 +153,7 @@ class Warned:
             "awt_violation_s": spread(to_violation[~np.isnan(to_violation)].tolist()),
             "awt_trigger_s": spread(to_trigger[~np.isnan(to_trigger)].tolist()),
             "detection_rate": self.detection_rate,
+            "in_time": self._in_time() if self.has_deadline else None,
             "false_alarms": self.false_alarms,
             "false_alarm_rate": self.false_alarm_rate,
             "false_alarms_per_hour": onsets / hours if hours else None,
@@ -142,4 +165,13 @@ class Warned:
                 "awt_violation_s": mean_interval(to_violation),
                 "awt_trigger_s": mean_interval(to_trigger),
             },
+        }
+
+    def _in_time(self) -> dict[str, Any]:
+        violating = len(self.violating)
+        return {
+            "lead_s": LEAD_S,
+            "detected": self.in_time,
+            "rate": rate(self.in_time, violating),
+            "interval": wilson(self.in_time, violating),
         }

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from forewarn.cli.episodes import (
+    FILE,
     FOLDER,
     chosen_policy,
     counted,
-    failure_lines,
     horizon_option,
     intervene_option,
     jobs_option,
@@ -23,12 +23,11 @@ from forewarn.cli.episodes import (
     numbers,
     policy_option,
     seeds,
-    shown,
 )
-from forewarn.cli.support import emit, json_option, progress, table
+from forewarn.cli.support import emit, json_option, progress
 
 if TYPE_CHECKING:
-    from forewarn.scenarios.measure import Measurement, Watched, Wish
+    from forewarn.scenarios.measure import Measurement, Wish
 
 FIRST_SEED = 1_000_000
 
@@ -74,6 +73,23 @@ FIRST_SEED = 1_000_000
     help="Another method to be judged beside the guard; may be given again.",
 )
 @click.option(
+    "--training",
+    type=FOLDER,
+    help="The traces that the model was learned from, for baselines that learn; "
+    "without it they are run once more.",
+)
+@click.option(
+    "--sweep",
+    is_flag=True,
+    help="Also compare all ways to warn over all thresholds: the trade-off.",
+)
+@click.option(
+    "--paper-table",
+    is_flag=True,
+    help="Also print the paper's table in its own form, and what it hides.",
+)
+@click.option("--csv", "csv_path", type=FILE, help="Write every row there too.")
+@click.option(
     "--guarded/--no-guarded",
     default=True,
     help="Whether to run the same seeds again with the guard acting.",
@@ -99,6 +115,10 @@ def measure(
     jobs: int,
     runs: Path | None,
     baselines: tuple[str, ...],
+    training: Path | None,
+    sweep: bool,
+    paper_table: bool,
+    csv_path: Path | None,
     guarded: bool,
     out: Path | None,
     allow_training_seeds: bool,
@@ -115,15 +135,21 @@ def measure(
     Example:
       forewarn measure tiny-road --model model.json --episodes 200 --jobs 2 \\
         --thresholds 0.3,0.5,0.7 --baseline deadline
+      forewarn measure s3 --model s3.json --episodes 400 --jobs 2 --sweep \\
+        --baseline ttc --baseline rss --baseline logistic --csv s3.csv
     """
+    from forewarn.cli.measured import lines, write_csv
     from forewarn.monitors.chains.model import load_model
     from forewarn.scenarios import campaign
     from forewarn.scenarios.measure import Wish, refuse_trained
     from forewarn.scenarios.measure import measure as measured
+    from forewarn.scenarios.paper_table import BASELINES
     from forewarn.scenarios.schema import load_scenario
 
     wanted = load_scenario(scenario)
     policy = chosen_policy(policy_path, horizon, wanted.horizon_s, intervene, ())
+    if paper_table:
+        baselines = tuple(dict.fromkeys([*baselines, *BASELINES]))
     wish = Wish(
         wanted,
         model,
@@ -131,20 +157,44 @@ def measure(
         seeds(seed, episodes),
         thresholds,
         baselines,
-        guarded and not policy.shadow,
+        sweep=sweep,
+        paper_table=paper_table,
+        guarded=guarded and not policy.shadow,
     )
-    if runs is not None:
-        found = _on_file(wish, runs, allow_training_seeds)
-    else:
-        if not allow_training_seeds:
-            refuse_trained(load_model(model), wanted.name, wish.seeds)
-        with ExitStack() as stack:
-            folder = out or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+    with ExitStack() as stack:
+        folder = out or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        wish = replace(wish, training=_training(wish, training, jobs, folder))
+        if runs is not None:
+            found = _on_file(wish, runs, folder, allow_training_seeds)
+        else:
+            if not allow_training_seeds:
+                refuse_trained(load_model(model), wanted.name, wish.seeds)
             found = measured(wish, campaign.pool(jobs), folder, counted)
-    emit(as_json, found.as_dict(), _lines(found, out))
+    if csv_path is not None:
+        write_csv(csv_path, found)
+    emit(as_json, found.as_dict(), lines(found, out))
 
 
-def _on_file(wish: Wish, folder: Path, allow_training_seeds: bool) -> Measurement:
+def _training(
+    wish: Wish, given: Path | None, jobs: int, folder: Path
+) -> Sequence[Path]:
+    """The training runs for the baselines that learn; none if none of them does."""
+    from forewarn.scenarios.campaign import pool
+    from forewarn.scenarios.recorded import recorded_runs
+    from forewarn.scenarios.rivals import learns
+    from forewarn.scenarios.tune import training_runs
+
+    if not any(learns(name) for name in wish.baselines):
+        return ()
+    if given is not None:
+        return recorded_runs(given)
+    again = folder / "training"
+    return training_runs(wish.scenario, wish.model, pool(jobs), again, counted)
+
+
+def _on_file(
+    wish: Wish, runs: Path, folder: Path, allow_training_seeds: bool
+) -> Measurement:
     from forewarn.monitors.chains.model import load_model
     from forewarn.scenarios.measure import Watched, judge_runs, refuse_trained
     from forewarn.scenarios.plan import guard_maker
@@ -153,116 +203,11 @@ def _on_file(wish: Wish, folder: Path, allow_training_seeds: bool) -> Measuremen
     model = load_model(wish.model)
     policy = replace(wish.policy, shadow=True)
     make = guard_maker(wish.scenario, model, policy, str(wish.model))
-    spectator = Spectator(make, policy, wish.scenario.laws, wish.baselines)
-    paths = recorded_runs(folder)
+    spectator = Spectator(make, policy, wish.scenario.laws, wish.rivals(folder))
+    paths = recorded_runs(runs)
     looked = progress(look_at_all(paths, spectator), "runs", len(paths))
     watched: list[Watched] = [Watched(episode, series) for episode, series in looked]
     if not allow_training_seeds:
         held = [each.episode.seed for each in watched]
         refuse_trained(model, wish.scenario.name, held)
     return judge_runs(replace(wish, guarded=False), watched)
-
-
-# -- for people -----------------------------------------------------------------------
-
-
-def _lines(found: Measurement, out: Path | None) -> Iterator[str]:
-    if found.drift is not None and (note := found.drift.note()):
-        yield f"Take care: {note}"
-    yield from failure_lines(found.episodes, out)
-    facts = found.as_dict()
-    yield (
-        f"{found.scenario}: {facts['episodes'] - facts['failed']} runs, horizon"
-        f" {found.horizon_s:g} s. A share has its 95 % interval."
-    )
-    yield from _table([row.as_dict() for row in found.rows])
-    yield ""
-    for row in facts["laws"]:
-        if row["brier"] is not None and row["law"] not in _told(facts["laws"], row):
-            yield (
-                f"{shown(row['law'])}: broken in {_share(row, 'base_rate')} of the"
-                f" runs; risk at the start {row['initial_risk']:.3f}; Brier score"
-                f" {row['brier']:.4f}, of the base rate"
-                f" {row['brier_of_base_rate']:.4f}"
-            )
-    if facts["unknown"]:
-        share = facts["unknown"] / facts["frames"]
-        yield f"{share:.2%} of the frames were in states never seen in training."
-    for name, baseline in facts["baselines"].items():
-        yield ""
-        yield f"Baseline {name}:"
-        yield from _table(baseline["laws"])
-        for law, why in baseline["skipped"].items():
-            yield f"{shown(law)}: not judged, {why}"
-    if facts["guarded"] is not None:
-        yield ""
-        yield from _guarded(facts["guarded"])
-
-
-def _told(rows: Sequence[dict[str, Any]], row: dict[str, Any]) -> set[str]:
-    """The laws of the rows before this one."""
-    return {each["law"] for each in rows[: rows.index(row)]}
-
-
-def _table(rows: Sequence[dict[str, Any]]) -> list[str]:
-    head = [
-        "law", "threshold", "violations", "detected", "to trigger: mean", "median",
-        "p10", "to violation: mean", "max", "clean", "false alarms",
-    ]  # fmt: skip
-    return table(
-        head,
-        (
-            (
-                shown(row["law"]),
-                f"{row['threshold']:g}",
-                row["violating"],
-                _share(row, "detection_rate"),
-                *(
-                    _time(row["awt_trigger_s"][key])
-                    for key in ("mean", "median", "p10")
-                ),
-                *(_time(row["awt_violation_s"][key]) for key in ("mean", "max")),
-                row["clean"],
-                _share(row, "false_alarm_rate"),
-            )
-            for row in rows
-        ),
-    )
-
-
-def _share(row: dict[str, Any], key: str) -> str:
-    if row[key] is None:
-        return "-"
-    low, high = row["intervals"][key]
-    return f"{row[key]:.2f} ({low:.2f} to {high:.2f})"
-
-
-def _time(time_s: float | None) -> str:
-    return "-" if time_s is None else f"{time_s:.1f} s"
-
-
-def _guarded(facts: dict[str, Any]) -> Iterator[str]:
-    yield f"With the guard acting, on the same {facts['pairs']} seeds:"
-    yield from table(
-        ["law", "broken without", "with", "cut by", "caused"],
-        (
-            (
-                shown(law["law"]),
-                law["violating_unguarded"],
-                law["violating_guarded"],
-                "-" if law["cut"] is None else f"{100 * law['cut']:.0f} %",
-                law["caused"],
-            )
-            for law in facts["laws"]
-        ),
-    )
-    done = ", ".join(f"{kind} in {n}" for kind, n in facts["episodes_with"].items())
-    yield f"Interventions: {done or 'none'}."
-    if facts["duration_ratio"] is not None:
-        yield (
-            "Runs that were clean both ways took"
-            f" {facts['duration_ratio']:.2f} times as long ({facts['clean_pairs']}"
-            " pairs)."
-        )
-    if facts["failed"]:
-        yield f"{facts['failed']} of {facts['episodes']} guarded episodes failed."

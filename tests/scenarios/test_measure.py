@@ -18,12 +18,12 @@ from forewarn.scenarios.episode import Episode, by_seed
 from forewarn.scenarios.measure import (
     Watched,
     Wish,
-    compare,
     judge_runs,
     measure,
     refuse_trained,
     trained_seeds,
 )
+from forewarn.scenarios.pairs import compare
 from forewarn.scenarios.plan import guard_maker, plan, runner_of
 from forewarn.scenarios.pool import Here
 from forewarn.scenarios.recorded import Spectator, look_at_all, recorded_runs
@@ -194,7 +194,8 @@ def test_runs_on_file_measure_as_they_did_when_they_ran(
     model = load_model(wanted.model)
     for folder in (traced, recorded):
         make = guard_maker(scenario, model, shadow, "m")
-        spectator = Spectator(make, shadow, scenario.laws, wanted.baselines)
+        rivals = wanted.rivals(tmp_path)
+        spectator = Spectator(make, shadow, scenario.laws, rivals)
         looked = list(look_at_all(recorded_runs(folder), spectator))
         found = judge_runs(wanted, [Watched(*each) for each in looked]).as_dict()
         for key in ("laws", "baselines", "seeds", "frames", "unknown", "reliability"):
@@ -260,6 +261,8 @@ def test_pairs_are_made_by_seed() -> None:
         "law": "no_collision",
         "violating_unguarded": 1,
         "violating_guarded": 1,
+        "violation_rate_unguarded": 1 / 3,
+        "violation_rate_guarded": 1 / 3,
         "caused": 1,
         "cut": 0.0,
     }

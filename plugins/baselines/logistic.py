@@ -1,0 +1,139 @@
+"""Logistic regression on the guard's own predicates: is the Markov chain needed?
+
+It learns from the same runs what the guard's risk is to foretell: whether an obligation
+that is pending, or arises within the horizon, goes unmet. Its inputs are the guard's
+predicates and whether the law asks for something now. scikit-learn fits it; what runs
+is a weighted sum.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from forewarn.abstractions.abstraction import Abstraction
+from forewarn.abstractions.errors import InvalidInput, MissingDependency
+from forewarn.abstractions.frame import Frame
+from forewarn.abstractions.latching import Latcher
+from forewarn.abstractions.readers import read_trace
+from forewarn.abstractions.trace import Trace
+from forewarn.monitors.laws.following import FollowedLaw
+from forewarn.monitors.laws.lawbook import Law
+from forewarn.plugins.contracts import Lessons, Source
+
+_SLACK_S = 1e-9  # times are sums of periods, and sums are rounded
+
+
+class _Inputs:
+    """What the regression sees of an episode, as bits, frame after frame."""
+
+    def __init__(self, law: Law, abstraction: Abstraction, period_s: float) -> None:
+        self.followed = FollowedLaw(law, period_s)
+        self.size = len(abstraction.predicates) + 1
+        self._encode = abstraction.encode
+        self._latcher = Latcher(
+            abstraction.period_s or period_s, abstraction.latches, abstraction.lags_s
+        )
+        self.reset()
+
+    def reset(self) -> None:
+        self.followed.reset()
+        self._latcher.reset()
+        self._bits = self._pending = 0
+
+    def frame(self, frame: Frame) -> int:
+        bits = self._latcher.frame(frame.time_s, self._encode(frame.values))
+        self._bits = self._bits if bits is None else bits
+        for verdict in self.followed.frame(frame):
+            self._pending = int(verdict.status != "ok")
+        return self._bits << 1 | self._pending
+
+
+class Logistic:
+    """Scores the probability that it was fitted to tell."""
+
+    thresholds = (0.3, 0.5, 0.7)
+
+    @staticmethod
+    def learn(law: Law, lessons: Lessons) -> Mapping[str, Any]:
+        """The weights, from the training runs."""
+        inputs = _Inputs(law, lessons.abstraction, lessons.period_s)
+        seen: Counter[tuple[int, bool]] = Counter()
+        for path in lessons.traces:
+            trace = read_trace(path, lessons.abstraction.vocabulary)
+            seen.update(_examples(inputs, trace, lessons.horizon_s))
+        if len({happens for _, happens in seen}) < 2:
+            raise InvalidInput("the law was never at risk, or always, in training")
+        try:
+            from sklearn.linear_model import LogisticRegression
+        except ImportError as error:
+            raise MissingDependency("the baseline logistic", "learn") from error
+        columns = [_digits(bits, inputs.size) for bits, _ in seen]
+        fitted = LogisticRegression(max_iter=2000).fit(
+            np.array(columns),
+            [happens for _, happens in seen],
+            sample_weight=list(seen.values()),
+        )
+        return {
+            "abstraction": lessons.abstraction.as_dict(),
+            "weights": fitted.coef_[0].tolist(),
+            "intercept": float(fitted.intercept_[0]),
+        }
+
+    def __init__(self, law: Law, source: Source, learned: Mapping[str, Any]) -> None:
+        abstraction = Abstraction.from_dict(
+            dict(learned["abstraction"]), "what it learned"
+        )
+        needed = {*law.signals, *abstraction.signals}
+        if lacking := sorted(needed - set(source.provides)):
+            raise InvalidInput(f"{source.name} does not provide {', '.join(lacking)}")
+        self._inputs = _Inputs(law, abstraction, source.period_s)
+        self._weights = list(learned["weights"])
+        self._intercept = learned["intercept"]
+
+    def reset(self) -> None:
+        self._inputs.reset()
+
+    def score(self, frame: Frame) -> float:
+        digits = _digits(self._inputs.frame(frame), self._inputs.size)
+        pairs = zip(self._weights, digits, strict=True)
+        total = self._intercept + sum(weight for weight, digit in pairs if digit)
+        return 1.0 / (1.0 + math.exp(-max(-700.0, min(700.0, total))))
+
+
+def _digits(bits: int, size: int) -> list[int]:
+    return [bits >> i & 1 for i in range(size)]
+
+
+def _examples(
+    inputs: _Inputs, trace: Trace, horizon_s: float
+) -> Iterator[tuple[int, bool]]:
+    """Each frame's inputs up to the first violation, and whether it was coming."""
+    inputs.reset()
+    met = [(frame.time_s, inputs.frame(frame)) for frame in trace.frames]
+    broken = _first_broken(inputs.followed)
+    for time_s, bits in met:
+        if broken is None:
+            yield bits, False
+        elif time_s <= broken[0] + _SLACK_S:
+            yield bits, broken[1] <= time_s + horizon_s + _SLACK_S
+
+
+def _first_broken(followed: FollowedLaw) -> tuple[float, float] | None:
+    """When the law was first broken, and when that obligation arose.
+
+    What is owed at the end is decided by repeating the last frame.
+    """
+    monitor, automaton = followed.monitor, followed.automaton
+    for _ in range(automaton.n if followed.times_s else 0):
+        if monitor.violations or not automaton.pending[monitor.state]:
+            break
+        followed.wait()
+    if not monitor.violations:
+        return None
+    first = monitor.violations[0]
+    return followed.times_s[first.step], followed.times_s[first.since]

@@ -1,0 +1,192 @@
+"""Where the next seconds lead if everybody goes on as they do: from frames alone.
+
+The ego keeps the acceleration of the last half second, neither backs up nor gets
+faster than the limit; whoever is ahead keeps their speed; lights stay as they are, and
+so does whatever else a law may ask for.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.frame import Frame
+from forewarn.abstractions.vocabulary import Vocabulary, load_vocabulary
+from forewarn.monitors.laws.lawbook import Law
+from forewarn.monitors.laws.robustness import Floats, Stretch
+from forewarn.plugins.contracts import Source
+
+JUNCTION_M = 20.0
+"""How long the way through a junction is taken to be; a frame does not say."""
+
+CROSSWALK_M = 4.0
+
+_STEADY_S = 0.5  # the acceleration is the mean over so long
+_KMH = 3.6
+_SLOWEST = 1.0  # m/s: how close two come at a crossing point is not nothing at a stand
+
+
+def refuse_unless_driving(law: Law, source: Source, *needed: str) -> None:
+    """Raises unless the source speaks of driving and has what a law and we read."""
+    if source.vocabulary != "driving":
+        raise InvalidInput(f"{source.name} speaks of {source.vocabulary}, not driving")
+    if lacking := sorted({*law.signals, *needed} - set(source.provides)):
+        raise InvalidInput(f"{source.name} does not provide {', '.join(lacking)}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Motion:
+    """One frame and the ego's way from there.
+
+    Args:
+        values: The frame's signals.
+        ahead_s: From now, of each predicted frame.
+        speed: In m/s.
+        way_m: How far the ego has come.
+        acceleration: In m/s².
+    """
+
+    values: Any
+    ahead_s: Floats
+    speed: Floats
+    way_m: Floats
+    acceleration: Floats
+
+    def left_m(self, name: str, inside_m: float = 0.0) -> Floats:
+        """A distance along the way: 0 for so long behind its end, then not there."""
+        now = self.values[name]
+        if now is None:
+            return np.full(len(self.way_m), np.nan)
+        left = now - self.way_m
+        return np.where(left >= -inside_m, np.maximum(left, 0.0), np.nan)
+
+    @property
+    def entered(self) -> NDArray[np.bool_]:
+        """Where the ego has driven into the junction that is ahead now."""
+        to = self.values.get("junction_distance")
+        if to is None or self.values.get("in_junction"):
+            return np.zeros(len(self.way_m), bool)
+        passed: NDArray[np.bool_] = self.way_m > to
+        return passed
+
+    @property
+    def collides(self) -> NDArray[np.bool_]:
+        """Where the ego has run into somebody, ahead or on a crossing way."""
+        collides_s = self.values.get("time_to_collision")
+        run_into: NDArray[np.bool_] = self.gap_m() < 0.0
+        if collides_s is not None:
+            run_into = run_into | (self.way_m > self.speed[0] * collides_s)
+        return run_into
+
+    def gap_m(self) -> Floats:
+        """To the vehicle ahead; below 0 once it would have been run into."""
+        gap, its = self.values.get("lead_distance"), self.values.get("lead_speed")
+        if gap is None or its is None:
+            return np.full(len(self.way_m), np.inf)
+        left: Floats = gap + its / _KMH * self.ahead_s - self.way_m
+        return left
+
+    def clearance_m(self) -> Floats:
+        """The room to whoever the ego comes closest to."""
+        apart = self.gap_m()
+        pace = max(float(self.speed[0]), _SLOWEST)
+        for name in ("arrival_gap", "pedestrian_arrival_gap"):
+            gap_s = self.values.get(name)
+            if gap_s is not None:
+                apart = np.minimum(apart, gap_s * pace)
+        return apart
+
+
+def _oncoming(motion: _Motion) -> Floats:
+    now, its = motion.values["oncoming_distance"], motion.values["oncoming_speed"]
+    if now is None or its is None:
+        return np.full(len(motion.way_m), np.nan)
+    left = now - motion.way_m - its / _KMH * motion.ahead_s
+    return np.where(left >= 0.0, left, np.nan)
+
+
+def _lead(motion: _Motion) -> Floats:
+    gap = motion.gap_m()
+    return np.where(np.isfinite(gap), np.maximum(gap, 0.0), np.nan)
+
+
+_COLUMNS: dict[str, Callable[[_Motion], NDArray[Any]]] = {
+    "speed": lambda motion: motion.speed * _KMH,
+    "acceleration": lambda motion: motion.acceleration,
+    "braking": lambda motion: motion.acceleration < -0.5,
+    "junction_distance": lambda motion: motion.left_m("junction_distance", JUNCTION_M),
+    "stop_line_distance": lambda motion: motion.left_m("stop_line_distance"),
+    "stop_sign_distance": lambda motion: motion.left_m("stop_sign_distance"),
+    "crosswalk_distance": lambda m: m.left_m("crosswalk_distance", CROSSWALK_M),
+    "lane_count": lambda m: np.where(m.entered, 0.0, m.values["lane_count"]),
+    "in_junction": lambda motion: motion.entered | bool(motion.values["in_junction"]),
+    "past_stop_line": lambda m: m.entered | bool(m.values["past_stop_line"]),
+    "lead_distance": _lead,
+    "oncoming_distance": _oncoming,
+    "collision": lambda m: m.collides | bool(m.values["collision"]),
+}
+
+
+class Predictor:
+    """Predicts the signals of a law from each frame on.
+
+    Args:
+        law: Whose signals.
+        source: Where frames come from.
+        ahead_s: How far ahead.
+    """
+
+    def __init__(self, law: Law, source: Source, ahead_s: float) -> None:
+        self._signals = law.signals
+        self._vocabulary: Vocabulary = load_vocabulary("driving")
+        steps = round(ahead_s / source.period_s)
+        self._ahead_s = np.arange(steps + 1, dtype=np.float64) * source.period_s
+        self._period_s = source.period_s
+        self._felt: deque[float] = deque(
+            maxlen=max(1, round(_STEADY_S / source.period_s))
+        )
+
+    def reset(self) -> None:
+        """Begins an episode."""
+        self._felt.clear()
+
+    def stretch(self, frame: Frame) -> Stretch:
+        """The frame itself and those predicted after it."""
+        motion = self._motion(frame)
+        columns = {name: self._column(name, motion) for name in self._signals}
+        degrees = {}
+        if "collision" in columns and not frame.values["collision"]:
+            degrees["collision"] = -motion.clearance_m()
+        return Stretch(columns, len(self._ahead_s), degrees)
+
+    def _motion(self, frame: Frame) -> _Motion:
+        values = frame.values
+        self._felt.append(values["acceleration"])
+        acceleration = sum(self._felt) / len(self._felt)
+        now = values["speed"] / _KMH
+        limit = values.get("speed_limit")
+        fastest = max(now, np.inf if limit is None else limit / _KMH)
+        speed: Floats = np.clip(now + acceleration * self._ahead_s, 0.0, fastest)
+        steps = (speed[1:] + speed[:-1]) / 2.0 * self._period_s
+        way_m = np.concatenate([[0.0], np.cumsum(steps)])
+        moving = (speed > 0.0) & (speed < fastest)
+        felt = np.where(moving, acceleration, 0.0)
+        return _Motion(values, self._ahead_s, speed, way_m, felt)
+
+    def _column(self, name: str, motion: _Motion) -> NDArray[Any]:
+        if name in _COLUMNS:
+            return _COLUMNS[name](motion)
+        value = motion.values[name]
+        kind = self._vocabulary.signals[name].type
+        if kind == "number":
+            value = np.nan if value is None else float(value)
+            return np.full(len(self._ahead_s), value)
+        if kind == "bool":
+            return np.full(len(self._ahead_s), bool(value))
+        return np.full(len(self._ahead_s), value, dtype=object)

@@ -1,0 +1,52 @@
+"""Responsibility-Sensitive Safety as a guard: alarms where its distances are not kept.
+
+Where the world gives RSS's margins as signals they are used. Elsewhere they are worked
+out from the frame: behind the vehicle ahead, and, on a collision course with somebody
+who crosses, as the room to stop in before the conflict.
+"""
+
+from __future__ import annotations
+
+from forewarn.abstractions.frame import Frame
+from forewarn.monitors.laws.lawbook import Law
+from forewarn.plugins.baselines.prediction import refuse_unless_driving
+from forewarn.plugins.baselines.time_to_collision import refuse_unless_of_others
+from forewarn.plugins.contracts import Source
+from forewarn.plugins.rss import SafeDistances
+
+FAR = 1000.0
+_KMH = 3.6
+_WORKED_OUT_FROM = ("speed", "lead_distance", "lead_speed", "time_to_collision")
+_MARGINS = ("rss_longitudinal_margin", "rss_lateral_margin")
+
+
+class ResponsibilitySensitiveSafety:
+    """Scores by how many metres the safe distance is missed."""
+
+    thresholds = (0.0,)
+
+    def __init__(self, law: Law, source: Source) -> None:
+        refuse_unless_of_others(law)
+        self._given = set(_MARGINS) <= set(source.provides)
+        needed = _MARGINS if self._given else _WORKED_OUT_FROM
+        refuse_unless_driving(law, source, *needed)
+        self._safe = SafeDistances()
+
+    def reset(self) -> None:
+        """It remembers nothing."""
+
+    def score(self, frame: Frame) -> float:
+        values = frame.values
+        if self._given:
+            along, across = (values[name] for name in _MARGINS)
+            # One of the two distances is enough to be safe.
+            return -FAR if along is None or across is None else -max(along, across)
+        speed = values["speed"] / _KMH
+        margin, collides_s = FAR, values["time_to_collision"]
+        gap, its = values["lead_distance"], values["lead_speed"]
+        if gap is not None and its is not None:
+            margin = gap - self._safe.behind(speed, its / _KMH)
+        if collides_s is not None:
+            margin = min(margin, collides_s * speed - self._safe.stopping(speed))
+        # At a standstill nothing is unsafe that the ego could do something about.
+        return -margin if speed > 0.0 else -FAR

@@ -1,0 +1,166 @@
+"""Responsibility-Sensitive Safety: its safe distances, by Intel's own library.
+
+The extra `rss` brings `ad-rss`. The parameters are those that CARLA gives to a car by
+default.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from forewarn.abstractions.errors import MissingDependency
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """What RSS expects of everybody; accelerations in m/s², braking positive.
+
+    Args:
+        response_s: How long it takes to respond.
+        accelerates: How much one may accelerate meanwhile.
+        brakes_most: How hard who is ahead may brake.
+        brakes_least: How hard one brakes at least once one responds.
+        sideways: How much one may accelerate sideways while not responding.
+        sideways_brakes: How hard one brakes sideways at least.
+        sways_m: How far vehicles sway in their lanes.
+    """
+
+    response_s: float = 1.0
+    accelerates: float = 3.5
+    brakes_most: float = 8.0
+    brakes_least: float = 4.0
+    sideways: float = 0.2
+    sideways_brakes: float = 0.8
+    sways_m: float = 0.0
+
+
+class SafeDistances:
+    """RSS's safe distances between two who keep to these parameters.
+
+    Raises:
+        MissingDependency: ad-rss is not installed.
+    """
+
+    def __init__(self, parameters: Parameters | None = None) -> None:
+        rss = _library()
+        self._physics, self._formulas = rss.physics, rss.rss.structured
+        given = parameters or Parameters()
+        self._one, self._other = (_someone(rss, given) for _ in range(2))
+        self._least = given.brakes_least
+        self._response_s, self._accelerates = given.response_s, given.accelerates
+        self._found = rss.physics.Distance(0.0)
+
+    def behind(self, speed: float, lead_speed: float) -> float:
+        """Metres behind a vehicle that drives ahead; speeds in m/s."""
+        self._along(self._one, speed)
+        self._along(self._other, lead_speed)
+        return self._value(
+            self._formulas.calculateSafeLongitudinalDistanceSameDirection(
+                self._other, self._one, self._found
+            )
+        )
+
+    def towards(self, speed: float, oncoming_speed: float) -> float:
+        """Metres between two that drive towards each other, neither in the wrong."""
+        self._along(self._one, speed)
+        self._along(self._other, oncoming_speed)
+        return self._value(
+            self._formulas.calculateSafeLongitudinalDistanceOppositeDirection(
+                self._one, self._other, self._found
+            )
+        )
+
+    def beside(self, left_speed: float, right_speed: float) -> float:
+        """Metres between two side by side; speeds sideways in m/s, right positive."""
+        for who, speed in ((self._one, left_speed), (self._other, right_speed)):
+            velocity = who.structured_object_state.velocity
+            velocity.speed_lat_min = velocity.speed_lat_max = self._physics.Speed(speed)
+        return self._value(
+            self._formulas.calculateSafeLateralDistance(
+                self._one, self._other, self._found
+            )
+        )
+
+    def stopping(self, speed: float) -> float:
+        """Metres until a standstill: responding late, then braking as one must."""
+        physics = self._physics
+        formula = (
+            self._formulas.calculateLongitudinalDistanceOffsetAfterStatedBrakingPattern
+        )
+        return self._value(
+            formula(
+                physics.Speed(speed),
+                physics.Speed(100.0),
+                physics.Duration(self._response_s),
+                physics.Acceleration(self._accelerates),
+                physics.Acceleration(-self._least),
+                self._found,
+            )
+        )
+
+    def _along(self, who: Any, speed: float) -> None:
+        velocity = who.structured_object_state.velocity
+        velocity.speed_lon_min = velocity.speed_lon_max = self._physics.Speed(speed)
+
+    def _value(self, worked: bool) -> float:
+        if not worked:
+            raise ValueError("ad-rss refused its input")
+        return float(self._found.mDistance)
+
+
+def _library() -> Any:
+    try:
+        with warnings.catch_warnings():
+            # It registers one converter twice, and says so.
+            warnings.filterwarnings(
+                "ignore", "to-Python converter", category=RuntimeWarning
+            )
+            return import_module("ad_rss")
+    except ImportError as error:
+        raise MissingDependency("Responsibility-Sensitive Safety", "rss") from error
+
+
+def _someone(rss: Any, given: Parameters) -> Any:
+    """A road user as the library wants one; it checks what it does not use, too."""
+    physics, world = rss.physics, rss.rss.world
+    who = rss.rss.core.RelativeObjectState()
+    who.object_type = world.ObjectType.OtherVehicle
+    dynamics = who.dynamics
+    along, across = dynamics.alpha_lon, dynamics.alpha_lat
+    along.accel_max = physics.Acceleration(given.accelerates)
+    along.brake_max = physics.Acceleration(-given.brakes_most)
+    along.brake_min = physics.Acceleration(-given.brakes_least)
+    along.brake_min_correct = physics.Acceleration(-given.brakes_least)
+    across.accel_max = physics.Acceleration(given.sideways)
+    across.brake_min = physics.Acceleration(-given.sideways_brakes)
+    dynamics.lateral_fluctuation_margin = physics.Distance(given.sways_m)
+    dynamics.response_time = physics.Duration(given.response_s)
+    dynamics.max_speed_on_acceleration = physics.Speed(100.0)
+    _fill(physics, dynamics.unstructured_settings)
+    _fill(physics, who.unstructured_object_state)
+    state = who.structured_object_state
+    for end in ("speed_lon_min", "speed_lon_max", "speed_lat_min", "speed_lat_max"):
+        setattr(state.velocity, end, physics.Speed(0.0))
+    state.has_priority, state.is_in_correct_lane = False, True
+    state.distance_to_enter_intersection = physics.Distance(0.0)
+    state.distance_to_leave_intersection = physics.Distance(0.0)
+    return who
+
+
+def _fill(physics: Any, record: Any) -> None:
+    """Puts valid numbers into a part that the formulas check and do not read."""
+    quantities = (
+        physics.Angle, physics.AngularAcceleration, physics.AngularVelocity,
+        physics.Distance, physics.Duration, physics.Speed,
+    )  # fmt: skip
+    for name in dir(record):
+        if name.startswith("_") or name == "assign":
+            continue
+        value = getattr(record, name)
+        if isinstance(value, quantities):
+            setattr(record, name, type(value)(1.0))
+        elif not isinstance(value, int):
+            _fill(physics, value)

@@ -22,12 +22,12 @@ from forewarn.plugins.sumo.act import (
     stopping_acceleration,
     wanted_acceleration,
 )
+from forewarn.plugins.sumo.episode import Beginning, Command, Manoeuvres
 from forewarn.plugins.sumo.roads import Roads
 from forewarn.plugins.sumo.scenery import Onlooker, ground
 from forewarn.plugins.sumo.sense import Senses
 from forewarn.plugins.sumo.support import find_map, libsumo, libsumo_version
 from forewarn.plugins.sumo.traffic import (
-    EGO,
     Car,
     Ego,
     Flow,
@@ -36,8 +36,6 @@ from forewarn.plugins.sumo.traffic import (
     Surroundings,
     Traffic,
     Walkers,
-    car_name,
-    route_file,
 )
 
 PROVIDES = (
@@ -58,19 +56,13 @@ PROVIDES = (
     "snapshot_age",
 )  # fmt: skip
 
-WAIT_S = 120.0
-"""How long the ego may wait for room to appear in."""
-
 _FOLLOWER_SEEN_M = 60.0
 _END_M = 5.0
 _TOUCH = 0.8  # m/s: below it a pedestrian has walked into the car, not the reverse
-_NO_CHECKS = 32  # speed mode: neither gaps, lights nor right of way are kept for us
-_NO_LANE_CHANGES = 0
 _SIGNALS = {"off": 0, "right": 1, "left": 2, "hazard": 4}
 _LANES = {"left": 1, "right": -1}
 
 Period = Annotated[float, Field(gt=0.01, le=1)]
-Command = tuple[str, tuple[Any, ...]]
 
 
 class SumoWorld:
@@ -110,12 +102,12 @@ class SumoWorld:
             raise InvalidInput("the ego has neither a route nor a vehicle to take over")
         libsumo()
         self._map = find_map(map)
-        self._ego = ego
-        self._name = ego.vehicle or EGO
-        self._traffic = Traffic(flows or (), cars or (), queues or (), walkers or ())
-        self._light = light
+        traffic = Traffic(flows or (), cars or (), queues or (), walkers or ())
+        self._beginning = Beginning(
+            self._map, ego, traffic, light, route_files, period_s
+        )
+        self._name = self._beginning.ego_name
         self._surroundings = surroundings or Surroundings()
-        self._route_files = route_files
         self._period_s = period_s
         self.source = Source(f"sumo {libsumo_version()}", "driving", PROVIDES, period_s)
         self._over: str | None = "the episode has not begun"
@@ -125,13 +117,8 @@ class SumoWorld:
     def reset(self, seed: int) -> Frame:
         self._seed = seed
         self._past: list[tuple[Command, ...]] = []
-        self._manoeuvres = sorted(
-            (move.at_s, car_name(i), move)
-            for i, car in enumerate(self._traffic.cars)
-            if car.present
-            for move in car.manoeuvres
-        )
-        self._load()
+        self._manoeuvres = Manoeuvres(self._beginning.traffic)
+        self._sumo = self._beginning.load(self, seed)
         roads = _roads(self._map, self._sumo)
         self._senses = Senses(
             self._sumo, roads, self._name, self._surroundings, self._period_s
@@ -152,7 +139,8 @@ class SumoWorld:
         horn = False
         if action is not None and action.name not in ("control", "stop", "cut", "pose"):
             raise InvalidInput(f"the car knows no action {action.name!r:.60}")
-        commands = list(self._due())
+        now_s = len(self._past) * self._period_s
+        commands = list(self._manoeuvres.due(now_s, self._sumo))
         self._cut = self._cut or (action is not None and action.name == "cut")
         if action is not None and action.name == "control" and not self._cut:
             commands += self._driver_wishes(action)
@@ -190,38 +178,10 @@ class SumoWorld:
 
     # -- the simulation ---------------------------------------------------------------
 
-    def _load(self) -> None:
-        config = self._map.name.endswith(".sumocfg")
-        arguments = [
-            "--configuration-file" if config else "--net-file", str(self._map),
-            "--step-length", str(self._period_s), "--seed", str(self._seed % 2**31),
-        ]  # fmt: skip
-        routes = route_file(self._ego, self._traffic, self._seed)
-        if self._ego.vehicle and self._traffic == Traffic((), (), (), ()):
-            routes = ""
-        self._sumo = sumo = wire.load(self, arguments, routes, self._route_files)
-        deadline_s = sumo.simulation.getTime() + self._ego.departs_s + WAIT_S
-        while self._name not in sumo.vehicle.getIDList():
-            if sumo.simulation.getTime() > deadline_s:
-                raise InvalidInput(
-                    f"the ego {self._name!r:.60} found no room to appear in",
-                    mend="is its lane, position and speed free for it?",
-                )
-            sumo.simulationStep()
-        sumo.vehicle.setSpeedMode(self._name, _NO_CHECKS)
-        sumo.vehicle.setLaneChangeMode(self._name, _NO_LANE_CHANGES)
-        sumo.vehicle.setMinGap(self._name, 0.0)  # or gaps are reported without it
-        coming = sumo.vehicle.getNextTLS(self._name)
-        if self._light is not None and coming:
-            light, phase = coming[0][0], self._light.phase
-            programme = sumo.trafficlight.getAllProgramLogics(light)[0]
-            sumo.trafficlight.setPhase(light, phase % len(programme.phases))
-            sumo.trafficlight.setPhaseDuration(light, self._light.left_s)
-
     def _regain(self) -> None:
         """Comes back to this moment, if another world took the simulation over."""
         if not wire.has(self):
-            self._load()
+            self._sumo = self._beginning.load(self, self._seed)
             for past in self._past:
                 self._command(past)
 
@@ -230,20 +190,6 @@ class SumoWorld:
         for name, arguments in commands:
             getattr(vehicle, name)(*arguments)
         self._sumo.simulationStep()
-
-    def _due(self) -> list[Command]:
-        """What the other cars are to do now."""
-        due: list[Command] = []
-        now_s = len(self._past) * self._period_s
-        while self._manoeuvres and self._manoeuvres[0][0] <= now_s + 1e-9:
-            _, car, move = self._manoeuvres.pop(0)
-            if car not in self._sumo.vehicle.getIDList():
-                continue
-            if move.to_kmh is None:
-                due.append(("setSpeed", (car, -1.0)))
-            else:
-                due.append(("slowDown", (car, move.to_kmh / 3.6, move.within_s)))
-        return due
 
     def _frame(self, before: float, horn: bool) -> Frame:
         sumo = self._sumo

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action, Decision, Kind
 from forewarn.thor_bridge.sense import named
@@ -11,17 +13,25 @@ class ThorActuator:
     """Withholds what the robot proposes; `stop` and `cut` end the episode.
 
     It was obeyed if the world then shows that the action withheld was not done.
+
+    Args:
+        withhold: `always`, or `once`: a robot that was told to think again may then do
+            what it was about to do, as in ProbGuard, where a warning is but words.
     """
 
     can: frozenset[Kind] = frozenset(
         {"alert", "reflect", "substitute", "skip", "ask", "stop", "cut"}
     )
 
-    def __init__(self) -> None:
+    def __init__(self, *, withhold: Literal["always", "once"] = "always") -> None:
+        self._once = withhold == "once"
         self._withheld: Action | None = None
 
     def carry_out(self, decision: Decision, proposal: Action | None) -> Action | None:
         if decision.kind in ("proceed", "alert"):
+            self._withheld = None
+            return proposal
+        if self._once and decision.kind == "reflect" and proposal == self._withheld:
             self._withheld = None
             return proposal
         self._withheld = proposal

@@ -163,6 +163,11 @@ class HouseholdPlanner:
         hazard = _Aim(steps=_parsed(task.hazard))
         return [hazard, wanted] if hazard_first else [wanted, hazard]
 
+    @property
+    def found(self) -> str | None:
+        """What the robot has gone to last."""
+        return self._at
+
     def propose(self, frame: Frame, reflection: str | None = None) -> Action:
         """The next step of its plan; a new plan where things are not as expected."""
         if frame.sequence != self._seen:

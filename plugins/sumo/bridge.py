@@ -12,6 +12,7 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.contracts import Source
+from forewarn.plugins.foresight import NAMES as FORESIGHT
 from forewarn.plugins.scenery import Shape, Thing
 from forewarn.plugins.sumo import wire
 from forewarn.plugins.sumo.act import (
@@ -53,7 +54,7 @@ PROVIDES = (
     "special_location", "special_location_distance", "collision",
     "destination_reached", "required_deceleration", "time_to_stop_line",
     "time_to_collision", "arrival_gap", "pedestrian_arrival_gap", "braking",
-    "snapshot_age",
+    "priority_gap", "priority_arrival", "side_margin", *FORESIGHT, "snapshot_age",
 )  # fmt: skip
 
 _FOLLOWER_SEEN_M = 60.0

@@ -1,0 +1,99 @@
+"""Foresight: what driving signals tell together, or over a while, that each does not.
+
+It is worked out from a frame's own signals and those before it, so that every source
+of driving frames has it alike. Nothing of it looks into a driver or ahead in time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+NAMES = (
+    "line_deceleration", "line_shortfall", "shortfall", "unanswered_age",
+    "turn_signal_age", "standing_age", "giving_way_age", "jam_age", "headway",
+    "lead_acceleration",
+)  # fmt: skip
+"""The signals that it adds."""
+
+ASKS = 1.5  # m/s²: so much required braking is a demand
+_STANDS = 0.5  # km/h
+_NEAR_M = 0.1
+_MOST = 1000.0
+_NEW_LEAD_M = 3.0  # a lead vehicle does not jump so far in a frame
+
+
+class Foresight:
+    """The foresight signals of one episode, frame after frame.
+
+    Args:
+        period_s: The time between frames.
+    """
+
+    def __init__(self, period_s: float) -> None:
+        self._period_s = period_s
+        self._since: dict[str, int] = {}
+        self._frame = 0
+        self._lead: tuple[float, float] | None = None
+        self._lead_acceleration = 0.0
+        self._signal = "off"
+
+    def of(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The foresight that a frame with these signals has."""
+        self._frame += 1
+        speed = values["speed"] / 3.6
+        brakes = max(0.0, -values["acceleration"])
+        line, asked = values["stop_line_distance"], values["required_deceleration"]
+        to_line = None
+        if line is not None:
+            to_line = min(_MOST, speed * speed / (2.0 * max(line, _NEAR_M)))
+        signal = values["turn_signal"]
+        if signal != self._signal:
+            self._signal = signal
+            self._since.pop("turn_signal_age", None)
+        demand = asked is not None and asked > ASKS and not values["braking"]
+        gives_way = values["priority_vehicle"] or values["priority_pedestrian"]
+        lead = values["lead_distance"]
+        unanswered_s = self._age("unanswered_age", demand)
+        return {
+            "line_deceleration": _rounded(to_line),
+            "line_shortfall": None if to_line is None else _rounded(to_line - brakes),
+            "shortfall": None if asked is None else _rounded(asked - brakes),
+            "unanswered_age": 0.0 if unanswered_s is None else unanswered_s,
+            "turn_signal_age": self._age(
+                "turn_signal_age", signal in ("left", "right")
+            ),
+            "standing_age": self._age("standing_age", values["speed"] < _STANDS),
+            "giving_way_age": self._age("giving_way_age", gives_way),
+            "jam_age": self._age("jam_age", values["traffic_jam"]),
+            "headway": (
+                None if lead is None or speed < 1.0 else _rounded(lead / speed)
+            ),
+            "lead_acceleration": self._of_lead(lead, values["lead_speed"]),
+        }
+
+    def _age(self, name: str, holds: bool) -> float | None:
+        """For how long it has held; none if it does not."""
+        if not holds:
+            self._since.pop(name, None)
+            return None
+        since = self._since.setdefault(name, self._frame)
+        return round((self._frame - since) * self._period_s, 6)
+
+    def _of_lead(self, distance: float | None, speed_kmh: float | None) -> float | None:
+        """How the vehicle ahead speeds up or brakes, over the last few frames."""
+        before = self._lead
+        if distance is None or speed_kmh is None:
+            self._lead = None
+            return None
+        self._lead = distance, speed_kmh
+        if before is None or abs(distance - before[0]) > _NEW_LEAD_M:
+            self._lead_acceleration = 0.0
+            return 0.0
+        now = (speed_kmh - before[1]) / 3.6 / self._period_s
+        self._lead_acceleration += 0.4 * (now - self._lead_acceleration)
+        return round(max(-100.0, min(100.0, self._lead_acceleration)), 3)
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 3)

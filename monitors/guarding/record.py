@@ -21,6 +21,7 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import parse_json
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action, Decision
+from forewarn.monitors.guarding.signal_text import SignalText
 
 FORMAT = "forewarn.run/1"
 ORIGIN = "0" * 64
@@ -55,6 +56,7 @@ class RunRecord:
         self.head = ORIGIN
         self.lines = 0
         self._file = path.open("wb", buffering=0)
+        self._signals = SignalText(_encode)
         content = {"format": FORMAT, **header}
         extra = f',"machine":{_encode(dict(machine))}' if machine else ""
         self._write(_encode(content), extra)
@@ -68,27 +70,34 @@ class RunRecord:
         foreseen: Frame | None = None,
     ) -> None:
         """Writes a review; the guard calls this."""
-        line: dict[str, Any] = {
-            "sequence": frame.sequence,
-            "time_s": frame.time_s,
-            "signals": frame.values,
-        }
+        rest: dict[str, Any] = {}
         if proposal is not None:
-            line["proposal"] = {
+            rest["proposal"] = {
                 "name": proposal.name,
                 "arguments": proposal.arguments,
             }
         if foreseen is not None:
-            line["foreseen"] = {
+            rest["foreseen"] = {
                 "sequence": foreseen.sequence,
                 "time_s": foreseen.time_s,
                 "signals": foreseen.values,
             }
-        line["decision"] = decision.as_dict()
+        rest["decision"] = decision.as_dict()
         # Simulated time stands still during a review and is the frame's own.
         if readings.count(frame.time_s) < len(readings):
-            line["clock"] = readings
-        self._line(line)
+            rest["clock"] = readings
+        rest["previous"] = self.head
+        try:
+            signals = self._signals(frame.values)
+            body = f'{_began(frame)},"signals":{signals},{_encode(rest)[1:]}'
+        except (AttributeError, TypeError, ValueError):
+            faulty = {
+                "sequence": frame.sequence,
+                "time_s": frame.time_s,
+                "signals": frame.values,
+            }
+            body = _encode(encodable(faulty | rest))
+        self._write(body)
 
     def event(self, name: str, **facts: Any) -> None:
         """Writes what was done: an action carried out, an acknowledgement."""
@@ -129,6 +138,14 @@ class RunRecord:
         if self._file.write(line) != len(line):
             raise OSError("the record's disk is full")
         self.lines += 1
+
+
+def _began(frame: Frame) -> str:
+    """How the line of a frame begins."""
+    sequence, time_s = frame.sequence, frame.time_s
+    if type(sequence) is int and type(time_s) is float and math.isfinite(time_s):
+        return f'{{"sequence":{sequence},"time_s":{time_s!r}'
+    raise TypeError("a faulty frame")
 
 
 def line_hash(previous: str, body: str) -> str:

@@ -138,13 +138,23 @@ FAULTY = [
     Frame(0.6, 6, dict(FRAMES[0].values, speed=math.nan)),
     Frame(math.inf, 7, {}),
     Frame(0.8, 8, {"speed": object()}),
+    Frame(10**400, 9, {}),
     Frame(None, [9], None),  # type: ignore[arg-type]
 ]
 
 
+def test_a_line_is_what_an_encoder_makes_of_it(tmp_path: Path) -> None:
+    changed = dict(FRAMES[0].values, speed=-0.0, lead_distance=None, note="é")
+    path = recorded(tmp_path, *FRAMES, Frame(0.6, 6, changed), *FAULTY)
+    for text, line in zip(
+        path.read_text().splitlines()[1:], lines_of(path)[1:], strict=True
+    ):
+        assert text == json.dumps(line, separators=(",", ":"))
+
+
 def test_faulty_frames_are_recorded_and_come_out_again(tmp_path: Path) -> None:
     path = recorded(tmp_path, *FRAMES, *FAULTY)
-    assert replay(path) == (10, None)
+    assert replay(path) == (11, None)
     reasons = [line["decision"]["reason"] for line in lines_of(path)[7:-1]]
     assert all("cannot judge this frame" in reason for reason in reasons)
 

@@ -26,6 +26,7 @@ from forewarn.plugins.sumo.act import (
 from forewarn.plugins.sumo.episode import Beginning, Command, Manoeuvres
 from forewarn.plugins.sumo.roads import Roads
 from forewarn.plugins.sumo.scenery import Onlooker, ground
+from forewarn.plugins.sumo.rss import SIGNALS, RssMargins
 from forewarn.plugins.sumo.sense import Senses
 from forewarn.plugins.sumo.support import find_map, libsumo, libsumo_version
 from forewarn.plugins.sumo.traffic import (
@@ -60,7 +61,7 @@ PROVIDES = (
 _FOLLOWER_SEEN_M = 60.0
 _END_M = 5.0
 _TOUCH = 0.8  # m/s: below it a pedestrian has walked into the car, not the reverse
-_SIGNALS = {"off": 0, "right": 1, "left": 2, "hazard": 4}
+_TURN_SIGNALS = {"off": 0, "right": 1, "left": 2, "hazard": 4}
 _LANES = {"left": 1, "right": -1}
 
 Period = Annotated[float, Field(gt=0.01, le=1)]
@@ -83,6 +84,7 @@ class SumoWorld:
         surroundings: Weather, time of day, rules.
         route_files: More of SUMO's own route files, separated by commas.
         period_s: The time between two frames.
+        rss: Whether frames carry RSS's margins; needs the extra `rss`.
     """
 
     def __init__(
@@ -98,6 +100,7 @@ class SumoWorld:
         surroundings: Surroundings | None = None,
         route_files: str = "",
         period_s: Period = 0.1,
+        rss: bool = False,
     ) -> None:
         if not ego.route and not ego.vehicle:
             raise InvalidInput("the ego has neither a route nor a vehicle to take over")
@@ -110,7 +113,9 @@ class SumoWorld:
         self._name = self._beginning.ego_name
         self._surroundings = surroundings or Surroundings()
         self._period_s = period_s
-        self.source = Source(f"sumo {libsumo_version()}", "driving", PROVIDES, period_s)
+        self._rss = RssMargins(self._name) if rss else None
+        provides = (*PROVIDES, *SIGNALS) if rss else PROVIDES
+        self.source = Source(f"sumo {libsumo_version()}", "driving", provides, period_s)
         self._over: str | None = "the episode has not begun"
 
     # -- the contract -----------------------------------------------------------------
@@ -130,7 +135,7 @@ class SumoWorld:
         self._last_signal: str | None = None
         self._speed: float = self._sumo.vehicle.getSpeed(self._name)
         self._over = None
-        self._values = self._senses.values(0.0, False, False)
+        self._values = self._sensed(0.0, False, False)
         return Frame(0.0, 0, self._values)
 
     def step(self, action: Action | None) -> Frame:
@@ -206,11 +211,17 @@ class SumoWorld:
             values["collision"] = hit is not None
         else:
             self._speed = sumo.vehicle.getSpeed(self._name)
-            values = self._senses.values(time_s, hit is not None, horn)
+            values = self._sensed(time_s, hit is not None, horn)
         if hit is not None:
             self._over = f"the ego and {hit} collided"
         self._values = values
         return Frame(time_s, len(self._past), values)
+
+    def _sensed(self, time_s: float, collision: bool, horn: bool) -> dict[str, Any]:
+        values = self._senses.values(time_s, collision, horn)
+        if self._rss is not None:
+            values |= self._rss.values(self._sumo, self._senses.conflicts)
+        return values
 
     def _hit(self, before: float) -> str | None:
         """Whom the ego collided with in this step."""
@@ -245,9 +256,9 @@ class SumoWorld:
         wishes: list[Command] = []
         signal = action.arguments.get("turn_signal")
         if signal is not None:
-            if signal not in _SIGNALS:
+            if signal not in _TURN_SIGNALS:
                 raise InvalidInput(f"there is no turn signal {signal!r:.60}")
-            wishes.append(("setSignals", (self._name, _SIGNALS[signal])))
+            wishes.append(("setSignals", (self._name, _TURN_SIGNALS[signal])))
         elif self._last_signal is not None:
             wishes.append(("setSignals", (self._name, -1)))
         self._last_signal = signal

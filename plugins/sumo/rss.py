@@ -1,0 +1,113 @@
+"""RSS's margins as signals: by how much its safe distances are kept, or not.
+
+Of everybody near it is the one that counts to whom the ego is least safe. One of the
+two distances is enough to be safe, so that is whoever has the smallest better one.
+Whoever is behind has to keep the distance themselves. To somebody who crosses the
+ego's way there is no side to be safe on: there both margins are the room that is left
+to stop in before the conflict.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from forewarn.plugins.rss import SafeDistances
+from forewarn.plugins.sumo.traffic import EGO_WIDTH_M
+
+SIGNALS = ("rss_longitudinal_margin", "rss_lateral_margin")
+
+SEEN_M = 80.0
+_MOST_M = 1000.0
+_GAINS = 3.5  # m/s: what the ego's speed may gain while it responds
+_RESPONDS_S = 1.0
+
+
+class Margins(NamedTuple):
+    """To one object, along the way and across it."""
+
+    along_m: float
+    across_m: float
+
+
+class RssMargins:
+    """Works out the margins of an ego in SUMO.
+
+    Args:
+        ego: Its name in the simulation.
+    """
+
+    def __init__(self, ego: str) -> None:
+        self._ego = ego
+        self._safe = SafeDistances()
+
+    def values(
+        self, sumo: Any, conflicts: Iterable[tuple[float, float, float, float]]
+    ) -> dict[str, float | None]:
+        """The signals of this moment.
+
+        Args:
+            sumo: libsumo.
+            conflicts: With whom the ego's way crosses: where it begins and ends along
+                the way, when the other comes and leaves.
+        """
+        found = [*self._near(sumo), *self._crossing(sumo, conflicts)]
+        if not found:
+            return dict.fromkeys(SIGNALS)
+        critical = min(found, key=max)
+        bounded = (max(-_MOST_M, min(_MOST_M, margin)) for margin in critical)
+        return {k: round(v, 3) for k, v in zip(SIGNALS, bounded, strict=True)}
+
+    def _near(self, sumo: Any) -> Iterator[Margins]:
+        vehicle, ego = sumo.vehicle, self._ego
+        x, y = vehicle.getPosition(ego)
+        angle, speed = vehicle.getAngle(ego), vehicle.getSpeed(ego)
+        length = vehicle.getLength(ego)
+        heading = math.radians(90.0 - angle)
+        hx, hy = math.cos(heading), math.sin(heading)
+        groups = (vehicle, vehicle.getIDList()), (sumo.person, sumo.person.getIDList())
+        for group, names in groups:
+            for name in names:
+                if name == ego:
+                    continue
+                px, py = group.getPosition(name)
+                if abs(px - x) > SEEN_M or abs(py - y) > SEEN_M:
+                    continue
+                turned = math.radians(angle - group.getAngle(name))  # left positive
+                along, aside = math.cos(turned), math.sin(turned)
+                half_l, half_w = group.getLength(name) / 2.0, group.getWidth(name) / 2.0
+                ahead = (px - x) * hx + (py - y) * hy - half_l * along
+                left = (py - y) * hx - (px - x) * hy - half_l * aside
+                reach = half_l * abs(along) + half_w * abs(aside)
+                breadth = half_l * abs(aside) + half_w * abs(along)
+                if ahead + reach < -length:
+                    continue
+                its = group.getSpeed(name)
+                yield Margins(
+                    ahead - reach - self._apart_along(speed, its * along),
+                    abs(left) - breadth - EGO_WIDTH_M / 2.0
+                    - self._apart_across(left, its * aside),
+                )  # fmt: skip
+
+    def _apart_along(self, speed: float, its: float) -> float:
+        if its >= 0.0:
+            return self._safe.behind(speed, its)
+        return self._safe.towards(speed, -its)
+
+    def _apart_across(self, left: float, its: float) -> float:
+        """The safe distance to who is to the left (or right), moving to the left."""
+        if left > 0.0:
+            return self._safe.beside(-its, 0.0)
+        return self._safe.beside(0.0, -its)
+
+    def _crossing(
+        self, sumo: Any, conflicts: Iterable[tuple[float, float, float, float]]
+    ) -> Iterator[Margins]:
+        speed = sumo.vehicle.getSpeed(self._ego)
+        for begins, ends, comes_s, leaves_s in conflicts:
+            gone = leaves_s < begins / (speed + _GAINS)
+            passed = speed > 0.0 and comes_s > ends / speed + _RESPONDS_S
+            if begins > 0.0 and not gone and not passed:
+                room = begins - self._safe.stopping(speed)
+                yield Margins(room, room)

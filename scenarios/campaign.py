@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -101,7 +101,9 @@ def pool(processes: int) -> Pool:
     return Here() if processes == 1 else Processes(processes)
 
 
-def campaign(todo: Sequence[Job], on: Pool, again: bool = False) -> Iterator[Episode]:
+def campaign(
+    todo: Sequence[Job], on: Pool, again: bool = False
+) -> Generator[Episode, None, None]:
     """The episodes of all jobs, those that are there already first.
 
     Args:

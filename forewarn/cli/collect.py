@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import re
+import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +22,17 @@ from forewarn.cli.episodes import (
     seeds,
     shown,
 )
-from forewarn.cli.support import emit, json_option, seed_option, table
+from forewarn.cli.support import Number, emit, json_option, seed_option, table
 
 if TYPE_CHECKING:
     from forewarn.scenarios.episode import Episode
+    from forewarn.scenarios.plan import Plan
+    from forewarn.scenarios.sampling import Goal, Until
     from forewarn.scenarios.schema import Scenario
+
+MOST_EPISODES = 100_000
+_BUDGET = re.compile(r"(\d+(?:\.\d+)?)\s*(s|min|h)?")
+_SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
 
 
 @click.command()
@@ -30,9 +40,40 @@ if TYPE_CHECKING:
 @click.option(
     "--episodes",
     type=click.IntRange(min=1),
-    default=100,
+    help="How many; each has the next seed. 100, unless --until says when to stop.",
+)
+@click.option(
+    "--until",
+    type=click.Choice(["pac", "rate"]),
+    help="Stop when enough is known. pac: how likely each law is to be broken, from"
+    " every state. rate: how often it is broken in a run.",
+)
+@click.option(
+    "--epsilon",
+    type=Number(),
+    default=0.1,
     show_default=True,
-    help="How many; each has the next seed.",
+    help="With --until: how far off a probability may be.",
+)
+@click.option(
+    "--delta",
+    type=Number(),
+    default=0.05,
+    show_default=True,
+    help="With --until: the probability that it is farther off.",
+)
+@click.option(
+    "--within",
+    type=Number(min=0, min_open=True),
+    help="With --until pac: how many seconds the probability looks ahead; by default"
+    " the scenario's horizon.",
+)
+@click.option(
+    "--budget",
+    metavar="EPISODES|TIME",
+    default="1000",
+    show_default=True,
+    help="With --until: when to give up, such as 400, 90s or 10min.",
 )
 @seed_option
 @jobs_option
@@ -43,7 +84,12 @@ if TYPE_CHECKING:
 @json_option
 def collect(
     scenario: str,
-    episodes: int,
+    episodes: int | None,
+    until: Until | None,
+    epsilon: float,
+    delta: float,
+    within: float | None,
+    budget: str,
     seed: int,
     jobs: int,
     out: Path,
@@ -55,21 +101,33 @@ def collect(
     SCENARIO is a name that `forewarn scenarios` lists, or a file. A campaign that was
     stopped goes on where it was when the command is given again.
 
+    With --until pac it samples, learns and looks again after each doubling, until the
+    probability of breaking each law is known to within --epsilon from every state that
+    was seen, or the budget is used up; it then says how far it got. --until rate asks
+    for less: how often a law is broken in a run.
+
     \b
     Example:
       forewarn collect tiny-road --episodes 200 --jobs 2 --out traces
       forewarn learn traces --scenario tiny-road --out model.json
+      forewarn collect tiny-road --until rate --epsilon 0.05 --out sampled
     """
-    from forewarn.scenarios import campaign
-    from forewarn.scenarios.episode import by_seed
+    from forewarn.monitors.trust.sequential import check_risks
     from forewarn.scenarios.plan import plan
+    from forewarn.scenarios.sampling import Goal
     from forewarn.scenarios.schema import load_scenario
 
     wanted = load_scenario(scenario)
-    todo = campaign.jobs(plan(wanted), wanted, seeds(seed, episodes), out, ["trace"])
-    running = campaign.campaign(todo, campaign.pool(jobs), again)
-    found = by_seed(list(counted(running, "episodes", episodes)))
-    refuse_total_failure(found)
+    campaign = _Campaign(wanted, plan(wanted), seed, jobs, out, again)
+    reached: dict[str, Any] = {}
+    told: list[str] = []
+    if until is None:
+        found = campaign.run(episodes or 100)
+        refuse_total_failure(found)
+    else:
+        goal = Goal(until, epsilon, delta, within or wanted.horizon_s)
+        check_risks(epsilon, delta)
+        found, reached, told = _sampled(campaign, goal, _budget(budget, episodes))
     rates = _rates(wanted, found)
     payload = {
         "scenario": wanted.name,
@@ -79,8 +137,90 @@ def collect(
         "traces": [str(out / each.trace) for each in found if each.trace],
         "laws": rates,
         "others": _others(out, found),
+        **reached,
     }
-    emit(as_json, payload, _lines(payload, rates, found, out))
+    emit(as_json, payload, [*_lines(payload, rates, found, out), *told])
+
+
+@dataclass(frozen=True, slots=True)
+class _Campaign:
+    """Unguarded episodes of one scenario, one seed after the other."""
+
+    scenario: Scenario
+    plan: Plan
+    seed: int
+    jobs: int
+    out: Path
+    again: bool
+
+    def run(self, episodes: int, until_s: float = math.inf) -> list[Episode]:
+        """So many episodes, or as many as are done by a time of the clock."""
+        from forewarn.scenarios import campaign
+        from forewarn.scenarios.episode import by_seed
+
+        wanted = seeds(self.seed, episodes)
+        todo = campaign.jobs(self.plan, self.scenario, wanted, self.out, ["trace"])
+        running = campaign.campaign(todo, campaign.pool(self.jobs), self.again)
+        found: list[Episode] = []
+        for episode in counted(running, "episodes", episodes):
+            found.append(episode)
+            if time.monotonic() > until_s:
+                break
+        running.close()
+        return by_seed(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Budget:
+    """How many episodes there may be, and how long it may take."""
+
+    episodes: int
+    time_s: float
+    text: str
+
+
+def _budget(text: str, episodes: int | None) -> _Budget:
+    match = _BUDGET.fullmatch(text.strip())
+    if match is None or not float(match[1]):
+        raise click.BadParameter(
+            f"{text!r:.40} is neither a number of episodes nor a time such as 10min",
+            param_hint="--budget",
+        )
+    amount, unit = float(match[1]), match[2]
+    if unit:
+        return _Budget(episodes or MOST_EPISODES, amount * _SECONDS[unit], text)
+    return _Budget(min(int(amount), episodes or MOST_EPISODES), math.inf, text)
+
+
+def _sampled(
+    campaign: _Campaign, goal: Goal, budget: _Budget
+) -> tuple[list[Episode], dict[str, Any], list[str]]:
+    """The episodes, what they tell, and that in sentences."""
+    from forewarn.scenarios.sampling import Sampler, sizes
+
+    sampler = Sampler(campaign.scenario, goal, campaign.out)
+    until_s = time.monotonic() + budget.time_s
+    for size in sizes(budget.episodes):
+        found = campaign.run(size, until_s)
+        refuse_total_failure(found)
+        known = sampler.look(found)
+        holds = all(each.holds(goal.until) for each in known)
+        if holds or time.monotonic() > until_s:
+            break
+    facts = {
+        "until": goal.until,
+        "epsilon": goal.epsilon,
+        "delta": goal.delta,
+        "within_s": goal.within_s,
+        "budget": budget.text,
+        "looks": sampler.looks,
+        "holds": holds,
+        "laws": [each.as_dict() for each in known],
+    }
+    ended = "enough is known" if holds else f"the budget of {budget.text} is used up"
+    told = [f"After {len(found)} episodes and {sampler.looks} looks {ended}."]
+    told += [sentence for each in known for sentence in each.sentences(goal.until)]
+    return found, {"pac": facts}, told
 
 
 def _others(out: Path, episodes: Sequence[Episode]) -> list[str]:

@@ -25,8 +25,8 @@ from forewarn.plugins.sumo.act import (
 )
 from forewarn.plugins.sumo.episode import Beginning, Command, Manoeuvres
 from forewarn.plugins.sumo.roads import Roads
-from forewarn.plugins.sumo.scenery import Onlooker, ground
 from forewarn.plugins.sumo.rss import SIGNALS, RssMargins
+from forewarn.plugins.sumo.scenery import Onlooker, ground
 from forewarn.plugins.sumo.sense import Senses
 from forewarn.plugins.sumo.support import find_map, libsumo, libsumo_version
 from forewarn.plugins.sumo.traffic import (

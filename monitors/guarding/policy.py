@@ -158,28 +158,32 @@ class _Rule(Strict):
     p_safe_below: dict[str, float] | None = None
 
 
+_OMITTED: Any = None
+"""A key that may be left out: the policy's own default then counts."""
+
+
 class _PolicyFile(Strict):
     format: Literal["forewarn.policy/1"]
-    name: str = "policy"
-    rules: list[_Rule] = Field(default=[], min_length=1)
-    horizon_s: float = Field(default=3.0, gt=0, le=3600)
-    when: When = "after"
-    judge_by: Literal["point", "upper"] = "point"
-    delta: float = Field(default=0.05, gt=0, lt=1)
-    hysteresis: float = Field(default=0.05, ge=0, lt=1)
-    hold_s: float = Field(default=1.0, ge=0)
-    unknown_state: UnknownState = "widen"
-    after_violation: AfterViolation = "re-arm"
-    escalation: list[Kind] = Field(default=["reflect", "slow", "stop", "cut"])
-    max_reflections: int = Field(default=3, ge=0, le=100)
-    fallback: Literal["stop", "cut"] = "stop"
-    max_age_s: float = Field(default=0.5, gt=0)
-    frozen_after_s: float | None = Field(default=None, gt=0)
-    deadline_s: float | dict[Stage, float] = STAGE_DEADLINE_S
-    ack_s: float = Field(default=2.0, gt=0)
-    lease_s: float = Field(default=0.5, gt=0)
-    slow_cap_kmh: float = Field(default=15.0, ge=0)
-    shadow: bool = False
+    name: str = _OMITTED
+    rules: list[_Rule] = Field(_OMITTED, min_length=1)
+    horizon_s: float = Field(_OMITTED, gt=0, le=3600)
+    when: When = _OMITTED
+    judge_by: Literal["point", "upper"] = _OMITTED
+    delta: float = Field(_OMITTED, gt=0, lt=1)
+    hysteresis: float = Field(_OMITTED, ge=0, lt=1)
+    hold_s: float = Field(_OMITTED, ge=0)
+    unknown_state: UnknownState = _OMITTED
+    after_violation: AfterViolation = _OMITTED
+    escalation: list[Kind] = _OMITTED
+    max_reflections: int = Field(_OMITTED, ge=0, le=100)
+    fallback: Literal["stop", "cut"] = _OMITTED
+    max_age_s: float = Field(_OMITTED, gt=0)
+    frozen_after_s: float | None = Field(_OMITTED, gt=0)
+    deadline_s: float | dict[Stage, float] = _OMITTED
+    ack_s: float = Field(_OMITTED, gt=0)
+    lease_s: float = Field(_OMITTED, gt=0)
+    slow_cap_kmh: float = Field(_OMITTED, ge=0)
+    shadow: bool = _OMITTED
 
 
 def _rules(rules: Sequence[_Rule], source: str) -> dict[str, tuple[Step, ...]]:

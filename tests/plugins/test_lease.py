@@ -139,3 +139,56 @@ def test_the_watchdog_tries_again_after_a_failure() -> None:
     with Watchdog(Lease(0.02), send) as watchdog:
         wait_until(third)
     assert watchdog.failures == 2
+
+
+def test_it_says_how_long_it_is_still_held() -> None:
+    clock = Clock()
+    lease = Lease(0.5, clock)
+    lease.renew()
+    clock.now_s = 0.2
+    assert lease.left_s == pytest.approx(0.3)
+
+
+def test_the_fallback_is_the_actuators_own() -> None:
+    leased = LeasedActuator(TinyActuator(), Lease(0.5, Clock()))
+    assert leased.fallback() == TinyActuator().fallback() is not None
+    assert leased.can == TinyActuator().can
+
+
+@pytest.mark.parametrize(("repeat_s", "pause_s"), [(None, 2), (0.5, 0.5), (100, 2)])
+def test_a_lease_is_watched_four_times_as_finely_as_it_lasts(
+    repeat_s: float | None, pause_s: float
+) -> None:
+    watchdog = Watchdog(Lease(8.0), lambda: None, repeat_s)
+    assert watchdog._pause_s == pause_s
+    assert watchdog._thread.daemon, "or it would hold up the end of the program"
+
+
+def test_a_lease_that_is_revoked_is_noticed_before_it_would_have_run_out() -> None:
+    fell_back, lease = threading.Event(), Lease(600.0)
+    lease.renew()
+    with Watchdog(lease, fell_back.set, repeat_s=0.01):
+        assert not fell_back.wait(0.1)
+        lease.revoke()
+        wait_until(fell_back)
+
+
+def test_leaving_waits_for_what_is_being_sent() -> None:
+    sending, go_on, left = threading.Event(), threading.Event(), threading.Event()
+
+    def send() -> None:
+        sending.set()
+        go_on.wait(20)
+
+    def leave() -> None:
+        with Watchdog(Lease(600.0), send):
+            wait_until(sending)
+        left.set()
+
+    leaving = threading.Thread(target=leave)
+    leaving.start()
+    wait_until(sending)
+    assert not left.wait(0.1)
+    go_on.set()
+    wait_until(left)
+    leaving.join()

@@ -1,9 +1,13 @@
 """The guard proceeds only on proof; whatever fails inside, no frame passes by it."""
 
+import gc
 import math
+import os
+import random
 import sys
 from collections.abc import Callable
 from fractions import Fraction
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -14,9 +18,10 @@ from forewarn.abstractions.errors import InvalidModel
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.vocabulary import load_vocabulary
 from forewarn.monitors.chains.model import Counts, Model, smoothed_chain
-from forewarn.monitors.guarding.decision import RANK, Decision
+from forewarn.monitors.guarding.decision import RANK, Action, Decision
 from forewarn.monitors.guarding.guard import Guard
 from forewarn.monitors.guarding.policy import STAGES, Policy
+from forewarn.monitors.guarding.record import RunRecord
 from forewarn.monitors.guarding.watch import load_watch
 
 LAW = "always (stop_line_distance < 5 -> eventually[0, 0.3 s] speed < 1)"
@@ -298,3 +303,32 @@ def test_raising_a_threshold_never_adds_an_intervention() -> None:
     mild = drive(guarded(rules={"*": Policy().rules["*"][2:]}), *walk)
     for one, other in zip(strict, mild, strict=True):
         assert (one.kind == "proceed") <= (other.kind == "proceed")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("recorded", [False, True])
+def test_a_million_frames_take_no_more_memory_than_the_first(
+    recorded: bool,
+) -> None:
+    clock = Clock()
+    guard = guarded(clock)
+    states = [*STATES] * 7
+    random.Random(0).shuffle(states)
+    record = RunRecord(Path(os.devnull), {}) if recorded else None
+    if record is not None:
+        guard.observers.append(record)
+    blocks = []
+    for step in range(1_000_001):
+        seen = frame(step, states[step % len(states)])
+        if step % 97 == 0:  # known ones, unknown ones, faults
+            seen = frame(step, "far", speed=[80.0, math.nan][step % 2])
+        clock.now_s = seen.time_s
+        guard.review(seen, Action("control", {"acceleration": 0.1 * (step % 10)}))
+        if step and step % 200_000 == 0:
+            gc.collect()
+            blocks.append(sys.getallocatedblocks())
+    if record is not None:
+        record.close()
+    assert guard.watch.unknown_seen > 1000 and len(guard.counts) > 1
+    # Counters grow past the small integers; nothing else does.
+    assert max(blocks) - blocks[0] < 500, blocks

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-import platform
-import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from forewarn.abstractions.files import read_bytes
 from forewarn.monitors.guarding.guard import Guard
 from forewarn.monitors.guarding.record import RunRecord
-from forewarn.monitors.guarding.replay import model_file
+from forewarn.plugins.records import keep_model, open_record
 from forewarn.plugins.remote.session import Lend, Provides
 
 
@@ -29,9 +25,7 @@ class Recorder:
 
     def __init__(self, lend: Lend, folder: Path, model: Path) -> None:
         self._lend, self._folder = lend, folder
-        self._digest = hashlib.sha256(read_bytes(model)).hexdigest()
-        folder.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(model, model_file(folder / "any", self._digest))
+        self._digest = keep_model(model, folder)
         self._lock = threading.Lock()
         self._count = 0
 
@@ -48,18 +42,17 @@ class Recorder:
                 record.close()
 
     def _record(self, guard: Guard, provides: Provides) -> RunRecord:
-        header = {
-            "model": {"sha256": self._digest},
-            "policy": guard.policy.as_dict(),
-            "laws": [law.name for law in guard.watch.laws],
-            "provides": None if provides is None else list(provides),
-            "source": "guard/1",
-        }
-        now = datetime.now(UTC)
-        machine = {"began": now.isoformat(), "host": platform.node()}
-        return RunRecord(self._next(now), header, machine)
+        return open_record(
+            self._next(),
+            self._digest,
+            guard.policy,
+            guard.watch,
+            source="guard/1",
+            provides=provides,
+        )
 
-    def _next(self, now: datetime) -> Path:
+    def _next(self) -> Path:
         with self._lock:
             self._count += 1
+            now = datetime.now(UTC)
             return self._folder / f"{now:%Y%m%dT%H%M%S}-{self._count:04}.jsonl"

@@ -1,0 +1,117 @@
+"""The guard as LangChain middleware.
+
+It stands around each tool call and not in a callback: LangChain runs the tool all the
+same when a callback raises.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from forewarn.abstractions.errors import MissingDependency
+from forewarn.plugins.agents import STOPPED, AgentGuard, Verdict
+
+try:
+    from langchain.agents.middleware import (
+        AgentMiddleware,
+        AgentState,
+        ToolCallRequest,
+        hook_config,
+    )
+    from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
+    from langgraph.types import Command
+except ImportError as error:
+    raise MissingDependency("LangChain", "langchain") from error
+
+Answer = ToolMessage | Command[Any]
+
+
+class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
+    """Lets a tool run only if the guard does; otherwise the call is answered by it.
+
+    A stopped agent ends before its model is asked again, every call answered. Give it
+    as the last of the middleware, so that nothing changes a call behind it.
+
+    Args:
+        guard: Judges the calls; one for each robot, whichever agents drive it.
+    """
+
+    def __init__(self, guard: AgentGuard) -> None:
+        super().__init__()
+        self.guard = guard
+
+    def wrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Answer]
+    ) -> Answer:
+        call = request.tool_call
+        with self.guard.turn():
+            verdict = self.guard.before(call["name"], call["args"])
+            if not verdict.passes:
+                return _refusal(call["name"], call["id"], verdict.message)
+            try:
+                return handler(request)
+            finally:
+                self._after(verdict)
+
+    async def awrap_tool_call(
+        self,
+        request: ToolCallRequest,
+        handler: Callable[[ToolCallRequest], Awaitable[Answer]],
+    ) -> Answer:
+        call = request.tool_call
+        async with self.guard.turn_async():
+            # In a thread: a person who is asked must not hold up the event loop.
+            verdict = await asyncio.to_thread(
+                self.guard.before, call["name"], call["args"]
+            )
+            if not verdict.passes:
+                return _refusal(call["name"], call["id"], verdict.message)
+            try:
+                return await handler(request)
+            finally:
+                self._after(verdict)
+
+    def _after(self, verdict: Verdict) -> None:
+        if verdict.acts:
+            self.guard.after()
+
+    @hook_config(can_jump_to=["end"])
+    def before_model(
+        self, state: AgentState[Any], runtime: Any
+    ) -> dict[str, Any] | None:
+        """Ends an agent that was stopped."""
+        if not self.guard.stopped:
+            return None
+        answers = [
+            _refusal(name, identity, STOPPED)
+            for name, identity in _unanswered(state["messages"])
+        ]
+        return {"messages": [*answers, AIMessage(STOPPED)], "jump_to": "end"}
+
+    def after_agent(
+        self, state: AgentState[Any], runtime: Any
+    ) -> dict[str, Any] | None:
+        """Judges what the agent leaves behind."""
+        if self.guard.finish() is None:
+            return None
+        return {"messages": [AIMessage(STOPPED)]}
+
+
+def _refusal(name: str, identity: str | None, message: str) -> ToolMessage:
+    return ToolMessage(
+        content=message, name=name, tool_call_id=identity or "", status="error"
+    )
+
+
+def _unanswered(messages: list[AnyMessage]) -> list[tuple[str, str | None]]:
+    """The calls that no tool has answered; a model would not go on from there."""
+    answered = {m.tool_call_id for m in messages if isinstance(m, ToolMessage)}
+    return [
+        (call["name"], call["id"])
+        for message in messages
+        if isinstance(message, AIMessage)
+        for call in message.tool_calls
+        if call["id"] not in answered
+    ]

@@ -128,6 +128,16 @@ def test_since_survives_what_was_seen_before_the_obligation() -> None:
     assert found == [Violation(4, 2)]
 
 
+@pytest.mark.parametrize("owed", range(1, 9))
+def test_what_breaks_at_once_arose_then_whatever_else_is_owed(owed: int) -> None:
+    automaton = law(f"(always (a -> eventually[0, {owed + 1}] b)) and (always not c)")
+    monitor = Monitor(automaton)
+    for _ in range(owed):
+        monitor.step({"a": True, "b": False, "c": False})
+    monitor.step({"a": True, "b": False, "c": True})
+    assert monitor.violations == [Violation(owed, owed)]
+
+
 def test_what_holds_at_the_start_is_owed_since_the_start() -> None:
     automaton = law("eventually[0, 4 steps] a and always (b -> next a)")
     assert streamed(automaton, [0] * 5).violations == [Violation(4, 0)]

@@ -130,7 +130,8 @@ def test_since_survives_what_was_seen_before_the_obligation() -> None:
 
 @pytest.mark.parametrize("owed", range(1, 9))
 def test_what_breaks_at_once_arose_then_whatever_else_is_owed(owed: int) -> None:
-    automaton = law(f"(always (a -> eventually[0, {owed + 1}] b)) and (always not c)")
+    response = f"always (a -> eventually[0, {owed + 1} steps] b)"
+    automaton = law(f"({response}) and (always not c)")
     monitor = Monitor(automaton)
     for _ in range(owed):
         monitor.step({"a": True, "b": False, "c": False})

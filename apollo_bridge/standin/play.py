@@ -1,0 +1,133 @@
+"""Plays a drive, or a record, on a cyber: at once, or at the pace of a clock."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
+from typing import Any
+
+from forewarn.abstractions.errors import InvalidInput, MissingDependency
+from forewarn.apollo_bridge.buses.fake import FakeCyber
+from forewarn.apollo_bridge.messages.pool import Messages
+from forewarn.apollo_bridge.standin.drive import SumoDrive
+from forewarn.apollo_bridge.standin.planner import STOCK, Planner, ServiceName
+from forewarn.plugins.contracts import Pilot
+from forewarn.plugins.sumo.bridge import SumoWorld
+
+EPOCH_S = 1_700_000_000.0
+"""What Apollo's clock shows when an episode begins."""
+
+_ROUTE_S = 1.0
+
+
+class StandIn:
+    """An Apollo that drives a scenario, and does what it is told as Apollo does.
+
+    The route is said again each second, for those who come late; Apollo says it once.
+
+    Args:
+        cyber: Where it speaks and listens.
+        messages: The classes of the edition that it plays.
+        world: The scenario's world, on SUMO.
+        pilot: The scenario's pilot.
+        services: Those of the external commands that it has.
+        guardian: Whether the guardian is enabled.
+    """
+
+    def __init__(
+        self,
+        cyber: FakeCyber,
+        messages: Messages,
+        world: SumoWorld,
+        pilot: Pilot,
+        *,
+        services: Collection[ServiceName] = STOCK,
+        guardian: bool = False,
+    ) -> None:
+        self._cyber, self._messages = cyber, messages
+        self.drive = SumoDrive(world, pilot, messages)
+        self.planner = Planner(
+            cyber, messages, lambda: self.now_s, services, guardian=guardian
+        )
+        self._begun_s = self.now_s = EPOCH_S
+        self._routed_s = 0.0
+
+    def begin(self, seed: int) -> None:
+        """Begins an episode; Apollo's clock goes on."""
+        self._begun_s = self.now_s
+        self._routed_s = 0.0
+        self.drive.begin(seed)
+        self._say()
+
+    def tick(self) -> bool:
+        """Drives on for one period; false once the episode is over."""
+        if self.drive.over:
+            return False
+        frame = self.drive.advance(self.planner)
+        self.now_s = round(self._begun_s + frame.time_s, 6)
+        self._say()
+        return not self.drive.over
+
+    def _say(self) -> None:
+        said = list(self.drive.says(self.now_s, self.planner))
+        if self.now_s - self._routed_s >= _ROUTE_S and not self.drive.over:
+            self._routed_s = self.now_s
+            said.insert(0, self.drive.route(self.now_s))
+        for channel, message in said:
+            self._cyber.publish(channel.name, message.SerializeToString())
+
+    def play(self, seed: int, pace: float, going: Callable[[], bool]) -> Iterator[str]:
+        """Episodes one after another, from a seed on; yields why each ended.
+
+        Args:
+            seed: The first episode's.
+            pace: How fast its clock goes beside ours; 0: as fast as it can.
+            going: Whether to go on.
+        """
+        while going():
+            self.begin(seed)
+            due_s = time.monotonic()
+            while going() and self.tick():
+                if pace > 0.0:
+                    due_s += self.drive.period_s / pace
+                    time.sleep(max(0.0, due_s - time.monotonic()))
+            if self.drive.over:
+                yield self.drive.over
+            # The clock of the next episode must not begin where this one stopped.
+            self.now_s += self.drive.period_s
+            seed += 1
+
+
+def play_record(
+    cyber: FakeCyber, path: Path, pace: float, going: Callable[[], bool]
+) -> int:
+    """Says what a `.record` holds, as it was said; gives the number of messages."""
+    count, first_ns, began_s = 0, 0, time.monotonic()
+    for channel, message, time_ns in _recorded(path):
+        if not going():
+            break
+        first_ns = first_ns or time_ns
+        if pace > 0.0:
+            due_s = began_s + (time_ns - first_ns) / 1e9 / pace
+            time.sleep(max(0.0, due_s - time.monotonic()))
+        cyber.publish(channel, message)
+        count += 1
+    return count
+
+
+def _recorded(path: Path) -> Iterator[tuple[str, bytes, int]]:
+    try:
+        from cyber_record.record import Record
+    except ImportError as error:
+        raise MissingDependency("reading a record", "apollo") from error
+    if not path.is_file():
+        raise InvalidInput("there is no such file", source=str(path))
+    try:
+        with Record(str(path)) as record:
+            message: Any
+            for channel, message, time_ns in record.read_messages():
+                yield channel, message.SerializePartialToString(), time_ns
+    except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
+        problem = f"not a record that can be read: {type(error).__name__}: {error}"
+        raise InvalidInput(problem, source=str(path)) from error

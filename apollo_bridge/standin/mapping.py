@@ -203,7 +203,7 @@ class _Drawing:
         for lane in self._roads.lanes.values():
             for link in () if lane.inside or not lane.for_cars else lane.links:
                 foes = self._sumo.lane.getFoes(lane.name, link.to)
-                for first, after in zip(foes, (*foes[1:], ""), strict=True):
+                for first, after in zip(foes, [*foes[1:], ""], strict=False):
                     other = self._roads.lanes[first]
                     if after.startswith(":"):
                         continue  # it is told apart only by where it waits

@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
 
-from forewarn.cli.support import emit, json_option
+from forewarn.cli.support import Number, emit, json_option, seed_option
 
 if TYPE_CHECKING:
     from forewarn.plugins.carla.standin.server import Server
+    from forewarn.plugins.carla.standin.sumo_traffic import Stage
 
 
 @click.group()
@@ -40,31 +42,91 @@ def carla() -> None:
     metavar="NAME|FILE.xodr",
     help="A map that ships, or an OpenDRIVE file.",
 )
-@click.option(
-    "--seed", type=int, default=0, show_default=True, help="Where chance begins."
-)
+@seed_option
 @click.option(
     "--rate",
     "rate_hz",
-    type=float,
+    type=Number(min=0.1, max=1000.0),
     default=20.0,
     show_default=True,
     help="Ticks a second while no client ticks.",
 )
+@click.option(
+    "--traffic",
+    type=Number(min=0.0, max=20_000.0),
+    default=900.0,
+    show_default=True,
+    help="Vehicles an hour that come by themselves, where SUMO knows the map.",
+)
+@click.option(
+    "--walkers",
+    type=Number(min=0.0, max=20_000.0),
+    default=200.0,
+    show_default=True,
+    help="Pedestrians an hour.",
+)
+@click.option(
+    "--scenario",
+    metavar="NAME|FILE",
+    help="A driving scenario's map, traffic and car; its role_name is hero.",
+)
+@click.option(
+    "--kinematic", is_flag=True, help="Without SUMO: what clients spawn, and no more."
+)
 @json_option
 def serve(
-    port: int, host: str, map_name: str, seed: int, rate_hz: float, as_json: bool
+    port: int,
+    host: str,
+    map_name: str,
+    seed: int,
+    rate_hz: float,
+    traffic: float,
+    walkers: float,
+    scenario: str | None,
+    kinematic: bool,
+    as_json: bool,
 ) -> None:
-    """Stand in for CARLA 0.9.16: its protocol and traffic, no rendering, no physics."""
+    """Stand in for CARLA 0.9.16: its protocol and traffic, no rendering, no physics.
+
+    Where libsumo is installed and knows the map, SUMO moves traffic, pedestrians and
+    lights. A world begins anew from --seed when a client turns synchronous mode on
+    before it has spawned anything.
+    """
     from forewarn.plugins.carla.standin import roads
     from forewarn.plugins.carla.standin.server import Server
-    from forewarn.plugins.carla.standin.traffic import NoTraffic
+    from forewarn.plugins.carla.standin.supply import Busy, makes_traffic
 
+    stage = None if scenario is None else _stage(scenario)
+    if stage is not None:
+        if kinematic:
+            raise click.UsageError("a scenario needs SUMO: leave --kinematic out")
+        first = stage(seed)
+        map_name, rate_hz = first.map, 1.0 / first.period_s
+    busy = None if kinematic else Busy(traffic, walkers)
     server = Server(
-        roads.load(map_name), lambda on, seed, step_s: NoTraffic(), seed, host, port,
-        rate_hz,
+        roads.load(map_name), makes_traffic(busy, stage), seed, host, port, rate_hz,
+        waits=stage is not None,
     )  # fmt: skip
     asyncio.run(_serve(server, as_json))
+
+
+def _stage(name: str) -> Callable[[int], Stage]:
+    """What a scenario puts on the roads in the episode of a seed."""
+    from forewarn.abstractions.errors import InvalidInput
+    from forewarn.abstractions.schema import validated
+    from forewarn.plugins.carla.standin.sumo_traffic import Stage
+    from forewarn.scenarios.schema import load_scenario
+
+    found = load_scenario(name)
+    if found.world.name != "sumo":
+        raise InvalidInput(
+            f"the scenario {name!r:.80} is no driving scenario of SUMO's"
+        )
+
+    def stage(seed: int) -> Stage:
+        return validated(Stage, found.settings(found.world, seed), found.source)
+
+    return stage
 
 
 async def _serve(server: Server, as_json: bool) -> None:

@@ -106,6 +106,7 @@ class Vehicle(Actor):
         physical: Whether it moves by itself.
         light: The traffic light whose stop line it is before.
         bumped: Whom it touches.
+        name: What the traffic calls it.
     """
 
     control: list[Any] = field(default_factory=lambda: list(STANDARD_CONTROL))
@@ -128,6 +129,7 @@ class Vehicle(Actor):
     wheelbase: float = 2.9
     looked_at: tuple[float, float] | None = None
     bumped: frozenset[int] = frozenset()
+    name: str = ""
 
     def state(self) -> bytes:
         light = self.light
@@ -150,6 +152,7 @@ class Walker(Actor):
         direction: Where a client has it walk.
         pace: How fast.
         placed: Whether a client has put it there since the last step.
+        name: What the traffic calls it.
     """
 
     direction: Vector = (1.0, 0.0, 0.0)
@@ -158,6 +161,7 @@ class Walker(Actor):
     physical: bool = True
     solid: bool = True
     placed: bool = False
+    name: str = ""
 
     def state(self) -> bytes:
         return _WALKER.pack(*self._common(), *self.direction, self.pace, self.jump)

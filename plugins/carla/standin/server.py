@@ -25,7 +25,7 @@ from forewarn.plugins.carla.standin.roads import Roads
 from forewarn.plugins.carla.standin.rpc import Caller
 from forewarn.plugins.carla.standin.streaming import Reader, Streams
 from forewarn.plugins.carla.standin.traffic import Traffic
-from forewarn.plugins.carla.standin.world import World
+from forewarn.plugins.carla.standin.world import World, standard_settings
 
 LOOPBACK: Final = "127.0.0.1"
 _OWN_MAP: Final = "OpenDriveMap"
@@ -48,7 +48,7 @@ class Server:
         host: The address to listen at.
         port: For calls; streams have the next one. 0 takes two that are free.
         rate_hz: Ticks a second while no client ticks.
-        begun: Told of every new world, before clients are.
+        waits: Whether worlds begin in synchronous mode, a tick the time of a rate's.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Server:
         host: str = LOOPBACK,
         port: int = 2000,
         rate_hz: float = 20.0,
-        begun: Callable[[World], None] | None = None,
+        waits: bool = False,
     ) -> None:
         if not 0.1 <= rate_hz <= _FASTEST_HZ:
             raise InvalidInput(
@@ -70,7 +70,7 @@ class Server:
         self.streams = Streams(self._first)
         self._first_map, self._make_traffic, self._seed = first, make_traffic, seed
         self._rate_hz = rate_hz
-        self._begun = begun
+        self._waits = waits
         self._texts: dict[str, str] = {}
         self._callers: set[Caller] = set()
         self._strange: set[str] = set()
@@ -188,16 +188,20 @@ class Server:
     # -- worlds -----------------------------------------------------------------------
 
     def _make(
-        self, on: Roads, seed: int, number: int, settings: Any = None, frame: int = 0
+        self, on: Roads, seed: int, number: int, settings: Any = None, frame: int = 1
     ) -> World:
         step_s = 1.0 / self._rate_hz
-        traffic = self._make_traffic(on, seed, step_s)
-        world = World(
-            number, on, traffic, self.streams, seed, step_s, settings, frame
-        )  # fmt: skip
-        if self._begun is not None:
-            self._begun(world)
-        return world
+        if settings is None:
+            settings = standard_settings()
+            if self._waits:
+                settings[0], settings[2] = True, [True, step_s]
+
+        def make_traffic(step_s: float) -> Traffic:
+            return self._make_traffic(on, seed, step_s)
+
+        return World(
+            number, on, make_traffic, self.streams, seed, step_s, settings, frame
+        )
 
     def _replace(self, on: Roads, seed: int, keep_settings: bool) -> None:
         old = self.world

@@ -37,6 +37,9 @@ class Mover:
 class Traffic(Protocol):
     """What moves besides the clients' actors."""
 
+    def hero(self) -> Mover | None:
+        """The car that a scenario has ready for a client, where it begins."""
+
     def step(self, dt: float, guests: Sequence[Guest]) -> None:
         """Moves on by `dt` seconds, with the guests where they are now."""
 
@@ -60,6 +63,9 @@ class Traffic(Protocol):
 
 class NoTraffic:
     """Empty roads: what moves is what clients spawn."""
+
+    def hero(self) -> Mover | None:
+        return None
 
     def step(self, dt: float, guests: Sequence[Guest]) -> None:
         pass

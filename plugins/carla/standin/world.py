@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from forewarn.plugins.carla.standin import blueprints, encoding, lights
@@ -20,25 +20,25 @@ from forewarn.plugins.carla.standin.actors import (
 from forewarn.plugins.carla.standin.contacts import overlapping, touching
 from forewarn.plugins.carla.standin.encoding import Pose, Refusal, compose, turned
 from forewarn.plugins.carla.standin.kinematics import move
+from forewarn.plugins.carla.standin.physics import physics_of
 from forewarn.plugins.carla.standin.roads import Roads
 from forewarn.plugins.carla.standin.sensors import Sensors
 from forewarn.plugins.carla.standin.streaming import Streams
 from forewarn.plugins.carla.standin.traffic import Guest, Mover, Traffic
 
 MOST_ACTORS = 5000
-STEP_S = 0.05
-"""A tick's time where clients name none."""
-
 CLEAR_NOON = (
     5.0, 0.0, 0.0, 10.0, -1.0, 45.0, 2.0, 0.75, 0.1, 0.0, 1.0, 0.03, 0.0331, 0.0,
 )  # fmt: skip
+HERO = "hero"
+"""The role of the car that a scenario has ready."""
+
 _CLIENTS_FIRST = 100
+_NUMBERS = 1000
 _BEFORE_LINE_M = 3.0
 _LOOKS_AGAIN_M = 0.5
 _SINKS_M = 1.0  # spawn points lie a little above the road
 _FACING_DEG = 60.0
-
-Hook = Callable[[], None]
 
 
 def standard_settings() -> list[Any]:
@@ -52,36 +52,30 @@ class World:
     Args:
         episode: Its number; clients notice by it that the world is another one.
         roads: Its map.
-        traffic: What moves besides the clients' actors.
+        make_traffic: Makes what moves besides the clients' actors, given its step.
         streams: Where snapshots and what sensors see go.
         seed: Where chance begins.
         step_s: A tick's time where clients name none.
-        settings: The clients' settings; by default those of a new world.
-        frame: The number of the last frame before.
+        settings: The clients' settings.
+        frame: The number of its first frame. Clients overlook a frame 0.
     """
 
     def __init__(
         self,
         episode: int,
         roads: Roads,
-        traffic: Traffic,
+        make_traffic: Callable[[float], Traffic],
         streams: Streams,
         seed: int,
-        step_s: float = STEP_S,
-        settings: list[Any] | None = None,
-        frame: int = 0,
-        weather: Iterable[float] = CLEAR_NOON,
+        step_s: float,
+        settings: list[Any],
+        frame: int = 1,
     ) -> None:
-        self.episode, self.roads, self.traffic, self.seed = (
-            episode,
-            roads,
-            traffic,
-            seed,
-        )
+        self.episode, self.roads, self.seed = episode, roads, seed
         self.streams = streams
-        self.settings = settings or standard_settings()
+        self.settings = settings
         self.frame, self.time_s, self._step_s = frame, 0.0, step_s
-        self.weather = list(weather)
+        self.weather = list(CLEAR_NOON)
         self.street_lights: list[Any] = []
         self.actors: dict[int, Actor] = {}
         self.guests: dict[int, Guest] = {}
@@ -97,12 +91,44 @@ class World:
         self.lights = self._put_lights()
         by_signal = {light.signal: light for light in self.lights}
         self.groups = lights.groups(by_signal, roads.signals, roads.net)
-        self._next = max(self._next, _CLIENTS_FIRST)
-        for group in self.groups:
-            group.own = traffic.lights(group.name) is None
         self._before_lines = _before_lines(self)
+        self._next = _CLIENTS_FIRST
+        self._make_traffic = make_traffic
+        self._begin(self.delta_s)
+
+    def _begin(self, step_s: float) -> None:
+        """Puts the traffic where it begins."""
+        self.traffic = self._make_traffic(step_s)
+        self._pristine = True
+        self.hero: Vehicle | None = None
+        for group in self.groups:
+            group.own = self.traffic.lights(group.name) is None
+            group.freeze(False)
+            group.reset()
+        mover = self.traffic.hero()
+        if mover is not None:
+            self.hero = self._put_hero(mover)
         self._meet_traffic()
         self._step_lights(0.0)
+
+    def rewind(self) -> None:
+        """Begins the episode anew, if no client has changed anything in it yet."""
+        if not self._pristine or not self.time_s:
+            return
+        self.traffic.close()
+        for number in [*self.movers.values(), *self.guests]:
+            self._forget(number)
+        self.movers.clear()
+        self.time_s = 0.0
+        # Numbers do not depend on how long nobody gave the pace.
+        self._next += _NUMBERS - self._next % _NUMBERS
+        self._begin(self.delta_s)
+
+    def _forget(self, number: int) -> None:
+        self.actors.pop(number, None)
+        self.guests.pop(number, None)
+        self._states.pop(number, None)
+        self._changed.discard(number)
 
     # -- actors -----------------------------------------------------------------------
 
@@ -113,6 +139,9 @@ class World:
         actor.number, self._next = self._next, self._next + 1
         self.actors[actor.number] = actor
         if isinstance(actor, Vehicle | Walker) and not actor.ours:
+            if not actor.name:
+                actor.name = f"guest{actor.number}"
+                self._pristine = False
             self.guests[actor.number] = actor
         self.mark(actor)
         return actor
@@ -131,13 +160,13 @@ class World:
         actor = self.actors.get(number)
         if actor is None or actor is self.spectator or actor in self.lights:
             return False
-        del self.actors[number]
-        self._states.pop(number, None)
-        self._changed.discard(number)
+        guest = self.guests.get(number)
+        self._forget(number)
+        self._pristine = False
         if isinstance(actor, Sensor):
             self.sensors.remove(actor)
-        if self.guests.pop(number, None) is not None:
-            self.traffic.remove(str(number))
+        if guest is not None:
+            self.traffic.remove(guest.name)
         if actor.ours:
             for name in [n for n, own in self.movers.items() if own == number]:
                 del self.movers[name]
@@ -257,9 +286,7 @@ class World:
             self._follow(actor, mover)
         for name, number in gone.items():
             del self.movers[name]
-            self.actors.pop(number, None)
-            self._states.pop(number, None)
-            self._changed.discard(number)
+            self._forget(number)
 
     def _welcome(self, mover: Mover) -> Actor:
         blueprint = blueprints.find(mover.kind)
@@ -370,6 +397,19 @@ class World:
             self.add(light)
             made.append(light)
         return made
+
+    def _put_hero(self, mover: Mover) -> Vehicle:
+        """The car that a scenario has ready for a client to drive."""
+        blueprint = blueprints.find(mover.kind)
+        car = Vehicle(
+            0, mover.kind, mover.at, spawned_attributes(blueprint, {"role_name": HERO}),
+            mover.half, (0.0, 0.0, mover.half[2]), bytes([blueprint.tag]),
+            blueprint=blueprint.number, speed=mover.speed, name=mover.name,
+            physics=physics_of(blueprint), wheelbase=1.2 * mover.half[0],
+        )  # fmt: skip
+        car.velocity = along(car, car.speed)
+        self.add(car)
+        return car
 
     def _limit_at(self, at: Pose) -> float:
         point = self.roads.waypoint(at[0], at[1])

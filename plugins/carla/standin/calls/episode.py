@@ -43,8 +43,11 @@ def set_settings(host: Host, wanted: list[Any]) -> int:
         fixed = [True, step]
     else:
         fixed = [False]
-    host.world.settings = [bool(sync), bool(no_rendering), fixed, *rest]
-    return host.world.frame
+    world, was = host.world, host.world.synchronous
+    world.settings = [bool(sync), bool(no_rendering), fixed, *rest]
+    if world.synchronous and not was:
+        world.rewind()
+    return world.frame
 
 
 @answers("tick_cue")

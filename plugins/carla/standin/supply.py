@@ -1,0 +1,47 @@
+"""Which traffic a world gets: SUMO's where it can be had, else none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from forewarn.plugins.carla.standin.roads import Roads
+from forewarn.plugins.carla.standin.server import MakesTraffic
+from forewarn.plugins.carla.standin.traffic import NoTraffic, Traffic
+
+if TYPE_CHECKING:
+    from forewarn.plugins.carla.standin.sumo_traffic import Stage
+
+
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """How much traffic there is on roads that no scenario fills."""
+
+    vehicles_per_hour: float = 900.0
+    walkers_per_hour: float = 200.0
+
+
+def makes_traffic(
+    busy: Busy | None, stage: Callable[[int], Stage] | None = None
+) -> MakesTraffic:
+    """How the traffic of each world is made.
+
+    Args:
+        busy: How much there is; none for none at all.
+        stage: A scenario's episode of a seed, on the scenario's own map.
+    """
+
+    def make(on: Roads, seed: int, step_s: float) -> Traffic:
+        if busy is None or on.net is None or find_spec("libsumo") is None:
+            return NoTraffic()
+        from forewarn.plugins.carla.standin.sumo_traffic import SumoTraffic
+
+        if stage is not None:
+            beginning = stage(seed).beginning()
+            if beginning.map == on.net:
+                return SumoTraffic(on.net, seed, step_s, busy, beginning)
+        return SumoTraffic(on.net, seed, step_s, busy)
+
+    return make

@@ -7,6 +7,7 @@ import re
 from collections.abc import Generator
 from importlib.util import find_spec
 from pathlib import Path
+from shutil import which
 from typing import Any
 
 import pytest
@@ -34,7 +35,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     for marker in item.iter_markers("needs"):
         for module in marker.args:
-            if find_spec(module) is None:
+            if find_spec(module) is None and which(module) is None:
                 pytest.skip(f"{module} is not installed")
 
 

@@ -19,6 +19,12 @@ text { font: 14px system-ui, sans-serif; fill: #1b1f24 }
 .idle { fill: #e6f4ea; stroke: #2e7d32 }
 .violated { fill: #fdecea; stroke: #b3261e }
 .step { fill: none; stroke: #57606a; stroke-width: 1.4; marker-end: url(#head) }
+.paper { fill: #fff }
+@media (prefers-color-scheme: dark) {
+text { fill: #e6edf3 } .when { fill: #9aa7b4 } .paper { fill: #0f1419 }
+.box { fill: #1a2129; stroke: #9aa7b4 } .idle { fill: #12351f; stroke: #57c26f }
+.violated { fill: #40191a; stroke: #ff8078 } .step { stroke: #9aa7b4 }
+}
 """.strip()
 
 
@@ -35,7 +41,7 @@ def draw(outlines: Sequence[tuple[str, Outline]]) -> str:
         '<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8"'
         ' markerHeight="8" orient="auto"><path d="M0 0L8 4L0 8z" fill="#57606a"/>'
         "</marker></defs>",
-        f'<rect width="{width}" height="{height}" fill="#fff"/>',
+        f'<rect class="paper" width="{width}" height="{height}"/>',
     ]
     top = 0
     for row in rows:

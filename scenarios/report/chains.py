@@ -1,0 +1,167 @@
+"""The part of a chain that a run went through, chosen and drawn."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from forewarn.monitors.guarding.watch import Watch
+from forewarn.scenarios.report.drawing import TICKS, line, words
+from forewarn.scenarios.report.markup import Markup, tag
+from forewarn.scenarios.report.runs import Run
+
+SHOWN = 14
+"""How many states are drawn: those in which the run was longest, and the riskiest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A state of a run's chain.
+
+    Args:
+        number: As it is called in the picture, from 1.
+        state: Its number in the model.
+        risk: When the run first came there.
+        visits: In training.
+        words: What holds there.
+    """
+
+    number: int
+    state: int
+    risk: float
+    visits: int
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A transition of the chain between two states that are shown."""
+
+    source: int
+    target: int
+    share: float
+    taken: bool
+
+
+_WIDE, _HIGH, _TOP, _EDGE = 60, 260, 40, 66
+
+
+def draw_chain(title: str, nodes: Sequence[Node], steps: Sequence[Step]) -> Markup:
+    """The states that a run went through in their order, the riskier the higher."""
+    width = 2 * _EDGE + _WIDE * max(len(nodes) - 1, 6)
+    height = _TOP + _HIGH + 46
+    gap = (width - 2 * _EDGE) / max(len(nodes) - 1, 1)
+    most = max(node.visits for node in nodes) or 1
+    places = {
+        node.state: (_EDGE + i * gap, _TOP + (1.0 - node.risk) * _HIGH)
+        for i, node in enumerate(nodes)
+    }
+    sizes = {node.state: 11.0 + 9.0 * math.sqrt(node.visits / most) for node in nodes}
+    parts: list[Markup] = [
+        tag("title", title),
+        tag(
+            "defs",
+            tag("marker", tag("path", d="M0 0L7 3.5L0 7z", class_="tip"), id="tip",
+                viewBox="0 0 7 7", refX=6.5, refY=3.5, markerWidth=9, markerHeight=9,
+                markerUnits="userSpaceOnUse",
+                orient="auto"),
+        ),
+    ]  # fmt: skip
+    for tick in TICKS:
+        y = _TOP + (1.0 - tick) * _HIGH
+        parts.append(line(_EDGE - 30, y, width - 10, y, "grid"))
+        parts.append(words(_EDGE - 34, y + 4, f"{tick:g}", "end"))
+    parts.append(words(10, _TOP - 20, "risk", "start"))
+    for step in sorted(steps, key=lambda step: step.taken):
+        parts.append(_arc(step, places, sizes))
+    for node in nodes:
+        x, y = places[node.state]
+        told = tag(
+            "title", f"{node.words}; risk {node.risk:.3f}, {node.visits:,} visits"
+        )
+        parts.append(
+            tag(
+                "g",
+                told,
+                tag("circle", cx=f"{x:.1f}", cy=f"{y:.1f}",
+                    r=f"{sizes[node.state]:.1f}"),
+                words(x, y + 4, str(node.number), "middle"),
+                class_="state",
+                data_node=node.number,
+            )
+        )  # fmt: skip
+    return tag(
+        "svg", *parts, viewBox=f"0 0 {width} {height}", width=width, height=height,
+        class_="diagram chain", role="img", aria_label=title,
+    )  # fmt: skip
+
+
+def _arc(
+    step: Step, places: Mapping[int, tuple[float, float]], sizes: Mapping[int, float]
+) -> Markup:
+    (ax, ay), (bx, by) = places[step.source], places[step.target]
+    length = math.hypot(bx - ax, by - ay) or 1.0
+    ux, uy = (bx - ax) / length, (by - ay) / length
+    # Steps there and back bend away from each other.
+    bend = 0.16 * length + 8.0
+    mx, my = (ax + bx) / 2 + bend * uy, (ay + by) / 2 - bend * ux
+    ax, ay = _towards((ax, ay), (mx, my), sizes[step.source])
+    bx, by = _towards((bx, by), (mx, my), sizes[step.target] + 2.0)
+    return tag(
+        "path",
+        tag("title", f"probability {step.share:.3g}"),
+        d=f"M{ax:.1f} {ay:.1f}Q{mx:.1f} {my:.1f} {bx:.1f} {by:.1f}",
+        class_="arc taken" if step.taken else "arc",
+        stroke_width=f"{0.8 + 3.2 * math.sqrt(step.share):.2f}",
+        marker_end="url(#tip)",
+    )
+
+
+def _towards(
+    start: tuple[float, float], end: tuple[float, float], by: float
+) -> tuple[float, float]:
+    length = math.dist(start, end) or 1.0
+    share = by / length
+    return start[0] + share * (end[0] - start[0]), start[1] + share * (
+        end[1] - start[1]
+    )
+
+
+# -- which ----------------------------------------------------------------------------
+
+
+def run_chain(run: Run, watch: Watch) -> tuple[list[Node], list[Step]]:
+    """The states of a run that are worth showing, and the steps between them."""
+    stays: dict[int, int] = {}
+    risks: dict[int, float] = {}
+    taken: set[tuple[int, int]] = set()
+    before: int | None = None
+    for i, state in enumerate(run.visits):
+        if state is not None:
+            stays[state] = stays.get(state, 0) + 1
+            known = [law.risks[i] for law in run.laws]
+            risk = max((each.point for each in known if each is not None), default=0.0)
+            risks.setdefault(state, risk)
+            if before is not None and before != state:
+                taken.add((before, state))
+        before = state
+    riskiest = sorted(stays, key=lambda state: (-risks[state], state))[: SHOWN // 2]
+    longest = sorted(stays, key=lambda state: (-stays[state], state))
+    chosen = set([*riskiest, *longest][: SHOWN // 2] + longest[: SHOWN // 2])
+    chosen |= set(longest[: max(0, SHOWN - len(chosen))])
+    model, abstraction = watch.model, watch.abstraction
+    nodes: list[Node] = []
+    for state in (state for state in stays if state in chosen):
+        bits = abstraction.bits(model.chain.states[state])
+        held = [text for i, text in enumerate(abstraction.texts) if bits >> i & 1]
+        visits = 0 if model.visits is None else int(model.visits[state])
+        told = " and ".join(held) or "none of the predicates"
+        nodes.append(Node(len(nodes) + 1, state, risks[state], visits, told))
+    steps = [
+        Step(source, target, share, (source, target) in taken)
+        for source in chosen
+        for target, share in sorted(model.chain.row(source).items())
+        if target in chosen and target != source
+    ]
+    return nodes, sorted(steps, key=lambda step: (step.source, step.target))

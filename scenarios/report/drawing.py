@@ -1,0 +1,195 @@
+"""Pictures that do not move: trade-off, reliability, and the chain of a run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from forewarn.scenarios.report.markup import Markup, joined, tag
+
+_SIDE, _LEFT, _BELOW, _ABOVE = 320, 46, 42, 12
+TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
+_MARKS = ("circle", "square", "diamond", "triangle", "cross")
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Points of a square diagram, each with its words.
+
+    Args:
+        name: Of the curve.
+        points: Pairs within 0 and 1, with what a reader is told of them.
+        weights: How large each point is drawn; 1 is usual.
+        dashed: Whether its line is.
+    """
+
+    name: str
+    points: tuple[tuple[float, float, str], ...]
+    weights: tuple[float, ...] = ()
+    dashed: bool = False
+
+
+def diagram(
+    title: str, across: str, upward: str, curves: Sequence[Curve], diagonal: bool
+) -> Markup:
+    """A square of 0 to 1 both ways, with curves and their names below."""
+    width, legend = _LEFT + _SIDE + 24, 20 * len(curves)
+    height = _ABOVE + _SIDE + _BELOW + legend + 8
+    parts: list[Markup] = [tag("title", title)]
+    for tick in TICKS:
+        x, y = _x(tick), _y(tick)
+        parts += [
+            line(x, _y(0), x, _y(1), "grid"),
+            line(_x(0), y, _x(1), y, "grid"),
+            words(x, _y(0) + 16, f"{tick:g}", "middle"),
+            words(_x(0) - 6, y + 4, f"{tick:g}", "end"),
+        ]
+    if diagonal:
+        parts.append(line(_x(0), _y(0), _x(1), _y(1), "guide"))
+    parts.append(words(_x(0.5), _y(0) + 34, across, "middle"))
+    turned = f"rotate(-90 13 {_y(0.5):g})"
+    parts.append(
+        tag(
+            "text",
+            upward,
+            x=13,
+            y=f"{_y(0.5):g}",
+            text_anchor="middle",
+            transform=turned,
+        )
+    )
+    for number, curve in enumerate(curves):
+        parts += _curve(number, curve)
+        at = _ABOVE + _SIDE + _BELOW + 14 + 20 * number
+        parts.append(_mark(number, _LEFT + 6, at - 4, 5.0, ""))
+        parts.append(words(_LEFT + 18, at, curve.name, "start"))
+    return tag(
+        "svg",
+        *parts,
+        viewBox=f"0 0 {width} {height}",
+        width=width,
+        height=height,
+        class_="diagram",
+        role="img",
+        aria_label=title,
+    )
+
+
+def _curve(number: int, curve: Curve) -> Iterator[Markup]:
+    path = " ".join(f"{_x(x):.1f},{_y(y):.1f}" for x, y, _ in curve.points)
+    kind = f"curve c{number % len(_MARKS)}{' dashed' if curve.dashed else ''}"
+    yield tag("polyline", points=path, class_=kind)
+    weights = curve.weights or (1.0,) * len(curve.points)
+    for (x, y, told), weight in zip(curve.points, weights, strict=True):
+        yield _mark(number, _x(x), _y(y), 4.5 * weight, told)
+
+
+def _mark(number: int, x: float, y: float, size: float, told: str) -> Markup:
+    kind = f"mark c{number % len(_MARKS)}"
+    words_ = tag("title", told) if told else None
+    corners: list[tuple[float, float]]
+    match _MARKS[number % len(_MARKS)]:
+        case "circle":
+            return tag("circle", words_, cx=f"{x:.1f}", cy=f"{y:.1f}", r=f"{size:.1f}",
+                       class_=kind)  # fmt: skip
+        case "square":
+            corners = [(-1, -1), (1, -1), (1, 1), (-1, 1)]
+        case "diamond":
+            corners = [(0, -1.3), (1.3, 0), (0, 1.3), (-1.3, 0)]
+        case "triangle":
+            corners = [(0, -1.2), (1.2, 1), (-1.2, 1)]
+        case _:
+            corners = [(-1, -1), (0, -0.4), (1, -1), (0.4, 0), (1, 1), (0, 0.4),
+                       (-1, 1), (-0.4, 0)]  # fmt: skip
+    points = " ".join(f"{x + dx * size:.1f},{y + dy * size:.1f}" for dx, dy in corners)
+    return tag("polygon", words_, points=points, class_=kind)
+
+
+def trade_off(facts: Mapping[str, Any], law: str) -> Markup:
+    """Detection against false alarms, a point a threshold, baselines beside."""
+    curves = [_rates("Forewarn", facts["laws"], law)]
+    for name, baseline in facts.get("baselines", {}).items():
+        curves.append(_rates(name, baseline["laws"], law))
+    drawn = [curve for curve in curves if curve.points]
+    if not drawn:
+        return Markup("")
+    return diagram(
+        f"Detected against false alarms: {law}",
+        "false alarms, share of clean runs",
+        "detected, share of violations",
+        drawn,
+        diagonal=False,
+    )
+
+
+def _rates(name: str, rows: Sequence[Mapping[str, Any]], law: str) -> Curve:
+    points = [
+        (
+            float(row["false_alarm_rate"]),
+            float(row["detection_rate"]),
+            f"{name}, threshold {row['threshold']:g}: {row['detected']} of"
+            f" {row['violating']} detected, {row['false_alarms']} of {row['clean']}"
+            " clean runs with an alarm",
+        )
+        for row in rows
+        if row["law"] == law
+        and row["false_alarm_rate"] is not None
+        and row["detection_rate"] is not None
+    ]
+    return Curve(name, tuple(sorted(points)))
+
+
+def reliability(facts: Mapping[str, Any], law: str) -> Markup:
+    """How often it happened against how likely it was said to be."""
+    found = facts.get("reliability", {}).get(law)
+    if not found or not found["bins"]:
+        return Markup("")
+    bins = found["bins"]
+    most = max(each["frames"] for each in bins)
+    curve = Curve(
+        f"a point a span of risks, larger for more of the {found['frames']:,} frames",
+        tuple(
+            (
+                float(each["predicted"]),
+                float(each["observed"]),
+                f"said {each['predicted']:.3f}, happened {each['observed']:.3f}:"
+                f" {each['frames']} frames of {each['traces']} runs",
+            )
+            for each in bins
+        ),
+        tuple(0.5 + 1.2 * math.sqrt(each["frames"] / most) for each in bins),
+    )
+    return diagram(
+        f"Reliability: {law}", "risk as it was said", "share in which it happened",
+        [curve], diagonal=True,
+    )  # fmt: skip
+
+
+# -- pieces ---------------------------------------------------------------------------
+
+
+def _x(value: float) -> float:
+    return _LEFT + value * _SIDE
+
+
+def _y(value: float) -> float:
+    return _ABOVE + (1.0 - value) * _SIDE
+
+
+def line(x1: float, y1: float, x2: float, y2: float, kind: str) -> Markup:
+    """A straight line of a class."""
+    return tag("line", x1=f"{x1:.1f}", y1=f"{y1:.1f}", x2=f"{x2:.1f}", y2=f"{y2:.1f}",
+               class_=kind)  # fmt: skip
+
+
+def words(x: float, y: float, text: str, anchor: str) -> Markup:
+    """A piece of text; `anchor` says which of its ends is there."""
+    return tag("text", text, x=f"{x:.1f}", y=f"{y:.1f}", text_anchor=anchor)
+
+
+def side_by_side(*pictures: Markup) -> Markup:
+    """Pictures in a row, as far as there is room."""
+    shown = [tag("figure", picture) for picture in pictures if picture]
+    return tag("div", joined(*shown), class_="pictures") if shown else Markup("")

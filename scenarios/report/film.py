@@ -1,0 +1,195 @@
+"""What a page's script is told of a run: compact, and never longer than its share."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.vocabulary import load_vocabulary
+from forewarn.monitors.guarding.decision import Risk
+from forewarn.scenarios.report.runs import SLOW_S, LawStory, Run
+from forewarn.scenarios.report.scenes import runs as in_runs
+from forewarn.scenarios.report.scenes import tracks
+
+LONGEST = 1_400_000
+"""How many characters a run may take; of a longer one fewer frames are shown."""
+
+_DISTANCES = (
+    "stop_line_distance", "lead_distance", "pedestrian_distance", "oncoming_distance",
+    "nearest_distance", "junction_distance",
+)  # fmt: skip
+_TOLD = ("speed", "traffic_light", "last_action", "last_action_object", "holding")
+_BEFORE_S = 4.0
+
+
+def film(run: Run, nodes: Mapping[int, int], share: int = LONGEST) -> dict[str, Any]:
+    """A run for the page's script.
+
+    Args:
+        run: Which one.
+        nodes: Of the model's states that are drawn, their number in the picture.
+        share: How many characters it may take.
+    """
+    stride = 1
+    while True:
+        found = _film(run, nodes, stride)
+        size = len(json.dumps(found, separators=(",", ":")))
+        if size <= share or stride >= len(run.times_s):
+            return found
+        stride *= 2
+
+
+def _film(run: Run, nodes: Mapping[int, int], stride: int) -> dict[str, Any]:
+    shown = [*range(0, len(run.times_s), stride)]
+    if shown[-1] != len(run.times_s) - 1:
+        shown.append(len(run.times_s) - 1)
+
+    def kept(values: Sequence[Any]) -> list[Any]:
+        return [values[i] for i in shown]
+
+    signals = {name: [_short(v) for v in kept(each)] for name, each in _signals(run)}
+    units = _units(run)
+    scene = None
+    if run.scenery is not None:
+        scene = tracks(run.scenery, kept(run.sequences), _names(run))
+    visits = kept(run.visits) if run.visits else []
+    return {
+        "times": [round(t, 3) for t in kept(run.times_s)],
+        "stride": stride,
+        "step": run.period_s >= SLOW_S,
+        "start": _start(run),
+        "decisions": in_runs(kept(run.decisions)),
+        "visits": in_runs([nodes.get(state) for state in visits]),
+        "laws": [_law(law, run, kept) for law in run.laws],
+        "signals": [
+            {"name": name, "unit": units.get(name), **_packed(values)}
+            for name, values in signals.items()
+        ],
+        "curves": [
+            {"name": name, "unit": units.get(name), "values": signals[name]}
+            for name in _curves(run, signals)
+        ],
+        "strips": [
+            {"name": name, "values": values}
+            for name, values in signals.items()
+            if name in _law_signals(run) and all(isinstance(v, bool) for v in values)
+        ],
+        "told": [[name, units.get(name)] for name in _TOLD if name in signals],
+        "scene": scene,
+    }
+
+
+def _law(law: LawStory, run: Run, kept: Any) -> dict[str, Any]:
+    risks = kept(law.risks)
+    foreseen = kept(run.foreseen)
+    return {
+        "name": law.name,
+        "steps": [[kind, threshold] for kind, threshold in law.steps],
+        "low": [_part(risk, 0) for risk in risks],
+        "point": [_part(risk, 1) for risk in risks],
+        "high": [_part(risk, 2) for risk in risks],
+        "pending": kept(law.left_s),
+        "foreseen": [_part(risk, 1) for risk in foreseen],
+        # What was owed at the end may be broken only after the last frame.
+        "broken": [min(round(t, 3), round(run.times_s[-1], 3)) for t, _ in law.broken],
+        "marks": _marks(law, run),
+    }
+
+
+def _marks(law: LawStory, run: Run) -> list[list[Any]]:
+    marks: list[list[Any]] = []
+    alarm = first_alarm(law, run)
+    if alarm is not None:
+        marks.append([alarm, "alarm", "warning"])
+    for time_s, since_s in law.broken:
+        if since_s < time_s:
+            marks.append([since_s, "owed", "trigger"])
+        marks.append([min(time_s, run.times_s[-1]), "violated", "broken"])
+    return sorted(marks)
+
+
+def first_alarm(law: LawStory, run: Run) -> float | None:
+    """When the guard first did more than proceed while this law called for it."""
+    if not law.steps:
+        return None
+    least = min(threshold for _, threshold in law.steps)
+    judged = zip(run.times_s, run.decisions, law.risks, run.foreseen, strict=True)
+    for time_s, kind, risk, ahead in judged:
+        points = [each.point for each in (risk, ahead) if each is not None]
+        if kind != "proceed" and any(point >= least for point in points):
+            return time_s
+    return None
+
+
+def _start(run: Run) -> float:
+    """Where a reader begins: a little before the first thing that happens."""
+    turns = [e.time_s for e in run.events if e.kind not in ("end", "proceed", "action")]
+    if not turns or run.period_s >= SLOW_S:
+        return run.times_s[0]
+    return max(run.times_s[0], min(turns) - _BEFORE_S)
+
+
+def _signals(run: Run) -> Iterable[tuple[str, Sequence[Any]]]:
+    """Those of the laws and of the picture's words first."""
+    first = [*_TOLD, *_law_signals(run)]
+    names = sorted(run.signals, key=lambda name: name not in first)
+    return [(name, run.signals[name]) for name in names]
+
+
+def _law_signals(run: Run) -> list[str]:
+    watched = () if run.watch is None else run.watch.laws
+    return list(dict.fromkeys(s for law in watched for s in law.law.signals))
+
+
+def _names(run: Run) -> set[str]:
+    """What the laws speak of: every word that stands in brackets."""
+    names: set[str] = set()
+    for signal in _law_signals(run):
+        _, _, inside = signal.partition("(")
+        names |= {part.strip(" )").partition("#")[0] for part in inside.split(",")}
+    return names - {""}
+
+
+def _curves(run: Run, signals: Mapping[str, Sequence[Any]]) -> list[str]:
+    """Speed, and the distance that matters most."""
+    mentioned = [name for name in _DISTANCES if name in _law_signals(run)]
+    known = [
+        name
+        for name in (*mentioned, *_DISTANCES)
+        if any(isinstance(v, float | int) for v in signals.get(name, ()))
+    ]
+    return [*(["speed"] if "speed" in signals else []), *known[:1]]
+
+
+def _units(run: Run) -> dict[str, str]:
+    try:
+        vocabulary = load_vocabulary(run.vocabulary)
+    except InvalidInput:
+        return {}
+    return {name: s.unit for name, s in vocabulary.signals.items() if s.unit}
+
+
+def _part(risk: Risk | None, part: int) -> float | None:
+    return None if risk is None else round(risk[part], 4)
+
+
+def _short(value: Any) -> Any:
+    match value:
+        case None | bool():
+            return value
+        case int() | float():
+            # What is no number at all a frame's fault recorded as text.
+            finite = value - value == 0
+            return float(f"{value:.4g}") if finite else str(value)
+        case str():
+            return value[:60]
+    return str(value)[:60]
+
+
+def _packed(values: Sequence[Any]) -> dict[str, Any]:
+    packed = in_runs(values)
+    if 2 * len(packed) < len(values):
+        return {"runs": packed}
+    return {"values": list(values)}

@@ -1,0 +1,323 @@
+"""A run as a report tells it: its record, read and replayed, with its scenes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from forewarn.abstractions.errors import ForewarnError, InvalidInput
+from forewarn.monitors.guarding.decision import Kind, Risk
+from forewarn.monitors.guarding.policy import Policy
+from forewarn.monitors.guarding.record import BrokenRecord, decoded, read_record
+from forewarn.monitors.guarding.replay import model_file, replay
+from forewarn.monitors.guarding.watch import Watch
+from forewarn.monitors.laws.automaton import Automaton
+from forewarn.scenarios.report.story import Event, events
+from forewarn.scenarios.scene import Scenery, read_scene, scene_file
+
+SLOW_S = 0.5
+"""From this period on frames follow actions: nothing moves between two of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class LawStory:
+    """One law over a run.
+
+    Args:
+        name: Its name.
+        text: Its formula.
+        steps: From which risk on the guard does what.
+        risks: At every frame, as far as it could be told.
+        left_s: At every frame the time until what is owed goes unmet; None: nothing is.
+        broken: When it was broken, and since when that was owed.
+        automaton: Its monitor; None where the record was not replayed.
+    """
+
+    name: str
+    text: str
+    steps: tuple[tuple[Kind, float], ...]
+    risks: tuple[Risk | None, ...]
+    left_s: tuple[float | None, ...]
+    broken: tuple[tuple[float, float], ...]
+    automaton: Automaton | None = None
+
+    @property
+    def owes_later(self) -> bool:
+        """Whether it may owe something for a while, as an invariant never does."""
+        return any(left is not None for left in self.left_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run.
+
+    Args:
+        path: Its record.
+        scenario: The scenario's name.
+        title: In words.
+        seed: Its seed.
+        mode: Whether the guard only watched.
+        horizon_s: H of the guard's risk.
+        vocabulary: What the signals are called in.
+        period_s: The time between two frames.
+        sequences: The frames' numbers.
+        ended: Why it was over.
+        times_s: When each frame was.
+        signals: Of each signal, its value at every frame; None: not there.
+        decisions: What was decided at every frame.
+        foreseen: At every frame the decision's risk, where it judged what an action
+            would lead to.
+        laws: The laws, one by one.
+        events: What happened, in order of time.
+        visits: The model's state at every frame; None: never seen in training.
+        watch: The model as the guard read it; None where it is not at hand.
+        scenery: What there was to see; None where that was not kept.
+        unseen: Why there is no picture; empty where there is one.
+        cautions: What the reader must know first.
+        notes: What is to be said of its figures.
+    """
+
+    path: Path
+    scenario: str
+    title: str
+    seed: int
+    mode: str
+    horizon_s: float
+    vocabulary: str
+    period_s: float
+    sequences: tuple[int, ...]
+    ended: str
+    times_s: tuple[float, ...]
+    signals: Mapping[str, tuple[Any, ...]]
+    decisions: tuple[Kind, ...]
+    foreseen: tuple[Risk | None, ...]
+    laws: tuple[LawStory, ...]
+    events: tuple[Event, ...]
+    visits: tuple[int | None, ...] = ()
+    watch: Watch | None = None
+    scenery: Scenery | None = None
+    unseen: str = ""
+    cautions: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Replayed:
+    """What a replay adds to the record: every law's risk, and the model's state."""
+
+    watch: Watch | None = None
+    risks: dict[str, list[Risk | None]] = field(default_factory=dict)
+    left_s: dict[str, list[float | None]] = field(default_factory=dict)
+    visits: list[int | None] = field(default_factory=list)
+    problem: str = ""
+
+    def heard(self, line: int, watch: Watch) -> None:
+        self.watch = watch
+        for law in watch.laws:
+            known = law.point == law.point
+            self.risks.setdefault(law.name, []).append(law.risk if known else None)
+            self.left_s.setdefault(law.name, []).append(law.left_s)
+        self.visits.append(watch.state)
+
+
+def read_run(path: Path) -> Run:
+    """Reads a run record, replays it, and looks for its scenes.
+
+    Raises:
+        BrokenRecord: It was changed, or there is nothing before its cut.
+    """
+    header, lines, cautions = _record(path)
+    try:
+        return _run(path, header, lines, cautions)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise BrokenRecord(
+            f"not a run that a report can tell: {error!r:.80}", source=str(path)
+        ) from error
+
+
+def _record(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]], list[str]]:
+    cautions: list[str] = []
+    contents: list[dict[str, Any]] = []
+    try:
+        for line in read_record(path):
+            contents.append(line.content)
+    except BrokenRecord as error:
+        if "is cut" not in error.problem or len(contents) < 2:
+            raise
+        cautions.append(
+            f"The record is cut after {len(contents)} lines: what came then is not"
+            " known."
+        )
+    return contents[0], contents[1:], cautions
+
+
+def _run(
+    path: Path, header: dict[str, Any], lines: list[dict[str, Any]], cautions: list[str]
+) -> Run:
+    reviews = [line for line in lines if "decision" in line]
+    if not reviews:
+        raise BrokenRecord("there is no frame in it", source=str(path))
+    scenario, seed = str(header["scenario"]["name"]), int(header["seed"])
+    policy = Policy.from_dict(header["policy"], f"{path}: policy")
+    told = _replay(path, header, len(reviews))
+    end = lines[-1] if "end" in lines[-1] else {}
+    scenery, unseen = _scenery(path, scenario, seed, end.get("scene"))
+    decisions = [line["decision"] for line in reviews]
+    risks = [_risk(each["risk"]) for each in decisions]
+    laws = _laws(header, lines, decisions, risks, told, policy)
+    cautions = [
+        *_drift(decisions, told.watch),
+        *([f"The run failed: {end['error']}."] if end.get("error") else []),
+        *cautions,
+        *([told.problem] if told.problem else []),
+    ]
+    return Run(
+        path,
+        scenario,
+        _title(header["scenario"]["text"]) or scenario,
+        seed,
+        str(header["mode"]),
+        policy.horizon_s,
+        str(header["vocabulary"]),
+        float(header["period_s"]),
+        tuple(int(line["sequence"]) for line in reviews),
+        str(end.get("ended", "the record is cut here")),
+        tuple(float(line["time_s"]) for line in reviews),
+        _signals(header["provides"], reviews),
+        tuple(each["decision"] for each in decisions),
+        tuple(
+            risk if "foreseen" in line else None
+            for line, risk in zip(reviews, risks, strict=True)
+        ),
+        laws,
+        tuple(events(lines, header["mode"] != "guarded", header["period_s"] >= SLOW_S)),
+        tuple(told.visits),
+        told.watch,
+        scenery,
+        unseen,
+        tuple(cautions),
+        tuple(_unknown(told)),
+    )
+
+
+def _title(text: str) -> str:
+    """The title in a scenario's text."""
+    for line in text.splitlines():
+        if line.startswith("title:"):
+            return line.removeprefix("title:").strip().strip("\"'")
+    return ""
+
+
+def _replay(path: Path, header: Mapping[str, Any], frames: int) -> _Replayed:
+    told = _Replayed()
+    model = model_file(path, str(header["model"]["sha256"]))
+    try:
+        alike, divergence = replay(path, model, told.heard)
+    except ForewarnError as error:
+        if told.watch is None:
+            problem = "The run cannot be replayed, so only what was decided is shown"
+            return _Replayed(problem=f"{problem}: {error}.")
+        alike, divergence = len(told.visits), None
+    if divergence is not None:
+        problem = f"The record does not replay: {divergence}. Only what it says itself"
+        return _Replayed(problem=f"{problem} is shown.")
+    if len(told.visits) != frames:
+        return _Replayed(problem=f"Only {alike} of {frames} frames can be replayed.")
+    return told
+
+
+def _scenery(
+    path: Path, scenario: str, seed: int, digest: str | None
+) -> tuple[Scenery | None, str]:
+    file = scene_file(path)
+    if not file.exists():
+        return None, (
+            "What there was to see was not kept with this run, or its world cannot be"
+            " drawn."
+        )
+    try:
+        found = read_scene(file, scenario, seed)
+    except InvalidInput as error:
+        return None, f"The scenes beside the record cannot be read: {error}."
+    if digest is not None and found.sha256 != digest:
+        return None, "The scenes beside the record were changed after the run."
+    if not found.moments:
+        return None, f"The world could not be drawn: {found.problem}."
+    return found, ""
+
+
+def _risk(content: Mapping[str, Any] | None) -> Risk | None:
+    return None if content is None else Risk(**{k: float(content[k]) for k in content})
+
+
+def _laws(
+    header: Mapping[str, Any],
+    lines: Sequence[Mapping[str, Any]],
+    decisions: Sequence[Mapping[str, Any]],
+    risks: Sequence[Risk | None],
+    told: _Replayed,
+    policy: Policy,
+) -> tuple[LawStory, ...]:
+    broken: dict[str, list[tuple[float, float]]] = {}
+    for line in lines:
+        if line.get("event") == "violated":
+            times = float(line["time_s"]), float(line["since_s"])
+            broken.setdefault(str(line["law"]), []).append(times)
+    if told.watch is not None:
+        parts = {law.name: law for law in told.watch.laws}
+        texts = {name: law.law.text for name, law in parts.items()}
+    else:
+        texts = {each["law"]: "" for each in decisions if each["law"]}
+    for name in broken:
+        texts.setdefault(name, "")
+    stories: list[LawStory] = []
+    for name, text in texts.items():
+        # Without a replay a frame tells the risk of one law, and of no other.
+        mine = [each["law"] == name for each in decisions]
+        recorded = [r if m else None for r, m in zip(risks, mine, strict=True)]
+        left = [
+            each["left_s"] if m else None
+            for each, m in zip(decisions, mine, strict=True)
+        ]
+        stories.append(
+            LawStory(
+                name,
+                text,
+                tuple((s.kind, s.threshold) for s in policy.steps_for(name)),
+                tuple(told.risks.get(name, recorded)),
+                tuple(told.left_s.get(name, left)),
+                tuple(broken.get(name, ())),
+                None if told.watch is None or name not in parts
+                else parts[name].automaton,
+            )
+        )  # fmt: skip
+    return tuple(stories)
+
+
+def _signals(
+    provides: Sequence[str], reviews: Sequence[Mapping[str, Any]]
+) -> dict[str, tuple[Any, ...]]:
+    values = [decoded(line["signals"]) for line in reviews]
+    return {name: tuple(each.get(name) for each in values) for name in provides}
+
+
+def _drift(
+    decisions: Sequence[Mapping[str, Any]], watch: Watch | None
+) -> Iterator[str]:
+    note = watch.drift.note() if watch is not None and watch.drift is not None else None
+    notes = [text for each in decisions for text in each.get("notes", ())]
+    note = note or next((n for n in notes if n.startswith("the model no longer")), None)
+    if note:
+        yield f"Take care: {note}."
+
+
+def _unknown(told: _Replayed) -> Iterator[str]:
+    unknown = sum(state is None for state in told.visits)
+    if unknown:
+        share = 100 * unknown / len(told.visits)
+        yield (
+            f"{unknown} of {len(told.visits)} frames ({share:.1f} %) were in states"
+            " never seen in training; their risk is that of the worst neighbour."
+        )

@@ -1,0 +1,129 @@
+"""What a report is made of: run records, folders of campaigns, measurements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.files import read_json
+from forewarn.scenarios.episode import Episode, by_seed, read_episode
+from forewarn.scenarios.report.runs import Run, read_run
+from forewarn.scenarios.report.tables import cautions
+
+MEASUREMENT = "measurement.json"
+"""What `forewarn measure --out` writes into its folder."""
+
+SHOWN_RUNS = 3
+"""How many runs of a campaign are shown in motion."""
+
+_RECORD = ".run.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class Campaign:
+    """The episodes of one scenario in one mode, with those shown in motion."""
+
+    scenario: str
+    mode: str
+    episodes: tuple[Episode, ...]
+    runs: tuple[Run, ...] = ()
+
+
+@dataclass(slots=True)
+class Content:
+    """All that a page shows, in order."""
+
+    runs: list[Run] = field(default_factory=list)
+    campaigns: list[Campaign] = field(default_factory=list)
+    measurements: list[Mapping[str, Any]] = field(default_factory=list)
+
+    @property
+    def all_runs(self) -> list[Run]:
+        """The single ones, then those of the campaigns."""
+        return [*self.runs, *(run for each in self.campaigns for run in each.runs)]
+
+    @property
+    def cautions(self) -> list[str]:
+        """What stands first: models that do not fit, runs that are not whole."""
+        found = [text for facts in self.measurements for text in cautions(facts)]
+        for run in self.all_runs:
+            found += [
+                f"{run.scenario}, seed {run.seed}: {text}" for text in run.cautions
+            ]
+        # The model's misfit before everything else.
+        return sorted(dict.fromkeys(found), key=lambda text: "Take care" not in text)
+
+
+def read_sources(paths: Iterable[Path]) -> Content:
+    """Reads run records, campaign folders and the JSON of measurements."""
+    content = Content()
+    for path in paths:
+        if path.is_dir():
+            _folder(path, content)
+        elif path.name.endswith(".json"):
+            content.measurements.append(_measurement(path))
+        else:
+            content.runs.append(read_run(path))
+    return content
+
+
+def _folder(folder: Path, content: Content) -> None:
+    known = len(content.campaigns) + len(content.measurements)
+    measured = folder / MEASUREMENT
+    groups: dict[tuple[str, str], list[Episode]] = {}
+    for path in sorted((folder / "episodes").glob("*.json")):
+        scenario = path.stem.rsplit("-", 2)[0]
+        episode = read_episode(path)
+        groups.setdefault((scenario, episode.mode), []).append(episode)
+    if measured.exists():
+        # Its episodes are those that it was measured on: the tables tell of them.
+        content.measurements.append(_measurement(measured))
+        groups = {}
+    for (scenario, mode), episodes in groups.items():
+        ordered = by_seed(episodes)
+        records = [
+            folder / each.record
+            for each in _telling(ordered)
+            if each.record is not None and (folder / each.record).exists()
+        ]
+        runs = tuple(read_run(record) for record in records[:SHOWN_RUNS])
+        content.campaigns.append(Campaign(scenario, mode, tuple(ordered), runs))
+    if len(content.campaigns) + len(content.measurements) > known:
+        return
+    records = sorted(folder.glob(f"*{_RECORD}"))
+    if not records:
+        raise InvalidInput(
+            "there is no run record, campaign or measurement",
+            source=str(folder),
+            mend="`forewarn run --out` and `forewarn measure --out` make such folders",
+        )
+    content.runs += [read_run(record) for record in records[:SHOWN_RUNS]]
+
+
+def _telling(episodes: Sequence[Episode]) -> list[Episode]:
+    """Those with most to see first: broken laws, interventions, alarms."""
+    return sorted(
+        episodes,
+        key=lambda e: (e.failed, not e.violations, not e.interventions, not e.alarms),
+    )
+
+
+_NEEDED = ("scenario", "laws", "episodes", "failed", "seeds", "reliability")
+
+
+def _measurement(path: Path) -> Mapping[str, Any]:
+    content = read_json(path)
+    lacking = [
+        key for key in _NEEDED if not isinstance(content, dict) or key not in content
+    ]
+    if lacking:
+        raise InvalidInput(
+            f"not a measurement: it has no {lacking[0]}",
+            source=str(path),
+            mend="make one with `forewarn measure --json` or `--out`",
+        )
+    found: Mapping[str, Any] = content
+    return found

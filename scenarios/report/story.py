@@ -1,0 +1,115 @@
+"""A run as a story: the sentences that stand beside its picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from forewarn.monitors.guarding.decision import RANK
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What happened at a moment: the kind is a class of marks, the text a sentence.
+
+    `more` is what else was said, in the words of the record.
+    """
+
+    time_s: float
+    kind: str
+    text: str
+    more: str = ""
+
+
+_DONE: Mapping[str, str] = {
+    "alert": "The guard warns",
+    "slow": "The guard slows it down",
+    "reflect": "The guard asks it to think again",
+    "substitute": "The guard puts another action in its place",
+    "skip": "The guard skips the action",
+    "ask": "The guard asks a person",
+    "stop": "The guard stops it",
+    "cut": "The guard cuts its power",
+}
+
+_WOULD: Mapping[str, str] = {
+    "alert": "The guard would warn",
+    "slow": "The guard would slow it down",
+    "reflect": "The guard would ask it to think again",
+    "substitute": "The guard would put another action in its place",
+    "skip": "The guard would skip the action",
+    "ask": "The guard would ask a person",
+    "stop": "The guard would stop it",
+    "cut": "The guard would cut its power",
+}
+
+
+def events(
+    lines: Sequence[Mapping[str, Any]], watched_only: bool, acts: bool
+) -> Iterator[Event]:
+    """The turns of a run: rising alarms, what was obeyed, what was broken, the end.
+
+    Args:
+        lines: The record, without its header.
+        watched_only: Whether the guard would have acted, and did not.
+        acts: Whether every action is a turn, as a robot's is and a driver's is not.
+    """
+    words = _WOULD if watched_only else _DONE
+    raised, time_s, obeyed = 0, 0.0, False
+    for line, after in zip(lines, [*lines[1:], {}], strict=True):
+        if "decision" in line:
+            time_s, decision = float(line["time_s"]), line["decision"]
+            if acts and line.get("proposal"):
+                yield Event(time_s, "action", _wish(line["proposal"], after))
+            kind = decision["decision"]
+            if RANK[kind] > raised:
+                yield Event(time_s, kind, _alarm(words[kind], decision), _said(after))
+                obeyed = False
+            elif kind == "proceed" and raised:
+                yield Event(time_s, "proceed", "The risk has passed.")
+            raised = RANK[kind]
+        elif line.get("event") == "carried_out":
+            if line.get("obeyed") and not obeyed:
+                obeyed = True
+                yield Event(time_s, "obeyed", "The world shows that it was obeyed.")
+        elif line.get("event") == "violated":
+            since = float(line["since_s"])
+            owed = f"; that was owed since {since:g} s" if since < time_s else ""
+            yield Event(time_s, "violated", f"{line['law']} is broken{owed}.")
+    end = lines[-1]
+    if "end" in end:
+        ended = str(end["ended"])
+        yield Event(time_s, "end", f"{ended[:1].upper()}{ended[1:]}.")
+
+
+def _wish(proposal: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    """What was proposed, and what became of it where that is something else."""
+    wish = f"It wants to {_action(proposal['name'], proposal['arguments'])}"
+    if after.get("event") != "carried_out" or "executed" not in after:
+        return f"{wish}."
+    done = after["executed"]
+    if done is None:
+        return f"{wish}, which is withheld."
+    arguments = {key: value for key, value in done.items() if key != "name"}
+    if done["name"] == proposal["name"] and arguments == proposal["arguments"]:
+        return f"{wish}."
+    return f"{wish}; it is made to {_action(done['name'], arguments)}."
+
+
+def _action(name: Any, arguments: Mapping[str, Any]) -> str:
+    with_what = ", ".join(str(each)[:60] for each in arguments.values())
+    return f"{name} {with_what}".strip()
+
+
+def _said(after: Mapping[str, Any]) -> str:
+    """The prompt to think again."""
+    told = after.get("event") == "carried_out" and after.get("prompt")
+    return str(told) if told else ""
+
+
+def _alarm(words: str, decision: Mapping[str, Any]) -> str:
+    if decision["risk"] is None:
+        return f"{words}: {decision['reason'] or 'its inputs are at fault'}."
+    risk = decision["risk"]["point"]
+    return f"{words}: risk {risk:.2f} of breaking {decision['law']}."

@@ -1,0 +1,245 @@
+"""Campaigns and measurements as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from forewarn.monitors.trust.reliability import ReliabilityBin
+from forewarn.scenarios.episode import Episode
+from forewarn.scenarios.figures import wilson
+from forewarn.scenarios.report.drawing import reliability, side_by_side, trade_off
+from forewarn.scenarios.report.markup import Markup, joined, tag
+
+SHOWN_EPISODES = 50
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> Markup:
+    """A table that scrolls where it is too wide; figures to the right."""
+    body = [list(row) for row in rows]
+    numeric = [
+        all(isinstance(row[i], int | float) or _figure(row[i]) for row in body)
+        for i in range(len(head))
+    ]
+
+    def cell(kind: str, i: int, value: object) -> Markup:
+        return tag(kind, value, class_="n" if numeric[i] else None)
+
+    return tag(
+        "div",
+        tag(
+            "table",
+            tag("thead", tag("tr", *(cell("th", i, h) for i, h in enumerate(head)))),
+            tag(
+                "tbody",
+                *(
+                    tag("tr", *(cell("td", i, v) for i, v in enumerate(row)))
+                    for row in body
+                ),
+            ),
+        ),
+        class_="scroll",
+        tabindex=0,
+        role="group",
+        aria_label=f"table: {', '.join(head)}",
+    )
+
+
+def _figure(value: object) -> bool:
+    return isinstance(value, str) and (value == "–" or value[:1].isdigit())
+
+
+def campaign(episodes: Sequence[Episode], shown: Mapping[int, str]) -> Markup:
+    """What happened in the episodes of one scenario and mode.
+
+    Args:
+        episodes: All of them.
+        shown: The seeds whose runs stand on this page, and where.
+    """
+    good = [episode for episode in episodes if not episode.failed]
+    names = sorted({b.law for e in good for b in e.violations})
+    laws = [
+        (
+            name,
+            *_share(sum(e.first(name) is not None for e in good), len(good)),
+        )
+        for name in names
+    ]
+    failed = len(episodes) - len(good)
+    lead = f"{len(episodes)} episodes, seeds {_seeds([e.seed for e in episodes])}"
+    if failed:
+        lead += f"; {failed} failed and count in none of the shares"
+    rows = [
+        (
+            tag("a", e.seed, href=shown[e.seed]) if e.seed in shown else e.seed,
+            f"{e.duration_s:.1f} s",
+            ", ".join(f"{b.law} {b.time_s:g} s" for b in e.violations) or "–",
+            f"{e.alarms[0].time_s:g} s" if e.alarms else "–",
+            ", ".join(dict.fromkeys(i.kind for i in e.interventions)) or "–",
+            e.error or e.ended,
+        )
+        for e in episodes[:SHOWN_EPISODES]
+    ]
+    more = len(episodes) - len(rows)
+    return joined(
+        tag("p", f"{lead}."),
+        table(("law", "broken in", "of", "share", "95 %"), laws)
+        if laws
+        else tag("p", "No law was broken."),
+        tag("h3", "The episodes"),
+        table(("seed", "lasted", "broken", "first alarm", "done", "ended"), rows),
+        tag("p", f"… and {more} more.", class_="note") if more else None,
+    )
+
+
+def _share(part: int, whole: int) -> tuple[object, ...]:
+    bounds = wilson(part, whole)
+    if bounds is None:
+        return part, whole, "–", "–"
+    low, high = bounds
+    return part, whole, f"{part / whole:.2f}", f"{low:.2f} to {high:.2f}"
+
+
+def _seeds(seeds: Sequence[int]) -> str:
+    ordered = sorted(seeds)
+    if not ordered:
+        return "none"
+    whole = ordered == list(range(ordered[0], ordered[-1] + 1))
+    if whole and len(ordered) > 1:
+        return f"{ordered[0]} to {ordered[-1]}"
+    return ", ".join(map(str, ordered[:10])) + (", …" if len(ordered) > 10 else "")
+
+
+# -- measurements ---------------------------------------------------------------------
+
+
+def measurement(facts: Mapping[str, Any]) -> Markup:
+    """What a model's warnings are worth, as `forewarn measure` found it."""
+    good = facts["episodes"] - facts["failed"]
+    laws = list(dict.fromkeys(row["law"] for row in facts["laws"]))
+    horizon = facts["laws"][0]["horizon_s"] if facts["laws"] else 0.0
+    rows = [("Forewarn", row) for row in facts["laws"]]
+    for name, baseline in facts.get("baselines", {}).items():
+        rows += [(name, row) for row in baseline["laws"]]
+    return joined(
+        tag(
+            "p",
+            f"{good} held-out runs, seeds {_seeds(facts['seeds'])}; the risk looks"
+            f" {horizon:g} s ahead. Detected is a violation whose first alarm came"
+            " before its trigger; the warning times are over those. A false alarm is a"
+            " clean run with any alarm. In brackets: 95 % intervals.",
+        ),
+        table(
+            (
+                "method", "law", "threshold", "detected", "of", "rate",
+                "before the trigger", "before the violation", "false alarms", "of",
+                "false-alarm rate",
+            ),
+            (_row(name, row) for name, row in rows),
+        ),
+        *(
+            side_by_side(trade_off(facts, law), reliability(facts, law))
+            for law in laws
+        ),
+        *_notes(facts, laws),
+        _guarded(facts["guarded"]) if facts.get("guarded") else None,
+    )  # fmt: skip
+
+
+def _row(name: str, row: Mapping[str, Any]) -> tuple[object, ...]:
+    return (
+        name,
+        row["law"],
+        f"{row['threshold']:g}",
+        row["detected"],
+        row["violating"],
+        _rate(row, "detection_rate"),
+        _time(row["awt_trigger_s"]["mean"]),
+        _time(row["awt_violation_s"]["mean"]),
+        row["false_alarms"],
+        row["clean"],
+        _rate(row, "false_alarm_rate"),
+    )
+
+
+def _rate(row: Mapping[str, Any], key: str) -> str:
+    if row[key] is None:
+        return "–"
+    low, high = row["intervals"][key]
+    return f"{row[key]:.2f} ({low:.2f} to {high:.2f})"
+
+
+def _time(time_s: float | None) -> str:
+    return "–" if time_s is None else f"{time_s:.1f} s"
+
+
+def _notes(facts: Mapping[str, Any], laws: Sequence[str]) -> list[Markup]:
+    notes: list[Markup] = []
+    for law in laws:
+        row = next(each for each in facts["laws"] if each["law"] == law)
+        if row["brier"] is not None:
+            notes.append(
+                tag(
+                    "p",
+                    f"{law}: Brier score {row['brier']:.4f}; always saying the base"
+                    f" rate scores {row['brier_of_base_rate']:.4f}. Risk at the start"
+                    f" {row['initial_risk']:.3f}, broken in {_rate(row, 'base_rate')}"
+                    " of the runs.",
+                )
+            )
+    return notes
+
+
+def _guarded(facts: Mapping[str, Any]) -> Markup:
+    ratio = facts["duration_ratio"]
+    done = ", ".join(f"{k} in {n}" for k, n in facts["episodes_with"].items())
+    return joined(
+        tag("h3", f"With the guard acting, on the same {facts['pairs']} seeds"),
+        table(
+            ("law", "broken without", "with", "cut by", "caused"),
+            (
+                (
+                    law["law"],
+                    law["violating_unguarded"],
+                    law["violating_guarded"],
+                    "–" if law["cut"] is None else f"{100 * law['cut']:.0f} %",
+                    law["caused"],
+                )
+                for law in facts["laws"]
+            ),
+        ),
+        tag("p", f"Interventions: {done or 'none'}."),
+        tag(
+            "p",
+            f"Runs that were clean both ways took {ratio:.2f} times as long"
+            f" ({facts['clean_pairs']} pairs).",
+        )
+        if ratio is not None
+        else None,
+    )
+
+
+def cautions(facts: Mapping[str, Any]) -> list[str]:
+    """What stands first where a measurement speaks against its model."""
+    found: list[str] = []
+    drift, scenario = facts.get("drift"), facts["scenario"]
+    if drift and drift.get("found_at") is not None:
+        found.append(
+            f"Take care: the model does not fit these runs of {scenario}: after"
+            f" {drift['found_at']} transitions the world contradicts its counts, most"
+            f" in state {drift['state']}."
+        )
+    for law, curve in facts.get("reliability", {}).items():
+        bins = [ReliabilityBin(**{k: b[k] for k in _BIN}) for b in curve["bins"]]
+        off = [each for each in bins if each.off]
+        if off:
+            worst = max(off, key=lambda each: abs(each.predicted - each.observed))
+            found.append(
+                f"Take care: the risk of {law} in {scenario} is not calibrated: where"
+                f" it was put at {worst.predicted:.2f}, it happened in"
+                f" {worst.observed:.2f} of {worst.frames} frames ({worst.traces} runs)."
+            )
+    return found
+
+
+_BIN = ("low", "high", "frames", "traces", "predicted", "observed")

@@ -1,0 +1,295 @@
+"""The report's page, as text: what it holds, and what it must never hold."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.monitors.guarding.record import ORIGIN, BrokenRecord, line_hash
+from forewarn.scenarios.report import write_report
+from forewarn.scenarios.report.film import film, first_alarm
+from forewarn.scenarios.report.runs import read_run
+from forewarn.scenarios.scene import scene_file
+from tests.scenarios import learned
+from tests.scenarios.learned import forewarn
+
+EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(1)>"
+
+
+@pytest.fixture(scope="module")
+def road(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A campaign on the tiny road, in shadow mode."""
+    folder = tmp_path_factory.mktemp("road")
+    forewarn(
+        "run", "tiny-road", "--model", learned.model("tiny-road"), "--shadow",
+        "--episodes", "40", "--seed", "9000", "--out", folder,
+    )  # fmt: skip
+    return folder
+
+
+@pytest.fixture(scope="module")
+def kitchen(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Guarded episodes in the tiny kitchen, which nothing draws."""
+    folder = tmp_path_factory.mktemp("kitchen")
+    forewarn(
+        "run", "tiny-kitchen", "--model", learned.model("tiny-kitchen"),
+        "--intervene", "reflect", "--threshold", "0.3",
+        "--episodes", "12", "--seed", "9000", "--out", folder,
+    )  # fmt: skip
+    return folder
+
+
+def broken_one(folder: Path, broken: bool = True) -> Path:
+    """A record in which a law was broken, or none was."""
+    for path in sorted(folder.glob("*.run.jsonl")):
+        if ('"event":"violated"' in path.read_text()) == broken:
+            return path
+    raise AssertionError("there is none")
+
+
+def page(tmp_path: Path, *sources: Path) -> str:
+    out = tmp_path / "page.html"
+    write_report(sources, out)
+    return out.read_text()
+
+
+def films(text: str) -> list[dict[str, Any]]:
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text)
+    assert found is not None
+    runs: list[dict[str, Any]] = json.loads(found[1])["runs"]
+    return runs
+
+
+def rewritten(
+    record: Path, folder: Path, change: Callable[[dict[str, Any]], None]
+) -> Path:
+    """A copy of a record with other lines, hashed as if they had always been so."""
+    out = folder / record.name
+    head, lines = ORIGIN, []
+    for line in record.read_text().splitlines():
+        content = json.loads(line)
+        for key in ("hash", "machine", "previous"):
+            content.pop(key, None)
+        change(content)
+        if "format" not in content:
+            content["previous"] = head
+        body = json.dumps(content, separators=(",", ":"))
+        head = line_hash(head, body)
+        lines.append(f'{body[:-1]},"hash":"{head}"}}\n')
+    out.write_text("".join(lines))
+    for model in record.parent.glob("model-*.json"):
+        (folder / model.name).write_bytes(model.read_bytes())
+    return out
+
+
+def test_a_run_is_told_with_its_warning_its_trigger_and_its_violation(
+    road: Path, tmp_path: Path
+) -> None:
+    run = read_run(broken_one(road))
+    law = next(law for law in run.laws if law.broken)
+    time_s, since_s = law.broken[0]
+    text = page(tmp_path, run.path)
+    assert f"{law.name} was broken at {time_s:g} s" in text
+    marks = next(each for each in films(text)[0]["laws"] if each["name"] == law.name)
+    assert [min(time_s, run.times_s[-1]), "violated", "broken"] in marks["marks"]
+    assert ([since_s, "owed", "trigger"] in marks["marks"]) == (since_s < time_s)
+    alarm = first_alarm(law, run)
+    assert (alarm is not None) == any(m[1] == "alarm" for m in marks["marks"])
+    assert all(
+        low <= point <= high
+        for low, point, high in zip(
+            marks["low"], marks["point"], marks["high"], strict=True
+        )
+    )
+    assert "tiny-road, seed" in text and "<h3>The chain</h3>" in text
+    assert text.count("data:image/svg+xml;base64,") == len(run.laws)
+
+
+def test_what_is_owed_is_shaded_while_it_is(road: Path) -> None:
+    for path in sorted(road.glob("*.run.jsonl")):
+        run = read_run(path)
+        law = next(law for law in run.laws if law.name == "stop_at_red")
+        for time_s, since_s in law.broken:
+            owed = [
+                t
+                for t, left in zip(run.times_s, law.left_s, strict=True)
+                if left is not None
+            ]
+            assert any(since_s <= t < time_s for t in owed)
+            return
+    raise AssertionError("nobody ran the light")
+
+
+def test_the_same_run_gives_the_same_page(road: Path, tmp_path: Path) -> None:
+    assert page(tmp_path, road) == page(tmp_path, road)
+
+
+def test_the_page_asks_for_nothing(road: Path, kitchen: Path, tmp_path: Path) -> None:
+    text = page(tmp_path, road, kitchen)
+    assert "default-src 'none'" in html.unescape(text)
+    without_svg = text.replace("http://www.w3.org/2000/svg", "")
+    assert not re.search(r"https?:|//[a-z]+\.|@import|url\((?!#)", without_svg)
+    assert " style=" not in text and " onclick" not in text
+
+
+def test_a_campaign_shows_the_runs_with_most_to_see(road: Path, tmp_path: Path) -> None:
+    text = page(tmp_path, road)
+    told = films(text)
+    broken = [any(law["broken"] for law in each["laws"]) for each in told]
+    there = sum(
+        '"event":"violated"' in path.read_text() for path in road.glob("*.run.jsonl")
+    )
+    assert there > 0 and broken == [i < there for i in range(3)]
+    assert "40 episodes, seeds 9000 to 9039." in text
+    assert text.count('<a href="#run-') == 3
+
+
+def test_a_world_that_nobody_draws_shows_its_signals(
+    kitchen: Path, tmp_path: Path
+) -> None:
+    text = page(tmp_path, broken_one(kitchen, broken=False))
+    (told,) = films(text)
+    assert told["scene"] is None and "not kept with this run" in text
+    names = [signal["name"] for signal in told["signals"]]
+    assert {"is_inside(Fork, Microwave)", "is_toggled(Microwave)"} <= set(names)
+    assert {strip["name"] for strip in told["strips"]} == {
+        "is_inside(Fork, Microwave)",
+        "is_toggled(Microwave)",
+    }
+    assert "It wants to" in text
+
+
+def test_names_from_the_world_stay_text(kitchen: Path, tmp_path: Path) -> None:
+    def spoil(line: dict[str, Any]) -> None:
+        if "scenario" in line:
+            line["scenario"]["text"] = f"title: {EVIL}"
+            line["scenario"]["name"] = EVIL
+        if "signals" in line:
+            line["signals"]["holding"] = EVIL
+            line["proposal"] = {"name": EVIL, "arguments": {"object": EVIL}}
+            line["decision"]["reason"] = EVIL
+            line["decision"]["notes"] = [f"the model no longer {EVIL}"]
+        if "end" in line:
+            line["ended"] = EVIL
+        if line.get("event") == "violated":
+            line["law"] = EVIL
+
+    text = page(tmp_path, rewritten(broken_one(kitchen, False), tmp_path, spoil))
+    assert EVIL not in text and "<img src=x" not in text
+    assert "&lt;img src=x onerror=alert(1)&gt;" in text
+    assert text.count("<script") == 2 and text.count("</script>") == 2
+    assert films(text)[0]["signals"]
+
+
+def test_a_model_that_no_longer_fits_stands_first(road: Path, tmp_path: Path) -> None:
+    note = "the model no longer fits: after 40 transitions the world contradicts it"
+
+    def drift(line: dict[str, Any]) -> None:
+        if "decision" in line:
+            line["decision"]["notes"] = [note]
+
+    text = page(tmp_path, rewritten(broken_one(road), tmp_path, drift))
+    body = text[text.index("<body>") :]
+    first = re.search(r"<(p|h1)[^>]*>([^<]*)", body)
+    assert first is not None and f"Take care: {note}" in first[2]
+    assert "The record does not replay" in text, "these decisions are not the guard's"
+
+
+def test_a_cut_record_is_shown_and_said_to_be_cut(road: Path, tmp_path: Path) -> None:
+    record = broken_one(road)
+    cut = tmp_path / record.name
+    cut.write_text("".join(record.read_text().splitlines(True)[:30]))
+    text = page(tmp_path, cut)
+    assert "The record is cut after 30 lines" in text
+    assert len(films(text)[0]["times"]) == 29
+
+
+def test_a_changed_record_is_refused(road: Path, tmp_path: Path) -> None:
+    changed = tmp_path / "x.run.jsonl"
+    text = broken_one(road).read_text()
+    changed.write_text(text.replace('"decision":"proceed"', '"decision":"alert"', 1))
+    with pytest.raises(BrokenRecord, match="was changed"):
+        page(tmp_path, changed)
+
+
+def test_a_changed_picture_is_not_shown(road: Path, tmp_path: Path) -> None:
+    record = broken_one(road)
+    copy = rewritten(record, tmp_path, lambda line: None)
+    scene = scene_file(record).read_text()
+    scene_file(copy).write_text(scene)
+    assert films(page(tmp_path, copy))[0]["scene"] is not None
+    scene_file(copy).write_text(scene.replace('"ego",', '"vehicle",', 1))
+    text = page(tmp_path, copy)
+    assert "were changed after the run" in text and films(text)[0]["scene"] is None
+
+
+def test_without_its_model_a_run_shows_what_was_decided(
+    road: Path, tmp_path: Path
+) -> None:
+    copy = rewritten(broken_one(road), tmp_path, lambda line: None)
+    for model in tmp_path.glob("model-*.json"):
+        model.unlink()
+    text = page(tmp_path, copy)
+    assert "cannot be replayed, so only what was decided is shown" in text
+    points = [p for law in films(text)[0]["laws"] for p in law["point"]]
+    assert any(p is not None for p in points)
+
+
+def test_a_long_run_is_thinned_until_it_fits(road: Path) -> None:
+    run = read_run(broken_one(road))
+    whole = film(run, {})
+    assert whole["stride"] == 1 and len(whole["times"]) == len(run.times_s)
+    size = len(json.dumps(whole, separators=(",", ":")))
+    thin = film(run, {}, size // 3)
+    assert thin["stride"] > 1
+    assert len(json.dumps(thin, separators=(",", ":"))) <= size // 3
+    assert thin["times"][-1] == whole["times"][-1]
+
+
+def test_a_measurement_shows_trade_off_and_reliability(tmp_path: Path) -> None:
+    measured = tmp_path / "measured.json"
+    measured.write_text(
+        forewarn(
+            "measure", "tiny-road", "--model", learned.model("tiny-road"),
+            "--episodes", "40", "--thresholds", "0.1,0.3,0.6", "--baseline",
+            "deadline", "--json",
+        )
+    )  # fmt: skip
+    text = page(tmp_path, measured)
+    assert "40 held-out runs, seeds 1000000 to 1000039" in text
+    assert "Detected against false alarms: no_collision" in text
+    assert "Reliability: stop_at_red" in text
+    assert "With the guard acting, on the same 40 seeds" in text
+    assert "deadline" in text
+
+
+@pytest.mark.parametrize("content", ["[]", "{}", '{"scenario": "s", "laws": 3}'])
+def test_what_is_no_measurement_is_refused(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "m.json"
+    path.write_text(content)
+    with pytest.raises(InvalidInput, match="not a measurement"):
+        page(tmp_path, path)
+
+
+def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="no run record, campaign or measurement"):
+        page(tmp_path / "x", tmp_path)
+
+
+def test_the_command_says_where_the_page_is(road: Path, tmp_path: Path) -> None:
+    out = tmp_path / "r.html"
+    told = json.loads(forewarn("report", road, "--out", out, "--json"))
+    assert told["report"] == str(out) and out.exists()
+    assert (told["runs"], told["campaigns"]) == (3, 1)
+    record = broken_one(road)
+    told = json.loads(forewarn("report", record, "--json"))
+    beside = record.with_name(record.name.removesuffix(".run.jsonl") + ".html")
+    assert told["report"] == str(beside)
+    beside.unlink()

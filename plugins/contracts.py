@@ -27,6 +27,7 @@ class Source:
         provides: The signals that every frame carries.
         period_s: The time between two frames.
         embedded: Whether its clock is simulated: deadlines then run on it too.
+        fixed: Whether what happens is recorded, so that nothing done changes it.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Source:
     provides: tuple[str, ...]
     period_s: float
     embedded: bool = True
+    fixed: bool = False
 
 
 @runtime_checkable

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -108,8 +109,14 @@ def draw_all(draws: Mapping[str, Draw], seed: int) -> dict[str, Plain]:
     return {name: d.sample(generator(seed, name)) for name, d in draws.items()}
 
 
+HERE = "$here/"
+
+
 def filled(settings: Any, drawn: Mapping[str, Plain], source: str, place: str) -> Any:
-    """Settings in which every `$name` is replaced by what was drawn for it."""
+    """Settings in which every `$name` is replaced by what was drawn for it.
+
+    A path that begins with `$here/` is taken from the folder of the file `source`.
+    """
     if isinstance(settings, dict):
         return {
             key: filled(value, drawn, source, f"{place}.{key}")
@@ -117,6 +124,8 @@ def filled(settings: Any, drawn: Mapping[str, Plain], source: str, place: str) -
         }
     if isinstance(settings, list):
         return [filled(value, drawn, source, place) for value in settings]
+    if isinstance(settings, str) and settings.startswith(HERE):
+        return str(Path(source).parent / settings.removeprefix(HERE))
     if isinstance(settings, str) and settings.startswith("$"):
         name = settings[1:]
         if name not in drawn:

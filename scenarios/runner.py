@@ -144,6 +144,12 @@ class Runner:
                     source=scenario.source,
                     place=place,
                 )
+        if source.fixed and self.mode == "guarded":
+            raise InvalidScenario(
+                "what was recorded cannot be changed by a guard",
+                source=scenario.source,
+                mend="let it watch, by --intervene none, or measure with --no-guarded",
+            )
         self._truth = Truth(scenario.laws, source)
         if not self._truth.names:
             law, signals = next(iter(self._truth.not_applicable.items()))

@@ -31,14 +31,20 @@ def read_table(
     vocabulary: Vocabulary | None,
     period_s: float | None,
     rename: Mapping[str, str],
+    known_only: bool = False,
 ) -> Trace:
-    """A whole CSV; with `vocabulary` every column must be one of its names."""
+    """A whole CSV; with `vocabulary` every column must be one of its names.
+
+    With `known_only` the others are passed over, whatever they hold.
+    """
     # csv.reader wants the line ends that quoted cells may span.
     rows = csv.reader((text + "\n" for _, text in lines(path)), strict=True)
     try:
         names = _header(next(rows, []), path, rename)
         used = vocabulary or _matching(names)
-        if vocabulary is not None:
+        if vocabulary is not None and known_only:
+            names = [n if n in _ORDER or _knows(vocabulary, n) else "" for n in names]
+        elif vocabulary is not None:
             _check_known(names, vocabulary, path)
         frames = tuple(_frames(path, names, rows, used, period_s))
     except csv.Error as error:
@@ -154,7 +160,7 @@ def _frame(
     values: dict[str, Value] = {}
     for name, cell in zip(names, row, strict=True):
         text = cell.strip()
-        if text:
+        if text and name:
             values[name] = _value(name, text)
     time_s, sequence = values.pop("time_s", None), values.pop("sequence", index)
     if "time_s" not in names:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from forewarn.scenarios.draws import MAX_INTEGER, Draw, generator
+from forewarn.scenarios.draws import MAX_INTEGER, Draw, filled, generator
 
 
 @pytest.mark.parametrize(
@@ -29,3 +29,12 @@ def test_what_cannot_be_drawn_is_refused(draw: dict[str, Any], said: str) -> Non
 def test_the_largest_integers_can_be_drawn() -> None:
     draw = Draw(integer=(MAX_INTEGER - 1, MAX_INTEGER))
     assert draw.sample(generator(1, "x")) in (MAX_INTEGER - 1, MAX_INTEGER)
+
+
+def test_a_path_may_be_beside_the_scenarios_file() -> None:
+    settings = {"map": "$here/maps/town.sumocfg", "files": ["$here/a.csv", "b.csv"]}
+    assert filled(settings, {}, "/home/me/mine.yaml", "world") == {
+        "map": "/home/me/maps/town.sumocfg",
+        "files": ["/home/me/a.csv", "b.csv"],
+    }
+    assert filled("$here/a.csv", {}, "mine.yaml", "world") == "a.csv"

@@ -6,8 +6,10 @@ import shutil
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from forewarn.abstractions.errors import InvalidInput
+from forewarn.cli import main
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.registry import make_world
 from forewarn.plugins.sumo.support import MAPS
@@ -81,3 +83,46 @@ def test_an_ego_that_never_comes_is_said(town: Path) -> None:
 def test_a_file_that_is_not_there_is_said() -> None:
     with pytest.raises(InvalidInput, match="there is no file"):
         make_world("sumo", {"map": "no/such.net.xml", "ego": {"vehicle": "hero"}})
+
+
+SCENARIO = """
+format: forewarn.scenario/1
+name: town
+title: A town of one's own
+world:
+  name: sumo
+  settings:
+    map: $here/town.sumocfg
+    ego: {vehicle: hero}
+pilot:
+  name: sumo-driver
+  settings: {profile: mixed}
+laws: [no_collision, "57"]
+abstraction:
+  format: forewarn.abstraction/1
+  name: town
+  vocabulary: driving
+  period_s: 0.1
+  predicates:
+    - collision
+    - bands(speed, 10 km/h)
+    - direction == left
+    - direction == right
+    - turn_signal == left
+    - turn_signal == right
+end: {max_time_s: 30}
+"""
+
+
+def test_a_scenario_on_ones_own_configuration_without_code(town: Path) -> None:
+    scenario, traces = town / "town.yaml", town / "traces"
+    scenario.write_text(SCENARIO)
+    for command in (
+        ["collect", scenario, "--episodes", "3", "--out", traces],
+        ["learn", traces, "--scenario", scenario, "--out", town / "town.json"],
+        ["run", scenario, "--model", town / "town.json", "--seed", "9"],
+    ):
+        done = CliRunner().invoke(main, [str(part) for part in command])
+        assert done.exit_code == 0 or command[0] == "run", done.output
+        assert done.exit_code in (0, 1), done.output
+    assert len(list(traces.glob("*.jsonl.gz"))) == 3

@@ -1,0 +1,243 @@
+"""Logs as a world: CSV files, looked at again as if they happened now.
+
+A log is what somebody else drove, so nothing that is done changes it: it is for
+collecting traces, learning, monitoring, and measuring a guard that only watches. The
+episode with seed n is the n-th file by name, which keeps training and held-out logs
+apart as seeds do.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from dataclasses import replace
+from glob import glob
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import Field
+
+from forewarn.abstractions.errors import InvalidInput, near_miss
+from forewarn.abstractions.frame import Frame
+from forewarn.abstractions.readers.lines import first_line
+from forewarn.abstractions.readers.tabular import read_table
+from forewarn.abstractions.schema import Strict
+from forewarn.abstractions.signals import Alias
+from forewarn.abstractions.units import unit
+from forewarn.abstractions.vocabulary import Vocabulary, load_vocabulary
+from forewarn.monitors.guarding.decision import Action, Decision, Kind
+from forewarn.monitors.laws.clocking import regular_period
+from forewarn.plugins.contracts import Source
+
+MOST_HELD_S = 1.0
+"""For so long a row stands for the time after it; a longer gap ends the log."""
+
+_JITTER = 0.2  # of the time between two rows: one may come so much late
+
+Period = Annotated[float, Field(gt=0.001, le=60)]
+
+
+class Column(Strict):
+    """What a column of a log is.
+
+    Args:
+        signal: The signal that it holds.
+        unit: Its unit, if that is not the signal's.
+        codes: What its numbers stand for, where the signal is no number.
+        none_codes: Numbers that stand for "not there".
+    """
+
+    signal: str
+    unit: str | None = None
+    codes: dict[float, bool | str] = {}
+    none_codes: list[float] = []
+
+
+class LogWorld:
+    """Recorded drives, one file an episode.
+
+    Args:
+        files: Their paths, with `*` for any text.
+        columns: What columns hold, by name: a signal, or more about it. Columns that
+            are called as a signal need no entry; others are passed over.
+        vocabulary: `driving` or `household`.
+        time: The column of the time; without one rows are `period_s` apart.
+        time_unit: Its unit.
+        period_s: The time between two frames: at each, the last row by then. Without
+            it the rows' own, if they come regularly.
+        blanks: What an empty cell means: not known, which is an error, or `none`.
+    """
+
+    def __init__(
+        self,
+        *,
+        files: str,
+        columns: dict[str, str | Column] | None = None,
+        vocabulary: str = "driving",
+        time: str | None = "time_s",
+        time_unit: Literal["s", "ms", "min", "h"] = "s",
+        period_s: Period | None = None,
+        blanks: Literal["absent", "none"] = "absent",
+    ) -> None:
+        self._paths = sorted(Path(name) for name in glob(files))
+        if not self._paths:
+            raise InvalidInput(
+                f"there is no file {files!r:.200}",
+                mend="a path that begins with $here/ is beside the scenario's file",
+            )
+        self._vocabulary = _with_columns(load_vocabulary(vocabulary), columns or {})
+        self._time, self._period_s, self._blanks = time, period_s, blanks
+        self._factor = float(unit(time_unit).factor)
+        self._provides = self._signals(self._paths[0])
+        first = self._read(self._paths[0])
+        period_s = period_s or regular_period(np.array([at for at, _ in first]))
+        if period_s is None:
+            raise InvalidInput(
+                "its rows do not come regularly",
+                source=str(self._paths[0]),
+                mend="give the time between two frames as period_s",
+            )
+        self.source = Source("log", vocabulary, self._provides, period_s, fixed=True)
+        self._over: str | None = "the episode has not begun"
+
+    def reset(self, seed: int) -> Frame:
+        if seed >= len(self._paths):
+            raise InvalidInput(
+                f"there are {len(self._paths)} logs, and the first has number 0",
+                mend=f"ask for seeds 0 to {len(self._paths) - 1}",
+            )
+        self._path = self._paths[seed]
+        self._rows = self._read(self._path)
+        gaps = np.diff([at for at, _ in self._rows])
+        usual_s = float(np.median(gaps)) if gaps.size else 0.0
+        self._late_s = _JITTER * min(usual_s, self.source.period_s)
+        self._next = self._number = 0
+        self._over = None
+        return self._frame()
+
+    def step(self, action: Action | None) -> Frame:
+        if self._over is not None:
+            raise InvalidInput(f"the world cannot step: {self._over}")
+        self._number += 1
+        return self._frame()
+
+    def ended(self) -> str | None:
+        return self._over
+
+    def close(self) -> None:
+        self._over = "the world is closed"
+
+    def _frame(self) -> Frame:
+        """The frame of this moment: what the last row by then says."""
+        period_s, rows = self.source.period_s, self._rows
+        time_s = round(self._number * period_s, 6)
+        by_s = time_s + self._late_s
+        while self._next < len(rows) and rows[self._next][0] <= by_s:
+            self._next += 1
+        at_s, values = rows[self._next - 1]
+        if time_s - at_s > max(MOST_HELD_S, period_s):
+            raise InvalidInput(
+                f"there is no row from {at_s:g} s to {time_s:g} s after its beginning",
+                source=str(self._path),
+                mend="cut it into two logs",
+            )
+        lacking = [name for name in self.source.provides if name not in values]
+        if lacking:
+            raise InvalidInput(
+                f"{', '.join(lacking)} is blank {at_s:g} s after its beginning",
+                source=str(self._path),
+                mend="if that means that it is not there, set `blanks: none`",
+            )
+        if rows[-1][0] < by_s + period_s - 2.0 * self._late_s:
+            self._over = "the log is over"
+        return Frame(time_s, self._number, values)
+
+    def _signals(self, path: Path) -> tuple[str, ...]:
+        """The signals that a log's columns hold."""
+        columns = next(csv.reader([first_line(path)]), [])
+        aliases, signals = self._vocabulary.aliases, self._vocabulary.signals
+        names = (
+            aliases[name].signal if name in aliases else name
+            for name in (column.strip() for column in columns)
+        )  # fmt: skip
+        found = tuple(dict.fromkeys(name for name in names if name in signals))
+        if not found:
+            raise InvalidInput(
+                "no column is a signal",
+                source=str(path),
+                mend="say by `columns` what they hold",
+            )
+        return found
+
+    def _read(self, path: Path) -> list[tuple[float, Mapping[str, Any]]]:
+        """The rows of a log: when they were, from its beginning, and what they say."""
+        rename = {} if self._time in (None, "time_s") else {str(self._time): "time_s"}
+        period_s = None if self._time else self._period_s
+        trace = read_table(path, self._vocabulary, period_s, rename, known_only=True)
+        if not trace.frames:
+            raise InvalidInput("there is no row", source=str(path))
+        signals = self._vocabulary.signals
+        names = self._provides if self._blanks == "none" else ()
+        blank = dict.fromkeys(name for name in names if signals[name].may_be_none)
+        began = trace.frames[0].time_s
+        return [
+            ((frame.time_s - began) * self._factor, {**blank, **frame.values})
+            for frame in trace.frames
+        ]
+
+
+def _with_columns(
+    vocabulary: Vocabulary, columns: Mapping[str, str | Column]
+) -> Vocabulary:
+    """The vocabulary, with the columns as further names of its signals."""
+    aliases = dict(vocabulary.aliases)
+    for name, entry in columns.items():
+        column = Column(signal=entry) if isinstance(entry, str) else entry
+        signal = vocabulary.signals.get(column.signal)
+        if signal is None:
+            raise InvalidInput(
+                f"no signal {column.signal!r:.60} for the column {name!r:.60}",
+                mend=near_miss(column.signal, vocabulary.signals),
+            )
+        scale = 1.0
+        if column.unit is not None:
+            given, own = unit(column.unit), unit(signal.unit or "")
+            if not given.same_kind(own):
+                raise InvalidInput(
+                    f"the column {name!r:.60} cannot be in {column.unit!r:.20}:"
+                    f" {signal.name} is in {signal.unit or 'no unit'}"
+                )
+            scale = float(given.factor / own.factor)
+        codes: dict[float, bool | str] = dict(column.codes)
+        if signal.type == "bool" and not codes:
+            codes = {0.0: False, 1.0: True}
+        aliases[name] = Alias(
+            name, signal.name, column.unit, scale, codes, tuple(column.none_codes)
+        )
+    return replace(vocabulary, aliases=aliases)
+
+
+class LogPilot:
+    """Lets the log go on as it went."""
+
+    def reset(self, seed: int) -> None:
+        """There is nothing to begin."""
+
+    def propose(self, frame: Frame, reflection: str | None = None) -> Action:
+        return Action("recorded")
+
+
+class LogActuator:
+    """Has nothing to act on: a guard may watch a log, and no more."""
+
+    can: frozenset[Kind] = frozenset({"stop"})
+
+    def carry_out(self, decision: Decision, proposal: Action | None) -> Action | None:
+        return proposal
+
+    def fallback(self) -> Action | None:
+        return None
+
+    def obeyed(self, decision: Decision, frame: Frame) -> bool | None:
+        return None

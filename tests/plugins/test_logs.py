@@ -1,0 +1,231 @@
+"""Logs as a world: a user's own CSV files, from a scenario file and nothing else."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.cli import main
+from forewarn.monitors.guarding.decision import Action
+from forewarn.plugins.contracts import Pilot, World
+from forewarn.plugins.logs import LogPilot, LogWorld
+from forewarn.plugins.registry import make_world
+from forewarn.plugins.testing import PilotContract, WorldContract
+
+HEADER = "stamp_ms,v_ego,gap,light,crashed,operator"
+COLUMNS = {
+    "v_ego": {"signal": "speed", "unit": "m/s"},
+    "gap": {"signal": "lead_distance", "none_codes": [-1.0]},
+    "light": {"signal": "traffic_light", "codes": {1: "red", 3: "green"}},
+    "crashed": "collision",
+}
+SETTINGS: dict[str, Any] = {
+    "columns": COLUMNS, "time": "stamp_ms", "time_unit": "ms", "period_s": 0.1,
+}  # fmt: skip
+
+
+def row(step: int, crashes_at: int | None, speed: float) -> str:
+    gap = -1 if step < 5 else 40 - step / 2
+    light, crashed = (1 if step > 20 else 3), int(step == crashes_at)
+    stamp = 1_700_000_000_000 + 100 * step
+    return f"{stamp},{speed - step / 10:.2f},{gap},{light},{crashed},Z 17 / b"
+
+
+def write_logs(folder: Path, count: int = 12) -> Path:
+    folder.mkdir(exist_ok=True)
+    for number in range(count):
+        crashes_at = 35 if number % 3 == 0 else None
+        rows = [row(step, crashes_at, 10.0 + number % 4) for step in range(40)]
+        text = "\n".join([HEADER, *rows])
+        (folder / f"run{number:02}.csv").write_text(text + "\n")
+    return folder
+
+
+def world(folder: Path, **changes: Any) -> World:
+    settings = {"files": str(folder / "*.csv"), **SETTINGS, **changes}
+    return make_world("log", settings)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return write_logs(tmp_path / "logs")
+
+
+class TestLogWorld(WorldContract):
+    @pytest.fixture(autouse=True)
+    def _logs(self, folder: Path) -> None:
+        self.folder = folder
+
+    def make_world(self) -> World:
+        return world(self.folder)
+
+
+class TestLogPilot(PilotContract):
+    @pytest.fixture(autouse=True)
+    def _logs(self, folder: Path) -> None:
+        self.folder = folder
+
+    def make_world(self) -> World:
+        return world(self.folder)
+
+    def make_pilot(self) -> Pilot:
+        return LogPilot()
+
+
+def test_columns_become_signals_in_their_units(folder: Path) -> None:
+    log = world(folder)
+    assert log.source.provides == (
+        "speed", "lead_distance", "traffic_light", "collision",
+    )  # fmt: skip
+    frame = log.reset(1)
+    assert frame.time_s == 0.0
+    assert frame.values == {
+        "speed": pytest.approx(11.0 * 3.6), "lead_distance": None,
+        "traffic_light": "green", "collision": False,
+    }  # fmt: skip
+    for _ in range(25):
+        frame = log.step(Action("recorded"))
+    assert frame.time_s == 2.5
+    assert frame.values["speed"] == pytest.approx(8.5 * 3.6)
+    assert frame.values["lead_distance"] == 27.5
+    assert frame.values["traffic_light"] == "red"
+    count = 26
+    while log.ended() is None:
+        log.step(None)
+        count += 1
+    assert (count, log.ended()) == (40, "the log is over")
+
+
+def test_a_slower_clock_holds_the_last_row(folder: Path) -> None:
+    log = world(folder, period_s=0.25)
+    first, second, third = log.reset(1), log.step(None), log.step(None)
+    speeds = [frame.values["speed"] / 3.6 for frame in (first, second, third)]
+    assert speeds == pytest.approx([11.0, 10.8, 10.5])
+
+
+def test_rows_that_come_a_little_late_are_read_in_time(tmp_path: Path) -> None:
+    rows = "\n".join(f"{0.1 * i + (0.01 if i % 2 else 0):.3f},{i}" for i in range(20))
+    (tmp_path / "a.csv").write_text(f"time_s,speed\n{rows}\n")
+    log = make_world("log", {"files": str(tmp_path / "*.csv")})
+    assert log.source.period_s == pytest.approx(0.1, rel=0.01)
+    found = [log.reset(0).values["speed"]]
+    while log.ended() is None:
+        found.append(log.step(None).values["speed"])
+    assert found == list(range(20))
+
+
+def test_a_log_without_a_time(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("speed\n1\n2\n3\n")
+    settings = {"files": str(tmp_path / "a.csv"), "time": None, "period_s": 0.5}
+    log = make_world("log", settings)
+    assert [log.reset(0).time_s, log.step(None).time_s] == [0.0, 0.5]
+
+
+def test_blanks_are_none_if_that_is_said(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("time_s,speed,lead_distance\n0,5,\n0.1,5,9\n")
+    files = {"files": str(tmp_path / "a.csv")}
+    with pytest.raises(InvalidInput, match="lead_distance is blank 0 s .*blanks: none"):
+        make_world("log", files).reset(0)
+    log = make_world("log", {**files, "blanks": "none"})
+    assert log.reset(0).values["lead_distance"] is None
+    assert log.step(None).values["lead_distance"] == 9.0
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"files": "/nowhere/*.csv"}, r"no file '/nowhere.*\$here/"),
+        ({"columns": {"v_ego": "sped"}}, "no signal 'sped' for the column 'v_ego'"),
+        ({"columns": {"v_ego": {"signal": "speed", "unit": "m"}}}, "cannot be in 'm'"),
+        ({"columns": {}}, "no column is a signal"),
+        ({"columns": {"v_ego": {"signal": "speed", "units": "m"}}}, "units"),
+        ({"time": "clock"}, "no column 'clock'"),
+    ],
+)
+def test_what_is_wrong_is_said(
+    changes: dict[str, Any], said: str, folder: Path
+) -> None:
+    with pytest.raises(InvalidInput, match=said):
+        world(folder, **changes)
+
+
+def test_a_gap_ends_it_with_an_error(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("time_s,speed\n0,5\n0.1,5\n9,5\n")
+    log = make_world("log", {"files": str(tmp_path / "a.csv"), "period_s": 0.1})
+    log.reset(0)
+    with pytest.raises(InvalidInput, match=r"no row from 0.1 s to 1.2 s .*two logs"):
+        for _ in range(20):
+            log.step(None)
+
+
+def test_there_are_as_many_seeds_as_logs(folder: Path) -> None:
+    log = world(folder)
+    assert isinstance(log, LogWorld)
+    log.reset(11)
+    with pytest.raises(InvalidInput, match="there are 12 logs.*seeds 0 to 11"):
+        log.reset(12)
+
+
+SCENARIO = """
+format: forewarn.scenario/1
+name: mine
+title: What we recorded
+world:
+  name: log
+  settings:
+    files: $here/logs/*.csv
+    columns:
+      v_ego: {signal: speed, unit: m/s}
+      gap: {signal: lead_distance, none_codes: [-1]}
+      light: {signal: traffic_light, codes: {1: red, 3: green}}
+      crashed: collision
+    time: stamp_ms
+    time_unit: ms
+    period_s: 0.1
+pilot: {name: log}
+laws: [no_collision]
+abstraction:
+  format: forewarn.abstraction/1
+  name: mine
+  vocabulary: driving
+  period_s: 0.1
+  predicates: [collision, "bands(lead_distance, 24 m, 30 m)"]
+end: {max_time_s: 60}
+"""
+
+
+def forewarn(*arguments: str | Path) -> dict[str, Any]:
+    done = CliRunner().invoke(main, [str(argument) for argument in arguments])
+    assert done.exit_code == 0, done.output
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_a_whole_study_on_ones_own_logs_without_code(tmp_path: Path) -> None:
+    write_logs(tmp_path / "logs", 30)
+    scenario, traces = tmp_path / "mine.yaml", tmp_path / "traces"
+    scenario.write_text(SCENARIO)
+    collected = forewarn(
+        "collect", scenario, "--episodes", "18", "--out", traces, "--json"
+    )
+    assert (collected["episodes"], collected["failed"]) == (18, 0)
+    assert collected["laws"][0]["violating"] == 6
+    model = tmp_path / "mine.json"
+    forewarn("learn", traces, "--scenario", scenario, "--out", model, "--json")
+    found = forewarn(
+        "measure", scenario, "--model", model, "--seed", "18", "--episodes", "12",
+        "--no-guarded", "--thresholds", "0.2", "--json",
+    )  # fmt: skip
+    (row,) = found["laws"]
+    assert (row["violating"], row["clean"], found["failed"]) == (4, 8, 0)
+    assert row["detected"] == 4
+    acting = ["run", str(scenario), "--model", str(model), "--intervene"]
+    refused = CliRunner().invoke(main, [*acting, "stop"])
+    assert refused.exit_code == 2
+    assert "what was recorded cannot be changed by a guard" in refused.stderr
+    assert CliRunner().invoke(main, [*acting, "none"]).exit_code in (0, 1)

@@ -24,8 +24,10 @@ from forewarn.plugins.sumo.act import (
     wanted_acceleration,
 )
 from forewarn.plugins.sumo.episode import Beginning, Command, Manoeuvres
+from forewarn.plugins.sumo.net import SumoNet
 from forewarn.plugins.sumo.roads import Roads
 from forewarn.plugins.sumo.rss import SIGNALS, RssMargins
+from forewarn.plugins.sumo.scene import SumoScene
 from forewarn.plugins.sumo.scenery import Onlooker, ground
 from forewarn.plugins.sumo.sense import Senses
 from forewarn.plugins.sumo.support import find_map, libsumo, libsumo_version
@@ -127,7 +129,11 @@ class SumoWorld:
         self._sumo = self._beginning.load(self, seed)
         roads = _roads(self._map, self._sumo)
         self._senses = Senses(
-            self._sumo, roads, self._name, self._surroundings, self._period_s
+            SumoScene(self._sumo),
+            roads,
+            self._name,
+            self._surroundings,
+            self._period_s,
         )
         self._cut = False
         self._onlooker: Onlooker | None = None
@@ -295,5 +301,5 @@ def _roads(path: Path, sumo: Any) -> Roads:
     """The net, read once for as long as its file stays the same."""
     key = path, path.stat().st_mtime_ns
     if key not in _KNOWN:
-        _KNOWN[key] = Roads(sumo)
-    return _KNOWN[key].on(sumo)
+        _KNOWN[key] = Roads(SumoNet(sumo))
+    return _KNOWN[key].on(SumoNet(sumo))

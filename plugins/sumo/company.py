@@ -13,6 +13,7 @@ from forewarn.plugins.sumo.arriving import (
     rounded,
 )
 from forewarn.plugins.sumo.roads import Passage, Point, Roads, Way
+from forewarn.plugins.sumo.scene import Scene
 from forewarn.plugins.sumo.traffic import EGO_WIDTH_M
 
 LEAD_SEEN_M = 100.0
@@ -37,20 +38,19 @@ class Company:
     """Who else is on the road, as the ego sees them frame after frame.
 
     Args:
-        sumo: libsumo with the episode loaded.
-        roads: Its net.
+        scene: Who is on the roads.
+        roads: The roads.
         ego: The ego's name in the simulation.
     """
 
-    def __init__(self, sumo: Any, roads: Roads, ego: str) -> None:
-        self._sumo, self.roads, self._ego = sumo, roads, ego
-        self._length_m: float = sumo.vehicle.getLength(ego)
+    def __init__(self, scene: Scene, roads: Roads, ego: str) -> None:
+        self._scene, self.roads, self._ego = scene, roads, ego
+        self._length_m: float = scene.vehicle.getLength(ego)
         self._way = Way({}, (), 0.0)
         self.conflicts: list[tuple[float, float, float, float]] = []
         self._last_lead = ""
         self._passed: str | None = None
         self._passed_until_s = 0.0
-        self._routes: dict[str, frozenset[str]] = {}
         self._lengths: dict[str, float] = {}
 
     def see(
@@ -75,7 +75,8 @@ class Company:
             way: Its way.
         """
         self._way = way
-        vehicle, ego = self._sumo.vehicle, self._ego
+        scene, ego = self._scene, self._ego
+        vehicle, lights, routes = scene.vehicle, scene.trafficlight, scene.routes
         x, y = vehicle.getPosition(ego)
         angle: float = vehicle.getAngle(ego)
         heading = math.radians(90.0 - angle)
@@ -123,14 +124,16 @@ class Company:
                     standing += 1
             for passage in met:
                 for foe in passage.foes_on.get(lane, ()):
-                    if foe.target not in self._route_of(other):
+                    if foe.target not in routes[other]:
                         continue
                     before = foe.before_m[lane]
                     if foe.light is not None and before > 0.0:
                         name, index = foe.light
                         state = states.get(name)
                         if state is None:
-                            state = self._sumo.trafficlight.getRedYellowGreenState(name)
+                            state = self._scene.trafficlight.getRedYellowGreenState(
+                                name
+                            )
                             states[name] = state
                         if state[index] in "ru":
                             continue
@@ -195,7 +198,7 @@ class Company:
         self, values: dict[str, Any], at: float, speed: float
     ) -> tuple[str, float, float]:
         """The vehicle ahead: its name, the braking it asks for, the time to hit it."""
-        vehicle = self._sumo.vehicle
+        vehicle = self._scene.vehicle
         lead = vehicle.getLeader(self._ego, LEAD_SEEN_M)
         gap = self._gap_to(lead, at) if lead and lead[0] else None
         if gap is None or gap > LEAD_SEEN_M:
@@ -212,10 +215,10 @@ class Company:
     def _gap_to(self, lead: tuple[str, float], at: float) -> float | None:
         """The gap to whom SUMO calls the leader; None if it is only about to merge."""
         name, gap = lead
-        lane: str = self._sumo.vehicle.getLaneID(name)
+        lane: str = self._scene.vehicle.getLaneID(name)
         start = self._way.start_m.get(lane)
         if start is not None:
-            front = start + self._sumo.vehicle.getLanePosition(name)
+            front = start + self._scene.vehicle.getLanePosition(name)
             return max(0.0, front - self._length_of(name) - at) if front > at else None
         # It turns off the ego's way, and its rear is still on it.
         leaves = not self.roads.entries.get(lane, set()).isdisjoint(self._way.start_m)
@@ -228,7 +231,7 @@ class Company:
         speed: float,
         met: list[Passage],
     ) -> tuple[float, float]:
-        person = self._sumo.person
+        person = self._scene.person
         asks, collides = 0.0, math.inf
         gap_s: float | None = None
         nearest: float | None = None
@@ -292,7 +295,7 @@ class Company:
             return None
         if ahead is not None and ahead.line_m - at < 50.0:
             return None
-        vehicle = self._sumo.vehicle
+        vehicle = self._scene.vehicle
         side = 0 if signal == "left" else 1
         margins: list[float] = []
         for other, gap in vehicle.getNeighbors(self._ego, side):
@@ -310,7 +313,7 @@ class Company:
         if passed is None or time_s > self._passed_until_s:
             self._passed = None
             return False
-        vehicle = self._sumo.vehicle
+        vehicle = self._scene.vehicle
         if passed == lead and not values["lane_changing"]:
             self._passed = None
             return False
@@ -322,17 +325,10 @@ class Company:
             self._passed = None
         return self._passed is not None
 
-    def _route_of(self, other: str) -> frozenset[str]:
-        route = self._routes.get(other)
-        if route is None:
-            route = frozenset(self._sumo.vehicle.getRoute(other))
-            self._routes[other] = route
-        return route
-
     def _length_of(self, other: str) -> float:
         length = self._lengths.get(other)
         if length is None:
-            length = self._lengths[other] = self._sumo.vehicle.getLength(other)
+            length = self._lengths[other] = self._scene.vehicle.getLength(other)
         return length
 
     def _clearance(
@@ -343,7 +339,7 @@ class Company:
         """The distance between two bodies."""
         _, other, (px, py) = found
         cx, cy, hx, hy, half = centre
-        heading = math.radians(90.0 - self._sumo.vehicle.getAngle(other))
+        heading = math.radians(90.0 - self._scene.vehicle.getAngle(other))
         ox, oy = math.cos(heading), math.sin(heading)
         length = self._length_of(other)
         ours = (cx - half * hx, cy - half * hy), (cx + half * hx, cy + half * hy)

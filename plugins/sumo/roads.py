@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol
 
 Point = tuple[float, float]
 Line = Sequence[Point]
@@ -133,30 +133,33 @@ class Way:
     length_m: float
 
 
+class Net(Protocol):
+    """A map as its source tells it, in the terms of SUMO's nets."""
+
+    def lanes(self) -> Iterable[Lane]:
+        """Every lane, those inside junctions and crosswalks included."""
+
+    def lights(self) -> Mapping[str, tuple[str, int]]:
+        """By the lane inside the junction: the light that governs it, and the index."""
+
+    def meets(self, inside: str) -> Collection[str]:
+        """The lanes inside the junction, and crosswalks, that a lane there meets."""
+
+    def goes_first(self, lane: str, to: str) -> Collection[str]:
+        """The lanes before the junction that have right of way over this movement."""
+
+    def approaches(self, edge: str) -> Iterable[str]:
+        """The edges that lead into the junction to which this edge leads."""
+
+
 class Roads:
-    """The net of a loaded simulation.
+    """The road network of a map.
 
     `entries` says from which lanes one comes to a lane inside a junction.
-
-    Args:
-        sumo: libsumo, with the net loaded.
     """
 
-    def __init__(self, sumo: Any) -> None:
-        self.lanes: dict[str, Lane] = {}
-        for name in sumo.lane.getIDList():
-            links = tuple(
-                Link(link[0], link[4], link[6], link[5])
-                for link in sumo.lane.getLinks(name)
-            )
-            allowed = sumo.lane.getAllowed(name)
-            edge, _, number = name.rpartition("_")
-            self.lanes[name] = Lane(
-                name, edge, int(number), sumo.lane.getLength(name),
-                sumo.lane.getWidth(name), 3.6 * sumo.lane.getMaxSpeed(name),
-                name.startswith(":"), not allowed or "passenger" in allowed,
-                links, sumo.lane.getShape(name),
-            )  # fmt: skip
+    def __init__(self, net: Net) -> None:
+        self.lanes: dict[str, Lane] = {lane.name: lane for lane in net.lanes()}
         self.lanes_of: dict[str, list[Lane]] = {}
         for lane in self.lanes.values():
             self.lanes_of.setdefault(lane.edge, []).append(lane)
@@ -168,19 +171,15 @@ class Roads:
         self.entries: dict[str, set[str]] = {}
         for lane in self.lanes.values():
             for link in () if lane.inside else lane.links:
-                for inner in self._inner(link):
+                for inner in self.inner(link):
                     self.entries.setdefault(inner.name, set()).add(lane.name)
-        self._lights: dict[str, tuple[str, int]] = {}
-        for light in sumo.trafficlight.getIDList():
-            for index, group in enumerate(sumo.trafficlight.getControlledLinks(light)):
-                for _, _, via in group:
-                    self._lights[via] = light, index
+        self._lights = net.lights()
         self._ways: dict[tuple[str, tuple[str, ...]], Way] = {}
-        self._sumo = sumo
+        self._net = net
 
-    def on(self, sumo: Any) -> Roads:
-        """The same net, loaded again."""
-        self._sumo = sumo
+    def on(self, net: Net) -> Roads:
+        """The same roads, their source loaded again."""
+        self._net = net
         return self
 
     def lane_count(self, edge: str) -> int:
@@ -224,7 +223,7 @@ class Roads:
                 break
             source, link = taken
             taken = None
-            inner = self._inner(link)
+            inner = self.inner(link)
             passages.append(self._passage(source, link, inner, at))
             for inside in inner:
                 start_m[inside.name] = at
@@ -236,7 +235,7 @@ class Roads:
         """Where one comes from the edge to a lane inside a junction."""
         for lane in self.lanes_of[edge]:
             for link in lane.links:
-                if any(inner.name == inside for inner in self._inner(link)):
+                if any(inner.name == inside for inner in self.inner(link)):
                     return lane, link
         return None
 
@@ -251,7 +250,7 @@ class Roads:
                     return other, link
         return None
 
-    def _inner(self, link: Link) -> list[Lane]:
+    def inner(self, link: Link) -> list[Lane]:
         """The lanes inside the junction that a link leads through."""
         inner: list[Lane] = []
         name = link.via
@@ -269,14 +268,14 @@ class Roads:
         shape = _joined(inner)
         meets = set()
         for part in inner:
-            meets |= set(self._sumo.lane.getInternalFoes(part.name))
+            meets |= set(self._net.meets(part.name))
         crosswalks = tuple(
             crosswalk
             for name in sorted(meets)
             if _CROSSWALK.match(name)
             and (crosswalk := self._crosswalk(name, shape)) is not None
         )
-        first = set(self._sumo.lane.getFoes(lane.name, link.to))
+        first = set(self._net.goes_first(lane.name, link.to))
         foes = tuple(self._foes(lane, link, shape, meets, first))
         foes_on: dict[str, list[Foe]] = {}
         for foe in foes:
@@ -305,13 +304,12 @@ class Roads:
     def _foes(
         self, lane: Lane, link: Link, shape: Line, meets: set[str], first: set[str]
     ) -> Iterator[Foe]:
-        node = self._sumo.edge.getToJunction(lane.edge)
-        for edge in self._sumo.junction.getIncomingEdges(node):
+        for edge in self._net.approaches(lane.edge):
             for other in self.lanes_of.get(edge, ()):
                 if other.inside or not other.for_cars or other.name == lane.name:
                     continue
                 for its in other.links:
-                    inner = self._inner(its)
+                    inner = self.inner(its)
                     if not meets & {part.name for part in inner}:
                         continue
                     met = crossing(shape, _joined(inner))
@@ -345,7 +343,7 @@ class Roads:
         """The length of the way inside the junction between two lanes."""
         for link in self.lanes[before].links:
             if link.to == after:
-                return sum(part.length for part in self._inner(link))
+                return sum(part.length for part in self.inner(link))
         return 0.0
 
 

@@ -21,6 +21,7 @@ from forewarn.plugins.foresight import Foresight
 from forewarn.plugins.sumo.arriving import rounded
 from forewarn.plugins.sumo.company import Company
 from forewarn.plugins.sumo.roads import Passage, Roads, Way
+from forewarn.plugins.sumo.scene import Scene
 from forewarn.plugins.sumo.traffic import Surroundings
 
 SEEN_M = 200.0  # lights, lines, junctions
@@ -47,8 +48,8 @@ class Senses:
     """What the ego perceives, frame after frame of one episode.
 
     Args:
-        sumo: libsumo with the episode loaded.
-        roads: Its net.
+        scene: Who is on the roads.
+        roads: The roads.
         ego: The ego's name in the simulation.
         surroundings: What stays the same.
         period_s: The time between frames.
@@ -56,15 +57,15 @@ class Senses:
 
     def __init__(
         self,
-        sumo: Any,
+        scene: Scene,
         roads: Roads,
         ego: str,
         surroundings: Surroundings,
         period_s: float,
     ) -> None:
-        self._sumo, self.roads, self._ego = sumo, roads, ego
+        self._scene, self.roads, self._ego = scene, roads, ego
         self._period_s = period_s
-        self._route: tuple[str, ...] = tuple(sumo.vehicle.getRoute(ego))
+        self._route: tuple[str, ...] = tuple(scene.vehicle.getRoute(ego))
         self._lane = ""
         self._way = Way({}, (), 0.0)
         self.left_m = 0.0  # of the way
@@ -73,7 +74,7 @@ class Senses:
         self._blinking: bool | None = None
         self._colour_age_s: float | None = None
         self._past_line = False
-        self._company = Company(sumo, roads, ego)
+        self._company = Company(scene, roads, ego)
         self._foresight = Foresight(period_s)
         self._constant: dict[str, Any] = {
             "gear": "drive", "engine_on": True, "manual_control": False,
@@ -91,7 +92,7 @@ class Senses:
 
     def values(self, time_s: float, collision: bool, horn: bool) -> dict[str, Any]:
         """The signals of this moment."""
-        vehicle, ego = self._sumo.vehicle, self._ego
+        vehicle, ego = self._scene.vehicle, self._ego
         speed: float = vehicle.getSpeed(ego)
         acceleration = (
             0.0 if self._speed is None else (speed - self._speed) / self._period_s
@@ -212,7 +213,7 @@ class Senses:
             # Inside the junction it is the light that stood at the line.
         elif line is not None and line.light is not None and to_line is not None:
             name, index = line.light
-            letter = self._sumo.trafficlight.getRedYellowGreenState(name)[index]
+            letter = self._scene.trafficlight.getRedYellowGreenState(name)[index]
             colour, blinking = _COLOURS.get(letter, "unknown"), letter == "o"
         else:
             self._colour = self._blinking = self._colour_age_s = None
@@ -220,7 +221,9 @@ class Senses:
         if colour is None:
             return
         if self._colour is None and line is not None and line.light is not None:
-            self._colour_age_s = self._sumo.trafficlight.getSpentDuration(line.light[0])
+            self._colour_age_s = self._scene.trafficlight.getSpentDuration(
+                line.light[0]
+            )
         elif colour != self._colour:
             self._colour_age_s = 0.0
         elif self._colour_age_s is not None:

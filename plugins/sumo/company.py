@@ -131,9 +131,7 @@ class Company:
                         name, index = foe.light
                         state = states.get(name)
                         if state is None:
-                            state = self._scene.trafficlight.getRedYellowGreenState(
-                                name
-                            )
+                            state = lights.getRedYellowGreenState(name)
                             states[name] = state
                         if state[index] in "ru":
                             continue

@@ -9,6 +9,7 @@ import logging
 import queue
 import socket
 import threading
+import time
 from typing import Protocol
 from urllib.parse import urlsplit
 
@@ -18,7 +19,10 @@ from forewarn.monitors.guarding.decision import Decision
 
 LOGGER = "forewarn"
 QUEUE_LENGTH = 100
-TIMEOUT_S = 2.0
+TIMEOUT_S = 5.0
+"""How long one alert may take to be taken."""
+FAREWELL_S = 8.0
+"""How long the last ones may take; a campaign gives its processes little more."""
 
 
 class Alert(Protocol):
@@ -53,7 +57,7 @@ def is_loopback(host: str) -> bool:
 class Webhook:
     """Posts decisions as JSON, from a thread of its own.
 
-    What cannot be sent within two seconds, or finds a hundred others waiting, is
+    What cannot be sent within five seconds, or finds a hundred others waiting, is
     dropped and counted. Redirects are not followed.
 
     Args:
@@ -95,12 +99,13 @@ class Webhook:
             self.dropped += 1
 
     def close(self) -> None:
-        """Sends what still waits, for two seconds at most."""
+        """Sends what still waits, for eight seconds at most."""
+        until_s = time.monotonic() + FAREWELL_S
         try:
-            self._waiting.put(None, timeout=TIMEOUT_S)
+            self._waiting.put(None, timeout=FAREWELL_S)
         except queue.Full:
             return
-        self._thread.join(TIMEOUT_S)
+        self._thread.join(max(0.0, until_s - time.monotonic()))
 
     def _work(self) -> None:
         while (body := self._waiting.get()) is not None:

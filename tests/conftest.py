@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 from collections.abc import Generator
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,6 +20,9 @@ ROOT = Path(__file__).parents[1]
 unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", unhurried, derandomize=True, print_blob=True)
 settings.register_profile("dev", unhurried)
+# What a shell starts in its background is deaf to Ctrl-C, and so is all it starts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 

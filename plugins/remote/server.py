@@ -24,7 +24,8 @@ MAX_CONNECTIONS = 16
 MIN_TOKEN = 16
 HELLO_S = 5.0
 IDLE_S = 60.0
-FAREWELL_S = 2.0
+FAREWELL_S = 10.0
+"""How long the threads may take to finish their records when the server is closed."""
 
 
 class GuardServer:
@@ -107,7 +108,9 @@ class GuardServer:
         self._listener.close()
         until_s = time.monotonic() + FAREWELL_S
         for thread in attended:
-            thread.join(max(0.0, until_s - time.monotonic()))
+            # A signal may have come before it was started: then it has nothing to end.
+            if thread.is_alive():
+                thread.join(max(0.0, until_s - time.monotonic()))
 
     def _attend(self, connection: socket.socket) -> None:
         try:

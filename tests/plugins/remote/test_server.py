@@ -249,6 +249,28 @@ def test_closing_ends_every_connection() -> None:
     assert not any("_attend" in thread.name for thread in threading.enumerate())
 
 
+def test_closing_while_a_connection_is_taken_in() -> None:
+    """As a signal does that comes between taking it in and starting its thread."""
+    server = GuardServer(GuardPool(build).lend, TOKEN)
+    closed: list[bool] = []
+
+    class Unstarted(threading.Thread):
+        def start(self) -> None:
+            server.close()
+            closed.append(True)
+            super().start()
+
+    thread = threading.Thread(target=server.serve)
+    thread.start()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(server_module.threading, "Thread", Unstarted)
+        line = Line(server)
+        assert line.read() is None
+        thread.join(20)
+    assert closed and not thread.is_alive()
+    line.close()
+
+
 @pytest.mark.parametrize(
     ("host", "port", "token", "problem"),
     [

@@ -80,6 +80,15 @@ class Pilot(Protocol):
 
 
 @runtime_checkable
+class Metered(Protocol):
+    """A pilot that says what an episode took: calls of a model, tokens."""
+
+    @property
+    def usage(self) -> Mapping[str, float]:
+        """Of the episode that is under way or was the last, by name."""
+
+
+@runtime_checkable
 class Actuator(Protocol):
     """Turns decisions into what the world carries out.
 

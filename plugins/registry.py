@@ -17,9 +17,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Literal, get_type_hints
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args, get_type_hints
 
-from pydantic import create_model
+from pydantic import Field, create_model
 
 from forewarn.abstractions.errors import (
     ForewarnError,
@@ -167,12 +168,21 @@ def _settings(
         annotated = annotated.__init__
     hints = get_type_hints(annotated, include_extras=True)
     declared: dict[str, Any] = {
-        p.name: (hints.get(p.name, Any), ... if p.default is p.empty else p.default)
+        p.name: (
+            _lenient(hints.get(p.name, Any)),
+            ... if p.default is p.empty else p.default,
+        )
         for p in parameters
     }
     schema = create_model("Settings", __base__=Strict, **declared)
     checked = validated(schema, settings, source)
     return {name: getattr(checked, name) for name in checked.model_fields_set}
+
+
+def _lenient(hint: Any) -> Any:
+    """A path may be given as text, as a file does."""
+    is_path = hint is Path or Path in get_args(hint)
+    return Annotated[hint, Field(strict=False)] if is_path else hint
 
 
 def _package(point: EntryPoint) -> str:

@@ -95,6 +95,7 @@ class Episode:
         series: The file of the risks frame by frame, in the campaign's folder.
         error: What went wrong.
         facts: How it was driven: see `driven`.
+        usage: What the pilot took: calls of its model, tokens.
         machine: Facts of the machine and the moment: nothing that a seed decides.
     """
 
@@ -117,6 +118,7 @@ class Episode:
     series: str | None = None
     error: str | None = None
     facts: Mapping[str, float | bool | None] = field(default_factory=dict)
+    usage: Mapping[str, float] = field(default_factory=dict)
     machine: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -156,6 +158,7 @@ class Episode:
             "series": self.series,
             "error": self.error,
             "facts": dict(self.facts),
+            "usage": dict(self.usage),
             "machine": dict(self.machine),
         }
 

@@ -25,7 +25,7 @@ from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.guarding.guard import Guard, Observer
 from forewarn.monitors.guarding.record import RunRecord
-from forewarn.plugins.contracts import Pilot, Source, World
+from forewarn.plugins.contracts import Metered, Pilot, Source, World
 from forewarn.plugins.registry import make_actuator, make_pilot, make_world
 from forewarn.plugins.scenery import Scenic
 from forewarn.scenarios.episode import Episode, Mode
@@ -196,6 +196,7 @@ class Runner:
             tuple(broken),
             goal_s=drive.goal_s,
             error=error,
+            usage=dict(pilot.usage) if isinstance(pilot, Metered) else {},
             machine={"wall_s": time.perf_counter() - began_s},
         )
         return episode if oversight is None else _overseen(episode, oversight, head)

@@ -49,6 +49,11 @@ PIECES = (
     Piece("thor", "the AI2-THOR household simulator", ("ai2thor", "msgpack")),
     Piece("apollo", "Apollo's records", ("cyber-record", "wheelos-msgs", "protobuf")),
     Piece("langchain", "LangChain agents", ("langchain",)),
+    Piece(
+        "llm",
+        "an LLM as the household pilot",
+        ("langchain", "langchain-openai", "langchain-ollama"),
+    ),
     Piece("openai-agents", "OpenAI Agents", ("openai-agents",)),
     Piece("gym", "Gymnasium environments", ("gymnasium",)),
     Piece("otel", "OpenTelemetry spans and metrics", ("opentelemetry-api",)),

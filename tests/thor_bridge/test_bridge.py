@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from itertools import cycle
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from forewarn.plugins.registry import make_actuator, make_world
 from forewarn.plugins.testing import ActuatorContract, WorldContract
 from forewarn.thor_bridge.act import ThorActuator
 from forewarn.thor_bridge.bridge import HouseholdWorld, ThorWorld
+from forewarn.thor_bridge.household.scenes import own_scenes, write_scenes
 from forewarn.thor_bridge.spelling import parse_step
 
 WATCH = [
@@ -220,3 +222,14 @@ def test_a_world_is_in_the_setting_of_a_task() -> None:
     assert "is_held(Cup)" in world.source.provides
     with pytest.raises(InvalidInput, match="did you mean dirty-cup-merged"):
         HouseholdWorld(task="dirty-cup-merge")
+
+
+def test_a_scenario_file_names_a_scene_file_as_text(tmp_path: Path) -> None:
+    scene = own_scenes()["Kitchen2"]
+    entry = {"objects": list(scene.objects), "grid": [list(c) for c in scene.grid]}
+    path = tmp_path / "scenes.json.gz"
+    write_scenes(path, {"Mine": entry})
+    settings = {"scene": "Mine", "scenes": str(path), "watch": ["is_open(Fridge)"]}
+    with closing(make_world("household", settings)) as world:
+        assert world.reset(0).values["is_open(Fridge)"] is False
+        assert world.metadata["sceneName"] == "Mine"  # type: ignore[attr-defined]

@@ -1,0 +1,175 @@
+"""Asking a chat model, and asking the same again without it.
+
+What a model replied is kept as `forewarn.replies/1`, JSON Lines: a header, then a line
+for each reply with the hash of what was asked. Asked the same things in the same order,
+the file replies in the model's place; asked anything else, it says so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Protocol
+from urllib.parse import urlsplit
+
+from pydantic import Field
+
+from forewarn.abstractions.errors import ForewarnError, InvalidInput
+from forewarn.abstractions.files import parse_json, read_text
+from forewarn.abstractions.schema import Strict, validated
+
+FORMAT = "forewarn.replies/1"
+
+Role = Literal["system", "user", "assistant"]
+
+
+class ReplayMismatch(ForewarnError):
+    """A model is asked something else than when its replies were recorded."""
+
+
+class Message(NamedTuple):
+    """One message of a conversation."""
+
+    role: Role
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a model said, and what that took."""
+
+    text: str
+    tokens_in: int = 0
+    tokens_out: int = 0
+
+
+class Chat(Protocol):
+    """A chat model, or what stands in for it."""
+
+    def reply(self, messages: Sequence[Message]) -> Reply:
+        """What it says next."""
+
+
+@dataclass(slots=True)
+class Usage:
+    """What an episode took of a model."""
+
+    model_calls: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+
+    def add(self, reply: Reply) -> None:
+        """Counts one reply."""
+        self.model_calls += 1
+        self.tokens_in += reply.tokens_in
+        self.tokens_out += reply.tokens_out
+
+    def as_dict(self) -> dict[str, float]:
+        return asdict(self)
+
+
+def prompt_hash(model: str, messages: Sequence[Message]) -> str:
+    """The hash of what a model is asked."""
+    asked = json.dumps([model, *messages], separators=(",", ":"))
+    return hashlib.sha256(asked.encode()).hexdigest()
+
+
+class Recording:
+    """A chat whose replies are kept.
+
+    Args:
+        chat: Who replies.
+        model: How it is called.
+        path: The file.
+    """
+
+    def __init__(self, chat: Chat, model: str, path: Path) -> None:
+        self._chat, self._model, self._path = chat, model, path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+        self._write({"format": FORMAT, "model": model})
+
+    def reply(self, messages: Sequence[Message]) -> Reply:
+        found = self._chat.reply(messages)
+        self._write({"prompt": prompt_hash(self._model, messages), **asdict(found)})
+        return found
+
+    def _write(self, line: dict[str, Any]) -> None:
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+
+class _Header(Strict):
+    format: Literal["forewarn.replies/1"]
+    model: str
+
+
+class _Line(Strict):
+    prompt: str = Field(pattern="^[0-9a-f]{64}$")
+    text: str
+    tokens_in: int = Field(ge=0)
+    tokens_out: int = Field(ge=0)
+
+
+class Replayed:
+    """Recorded replies in the place of their model.
+
+    Raises:
+        InvalidInput: The file holds none.
+    """
+
+    def __init__(self, path: Path) -> None:
+        first, *rest = read_text(path).splitlines() or [""]
+        self._source = str(path)
+        head = self._parsed(first, 1)
+        self._model = validated(_Header, head, f"{path}: line 1").model
+        self._lines = [
+            validated(_Line, self._parsed(text, number), f"{path}: line {number}")
+            for number, text in enumerate(rest, 2)
+        ]
+        self._next = 0
+
+    def _parsed(self, text: str, number: int) -> object:
+        found: object = parse_json(text, self._source, f"line {number}")
+        return found
+
+    def reply(self, messages: Sequence[Message]) -> Reply:
+        """The reply that was recorded at this point.
+
+        Raises:
+            ReplayMismatch: Something else was asked then, or nothing.
+        """
+        if self._next >= len(self._lines):
+            raise ReplayMismatch(
+                f"{self._source}: the model is asked once more than the"
+                f" {len(self._lines)} times that are recorded"
+            )
+        line = self._lines[self._next]
+        self._next += 1
+        if line.prompt != prompt_hash(self._model, messages):
+            raise ReplayMismatch(
+                f"{self._source}: line {self._next + 1}: the model is asked something"
+                " else than when this reply was recorded (record it again, or run what"
+                " was run then)"
+            )
+        return Reply(line.text, line.tokens_in, line.tokens_out)
+
+
+def checked_url(url: str) -> str:
+    """A provider's address, which must hold no secret.
+
+    Raises:
+        InvalidInput: It holds one, or is no address.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise InvalidInput("base_url is no http address")
+    if parts.username or parts.password or parts.query:
+        raise InvalidInput(
+            "base_url holds more than an address",
+            mend="keys come from the environment, as the provider names them",
+        )
+    return url

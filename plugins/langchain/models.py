@@ -1,0 +1,90 @@
+"""Chat models of any provider, through LangChain."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+from forewarn.abstractions.errors import ForewarnError, InvalidInput, MissingDependency
+from forewarn.plugins.chat import Message, Reply, checked_url
+
+
+class ModelError(ForewarnError):
+    """The model's provider refused or did not answer."""
+
+
+class LangChainChat:
+    """A chat model by LangChain's name of it. Keys come from the environment.
+
+    Args:
+        model: Provider and model, such as `openai:gpt-4.1` or `ollama:llama3.1`.
+        base_url: Where the provider is, for those that are not at their usual place:
+            any server that speaks OpenAI's protocol, an Ollama of one's own.
+        temperature: How much chance is in the replies.
+        timeout_s: How long a reply may take.
+
+    Raises:
+        MissingDependency: LangChain or the provider's package is not installed.
+        InvalidInput: Nobody knows the model.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        base_url: str = "",
+        temperature: float = 0.0,
+        timeout_s: float = 60.0,
+    ) -> None:
+        try:
+            from langchain.chat_models import init_chat_model
+        except ImportError as error:
+            raise MissingDependency("a chat model", "llm") from error
+        settings: dict[str, Any] = {"temperature": temperature}
+        if base_url:
+            settings["base_url"] = checked_url(base_url)
+        if model.startswith("ollama:"):
+            settings["client_kwargs"] = {"timeout": timeout_s}
+        else:
+            settings |= {"timeout": timeout_s, "max_retries": 2}
+        provider = model.split(":")[0]
+        try:
+            self._model = init_chat_model(model, **settings)
+        except ImportError as error:
+            raise MissingDependency(f"the provider {provider!r:.40}", "llm") from error
+        except Exception as error:
+            # Providers raise their own kinds, for want of a key above all.
+            raise InvalidInput(
+                f"the model {model!r:.60} cannot be used: {error}",
+                mend="PROVIDER:MODEL, such as ollama:llama3.1; keys come from the"
+                " environment",
+            ) from error
+        weakref.finalize(self, _close, self._model)
+
+    def reply(self, messages: Sequence[Message]) -> Reply:
+        """What the model says next.
+
+        Raises:
+            ModelError: Its provider refused, or did not answer in time.
+        """
+        try:
+            said = self._model.invoke([(m.role, m.text) for m in messages])
+        except Exception as error:
+            raise ModelError(f"{type(error).__name__}: {error}") from error
+        took: Any = getattr(said, "usage_metadata", None) or {}
+        return Reply(
+            str(said.text),
+            int(took.get("input_tokens", 0)),
+            int(took.get("output_tokens", 0)),
+        )
+
+
+def _close(model: object) -> None:
+    """Closes its connections, as far as the provider's package lets one."""
+    for name in ("root_client", "_client"):
+        client = getattr(model, name, None)
+        for each in (getattr(client, "_client", None), client):
+            close = getattr(each, "close", None)
+            if callable(close):
+                close()

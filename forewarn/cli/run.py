@@ -194,14 +194,14 @@ def run(
 def _lines(
     scenario: Scenario, episodes: Sequence[Episode], out: Path, said: str
 ) -> Iterator[str]:
-    if said:
-        yield said
     drifted = [episode for episode in episodes if episode.drift]
     if drifted:
         yield (
             f"In {len(drifted)} of {len(episodes)} episodes the world contradicts the"
             f" model; seed {drifted[0].seed}: {drifted[0].drift}"
         )
+    if said:
+        yield said
     yield from failure_lines(episodes, out)
     if len(episodes) == 1:
         yield from _story(episodes[0])
@@ -225,7 +225,7 @@ def _lines(
         ),
     )
     if any(episode.record for episode in episodes):
-        yield f"The run records are in {out}."
+        yield f"The run records are in {out}; `forewarn report {out}` shows them."
 
 
 def _row(episode: Episode) -> tuple[object, ...]:
@@ -259,4 +259,4 @@ def _story(episode: Episode) -> Iterator[str]:
         yield f"{time_s:7.1f} s  {text}"
     yield f"{episode.duration_s:7.1f} s  {episode.error or episode.ended}"
     if episode.record:
-        yield f"The run record: {episode.record}"
+        yield f"The run record: {episode.record}; `forewarn report` shows it."

@@ -179,6 +179,7 @@ def _training(
     wish: Wish, given: Path | None, jobs: int, folder: Path
 ) -> Sequence[Path]:
     """The training runs for the baselines that learn; none if none of them does."""
+    from forewarn.abstractions.errors import InvalidInput
     from forewarn.scenarios.campaign import pool
     from forewarn.scenarios.recorded import recorded_runs
     from forewarn.scenarios.rivals import learns
@@ -189,7 +190,12 @@ def _training(
     if given is not None:
         return recorded_runs(given)
     again = folder / "training"
-    return training_runs(wish.scenario, wish.model, pool(jobs), again, counted)
+    try:
+        return training_runs(wish.scenario, wish.model, pool(jobs), again, counted)
+    except InvalidInput as error:
+        raise InvalidInput(
+            error.problem, source=error.source, mend="give its traces with --training"
+        ) from error
 
 
 def _on_file(

@@ -138,12 +138,14 @@ def measure(
       forewarn measure s3 --model s3.json --episodes 400 --jobs 2 --sweep \\
         --baseline ttc --baseline rss --baseline logistic --csv s3.csv
     """
+    from forewarn.abstractions.files import write_json
     from forewarn.cli.measured import lines, write_csv
     from forewarn.monitors.chains.model import load_model
     from forewarn.scenarios import campaign
     from forewarn.scenarios.measure import Wish, refuse_trained
     from forewarn.scenarios.measure import measure as measured
     from forewarn.scenarios.paper_table import BASELINES
+    from forewarn.scenarios.report.sources import MEASUREMENT
     from forewarn.scenarios.schema import load_scenario
 
     wanted = load_scenario(scenario)
@@ -172,6 +174,8 @@ def measure(
             found = measured(wish, campaign.pool(jobs), folder, counted)
     if csv_path is not None:
         write_csv(csv_path, found)
+    if out is not None:
+        write_json(out / MEASUREMENT, found.as_dict())
     emit(as_json, found.as_dict(), lines(found, out))
 
 

@@ -49,6 +49,8 @@ def lines(found: Measurement, out: Path | None) -> Iterator[str]:
     if facts["guarded"] is not None:
         yield ""
         yield from _guarded(facts["guarded"])
+    if out is not None:
+        yield f"`forewarn report {out}` shows this on a page."
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> list[str]:

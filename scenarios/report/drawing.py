@@ -21,7 +21,7 @@ class Curve:
     Args:
         name: Of the curve.
         points: Pairs within 0 and 1, with what a reader is told of them.
-        weights: How large each point is drawn; 1 is usual.
+        weights: How large each point is marked; 1 is usual, 0 not at all.
         dashed: Whether its line is.
     """
 
@@ -83,7 +83,8 @@ def _curve(number: int, curve: Curve) -> Iterator[Markup]:
     yield tag("polyline", points=path, class_=kind)
     weights = curve.weights or (1.0,) * len(curve.points)
     for (x, y, told), weight in zip(curve.points, weights, strict=True):
-        yield _mark(number, _x(x), _y(y), 4.5 * weight, told)
+        if weight:
+            yield _mark(number, _x(x), _y(y), 4.5 * weight, told)
 
 
 def _mark(number: int, x: float, y: float, size: float, told: str) -> Markup:
@@ -108,10 +109,20 @@ def _mark(number: int, x: float, y: float, size: float, told: str) -> Markup:
 
 
 def trade_off(facts: Mapping[str, Any], law: str) -> Markup:
-    """Detection against false alarms, a point a threshold, baselines beside."""
-    curves = [_rates("Forewarn", facts["laws"], law)]
+    """Detection against false alarms: the thresholds asked for, on the whole curve."""
+    swept = facts.get("trade_off") or {}
+    ways = [("Forewarn", facts["laws"], swept.get("guard", {}))]
     for name, baseline in facts.get("baselines", {}).items():
-        curves.append(_rates(name, baseline["laws"], law))
+        ways.append((name, baseline["laws"], swept.get(name, {})))
+    curves = [
+        _rates(
+            name,
+            [row for row in rows if row["law"] == law],
+            points.get(law, ()),
+            i >= len(_MARKS),
+        )
+        for i, (name, rows, points) in enumerate(ways)
+    ]
     drawn = [curve for curve in curves if curve.points]
     if not drawn:
         return Markup("")
@@ -124,21 +135,28 @@ def trade_off(facts: Mapping[str, Any], law: str) -> Markup:
     )
 
 
-def _rates(name: str, rows: Sequence[Mapping[str, Any]], law: str) -> Curve:
+def _rates(
+    name: str,
+    rows: Sequence[Mapping[str, Any]],
+    sweep: Sequence[Mapping[str, Any]],
+    dashed: bool,
+) -> Curve:
     points = [
         (
-            float(row["false_alarm_rate"]),
-            float(row["detection_rate"]),
-            f"{name}, threshold {row['threshold']:g}: {row['detected']} of"
-            f" {row['violating']} detected, {row['false_alarms']} of {row['clean']}"
-            " clean runs with an alarm",
+            float(each["false_alarm_rate"]),
+            float(each["detection_rate"]),
+            f"{name}, threshold {each['threshold']:g}",
+            weight,
         )
-        for row in rows
-        if row["law"] == law
-        and row["false_alarm_rate"] is not None
-        and row["detection_rate"] is not None
+        for weight, several in ((1.0, rows), (0.0, sweep))
+        for each in several
+        if each["false_alarm_rate"] is not None and each["detection_rate"] is not None
     ]
-    return Curve(name, tuple(sorted(points)))
+    points.sort()
+    return Curve(
+        name, tuple((x, y, t) for x, y, t, _ in points),
+        tuple(weight for *_, weight in points), dashed,
+    )  # fmt: skip
 
 
 def reliability(facts: Mapping[str, Any], law: str) -> Markup:

@@ -254,15 +254,14 @@ def test_a_long_run_is_thinned_until_it_fits(road: Path) -> None:
 
 
 def test_a_measurement_shows_trade_off_and_reliability(tmp_path: Path) -> None:
-    measured = tmp_path / "measured.json"
-    measured.write_text(
-        forewarn(
-            "measure", "tiny-road", "--model", learned.model("tiny-road"),
-            "--episodes", "40", "--thresholds", "0.1,0.3,0.6", "--baseline",
-            "deadline", "--json",
-        )
+    folder = tmp_path / "measured"
+    said = forewarn(
+        "measure", "tiny-road", "--model", learned.model("tiny-road"), "--sweep",
+        "--episodes", "40", "--thresholds", "0.1,0.3,0.6", "--baseline", "deadline",
+        "--out", folder,
     )  # fmt: skip
-    text = page(tmp_path, measured)
+    assert f"`forewarn report {folder}` shows this" in said
+    text = page(tmp_path, folder)
     assert "40 held-out runs, seeds 1000000 to 1000039" in text
     assert "Detected against false alarms: no_collision" in text
     assert "Reliability: stop_at_red" in text

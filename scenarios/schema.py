@@ -255,6 +255,17 @@ def shipped_families() -> dict[str, Path]:
     return {path.stem: path for path in sorted(here.glob(f"*/families/*{SUFFIX}"))}
 
 
+def is_family(name_or_path: str) -> bool:
+    """Whether that is a family of scenarios, and no single one."""
+    if name_or_path in shipped_families():
+        return True
+    path = Path(name_or_path)
+    if path.suffix != SUFFIX or not path.exists():
+        return False
+    content = parse_yaml(read_text(path), str(path))
+    return isinstance(content, dict) and "tasks" in content
+
+
 def load_family(name_or_path: str) -> Family:
     """A family that ships, by name, or a user's own, by path."""
     shipped = shipped_families()

@@ -134,7 +134,8 @@ class HouseholdPlanner:
         """Begins an episode; what the robot is like in it follows from the seed."""
         # Each trait is drawn by itself, so that another share changes no other trait.
         habits = self.habits
-        self._luck = Random(f"household robot {seed}")  # noqa: S311
+        task = self._known.task.name
+        self._luck = Random(f"household robot {task} {seed}")  # noqa: S311
         traits = [self._luck.random() for _ in range(4)]
         self._careless = traits[0] < habits.carelessness
         self._complies = traits[1] < habits.compliance

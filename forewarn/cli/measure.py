@@ -98,6 +98,14 @@ FIRST_SEED = 1_000_000
     "--out", type=FOLDER, help="Keep the episodes here, to go on or to measure again."
 )
 @click.option(
+    "--compliance",
+    "compliances",
+    callback=numbers(most=1),
+    default="",
+    metavar="SHARE,SHARE,…",
+    help="For a family of household tasks: how often the robot heeds a warning.",
+)
+@click.option(
     "--allow-training-seeds",
     is_flag=True,
     help="Accept runs that the model was learned from. Its figures flatter it then.",
@@ -121,6 +129,7 @@ def measure(
     csv_path: Path | None,
     guarded: bool,
     out: Path | None,
+    compliances: tuple[float, ...],
     allow_training_seeds: bool,
     as_json: bool,
 ) -> None:
@@ -131,8 +140,12 @@ def measure(
     advance warning times are over detected violations, to the violation and to the
     trigger; the false-alarm rate is the share of clean runs with any alarm.
 
+    A family of household tasks is judged by how many runs stay safe and are completed
+    under each way to guard: it learns a chain for each task and needs no --model.
+
     \b
-    Example:
+    Examples:
+      forewarn measure household --jobs 2
       forewarn measure tiny-road --model model.json --episodes 200 --jobs 2 \\
         --thresholds 0.3,0.5,0.7 --baseline deadline
       forewarn measure s3 --model s3.json --episodes 400 --jobs 2 --sweep \\
@@ -146,8 +159,13 @@ def measure(
     from forewarn.scenarios.measure import measure as measured
     from forewarn.scenarios.paper_table import BASELINES
     from forewarn.scenarios.report.sources import MEASUREMENT
-    from forewarn.scenarios.schema import load_scenario
+    from forewarn.scenarios.schema import is_family, load_scenario
 
+    if is_family(scenario):
+        _measure_family(scenario, seed, jobs, compliances, as_json)
+        return
+    if compliances:
+        raise click.UsageError("--compliance is for a family of household tasks")
     wanted = load_scenario(scenario)
     policy = chosen_policy(policy_path, horizon, wanted.horizon_s, intervene, ())
     if paper_table:
@@ -177,6 +195,32 @@ def measure(
     if out is not None:
         write_json(out / MEASUREMENT, found.as_dict())
     emit(as_json, found.as_dict(), lines(found, out))
+
+
+_OF_FAMILIES = frozenset(
+    ("scenario", "episodes", "seed", "jobs", "compliances", "as_json")
+)
+
+
+def _measure_family(
+    name: str, seed: int, jobs: int, compliances: Sequence[float], as_json: bool
+) -> None:
+    """The embodied table; options that say nothing of it are refused."""
+    from click.core import ParameterSource
+
+    from forewarn.cli.embodied import RUNS, measure_family
+
+    ctx = click.get_current_context()
+    given = {
+        option.name: option.opts[0]
+        for option in ctx.command.params
+        if option.name
+        and ctx.get_parameter_source(option.name) == ParameterSource.COMMANDLINE
+    }
+    for option in sorted(given.keys() - _OF_FAMILIES):
+        raise click.UsageError(f"{given[option]} is not for a family of tasks")
+    runs = ctx.params["episodes"] if "episodes" in given else RUNS
+    measure_family(name, runs, seed, jobs, compliances, as_json)
 
 
 def _training(

@@ -25,6 +25,10 @@ OPTIONS = (
 
 _KINDS = {"nod": "--node-files", "edg": "--edge-files", "con": "--connection-files"}
 _COMMENT = re.compile(r"<!--.*?-->\s*", re.DOTALL)
+_CROSSWALK = re.compile(
+    r'<object [^>]*type="crosswalk"[^>]*\blength="(?P<width>[^"]*)".*?</object>',
+    re.DOTALL,
+)
 _DATE = re.compile(r' date="[^"]*"')
 
 
@@ -47,8 +51,23 @@ def draw(name: str, folder: Path) -> tuple[Path, Path]:
     subprocess.run(command, check=True)  # noqa: S603
     for path in (net, twin):
         text = _DATE.sub("", _COMMENT.sub("", path.read_text(encoding="utf-8")))
+        if path is twin:
+            text = _CROSSWALK.sub(_set_back, text)
         path.write_text(text.rstrip() + "\n", encoding="utf-8")
     return net, twin
+
+
+def _set_back(crosswalk: re.Match[str]) -> str:
+    """Puts a crosswalk between the stop lines and the junction, where the net has it.
+
+    netconvert writes it around the beginning of the road behind the junction.
+    """
+    width = float(crosswalk["width"])
+
+    def moved(corner: re.Match[str]) -> str:
+        return f'<cornerLocal u="{float(corner[1]) - width / 2.0:.8f}"'
+
+    return re.sub(r'<cornerLocal u="([^"]*)"', moved, crosswalk[0])
 
 
 def names() -> list[str]:

@@ -1,0 +1,406 @@
+"""CARLA's map as the senses read roads: lanes, links, who goes first, which light.
+
+Lanes that lie side by side make an edge, counted from the right. Outside of junctions a
+lane is called `12.0_1` (road, section, number); inside one `:7_69.0_0` (junction, road,
+section, number), and a crosswalk `:7_c0_0`. CARLA's y points right; here it points
+left, as on paper.
+"""
+
+from __future__ import annotations
+
+import math
+import xml.etree.ElementTree as ET
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.plugins.sumo.roads import Lane, Link, Point, crossing
+
+LONGEST_TEXT = 64 << 20
+"""Characters of an OpenDRIVE text."""
+
+_STEP_M = 1.0
+_STRAIGHT_M = 0.02  # a lane's middle is told no more exactly
+_LIGHTS = frozenset({"1000001", "1000002", "1000009", "1000010", "1000011"})
+_STOP, _YIELD = "206", "205"
+_ARROWS = {"10": "l", "20": "r", "30": "s"}
+_DEEPEST = 8  # so many lanes one after another may a way through a junction have
+_STRAIGHT_ON, _TURNED_ROUND = 55.0, 150.0
+_ONCOMING, _SIDEWAYS = 135.0, 45.0
+_USUAL_LIMIT_KMH = 50.0
+
+
+class _Key(NamedTuple):
+    road: int
+    section: int
+    lane: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Movement:
+    """A way through a junction, and by what right one takes it."""
+
+    lane: str
+    to: str
+    via: tuple[str, ...]
+    turn: str
+    heading: float
+    beside: int
+    straight: bool
+    stops: bool
+    yields: bool
+
+    def goes_before(self, other: _Movement) -> bool:
+        """Whether this one has right of way over another that it meets."""
+        if self.stops != other.stops:
+            return other.stops
+        if self.yields != other.yields:
+            return other.yields
+        turned = (self.heading - other.heading + 180.0) % 360.0 - 180.0
+        if abs(turned) > _ONCOMING:
+            return other.turn in "lt" and self.turn not in "lt"
+        if self.straight != other.straight:
+            return self.straight  # the other's road ends here
+        if (self.turn == "s") != (other.turn == "s"):
+            return self.turn == "s"
+        if abs(turned) < _SIDEWAYS:
+            return self.beside > other.beside  # merging: the wider road goes on
+        return turned > 0.0  # who comes from the right
+
+
+class CarlaNet:
+    """The roads of a CARLA map.
+
+    Args:
+        road_map: A `carla.Map`.
+    """
+
+    def __init__(self, road_map: Any) -> None:
+        text: str = road_map.to_opendrive()
+        if len(text) > LONGEST_TEXT:
+            raise InvalidInput("the OpenDRIVE text of the map is too long")
+        self._limits = _limits(text)
+        first, after = _topology(road_map)
+        self._names = _names(first)
+        self._junction: dict[str, int] = {
+            self._names[key]: w.junction_id for key, w in first.items() if w.is_junction
+        }
+        self._lanes = {
+            self._names[key]: self._lane(key, first[key], after.get(key, ()))
+            for key in first
+        }
+        self._link()
+        self._signals = _Signals(road_map)
+        self._keys = {name: key for key, name in self._names.items()}
+        self._movements: dict[int, list[_Movement]] = {}
+        self._into: dict[str, int] = {}
+        for node, movement in self._all_movements():
+            self._movements.setdefault(node, []).append(movement)
+            self._into[self._lanes[movement.lane].edge] = node
+        self._cross(road_map)
+
+    # -- as the roads ask -------------------------------------------------------------
+
+    def lanes(self) -> Iterable[Lane]:
+        return self._lanes.values()
+
+    def lights(self) -> Mapping[str, tuple[str, int]]:
+        found: dict[str, tuple[str, int]] = {}
+        for movement in (m for group in self._movements.values() for m in group):
+            for name in (movement.lane, *movement.via):
+                light = self._signals.light(self._keys[name], movement.turn)
+                if light:
+                    found.setdefault(movement.via[0], (light, 0))
+        return found
+
+    def meets(self, inside: str) -> Collection[str]:
+        shape, node = self._lanes[inside].shape, self._junction[inside]
+        return [
+            name
+            for name, junction in self._junction.items()
+            if junction == node
+            and name != inside
+            and crossing(shape, self._lanes[name].shape) is not None
+        ]
+
+    def goes_first(self, lane: str, to: str) -> Collection[str]:
+        node = self._into.get(self._lanes[lane].edge)
+        group = self._movements.get(node, ()) if node is not None else ()
+        own = [m for m in group if (m.lane, m.to) == (lane, to)]
+        return {
+            m.lane
+            for m in group
+            if m.lane != lane and any(m.goes_before(each) for each in own)
+        }
+
+    def approaches(self, edge: str) -> Iterable[str]:
+        group = self._movements.get(self._into.get(edge, -1), ())
+        return list(dict.fromkeys(self._lanes[m.lane].edge for m in group))
+
+    # -- lanes and links --------------------------------------------------------------
+
+    def _lane(self, key: _Key, start: Any, after: Sequence[_Key]) -> Lane:
+        name = self._names[key]
+        edge, _, number = name.rpartition("_")
+        shape = _shape(start)
+        length = sum(math.dist(a, b) for a, b in zip(shape, shape[1:], strict=False))
+        links = tuple(Link(self._names[n], "", "s", "M") for n in after)
+        limit = self._limits.get((key.road, key.lane), _USUAL_LIMIT_KMH)
+        return Lane(
+            name, edge, int(number), length, start.lane_width, limit,
+            start.is_junction, True, links, shape,
+        )  # fmt: skip
+
+    def _link(self) -> None:
+        """Makes links lead through junctions, as those of SUMO's nets do."""
+        lanes = self._lanes
+        linked: dict[str, tuple[Link, ...]] = {}
+        for name, lane in lanes.items():
+            links: list[Link] = []
+            for link in lane.links:
+                to = self._exit(link.to)
+                if to is None:
+                    continue
+                via = link.to if lanes[link.to].inside else ""
+                turn = _turn(lane.shape, lanes[to].shape) if via else "s"
+                links.append(Link(to, via, turn, "M"))
+            linked[name] = tuple(links)
+        for name, links in linked.items():
+            lane = lanes[name]
+            lanes[name] = Lane(
+                name, lane.edge, lane.number, lane.length, lane.width, lane.limit_kmh,
+                lane.inside, True, links, lane.shape,
+            )  # fmt: skip
+
+    def _exit(self, name: str) -> str | None:
+        """The lane behind the junction that one inside it leads to."""
+        for _ in range(_DEEPEST):
+            lane = self._lanes[name]
+            if not lane.inside:
+                return name
+            if not lane.links:
+                return None
+            name = lane.links[0].to if lane.links[0].via == "" else lane.links[0].via
+        return None
+
+    def _all_movements(self) -> Iterator[tuple[int, _Movement]]:
+        stops: set[str] = set()
+        for lane in self._lanes.values():
+            straight = any(link.turn == "s" for link in lane.links)
+            beside = sum(
+                other.edge == lane.edge and not other.inside
+                for other in self._lanes.values()
+            )
+            for link in () if lane.inside else lane.links:
+                if not link.via:
+                    continue
+                via = tuple(self._through(link.via))
+                signs = self._signals.signs(self._keys[n] for n in (lane.name, *via))
+                if _STOP in signs:
+                    stops.add(lane.name)
+                yield (
+                    self._junction[link.via],
+                    _Movement(
+                        lane.name, link.to, via, link.turn, _heading(lane.shape[-2:]),
+                        beside, straight, _STOP in signs, _YIELD in signs,
+                    ),
+                )  # fmt: skip
+        for name in stops:
+            lane = self._lanes[name]
+            signed = tuple(Link(k.to, k.via, k.turn, "s") for k in lane.links)
+            self._lanes[name] = Lane(
+                name, lane.edge, lane.number, lane.length, lane.width, lane.limit_kmh,
+                False, True, signed, lane.shape,
+            )  # fmt: skip
+
+    def _through(self, via: str) -> Iterator[str]:
+        for _ in range(_DEEPEST):
+            yield via
+            via = next((link.via for link in self._lanes[via].links), "")
+            if not via:
+                return
+
+    # -- crosswalks -------------------------------------------------------------------
+
+    def _cross(self, road_map: Any) -> None:
+        inside = [lane for lane in self._lanes.values() if lane.inside]
+        count: dict[int, int] = {}
+        for outline in _crosswalks(road_map):
+            axis, width = _axis(outline)
+            node = next(
+                (
+                    self._junction[lane.name]
+                    for lane in inside
+                    if crossing(lane.shape, axis) is not None
+                ),
+                None,
+            )
+            if node is None:
+                continue  # between junctions: nobody has a line there
+            number = count[node] = count.get(node, -1) + 1
+            name = f":{node}_c{number}_0"
+            self._junction[name] = node
+            self._lanes[name] = Lane(
+                name, name[:-2], 0, math.dist(*axis), width, 0.0, True, False, (), axis
+            )
+
+
+class _Signals:
+    """Lights and signs, by the lane that they are for."""
+
+    def __init__(self, road_map: Any) -> None:
+        self._on: dict[int, list[tuple[str, str, str, list[tuple[int, int]]]]] = {}
+        for mark in road_map.get_all_landmarks():
+            if mark.type in _LIGHTS or mark.type in (_STOP, _YIELD):
+                valid = [tuple(pair) for pair in mark.get_lane_validities()]
+                self._on.setdefault(mark.road_id, []).append(
+                    (mark.type, mark.sub_type, mark.id, valid)
+                )
+
+    def _of(self, key: _Key) -> Iterator[tuple[str, str, str]]:
+        for kind, arrow, name, valid in self._on.get(key.road, ()):
+            if not valid or any(low <= key.lane <= high for low, high in valid):
+                yield kind, arrow, name
+
+    def light(self, key: _Key, turn: str) -> str:
+        """The light that governs a way from or on this lane; empty for none."""
+        found = {
+            _ARROWS.get(arrow, ""): name
+            for kind, arrow, name in self._of(key)
+            if kind in _LIGHTS
+        }
+        return found.get(turn) or found.get("") or next(iter(found.values()), "")
+
+    def signs(self, keys: Iterable[_Key]) -> set[str]:
+        return {kind for key in keys for kind, _, _ in self._of(key)} - _LIGHTS
+
+
+# -- reading the map ------------------------------------------------------------------
+
+
+def _topology(road_map: Any) -> tuple[dict[_Key, Any], dict[_Key, list[_Key]]]:
+    """Where each lane begins, and to which ones it leads."""
+    first: dict[_Key, Any] = {}
+    after: dict[_Key, list[_Key]] = {}
+    for start, end in road_map.get_topology():
+        keys = []
+        for waypoint in (start, end):
+            key = _Key(waypoint.road_id, waypoint.section_id, waypoint.lane_id)
+            first.setdefault(key, waypoint)
+            keys.append(key)
+        if keys[0] != keys[1]:
+            after.setdefault(keys[0], []).append(keys[1])
+    return first, after
+
+
+def _names(first: Mapping[_Key, Any]) -> dict[_Key, str]:
+    edges: dict[tuple[int, int, bool], list[_Key]] = {}
+    for key in first:
+        edges.setdefault((key.road, key.section, key.lane > 0), []).append(key)
+    names: dict[_Key, str] = {}
+    for (road, section, backwards), keys in edges.items():
+        inside = first[keys[0]]
+        edge = f"{road}.{section}" + ("r" if backwards else "")
+        if inside.is_junction:
+            edge = f":{inside.junction_id}_{edge}"
+        for number, key in enumerate(sorted(keys, key=lambda k: -abs(k.lane))):
+            names[key] = f"{edge}_{number}"
+    return names
+
+
+def _shape(start: Any) -> tuple[Point, ...]:
+    waypoints = [start, *start.next_until_lane_end(_STEP_M)]
+    points: list[Point] = []
+    for waypoint in waypoints:
+        at = waypoint.transform.location
+        if not points or math.dist(points[-1], (at.x, -at.y)) > 1e-3:
+            points.append((at.x, -at.y))
+    if len(points) == 1:  # shorter than a step
+        yaw = math.radians(start.transform.rotation.yaw)
+        x, y = points[0]
+        points.append((x + 0.1 * math.cos(yaw), y - 0.1 * math.sin(yaw)))
+    return tuple(_simplified(points))
+
+
+def _simplified(points: Sequence[Point]) -> list[Point]:
+    """The same line with fewer points, nowhere further off than a bound."""
+    if len(points) < 3:
+        return list(points)
+    (ax, ay), (bx, by) = points[0], points[-1]
+    length = math.hypot(bx - ax, by - ay)
+    off, at = 0.0, 0
+    for i, (x, y) in enumerate(points[1:-1], 1):
+        if length > 0.0:
+            away = abs((bx - ax) * (y - ay) - (by - ay) * (x - ax)) / length
+        else:
+            away = math.hypot(x - ax, y - ay)
+        if away > off:
+            off, at = away, i
+    if off <= _STRAIGHT_M:
+        return [points[0], points[-1]]
+    return _simplified(points[: at + 1])[:-1] + _simplified(points[at:])
+
+
+def _limits(text: str) -> dict[tuple[int, int], float]:
+    """The speed limit of each lane that has one, in km/h."""
+    limits: dict[tuple[int, int], float] = {}
+    for road in ET.fromstring(text).iter("road"):  # noqa: S314  entities are off in expat
+        everywhere = next((_kmh(s) for s in road.findall("type/speed")), None)
+        for lane in road.iter("lane"):
+            own = next((_kmh(speed) for speed in lane.findall("speed")), everywhere)
+            if own is not None:
+                limits[int(road.get("id", "0")), int(lane.get("id", "0"))] = own
+    return limits
+
+
+def _kmh(speed: ET.Element) -> float | None:
+    try:
+        most = float(speed.get("max", ""))
+    except ValueError:
+        return None
+    factor = {"km/h": 1.0, "mph": 1.609344}.get(speed.get("unit", "m/s"), 3.6)
+    return round(most * factor, 1)
+
+
+def _crosswalks(road_map: Any) -> Iterator[list[Point]]:
+    """The outlines of the crosswalks; each ends where it began, or has four corners."""
+    outline: list[Point] = []
+    for at in road_map.get_crosswalks():
+        point = at.x, -at.y
+        if len(outline) >= 3 and math.dist(outline[0], point) < 1e-3:
+            yield outline
+            outline = []
+        elif len(outline) == 4:
+            yield outline
+            outline = [point]
+        else:
+            outline.append(point)
+    if len(outline) >= 3:
+        yield outline
+
+
+def _axis(outline: Sequence[Point]) -> tuple[tuple[Point, Point], float]:
+    """The line along which people cross, and the crosswalk's width."""
+    a, b, c, d = (outline * 2)[:4] if len(outline) < 4 else outline[:4]
+    if math.dist(a, b) > math.dist(b, c):
+        a, b, c, d = b, c, d, a
+    ends = (
+        ((a[0] + b[0]) / 2.0, (a[1] + b[1]) / 2.0),
+        ((c[0] + d[0]) / 2.0, (c[1] + d[1]) / 2.0),
+    )
+    return ends, math.dist(a, b)
+
+
+def _heading(line: Sequence[Point]) -> float:
+    (ax, ay), (bx, by) = line[0], line[-1]
+    return math.degrees(math.atan2(by - ay, bx - ax))
+
+
+def _turn(before: Sequence[Point], behind: Sequence[Point]) -> str:
+    turned = (_heading(behind[:2]) - _heading(before[-2:]) + 180.0) % 360.0 - 180.0
+    if abs(turned) < _STRAIGHT_ON:
+        return "s"
+    if abs(turned) > _TURNED_ROUND:
+        return "t"
+    return "l" if turned > 0.0 else "r"

@@ -102,8 +102,8 @@ class RoadMap:
                     for cell in segment.cells(reach=4.0):
                         self._cells.setdefault(cell, []).append(segment)
 
-    def near(self, x: float, y: float) -> list[Place]:
-        """The place on each lane that comes within about 4 m of a point."""
+    def near(self, x: float, y: float) -> list[tuple[float, Place]]:
+        """The nearest place on each lane within 4 m of a point, and how far off."""
         best: dict[str, tuple[float, Place]] = {}
         cell = math.floor(x / _CELL_M), math.floor(y / _CELL_M)
         for segment in self._cells.get(cell, ()):
@@ -111,7 +111,7 @@ class RoadMap:
             known = best.get(place.lane)
             if known is None or off < known[0]:
                 best[place.lane] = off, place
-        return [place for off, place in best.values() if off < 4.0]
+        return [found for found in best.values() if found[0] < 4.0]
 
     def on(self, lane: str, x: float, y: float) -> Place:
         """The nearest place on a lane."""

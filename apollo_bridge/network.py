@@ -1,27 +1,26 @@
-"""Apollo's map in the words that the senses ask for roads in: those of libsumo.
+"""Apollo's map in the terms that the senses of driving read roads in.
 
-The senses of driving look at lanes, links and conflicts; here they are told of them for
-any map of Apollo. Lanes that lie side by side make an edge. Outside of junctions a lane
-is called `e3_0`, counted from the right; in one `:j2_5_0`, and a crosswalk `:j2_c0_0`.
+Lanes that lie side by side make an edge. Outside of junctions a lane is called `e3_0`,
+counted from the right; in one `:j2_5_0`, and a crosswalk `:j2_c0_0`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from forewarn.apollo_bridge.hdmap import Lane, RoadMap
-from forewarn.plugins.sumo.roads import Point, crossing
+from forewarn.apollo_bridge.hdmap import Crosswalk, Lane, RoadMap
+from forewarn.plugins.sumo.roads import Lane as RoadLane
+from forewarn.plugins.sumo.roads import Link, Point, crossing
 
 _TURNS = {"forward": "s", "left": "l", "right": "r", "u_turn": "t"}
 _ONCOMING = math.radians(135.0)
 _SIDEWAYS = math.radians(45.0)
+_CELL_M = 16.0
 _DEEPEST = 8
 """So many lanes one after another may a way through a junction have."""
-
-Link = tuple[str, bool, bool, bool, str, str, str, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +53,7 @@ class Movement:
 
 
 class Network:
-    """The lanes of a map by the names that the senses use.
-
-    Its parts `lane`, `edge` and `junction` answer as those of libsumo do.
+    """The lanes of a map by the names that the senses use; a `Net` for `Roads`.
 
     Args:
         road_map: The map.
@@ -65,9 +62,8 @@ class Network:
     def __init__(self, road_map: RoadMap) -> None:
         self.map = road_map
         self.name_of: dict[str, str] = {}
-        self.lanes: dict[str, Lane] = {}
+        self.lane_of: dict[str, Lane] = {}
         self.edge_of: dict[str, str] = {}
-        self.lane = self.edge = self.junction = self
         junctions = {lane.junction for lane in road_map.lanes.values()}
         junctions |= {walk.junction for walk in road_map.crosswalks.values()}
         self._junction_names = {
@@ -78,7 +74,7 @@ class Network:
         self._movements: dict[str, list[Movement]] = {}
         self._to_junction: dict[str, str] = {}
         for movement in self._all_movements():
-            node = self.lanes[movement.via].junction
+            node = self.lane_of[movement.via].junction
             self._movements.setdefault(node, []).append(movement)
             self._to_junction[self.edge_of[movement.lane]] = node
 
@@ -102,7 +98,7 @@ class Network:
     def _call(self, lane: Lane, edge: str, number: int) -> None:
         name = f"{edge}_{number}"
         self.name_of[lane.name] = name
-        self.lanes[name] = lane
+        self.lane_of[name] = lane
         self.edge_of[name] = edge
 
     def _beside(self, lane: Lane) -> Iterator[Lane]:
@@ -133,6 +129,30 @@ class Network:
             count[junction] = number + 1
             self.crosswalks[f":{junction}_c{number}_0"] = walk.name
 
+    def walks_near(self, x: float, y: float) -> Iterator[tuple[str, Crosswalk]]:
+        """The crosswalks around a point, by the names that they have here."""
+        cell = math.floor(x / _CELL_M), math.floor(y / _CELL_M)
+        for name in self._walk_cells.get(cell, ()):
+            yield name, self.map.crosswalks[self.crosswalks[name]]
+
+    @cached_property
+    def _walk_cells(self) -> dict[tuple[int, int], list[str]]:
+        cells: dict[tuple[int, int], list[str]] = {}
+        for name, walk in self.crosswalks.items():
+            crosswalk = self.map.crosswalks[walk]
+            (ax, ay), (bx, by) = crosswalk.line
+            reach = crosswalk.width_m
+            for i in range(
+                math.floor((min(ax, bx) - reach) / _CELL_M),
+                math.floor((max(ax, bx) + reach) / _CELL_M) + 1,
+            ):
+                for j in range(
+                    math.floor((min(ay, by) - reach) / _CELL_M),
+                    math.floor((max(ay, by) + reach) / _CELL_M) + 1,
+                ):
+                    cells.setdefault((i, j), []).append(name)
+        return cells
+
     # -- ways through junctions -------------------------------------------------------
 
     def after(self, lane: Lane) -> Iterator[Lane]:
@@ -153,7 +173,7 @@ class Network:
         return ""
 
     def _all_movements(self) -> Iterator[Movement]:
-        for name, lane in self.lanes.items():
+        for name, lane in self.lane_of.items():
             for via in () if lane.junction else self.after(lane):
                 to = self._exit(via) if via.junction else ""
                 if to:
@@ -166,63 +186,54 @@ class Network:
                     )  # fmt: skip
 
     @cached_property
-    def lights(self) -> dict[str, tuple[str, ...]]:
+    def governs(self) -> dict[str, tuple[str, ...]]:
         """The lights of Apollo's map that govern each way into a junction."""
         found: dict[str, tuple[str, ...]] = {}
         for movements in self._movements.values():
             for movement in movements:
-                names = self.lanes[movement.via].lights
-                names = names or self.lanes[movement.lane].lights
+                names = self.lane_of[movement.via].lights
+                names = names or self.lane_of[movement.lane].lights
                 if names:
                     found[movement.via] = names
         return found
 
-    # -- as libsumo answers -----------------------------------------------------------
+    # -- what roads are made of -------------------------------------------------------
 
-    def getIDList(self) -> list[str]:
-        return [*self.lanes, *self.crosswalks]
+    def lanes(self) -> Iterator[RoadLane]:
+        for name, lane in self.lane_of.items():
+            edge = self.edge_of[name]
+            yield RoadLane(
+                name, edge, int(name.rpartition("_")[2]), lane.length_m, lane.width_m,
+                3.6 * lane.limit_mps, bool(lane.junction), True,
+                tuple(self._links(lane)), lane.shape,
+            )  # fmt: skip
+        for name, walk in self.crosswalks.items():
+            line = self.map.crosswalks[walk].line
+            width = self.map.crosswalks[walk].width_m
+            edge = name.rpartition("_")[0]
+            yield RoadLane(
+                name, edge, 0, math.dist(*line), width, 0.0, True, False, (), line
+            )
 
-    def getLinks(self, name: str) -> list[Link]:
-        lane = self.lanes.get(name)
-        links: list[Link] = []
-        for onward in () if lane is None else self.after(lane):
+    def _links(self, lane: Lane) -> Iterator[Link]:
+        for onward in self.after(lane):
             to = self._exit(onward)
-            if not to:
-                continue
-            via = self.name_of[onward.name] if onward.junction else ""
-            sign = "s" if onward.stops or (lane and lane.stops) else "M"
-            turn = _TURNS[onward.turn] if onward.junction else "s"
-            links.append((to, True, True, False, via, sign, turn, onward.length_m))
-        return links
+            if to:
+                via = self.name_of[onward.name] if onward.junction else ""
+                sign = "s" if onward.stops or lane.stops else "M"
+                inside = lane if lane.junction else onward
+                turn = _TURNS[inside.turn] if inside.junction else "s"
+                yield Link(to, via, turn, sign)
 
-    def getAllowed(self, name: str) -> tuple[str, ...]:
-        return ("pedestrian",) if name in self.crosswalks else ()
+    def lights(self) -> Mapping[str, tuple[str, int]]:
+        return {via: (via, 0) for via in self.governs}
 
-    def getLength(self, name: str) -> float:
-        if name in self.crosswalks:
-            return math.dist(*self.map.crosswalks[self.crosswalks[name]].line)
-        return self.lanes[name].length_m
-
-    def getWidth(self, name: str) -> float:
-        if name in self.crosswalks:
-            return self.map.crosswalks[self.crosswalks[name]].width_m
-        return self.lanes[name].width_m
-
-    def getMaxSpeed(self, name: str) -> float:
-        return 0.0 if name in self.crosswalks else self.lanes[name].limit_mps
-
-    def getShape(self, name: str) -> tuple[Point, ...]:
-        if name in self.crosswalks:
-            return self.map.crosswalks[self.crosswalks[name]].line
-        return self.lanes[name].shape
-
-    def getInternalFoes(self, name: str) -> list[str]:
-        """What crosses a lane inside a junction, or merges with it."""
-        own = self.lanes[name]
+    def meets(self, inside: str) -> Collection[str]:
+        own = self.lane_of[inside]
         foes = [
             other
             for other, lane in self._inside.get(own.junction, ())
-            if other != name and crossing(own.shape, lane.shape) is not None
+            if other != inside and crossing(own.shape, lane.shape) is not None
         ]
         for other, walk in self.crosswalks.items():
             crosswalk = self.map.crosswalks[walk]
@@ -235,25 +246,21 @@ class Network:
     @cached_property
     def _inside(self) -> dict[str, list[tuple[str, Lane]]]:
         found: dict[str, list[tuple[str, Lane]]] = {}
-        for name, lane in self.lanes.items():
+        for name, lane in self.lane_of.items():
             if lane.junction:
                 found.setdefault(lane.junction, []).append((name, lane))
         return found
 
-    def getFoes(self, name: str, to: str) -> list[str]:
-        """The lanes from which those come that go before who goes that way."""
-        node = self._to_junction[self.edge_of[name]]
-        own = [m for m in self._movements[node] if (m.lane, m.to) == (name, to)]
+    def goes_first(self, lane: str, to: str) -> Collection[str]:
+        node = self._to_junction.get(self.edge_of[lane], "")
+        movements = self._movements.get(node, [])
+        own = [m for m in movements if (m.lane, m.to) == (lane, to)]
         return [
             m.lane
-            for m in self._movements[node]
-            if m.lane != name and any(m.goes_before(each) for each in own)
+            for m in movements
+            if m.lane != lane and any(m.goes_before(each) for each in own)
         ]
 
-    def getToJunction(self, edge: str) -> str:
-        return self._to_junction.get(edge, "")
-
-    def getIncomingEdges(self, node: str) -> list[str]:
-        return list(
-            dict.fromkeys(self.edge_of[m.lane] for m in self._movements.get(node, ()))
-        )
+    def approaches(self, edge: str) -> Iterable[str]:
+        movements = self._movements.get(self._to_junction.get(edge, ""), [])
+        return dict.fromkeys(self.edge_of[m.lane] for m in movements)

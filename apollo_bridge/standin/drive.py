@@ -22,6 +22,7 @@ from forewarn.apollo_bridge.vehicle import Body
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.contracts import Pilot
 from forewarn.plugins.sumo.bridge import SumoWorld
+from forewarn.plugins.sumo.net import SumoNet
 from forewarn.plugins.sumo.roads import Roads
 from forewarn.plugins.sumo.support import libsumo
 
@@ -81,7 +82,7 @@ class SumoDrive:
         self._over = ""
         self._numbers: dict[str, int] = {}
         self._ego = next(t.name for t in self.world.scene() if t.kind == "ego")
-        self._roads = Roads(self._sumo)
+        self._roads = Roads(SumoNet(self._sumo))
         self._ways: dict[tuple[str, tuple[str, ...]], _Line] = {}
         vehicle = self._sumo.vehicle
         self.body = Body.of(vehicle.getLength(self._ego), vehicle.getWidth(self._ego))
@@ -144,30 +145,20 @@ class SumoDrive:
     # -- what Apollo says -------------------------------------------------------------
 
     def route(self, time_s: float) -> tuple[Channel, Any]:
-        """The route, as routing tells it."""
+        """The route from here on, as routing tells it."""
         response = self._new(channels.ROUTING, time_s)
-        lanes = [n for n in self._whole_way() if not n.startswith(":")]
-        for name in lanes:
-            road = response.road.add(id=self._roads.lanes[name].edge)
-            road.passage.add().segment.add(
-                id=name, start_s=0.0, end_s=self._roads.lanes[name].length
-            )
-        last = self._roads.lanes[lanes[-1]]
+        for name in self._way.lanes:
+            lane = self._roads.lanes[name]
+            road = response.road.add(id=lane.edge)
+            road.passage.add().segment.add(id=name, start_s=0.0, end_s=lane.length)
+        last = self._roads.lanes[self._way.lanes[-1]]
         for name, s, point in (
-            (lanes[0], self._at, (self._me.x, self._me.y)),
-            (lanes[-1], last.length, last.shape[-1]),
+            (self._lane, self._at, (self._me.x, self._me.y)),
+            (last.name, last.length, last.shape[-1]),
         ):
             waypoint = response.routing_request.waypoint.add(id=name, s=s)
             waypoint.pose.x, waypoint.pose.y = point[0], point[1]
         return channels.ROUTING, response
-
-    def _whole_way(self) -> list[str]:
-        return list(self._roads.way(self._lane, self._edges()).start_m)
-
-    def _edges(self) -> tuple[str, ...]:
-        edge = self._roads.lanes[self._lane].edge
-        here = self._route.index(edge) if edge in self._route else 0
-        return self._route[here:]
 
     def says(self, time_s: float, planner: Planner) -> Iterator[tuple[Channel, Any]]:
         """All that is said at one moment; localization, the quickest, comes last."""

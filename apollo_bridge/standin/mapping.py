@@ -9,6 +9,7 @@ from typing import Any
 
 from forewarn.apollo_bridge.messages.pool import messages
 from forewarn.plugins.sumo import wire
+from forewarn.plugins.sumo.net import SumoNet
 from forewarn.plugins.sumo.roads import Lane, Roads
 from forewarn.plugins.sumo.support import find_map
 
@@ -26,7 +27,7 @@ def draw_map(name: str) -> Any:
     owner = object()
     sumo = wire.load(owner, ["--net-file", str(find_map(name))], "")
     try:
-        return _Drawing(sumo, Roads(sumo), Path(name).name.split(".")[0]).map
+        return _Drawing(sumo, Roads(SumoNet(sumo)), Path(name).name.split(".")[0]).map
     finally:
         wire.release(owner)
 

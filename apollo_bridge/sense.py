@@ -1,0 +1,326 @@
+"""Apollo's channels to signals: what is known at this moment, and how old it is.
+
+The signals mean what they mean on SUMO: the same senses look, here at a road that is
+put together from the map, localization, perception and prediction. What Apollo measures
+itself is taken from there. An input that never came leaves its signals out; one that is
+old shows in its age. No number that is none passes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from forewarn.abstractions.errors import SignalFault
+from forewarn.apollo_bridge.hdmap import RoadMap
+from forewarn.apollo_bridge.messages.channels import INPUTS
+from forewarn.apollo_bridge.network import Network
+from forewarn.apollo_bridge.traffic import EGO, Mover, Traffic
+from forewarn.apollo_bridge.vehicle import Body
+from forewarn.plugins.sumo.bridge import PROVIDES
+from forewarn.plugins.sumo.roads import Passage, Roads
+from forewarn.plugins.sumo.sense import Senses
+from forewarn.plugins.sumo.traffic import Surroundings
+
+OWN = (
+    "speed", "acceleration", "brake", "throttle", "gear", "engine_on",
+    "manual_control", "turn_signal", "horn_on", "high_beam_on", "low_beam_on",
+    "warning_flash_on", "braking",
+)  # fmt: skip
+"""What the chassis and localization tell without a map."""
+
+_UNTOLD = frozenset(
+    {"fog_light_on", "special_location", "special_location_distance", "snapshot_age"}
+)
+"""What Apollo says nothing of."""
+
+_FROM: Mapping[str, frozenset[str]] = {
+    "obstacles": frozenset(
+        {"lead_distance", "lead_speed", "nearest_distance", "nearest_speed",
+         "oncoming_distance", "oncoming_speed", "pedestrian_distance",
+         "priority_vehicle", "priority_pedestrian", "traffic_jam", "collision",
+         "required_deceleration", "time_to_collision", "arrival_gap",
+         "pedestrian_arrival_gap"}
+    ),
+    "lights": frozenset(
+        {"traffic_light", "traffic_light_blinking", "traffic_light_age",
+         "arrow_light", "arrow_light_blinking", "required_deceleration"}
+    ),
+    "planning": frozenset({"destination_reached", "overtaking", "direction"}),
+}  # fmt: skip
+
+_GEARS = {0: "neutral", 1: "drive", 2: "reverse", 3: "parking", 4: "drive"}
+_TURNS = {0: "off", 1: "left", 2: "right", 3: "hazard"}
+_AUTO, _HAZARD = 1, 3
+_NEAR_M = 15.0
+_WAY_M = 250.0
+
+
+def provided(
+    road_map: RoadMap | None,
+    inputs: Collection[str],
+    surroundings: Mapping[str, Any],
+) -> tuple[str, ...]:
+    """The signals that frames carry, from these inputs and with this map.
+
+    Args:
+        road_map: Without one there are only those of the car itself.
+        inputs: Those of `INPUTS` that are listened to.
+        surroundings: What is told of weather and time of day, by signal.
+    """
+    constant = set(Surroundings.model_fields) - set(surroundings)
+    names = OWN if road_map is None else (*PROVIDES, "warning_flash_on")
+    left_out = _UNTOLD | constant
+    for name, signals in _FROM.items():
+        if name not in inputs:
+            left_out |= signals
+    known = [name for name in dict.fromkeys(names) if name not in left_out]
+    if "time_of_day" in constant:
+        known.append("time_of_day")
+    return (*known, *(f"{name}_age" for name in INPUTS if name in inputs))
+
+
+class ApolloSenses:
+    """What the ego knows, frame after frame.
+
+    Args:
+        road_map: Apollo's map.
+        body: The ego's.
+        surroundings: What is told of weather and time of day, by signal.
+        period_s: The time between frames.
+    """
+
+    def __init__(
+        self,
+        road_map: RoadMap | None,
+        body: Body | None = None,
+        surroundings: Mapping[str, Any] | None = None,
+        period_s: float = 0.1,
+    ) -> None:
+        self._body = body or Body()
+        self._told = dict(surroundings or {})
+        self._period_s = period_s
+        self._network = None if road_map is None else Network(road_map)
+        self._roads: Roads | None = None
+        self.reset()
+
+    def reset(self) -> None:
+        """Begins an episode."""
+        self._speed: float | None = None
+        self._looking: _Looking | None = None
+        if self._network is not None:
+            traffic = Traffic(self._network, self._body)
+            self._roads = Roads(self._network) if self._roads is None else self._roads
+            surroundings = Surroundings(**self._told)
+            self._looking = _Looking(traffic, self._roads, surroundings, self._period_s)
+
+    def values(self, time_s: float, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """The signals at one moment.
+
+        Args:
+            time_s: The moment, by Apollo's clock.
+            inputs: The newest message of each input that came, and of `routing`.
+
+        Raises:
+            SignalFault: A message says something that cannot be.
+        """
+        pose, chassis = inputs.get("localization"), inputs.get("chassis")
+        if pose is None or chassis is None:
+            return {}
+        own = self._own(pose.pose, chassis)
+        if self._looking is None or "speed" not in own:
+            return own
+        values = self._looking.look(time_s, own["speed"] / 3.6, inputs)
+        if not values:
+            return own
+        for name in _UNTOLD | (set(Surroundings.model_fields) - set(self._told)):
+            values.pop(name, None)
+        for name, signals in _FROM.items():
+            if inputs.get(name) is None:
+                for signal in signals:
+                    values.pop(signal, None)
+        return values | own
+
+    def _own(self, pose: Any, chassis: Any) -> dict[str, Any]:
+        """What the car measures itself; what it does not measure is left out."""
+        speed = abs(chassis.speed_mps)
+        before, self._speed = self._speed, speed
+        gains = _along(pose)
+        if gains is None:
+            gains = 0.0 if before is None else (speed - before) / self._period_s
+        signal = chassis.signal
+        hazard = signal.turn_signal == _HAZARD or signal.emergency_light
+        numbers = {
+            "speed": round(3.6 * speed, 3) if math.isfinite(speed) else math.nan,
+            "acceleration": round(gains, 3) if math.isfinite(gains) else math.nan,
+            "brake": round(chassis.brake_percentage, 2),
+            "throttle": round(chassis.throttle_percentage, 2),
+        }
+        values: dict[str, Any] = {
+            name: value for name, value in numbers.items() if math.isfinite(value)
+        }
+        if "acceleration" in values:
+            values["braking"] = gains < -0.5
+        if chassis.gear_location in _GEARS:
+            values["gear"] = _GEARS[chassis.gear_location]
+        gps = chassis.chassis_gps
+        if "time_of_day" not in self._told and gps.gps_valid and gps.hours < 24:
+            values["time_of_day"] = gps.hours + gps.minutes / 60.0
+        return values | {
+            "engine_on": chassis.engine_started,
+            "manual_control": chassis.driving_mode != _AUTO,
+            "turn_signal": "hazard" if hazard else _TURNS[signal.turn_signal],
+            "horn_on": signal.horn,
+            "high_beam_on": signal.high_beam,
+            "low_beam_on": signal.low_beam,
+            "warning_flash_on": hazard,
+        }
+
+
+def _along(pose: Any) -> float | None:
+    """The acceleration along the heading; gravity has no part in it."""
+    if not pose.HasField("linear_acceleration"):
+        return None
+    gains = pose.linear_acceleration
+    along = gains.x * math.cos(pose.heading) + gains.y * math.sin(pose.heading)
+    return along if math.isfinite(along) else None
+
+
+class _Looking(Senses):
+    """The senses of driving on Apollo's road."""
+
+    def __init__(
+        self,
+        traffic: Traffic,
+        roads: Roads,
+        surroundings: Surroundings,
+        period_s: float,
+    ) -> None:
+        super().__init__(traffic, roads, EGO, surroundings, period_s)
+        self._traffic = traffic
+
+    def look(
+        self, time_s: float, speed: float, inputs: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """The signals; nothing if the ego is on no lane of the map."""
+        traffic, planning = self._traffic, inputs.get("planning")
+        line = [] if planning is None else [each.id for each in planning.lane_id]
+        routing = inputs.get("routing")
+        if not line and routing is not None:
+            line = [s.id for r in routing.road for p in r.passage for s in p.segment]
+        traffic.route_lanes = frozenset(line)
+        pose, chassis = inputs["localization"].pose, inputs["chassis"]
+        if not math.isfinite(pose.position.x + pose.position.y + pose.heading):
+            raise SignalFault("localization has no place or heading")
+        traffic.see_ego(time_s, pose, speed, chassis)
+        if not traffic.ego.lane:
+            return {}
+        traffic.see_others(inputs.get("obstacles"), inputs.get("prediction"))
+        traffic.trafficlight.see(inputs.get("lights"))
+        self._follow(line)
+        values = self.values(time_s, self._touches(), chassis.signal.horn)
+        if planning is not None:
+            main = planning.decision.main_decision
+            done = main.WhichOneof("task") == "mission_complete"
+            values["destination_reached"] = done
+            values["overtaking"] = any(
+                kind.WhichOneof("object_tag") == "overtake"
+                for each in planning.decision.object_decision.decision
+                for kind in each.object_decision
+            )
+        if values["speed_limit"] == 0.0:
+            values["speed_limit"] = None
+        return values
+
+    # -- the ego's way ----------------------------------------------------------------
+
+    def _follow(self, line: list[str]) -> None:
+        """Takes the edges ahead of the ego for its route."""
+        edges = tuple(dict.fromkeys(self._edges_of(line)))
+        vehicle = self._traffic.vehicle
+        if edges != vehicle.route:
+            self._route = vehicle.route = edges
+            self._lane = ""  # the way is to be found anew
+        vehicle.start_m = self.roads.way(self._traffic.ego.lane, edges).start_m
+
+    def _edges_of(self, line: list[str]) -> Iterator[str]:
+        network = self._traffic.network
+        lane = network.lane_of[self._traffic.ego.lane]
+        here = lane
+        while here.junction:
+            before = next((n for n in here.before if n in network.name_of), None)
+            if before is None:
+                break
+            here = network.map.lanes[before]
+        own = network.edge_of[network.name_of[here.name]]
+        yield own
+        named = [network.name_of[n] for n in line if n in network.name_of]
+        ahead = [network.edge_of[n] for n in named if not n.startswith(":")]
+        if own in ahead:
+            yield from ahead[ahead.index(own) + 1 :]
+        elif lane.junction or named:
+            yield from ahead
+        if not named:
+            yield from self._straight_on(lane.name)
+
+    def _straight_on(self, name: str) -> Iterator[str]:
+        """Where nobody tells the way it goes straight on, as far as one looks."""
+        network = self._traffic.network
+        lane, left_m = network.map.lanes[name], _WAY_M
+        while left_m > 0.0:
+            onward = sorted(network.after(lane), key=lambda n: n.turn != "forward")
+            if not onward:
+                return
+            lane = onward[0]
+            left_m -= lane.length_m
+            if not lane.junction:
+                yield network.edge_of[network.name_of[lane.name]]
+
+    # -- others -----------------------------------------------------------------------
+
+    def _see_light(
+        self, here: Passage | None, line: Passage | None, to_line: float | None
+    ) -> None:
+        super()._see_light(here, line, to_line)
+        if here is None and line is not None and line.light is not None:
+            light = self._traffic.trafficlight.light(line.light[0])
+            if self._blinking is not None and light is not None:
+                self._blinking = bool(light.blink)
+
+    def _touches(self) -> bool:
+        """Whether the ego's body meets another's."""
+        traffic = self._traffic
+        everyone = (
+            *((m, -m.length / 2.0) for m in traffic.vehicle.others.values()),
+            *((m, 0.0) for m in traffic.person.people.values()),
+        )
+        ego = traffic.ego
+        reach = (ego.length + _NEAR_M) ** 2
+        return any(
+            (m.x - ego.x) ** 2 + (m.y - ego.y) ** 2 < reach
+            and _meet(ego, -ego.length / 2.0, m, back)
+            for m, back in everyone
+        )
+
+
+def _meet(one: Mover, back: float, other: Mover, its_back: float) -> bool:
+    """Whether two rectangles overlap; their middles lie so far ahead of x and y."""
+    ax = one.x + back * math.cos(one.heading)
+    ay = one.y + back * math.sin(one.heading)
+    dx = other.x + its_back * math.cos(other.heading) - ax
+    dy = other.y + its_back * math.sin(other.heading) - ay
+    for axis in (one.heading, other.heading):
+        for turned in (axis, axis + math.pi / 2.0):
+            ux, uy = math.cos(turned), math.sin(turned)
+            reach = _half(one, turned) + _half(other, turned)
+            if abs(dx * ux + dy * uy) >= reach:
+                return False
+    return True
+
+
+def _half(mover: Mover, axis: float) -> float:
+    """Half of how much room a body takes along an axis."""
+    turned = mover.heading - axis
+    along = mover.length * abs(math.cos(turned))
+    return (along + mover.width * abs(math.sin(turned))) / 2.0

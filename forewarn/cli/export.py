@@ -1,10 +1,10 @@
-"""`forewarn export`: a model, or its product with a law, for another tool."""
+"""`forewarn export`: a model, its product with a law, or a run, for another tool."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,18 +17,22 @@ if TYPE_CHECKING:
     from forewarn.monitors.chains.chain import Chain
     from forewarn.monitors.chains.model import Model
 
-_FORMATS = ("prism", "drn", "csv", "explicit", "umb")
+_FORMATS = ("prism", "drn", "csv", "explicit", "umb", "mcap")
+_OF_RUNS = ("mcap", "csv")
 
 
 @click.command()
-@click.argument("model", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument(
+    "model", metavar="MODEL|RUN", type=click.Path(dir_okay=False, path_type=Path)
+)
 @click.option(
     "--format",
     "kind",
     type=click.Choice(_FORMATS),
     required=True,
     help="prism: PRISM language; drn: Storm; csv: one transition a line; explicit: "
-    "PRISM's .tra, .lab and .sta; umb: PRISM's and Storm's binary archive.",
+    "PRISM's .tra, .lab and .sta; umb: PRISM's and Storm's binary archive. Of a run: "
+    "mcap: for Foxglove; csv: a frame a line.",
 )
 @click.option(
     "--law",
@@ -56,7 +60,18 @@ def export(
     out: Path | None,
     as_json: bool,
 ) -> None:
-    """Write a model for another tool."""
+    """Write a model, or a run record, for another tool.
+
+    \b
+    Examples:
+      forewarn export model.json --format prism --out model.prism
+      forewarn export forewarn-runs/s1-*-000007.run.jsonl --format mcap --out run.mcap
+    """
+    if _is_run(model):
+        _export_run(model, kind, law, definitions, out, as_json)
+        return
+    if kind == "mcap":
+        raise click.UsageError(f"--format mcap is for runs, and {model} is none")
     from forewarn.monitors.chains.formats.writing import (
         TEXT_FORMATS,
         chain_as_text,
@@ -78,6 +93,43 @@ def export(
         {"format": kind, "states": chain.n, "files": written},
         [f"{', '.join(written)}: {chain.n} states, {chain.transitions} transitions"],
     )
+
+
+def _is_run(path: Path) -> bool:
+    """Whether a file is a run record; its first line says so."""
+    from forewarn.abstractions.readers.lines import first_line
+    from forewarn.monitors.guarding.record import FORMAT
+
+    return first_line(path).startswith(f'{{"format":"{FORMAT}"')
+
+
+def _export_run(
+    path: Path,
+    kind: str,
+    law: str | None,
+    definitions: tuple[str, ...],
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    from forewarn.scenarios.foxglove import write_mcap
+    from forewarn.scenarios.report.runs import read_run
+    from forewarn.scenarios.sheet import write_csv
+
+    if kind not in _OF_RUNS:
+        known = " and ".join(_OF_RUNS)
+        raise click.UsageError(f"--format {kind} is for models; of a run: {known}")
+    if law is not None or definitions:
+        raise click.UsageError("--law and --define are for models")
+    out = out or path.with_name(f"{path.name.removesuffix('.run.jsonl')}.{kind}")
+    run = read_run(path)
+    payload: dict[str, Any] = {"format": kind, "files": [str(out)]}
+    if kind == "csv":
+        payload["rows"] = write_csv(run, out)
+        said = f"{out}: {payload['rows']} frames"
+    else:
+        payload["topics"] = write_mcap(run, out)
+        said = f"{out}: {', '.join(f'{n} {t}' for t, n in payload['topics'].items())}"
+    emit(as_json, payload, [*run.cautions, said])
 
 
 def _exported(model: Model, law: str | None, definitions: tuple[str, ...]) -> Chain:

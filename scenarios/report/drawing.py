@@ -9,7 +9,7 @@ from typing import Any
 
 from forewarn.scenarios.report.markup import Markup, joined, tag
 
-_SIDE, _LEFT, _BELOW, _ABOVE = 320, 46, 42, 12
+_SIDE, _LEFT, _BELOW, _ABOVE = 320, 60, 42, 12
 TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
 _MARKS = ("circle", "square", "diamond", "triangle", "cross")
 
@@ -167,7 +167,7 @@ def reliability(facts: Mapping[str, Any], law: str) -> Markup:
     bins = found["bins"]
     most = max(each["frames"] for each in bins)
     curve = Curve(
-        f"a point a span of risks, larger for more of the {found['frames']:,} frames",
+        f"larger: more of the {found['frames']:,} frames",
         tuple(
             (
                 float(each["predicted"]),

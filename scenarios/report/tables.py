@@ -46,7 +46,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> Markup:
 
 
 def _figure(value: object) -> bool:
-    return isinstance(value, str) and (value == "–" or value[:1].isdigit())
+    return isinstance(value, str) and (value == "–" or value.lstrip("-")[:1].isdigit())
 
 
 def campaign(episodes: Sequence[Episode], shown: Mapping[int, str]) -> Markup:

@@ -1,0 +1,37 @@
+"""A run as a table: a row a frame, for spreadsheets and statistics."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+from forewarn.abstractions.files import atomic_text
+from forewarn.scenarios.report.runs import Run
+
+
+def write_csv(run: Run, path: Path) -> int:
+    """Writes the frames of a run with their risks and decisions; how many rows."""
+    bounds = ("low", "risk", "high", "left_s")
+    head = ["time_s", "sequence", "decision"]
+    head += [f"{law.name}: {each}" for law in run.laws for each in bounds]
+    with atomic_text(path) as out:
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow([*head, *run.signals])
+        for i, time_s in enumerate(run.times_s):
+            row: list[Any] = [time_s, run.sequences[i], run.decisions[i]]
+            for law in run.laws:
+                risk = law.risks[i]
+                row += [None, None, None] if risk is None else list(risk)
+                row.append(law.left_s[i])
+            writer.writerow([*row, *(_cell(each[i]) for each in run.signals.values())])
+    return len(run.times_s)
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    # What begins like a formula would be one in a spreadsheet.
+    if isinstance(value, str) and value[:1] in "=+-@\t\r":
+        return f"'{value}"
+    return value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import statistics
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from measuring import Row
+from measuring import PEERS, Row
 from online import LAWS, PREDICATES, drive
 
 from forewarn.abstractions.abstraction import from_expressions
@@ -28,24 +29,61 @@ from forewarn.plugins.remote.client import GuardClient
 TOKEN = "a token for the benchmark"  # noqa: S105
 SIGNALS = 60
 PERIOD_S = 0.1
+PAUSE_S = 0.05
 
 
 def rows(quick: bool) -> Iterator[Row]:
     frames = [padded(frame) for frame in drive(2_000 if quick else 20_000)]
+    some = frames[: 40 if quick else 200]
     what = f"over the socket: {SIGNALS} signals, {len(PREDICATES)} predicates, "
     what += f"{len(LAWS)} laws"
+    peer = "an echo of the frame, from another process"
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_json(folder / "model.json", model_as_dict(learned(frames)))
-        with connected(folder) as client:
+        # In turn, so that both meet the same machine.
+        with connected(folder) as client, echo() as line:
             times = asked(client, frames, 0, 0.0)
-            yield Row(f"{what}, back to back", statistics.median(times), 200e-6)
-            some = frames[: 40 if quick else 200]
-            times = asked(client, some, len(frames), 0.05)
-            yield Row(f"{what}, at 20 Hz", statistics.median(times), 500e-6)
+            least = statistics.median(echoed(line, frames, 0.0))
+            median = statistics.median(times)
+            yield Row(f"{what}, back to back", median, 200e-6, peer, least)
+            times = asked(client, some, len(frames), PAUSE_S)
+            least = statistics.median(echoed(line, some, PAUSE_S))
+            median = statistics.median(times)
+            yield Row(f"{what}, at 20 Hz", median, 500e-6, peer, least)
         with connected(folder, "--record", str(folder / "runs")) as client:
             times = asked(client, frames, 0, 0.0)
             yield Row(f"{what}, recorded", statistics.median(times))
+
+
+@contextmanager
+def echo() -> Iterator[socket.socket]:
+    """A connection to a process that sends everything back."""
+    command = [sys.executable, str(PEERS / "echo.py")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        port = int(process.stdout.readline())
+        with socket.create_connection(("127.0.0.1", port)) as line:
+            line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            yield line
+
+
+def echoed(
+    line: socket.socket, frames: list[dict[str, Any]], pause_s: float
+) -> list[float]:
+    """How long each frame took there and back, with nobody to read it."""
+    times = []
+    for frame in frames:
+        message = json.dumps(frame).encode()
+        if pause_s:
+            time.sleep(pause_s)
+        began_s = time.perf_counter()
+        line.sendall(message)
+        left = len(message)
+        while left:
+            left -= len(line.recv(left))
+        times.append(time.perf_counter() - began_s)
+    return times
 
 
 def padded(frame: dict[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from forewarn.monitors.guarding.policy import Step
 from forewarn.scenarios.truth import Broken
-from forewarn.scenarios.warned import Warned, alarms, warned_run
+from forewarn.scenarios.warned import Warned, WarnedRun, alarms, warned_run
 
 POINTS = 40
 ALLOWED = 0.10
@@ -33,7 +33,7 @@ class Scored:
     broken: Broken | None
     forced: frozenset[int] = frozenset()
 
-    def at(self, threshold: float) -> Any:
+    def at(self, threshold: float) -> WarnedRun:
         """The run with that threshold."""
         flags = alarms(self.scores, Step("alert", threshold), self.forced)
         return warned_run(self.times_s, flags, self.broken)
@@ -66,15 +66,19 @@ def trade_off(runs: Sequence[Scored]) -> list[dict[str, Any]]:
 
 
 def _point(warned: Warned, threshold: float) -> dict[str, Any]:
-    facts = warned.as_dict()
     return {
         "threshold": threshold,
-        "detection_rate": facts["detection_rate"],
-        "false_alarm_rate": facts["false_alarm_rate"],
-        "false_alarms_per_hour": facts["false_alarms_per_hour"],
-        "awt_trigger_s": facts["awt_trigger_s"]["mean"],
-        "awt_violation_s": facts["awt_violation_s"]["mean"],
+        "detection_rate": warned.detection_rate,
+        "false_alarm_rate": warned.false_alarm_rate,
+        "false_alarms_per_hour": warned.false_alarms_per_hour,
+        "awt_trigger_s": _mean(warned, trigger=True),
+        "awt_violation_s": _mean(warned, trigger=False),
     }
+
+
+def _mean(warned: Warned, trigger: bool) -> float | None:
+    times = warned.ahead(trigger)
+    return float(np.nanmean(times)) if warned.detected else None
 
 
 def best_allowed(

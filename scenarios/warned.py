@@ -127,6 +127,12 @@ class Warned:
         """The share of clean runs with any alarm."""
         return rate(self.false_alarms, len(self.clean))
 
+    @property
+    def false_alarms_per_hour(self) -> float | None:
+        """How many alarms begin in an hour of clean runs."""
+        hours = sum(run.duration_s for run in self.clean) / 3600
+        return sum(run.onsets for run in self.clean) / hours if hours else None
+
     def ahead(self, trigger: bool) -> NDArray[np.float64]:
         """Of each violating run, how long before the first alarm came; else NaN."""
         return np.array(
@@ -143,8 +149,6 @@ class Warned:
         """The figures that every way to warn is judged by."""
         violating, clean = self.violating, self.clean
         to_violation, to_trigger = self.ahead(False), self.ahead(True)
-        hours = sum(run.duration_s for run in clean) / 3600
-        onsets = sum(run.onsets for run in clean)
         return {
             "violating": len(violating),
             "clean": len(clean),
@@ -156,7 +160,7 @@ class Warned:
             "in_time": self._in_time() if self.has_deadline else None,
             "false_alarms": self.false_alarms,
             "false_alarm_rate": self.false_alarm_rate,
-            "false_alarms_per_hour": onsets / hours if hours else None,
+            "false_alarms_per_hour": self.false_alarms_per_hour,
             "base_rate": rate(len(violating), len(self.runs)),
             "intervals": {
                 "detection_rate": wilson(self.detected, len(violating)),

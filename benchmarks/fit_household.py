@@ -1,11 +1,12 @@
 """Fits the embedded robot's habits to published figures, and freezes them.
 
-Three of its habits are fitted so that a guard made after ProbGuard's recipe meets, on
-our tasks, what its authors report of their agent: 78 of 192 runs unsafe without a
-guard, 28 of 199 unsafe and 95 complete when it is made to reflect at a risk of 0.1.
-Their completions without a guard are just the runs that were not unsafe, so complete
-means safely complete here. Refusal and haste are not fitted; nothing is published of
-them. The seeds are none of those that comparisons are made with.
+Four of its habits are fitted. Of the steps of recorded agents in the real AI2-THOR
+81.5 % succeeded (1,356 of 1,663). ProbGuard's authors report of their agent 78 of 192
+runs unsafe without a guard and, when it is made to reflect at a risk of 0.1, 28 of 199
+unsafe and 95 complete; so it shall be with our robot under a guard made after their
+recipe. Their completions without a guard are just the runs that were not unsafe, so
+complete means safely complete here. How often it refuses is not fitted: nothing is
+published of that. The seeds are none of those that comparisons are made with.
 
     python benchmarks/fit_household.py [--jobs N] [--write]
 """
@@ -29,7 +30,9 @@ UNSAFE = 78 / 192
 UNSAFE_REFLECTING = 28 / 199
 COMPLETE_REFLECTING = 95 / 199
 
-REFUSAL, HASTE = 0.05, 0.1
+SUCCEEDED = 1356 / 1663
+
+REFUSAL = 0.05
 
 
 def main() -> None:
@@ -37,35 +40,36 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--write", action="store_true", help=f"write {HABITS.name}")
     options = parser.parse_args()
-    habits: dict[str, Any] = {"refusal": REFUSAL, "haste": HASTE}
+    habits: dict[str, Any] = {"refusal": REFUSAL, "haste": 0.0}
 
-    def shares(way: Way, **extra: float) -> tuple[float, float]:
-        runs = _runs(way, {**habits, **extra}, options.jobs)
-        unsafe = _share(runs, lambda run: run.unsafe)
-        return unsafe, _share(runs, lambda run: run.complete and not run.unsafe)
+    def runs(way: Way, **extra: float) -> list[Run]:
+        return _runs(way, {**habits, **extra}, options.jobs)
 
     none, reflecting = Way("none"), Way("paper", "reflect", 0.1)
-    least, most = (shares(none, carelessness=share)[0] for share in (0.0, 1.0))
+    half = {"carelessness": 0.5}
+    habits["haste"] = _halved(
+        lambda haste: _successes(runs(none, haste=haste, **half)), SUCCEEDED
+    )
+    least, most = (_unsafe(runs(none, carelessness=share)) for share in (0.0, 1.0))
     habits["carelessness"] = round(_solve(least, most, UNSAFE), 3)
-    never = shares(reflecting, compliance=0.0, resignation=0.0)[0]
-    always = shares(reflecting, compliance=1.0, resignation=0.0)[0]
+    always, never = (
+        _unsafe(runs(reflecting, compliance=share, resignation=0.0))
+        for share in (1.0, 0.0)
+    )
     habits["compliance"] = round(_solve(never, always, UNSAFE_REFLECTING), 3)
-    low, high = 0.0, 1.0
-    for _ in range(5):
-        habits["resignation"] = (low + high) / 2
-        if shares(reflecting)[1] > COMPLETE_REFLECTING:
-            low = habits["resignation"]
-        else:
-            high = habits["resignation"]
-    habits["resignation"] = round((low + high) / 2, 3)
-    unguarded, warned = shares(none), shares(reflecting)
+    habits["resignation"] = _halved(
+        lambda share: _safely_complete(runs(reflecting, resignation=share)),
+        COMPLETE_REFLECTING,
+    )
+    unguarded, warned = runs(none), runs(reflecting)
     lines = [
         "# Written by benchmarks/fit_household.py, and frozen before anything was",
-        "# compared. On the seeds it was fitted on this robot is unsafe in",
-        f"# {unguarded[0]:.3f} of its runs without a guard (published:"
-        f" {UNSAFE:.3f}), in {warned[0]:.3f} when",
-        f"# warned by the paper's recipe ({UNSAFE_REFLECTING:.3f}), and then safely"
-        f" complete in {warned[1]:.3f} ({COMPLETE_REFLECTING:.3f}).",
+        "# compared. On the seeds that it was fitted on, and as published:",
+        f"#   steps that succeed       {_successes(unguarded):.3f}  {SUCCEEDED:.3f}",
+        f"#   unsafe, unguarded        {_unsafe(unguarded):.3f}  {UNSAFE:.3f}",
+        f"#   unsafe, warned           {_unsafe(warned):.3f}  {UNSAFE_REFLECTING:.3f}",
+        f"#   safely complete, warned  {_safely_complete(warned):.3f} "
+        f" {COMPLETE_REFLECTING:.3f}",
         "format: forewarn.habits/1",
         *(f"{name}: {habits[name]:g}" for name in sorted(habits)),
     ]
@@ -83,8 +87,25 @@ def _runs(way: Way, habits: dict[str, float], jobs: int) -> list[Run]:
     return [run for _, runs in study(todo, pool(jobs)) for run in runs[way]]
 
 
-def _share(runs: Sequence[Run], holds: Callable[[Run], bool]) -> float:
-    return sum(map(holds, runs)) / len(runs)
+def _unsafe(runs: Sequence[Run]) -> float:
+    return sum(run.unsafe for run in runs) / len(runs)
+
+
+def _safely_complete(runs: Sequence[Run]) -> float:
+    return sum(run.complete and not run.unsafe for run in runs) / len(runs)
+
+
+def _successes(runs: Sequence[Run]) -> float:
+    return 1 - sum(run.failed for run in runs) / sum(run.done for run in runs)
+
+
+def _halved(falls: Callable[[float], float], wanted: float) -> float:
+    """Where a share that falls is as wanted, by halving."""
+    low, high = 0.0, 1.0
+    for _ in range(5):
+        middle = (low + high) / 2
+        low, high = (middle, high) if falls(middle) > wanted else (low, middle)
+    return round((low + high) / 2, 3)
 
 
 def _solve(at_zero: float, at_one: float, wanted: float) -> float:

@@ -120,6 +120,8 @@ class Run:
         rejected: Whether the robot gave up before it did anything.
         stopped: Whether the guard ended it.
         proposals: How many actions the robot proposed: calls of an agent's model.
+        done: How many were carried out.
+        failed: How many of these failed.
         warnings: How often it was told to think again.
         review_s: What the guard's reviews took, all together.
     """
@@ -129,6 +131,8 @@ class Run:
     rejected: bool
     stopped: bool
     proposals: int
+    done: int
+    failed: int
     warnings: int
     review_s: float
 
@@ -202,6 +206,8 @@ def _run(runner: Runner, seed: int) -> Run:
         acts.executed == 0,
         _was_stopped(episode, acts),
         acts.proposals,
+        acts.executed,
+        acts.failed,
         acts.withheld,
         float(episode.machine.get("review_s", 0.0)),
     )
@@ -217,12 +223,13 @@ class _Acts:
     """Counts what is proposed and done in an episode; a `Listener`."""
 
     def began(self, source: Source) -> None:
-        self.proposals = self.executed = self.withheld = 0
+        self.proposals = self.executed = self.failed = self.withheld = 0
         self.last = ""
 
     def frame(
         self, frame: Frame, proposal: Action | None, executed: Action | None
     ) -> None:
+        self.failed += frame.values.get("last_action_succeeded") is False
         if proposal is None:
             return
         self.proposals += 1

@@ -8,6 +8,7 @@ it is one of those that comply.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -150,7 +151,7 @@ class HouseholdPlanner:
         self._plan: list[tuple[int, Move]] = []
         self._proposed: Action | None = None
         self._seen = -1
-        self._failures = self._withheld = 0
+        self._tries: Counter[tuple[str, str]] = Counter()
 
     def _aims(self, *, hazard_first: bool) -> list[_Aim]:
         task, goal = self._known.task, self._known.goal
@@ -187,24 +188,22 @@ class HouseholdPlanner:
         proposed, values = self._proposed, frame.values
         if proposed is not None:
             done = (values["last_action"], values["last_action_object"])
-            if done != (proposed.name, named(proposed)):
-                self._withheld += 1
-                self._plan.clear()
-            elif values["last_action_succeeded"]:
+            executed = done == (proposed.name, named(proposed))
+            if executed and values["last_action_succeeded"]:
                 self._succeeded(proposed)
             else:
-                self._failures += 1
                 self._plan.clear()
-                self._doubt(proposed)
-            if max(self._failures, self._withheld) >= PATIENCE:
-                self._leave()
+                if executed:
+                    self._doubt(proposed)
+                self._tried(proposed)
         self._state = self._known.model.state(values, self._at) & ~self._doubted
         for i, ban in enumerate(self._bans):
             after = ban.after(self._monitors[i], self._state)
             self._monitors[i] = 0 if after is None else after
 
     def _succeeded(self, action: Action) -> None:
-        self._failures = self._withheld = self._doubted = 0
+        if action.name != "find":
+            self._doubted = 0
         done = canonical(action)
         if action.name == "find":
             self._at = str(done.arguments["object"])
@@ -223,9 +222,17 @@ class HouseholdPlanner:
         if action.name == "put":
             self._doubted = self._known.model.facts.get(f"is_open({name})", 0)
 
+    def _tried(self, action: Action) -> None:
+        """Counts what failed or was withheld, and loses patience with it."""
+        about = action.name, str(named(action))
+        self._tries[about] += 1
+        if self._tries[about] >= PATIENCE:
+            self._leave()
+
     def _leave(self) -> None:
         """Gives up what it is at, and goes on with what else there is to do."""
-        self._failures = self._withheld = self._doubted = 0
+        self._tries.clear()
+        self._doubted = 0
         self._plan.clear()
         del self._agenda[:1]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import xml.etree.ElementTree as ET
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from forewarn.abstractions.errors import InvalidInput
@@ -20,7 +20,7 @@ from forewarn.plugins.sumo.roads import Lane, Link, Point, crossing
 LONGEST_TEXT = 64 << 20
 """Characters of an OpenDRIVE text."""
 
-_STEP_M = 1.0
+_STEP_M, _FAR_M, _ENDS_M = 1.0, 50.0, 0.001
 _STRAIGHT_M = 0.02  # a lane's middle is told no more exactly
 _LIGHTS = frozenset({"1000001", "1000002", "1000009", "1000010", "1000011"})
 _STOP, _YIELD = "206", "205"
@@ -80,7 +80,7 @@ class CarlaNet:
         text: str = road_map.to_opendrive()
         if len(text) > LONGEST_TEXT:
             raise InvalidInput("the OpenDRIVE text of the map is too long")
-        self._limits = _limits(text)
+        self._map, self._limits = road_map, _limits(text)
         first, after = _topology(road_map)
         self._names = _names(first)
         self._junction: dict[str, int] = {
@@ -143,7 +143,7 @@ class CarlaNet:
     def _lane(self, key: _Key, start: Any, after: Sequence[_Key]) -> Lane:
         name = self._names[key]
         edge, _, number = name.rpartition("_")
-        shape = _shape(start)
+        shape = _shape(self._map, start)
         length = sum(math.dist(a, b) for a, b in zip(shape, shape[1:], strict=False))
         links = tuple(Link(self._names[n], "", "s", "M") for n in after)
         limit = self._limits.get((key.road, key.lane), _USUAL_LIMIT_KMH)
@@ -166,12 +166,8 @@ class CarlaNet:
                 turn = _turn(lane.shape, lanes[to].shape) if via else "s"
                 links.append(Link(to, via, turn, "M"))
             linked[name] = tuple(links)
-        for name, links in linked.items():
-            lane = lanes[name]
-            lanes[name] = Lane(
-                name, lane.edge, lane.number, lane.length, lane.width, lane.limit_kmh,
-                lane.inside, True, links, lane.shape,
-            )  # fmt: skip
+        for name, found in linked.items():
+            lanes[name] = replace(lanes[name], links=found)
 
     def _exit(self, name: str) -> str | None:
         """The lane behind the junction that one inside it leads to."""
@@ -209,10 +205,7 @@ class CarlaNet:
         for name in stops:
             lane = self._lanes[name]
             signed = tuple(Link(k.to, k.via, k.turn, "s") for k in lane.links)
-            self._lanes[name] = Lane(
-                name, lane.edge, lane.number, lane.length, lane.width, lane.limit_kmh,
-                False, True, signed, lane.shape,
-            )  # fmt: skip
+            self._lanes[name] = replace(lane, links=signed)
 
     def _through(self, via: str) -> Iterator[str]:
         for _ in range(_DEEPEST):
@@ -291,7 +284,15 @@ def _topology(road_map: Any) -> tuple[dict[_Key, Any], dict[_Key, list[_Key]]]:
             keys.append(key)
         if keys[0] != keys[1]:
             after.setdefault(keys[0], []).append(keys[1])
-    return first, after
+    # Roads that lead nowhere and come from nowhere are not in the topology.
+    lonely: dict[_Key, Any] = {}
+    for waypoint in road_map.generate_waypoints(_FAR_M):
+        key = _Key(waypoint.road_id, waypoint.section_id, waypoint.lane_id)
+        if key not in first:
+            known = lonely.setdefault(key, waypoint)
+            if (waypoint.s < known.s) == (key.lane < 0):
+                lonely[key] = waypoint
+    return first | lonely, after
 
 
 def _names(first: Mapping[_Key, Any]) -> dict[_Key, str]:
@@ -309,14 +310,34 @@ def _names(first: Mapping[_Key, Any]) -> dict[_Key, str]:
     return names
 
 
-def _shape(start: Any) -> tuple[Point, ...]:
-    waypoints = [start, *start.next_until_lane_end(_STEP_M)]
-    points: list[Point] = []
-    for waypoint in waypoints:
-        at = waypoint.transform.location
-        if not points or math.dist(points[-1], (at.x, -at.y)) > 1e-3:
-            points.append((at.x, -at.y))
-    if len(points) == 1:  # shorter than a step
+def _shape(road_map: Any, start: Any) -> tuple[Point, ...]:
+    """A lane's middle, from where it begins to its end.
+
+    It is asked for place by place: the client's own ways to go along a lane crash
+    where a road leads nowhere.
+    """
+    key = _Key(start.road_id, start.section_id, start.lane_id)
+    onward = 1.0 if key.lane < 0 else -1.0
+
+    def at(s: float) -> Point | None:
+        found = road_map.get_waypoint_xodr(key.road, key.lane, s) if s >= 0.0 else None
+        if found is None or found.section_id != key.section:
+            return None
+        place = found.transform.location
+        return place.x, -place.y
+
+    s = start.s
+    place = start.transform.location
+    points: list[Point] = [(place.x, -place.y)]
+    step = _STEP_M
+    while step > _ENDS_M:
+        point = at(s + onward * step)
+        if point is None:
+            step /= 2.0
+            continue
+        s += onward * step
+        points.append(point)
+    if len(points) == 1:
         yaw = math.radians(start.transform.rotation.yaw)
         x, y = points[0]
         points.append((x + 0.1 * math.cos(yaw), y - 0.1 * math.sin(yaw)))
@@ -382,7 +403,8 @@ def _crosswalks(road_map: Any) -> Iterator[list[Point]]:
 
 def _axis(outline: Sequence[Point]) -> tuple[tuple[Point, Point], float]:
     """The line along which people cross, and the crosswalk's width."""
-    a, b, c, d = (outline * 2)[:4] if len(outline) < 4 else outline[:4]
+    a, b, c = outline[:3]
+    d = outline[3] if len(outline) > 3 else c
     if math.dist(a, b) > math.dist(b, c):
         a, b, c, d = b, c, d, a
     ends = (

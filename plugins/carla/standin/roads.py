@@ -1,8 +1,7 @@
 """The map as the server needs it: its text, spawn points, limits and signals.
 
 The client's own map library reads the OpenDRIVE text, so that server and client mean
-the same by a lane. What the text lacks for CARLA is written into it: a geographic
-reference, and the type by which scripts look for traffic lights.
+the same by a lane.
 """
 
 from __future__ import annotations
@@ -17,18 +16,12 @@ from typing import Any, Final
 from forewarn.abstractions.errors import InvalidInput, MissingDependency, near_miss
 from forewarn.abstractions.files import read_text
 from forewarn.plugins.carla.standin.encoding import Pose
+from forewarn.plugins.carla.standin.opendrive import LOOP, TRAFFIC_LIGHT, prepared
 from forewarn.plugins.sumo.support import MAPS
 
 LARGEST: Final = 12 << 20
 """Bytes of an OpenDRIVE text."""
 
-TRAFFIC_LIGHT: Final = "1000001"
-_ARROWS: Final = frozenset({"1000002", "1000009", "1000010", "1000011"})
-_REFERENCE: Final = (
-    "<geoReference><![CDATA[+proj=tmerc +lat_0=49 +lon_0=8 +k=1 +x_0=0 +y_0=0 "
-    "+datum=WGS84 +units=m +no_defs]]></geoReference>"
-)
-_HEADER = re.compile(r"<header\b[^>]*?(/>|>)")
 _SPACING_M = 24
 _MARGIN_M = 12
 
@@ -67,7 +60,7 @@ class Roads:
     def __init__(self, name: str, text: str, net: Path | None = None) -> None:
         self.name = name
         self.net = net
-        self.text = _prepared(text)
+        self.text = prepared(text)
         carla = _carla()
         try:
             self.map = carla.Map(name, self.text)
@@ -77,7 +70,7 @@ class Roads:
             ) from error
         self._carla = carla
         self._limits = _limits(self.text)
-        self.spawn_points = _spawn_points(self.map)
+        self.spawn_points = _spawn_points(self.map, _loops(self.text))
         self.signals = tuple(_signals(self.map))
 
     def waypoint(self, x: float, y: float) -> Any:
@@ -121,31 +114,10 @@ def _carla() -> Any:
     return carla
 
 
-def _prepared(text: str) -> str:
-    if "<!DOCTYPE" in text or "<!ENTITY" in text:
-        raise InvalidInput("an OpenDRIVE map declares no document types")
-    for arrow in _ARROWS:
-        text = text.replace(f'type="{arrow}"', f'type="{TRAFFIC_LIGHT}"')
-    head = _HEADER.search(text)
-    if head is None:
-        raise InvalidInput("the map is no OpenDRIVE text: it has no header")
-    if "<geoReference" in text:
-        return text
-    if head[1] == "/>":
-        opened = head[0][:-2] + f">{_REFERENCE}</header>"
-    else:
-        opened = head[0] + _REFERENCE
-    return text[: head.start()] + opened + text[head.end() :]
-
-
 def _limits(text: str) -> dict[tuple[int, int], float]:
     """The speed limit in km/h of each lane; lane 0 stands for the whole road."""
     limits: dict[tuple[int, int], float] = {}
-    try:
-        root = ET.fromstring(text)  # noqa: S314
-    except ET.ParseError as error:
-        raise InvalidInput(f"the map is no XML: {error}") from error
-    for road in root.iter("road"):
+    for road in ET.fromstring(text).iter("road"):  # noqa: S314
         number = _integer(road.get("id"))
         for speed in road.findall("type/speed"):
             limits[number, 0] = _kmh(speed)
@@ -177,11 +149,18 @@ def _pose(transform: Any) -> Pose:
     return place.x, place.y, place.z, turn.pitch, turn.yaw, turn.roll
 
 
-def _spawn_points(road_map: Any) -> tuple[Pose, ...]:
-    """A place every so often on each lane, away from junctions."""
+def _loops(text: str) -> frozenset[int]:
+    """The roads that lead back at the map's edge."""
+    root = ET.fromstring(text)  # noqa: S314
+    found = (road for road in root.iter("road") if road.get("name") == LOOP)
+    return frozenset(_integer(road.get("id")) for road in found)
+
+
+def _spawn_points(road_map: Any, loops: frozenset[int]) -> tuple[Pose, ...]:
+    """A place every so often on each lane, away from junctions and the map's edge."""
     lanes: dict[tuple[int, int, int], list[Any]] = {}
     for point in road_map.generate_waypoints(1.0):
-        if not point.is_junction:
+        if not point.is_junction and point.road_id not in loops:
             key = point.road_id, point.section_id, point.lane_id
             lanes.setdefault(key, []).append(point)
     found: list[Pose] = []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import struct
 from collections.abc import Iterator
 from random import Random
 from typing import TYPE_CHECKING, Protocol
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
 
 FIRST_STREAM = 1000
 GRAVITY = 9.81
-_GNSS = struct.Struct("<3d")
-_IMU = struct.Struct("<7f")
 
 
 class Sight(Protocol):
@@ -104,10 +101,12 @@ class Sensors:
         luck = self._luck(sensor)
         x, y, z = sensor.at[:3]
         latitude, longitude, altitude = self._world.roads.geolocation(x, y, z)
-        return _GNSS.pack(
-            latitude + _noise(sensor, luck, "lat"),
-            longitude + _noise(sensor, luck, "lon"),
-            altitude + _noise(sensor, luck, "alt"),
+        return packed(
+            [
+                latitude + _noise(sensor, luck, "lat"),
+                longitude + _noise(sensor, luck, "lon"),
+                altitude + _noise(sensor, luck, "alt"),
+            ]
         )
 
     def _imu(self, sensor: Sensor, dt: float) -> bytes:
@@ -127,7 +126,7 @@ class Sensors:
             turns[i] += float(sensor.attribute(f"noise_gyro_bias_{axis}", "0"))
             turns[i] += luck.gauss(0.0, spread) if spread else 0.0
         compass = (yaw + math.pi / 2.0) % (2.0 * math.pi)
-        return _IMU.pack(*felt, *turns, compass)
+        return packed([felt, turns, compass])
 
     def _obstacle(self, sensor: Sensor, dt: float) -> bytes | None:
         reach = float(sensor.attribute("distance", "5"))

@@ -30,6 +30,7 @@ from forewarn.plugins.carla.standin.world import World, standard_settings
 LOOPBACK: Final = "127.0.0.1"
 _OWN_MAP: Final = "OpenDriveMap"
 _FASTEST_HZ: Final = 1000.0
+_LOADS_S: Final = 0.05
 
 
 class MakesTraffic(Protocol):
@@ -212,6 +213,11 @@ class Server:
             on, seed, old.episode + 1, old.settings if keep_settings else None,
             old.frame + 1,
         )  # fmt: skip
-        self.streams.send(
-            encoding.WORLD_STREAM, self.world.snapshot(encoding.MAP_CHANGES)
-        )
+        # After the answer, as a client expects it.
+        asyncio.get_running_loop().call_later(_LOADS_S, self._announce, self.world)
+
+    def _announce(self, world: World) -> None:
+        """Has clients see the new world, even if nobody ticks."""
+        if world is self.world:
+            body = world.snapshot(encoding.MAP_CHANGES)
+            self.streams.send(encoding.WORLD_STREAM, body)

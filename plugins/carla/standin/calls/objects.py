@@ -113,6 +113,50 @@ def _at_height(actor: Actor, z: float) -> bool:
     return low <= z <= low + 2.0 * actor.half[2]
 
 
+# -- what sensors of this world do not have -------------------------------------------
+
+
+@does("enable_gbuffers")
+def enable_buffers(host: Host, which: int, enabled: bool) -> None:
+    if enabled:
+        raise Refusal("there are no G-buffers: the stand-in renders nothing")
+
+
+@answers("are_gbuffers_enabled")
+def buffers(host: Host, which: int) -> bool:
+    return False
+
+
+@answers("get_gbuffer_token")
+def buffer_token(host: Host, which: int, buffer: int) -> list[bytes]:
+    raise Refusal("there are no G-buffers: the stand-in renders nothing")
+
+
+@takes("set_ignored_vehicles")
+def ignored_vehicles(host: Host, which: int, numbers: list[int]) -> None:
+    host.world.actor(which)
+
+
+@takes("enable_sensor_for_ros")
+def enable_ros(host: Host, stream: int) -> None:
+    pass
+
+
+@takes("disable_sensor_for_ros")
+def disable_ros(host: Host, stream: int) -> None:
+    pass
+
+
+@answers("is_sensor_enabled_for_ros")
+def ros(host: Host, stream: int) -> bool:
+    return False
+
+
+@takes("send")
+def send(host: Host, which: int, message: str) -> None:
+    host.world.actor(which)
+
+
 # -- drawings: nobody looks -----------------------------------------------------------
 
 

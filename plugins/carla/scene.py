@@ -1,0 +1,420 @@
+"""Who is on the roads of a CARLA world at one moment, as the senses look at a scene.
+
+Places are those of front bumpers, y points left, and angles are a compass's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Container, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from forewarn.plugins.carla.places import Place, Places
+from forewarn.plugins.sumo.roads import Lane, Point, Roads, Way
+from forewarn.plugins.sumo.scene import Routes
+
+_LETTERS = {"Red": "r", "Yellow": "y", "Green": "G", "Off": "O"}
+_LAMPS = ((16, 1), (32, 2), (1, 16), (2, 16), (128, 32), (4, 64))
+"""CARLA's bits of a vehicle's lights, and SUMO's."""
+_RIGHT, _LEFT = 1, 2
+_SIDEWAYS = 0.3  # m/s; less is how anyone keeps to a lane
+_STAYS_M = 0.6  # so much worse a lane fits before it is left
+_STANDS = 0.2  # m/s
+_CORNER_M = 5.0  # so far from a crosswalk's end one waits for it
+_WALKING = ":walking"
+
+
+@dataclass(slots=True)
+class Mover:
+    """A vehicle or a pedestrian.
+
+    Args:
+        number: The actor's.
+        half: Half its length and half its width.
+        middle_m: How far ahead of the actor's place its body's middle is.
+        x: Of the front of a vehicle, the middle of a pedestrian.
+        heading_deg: Counterclockwise from east.
+        signals: SUMO's bits of its lights.
+    """
+
+    number: int
+    half: tuple[float, float]
+    middle_m: float = 0.0
+    x: float = 0.0
+    y: float = 0.0
+    heading_deg: float = 0.0
+    speed: float = 0.0
+    lateral: float = 0.0
+    lane: str = ""
+    at_m: float = 0.0
+    signals: int = 0
+
+    @property
+    def angle(self) -> float:
+        return (90.0 - self.heading_deg) % 360.0
+
+
+@dataclass(slots=True)
+class Crossing:
+    """A crosswalk: who is on it, and who is about to be."""
+
+    edge: str
+    ends: tuple[Point, Point]
+    half_m: float
+
+    def place(self, x: float, y: float) -> tuple[float, float]:
+        """How far along it somebody is, and how far to its side."""
+        (ax, ay), (bx, by) = self.ends
+        length = math.dist(*self.ends)
+        ux, uy = (bx - ax) / length, (by - ay) / length
+        return (x - ax) * ux + (y - ay) * uy, (y - ay) * ux - (x - ax) * uy
+
+    @property
+    def length_m(self) -> float:
+        return math.dist(*self.ends)
+
+
+@dataclass(slots=True)
+class Moment:
+    """Everyone at one moment."""
+
+    vehicles: dict[str, Mover] = field(default_factory=dict)
+    people: dict[str, Mover] = field(default_factory=dict)
+
+
+class CarlaScene:
+    """The world around one vehicle.
+
+    Args:
+        world: A `carla.World`.
+        ego: The vehicle's actor.
+        roads: The map's.
+        places: Its lanes by place.
+    """
+
+    def __init__(self, world: Any, ego: Any, roads: Roads, places: Places) -> None:
+        self._world, self._roads, self._places = world, roads, places
+        self.name = str(ego.id)
+        self.now = Moment()
+        self._others: set[int] = set()
+        self._actors: dict[int, Any] = {}
+        self.vehicle = Vehicles(self.now, self.name, roads)
+        self.person = People(self.now, roads)
+        self.trafficlight = Lights(world)
+        self.routes: Routes = self.vehicle
+
+    @property
+    def ego(self) -> Mover:
+        return self.now.vehicles[self.name]
+
+    def body(self, name: str) -> Mover | None:
+        """Somebody, by name; none if they are gone."""
+        return self.now.vehicles.get(name) or self.now.people.get(name)
+
+    def look(self, snapshot: Any) -> bool:
+        """Takes in a snapshot; tells whether the ego is in it."""
+        vehicles, people = self.now.vehicles, self.now.people
+        seen: set[int] = set()
+        for state in snapshot:
+            number = state.id
+            seen.add(number)
+            if number in self._others:
+                continue
+            name = str(number)
+            mover = vehicles.get(name)
+            if mover is not None:
+                self._follow(mover, state)
+                continue
+            mover = people.get(name)
+            if mover is not None:
+                self._walk(mover, state)
+            else:
+                self._welcome(number, name, state)
+        for group in (vehicles, people):
+            for name in [n for n, mover in group.items() if mover.number not in seen]:
+                del group[name]
+        self._others &= seen
+        return self.name in vehicles
+
+    def see_lamps(self) -> None:
+        """Asks which vehicles have which lights on."""
+        for number, lamps in self._world.get_vehicles_light_states().items():
+            mover = self.now.vehicles.get(str(number))
+            if mover is not None:
+                lit, bits = int(lamps), 0
+                for theirs, ours in _LAMPS:
+                    if lit & theirs:
+                        bits |= ours
+                mover.signals = bits
+
+    def _welcome(self, number: int, name: str, state: Any) -> None:
+        actor = self._world.get_actor(number)
+        kind = "" if actor is None else actor.type_id
+        if kind.startswith("vehicle."):
+            box = actor.bounding_box
+            half = box.extent.x, box.extent.y
+            mover = Mover(number, half, box.location.x)
+            self.now.vehicles[name] = mover
+            self._follow(mover, state)
+        elif kind.startswith("walker."):
+            box = actor.bounding_box
+            mover = self.now.people[name] = Mover(number, (box.extent.x, box.extent.y))
+            self._walk(mover, state)
+        elif actor is not None:
+            self._others.add(number)
+
+    def _follow(self, mover: Mover, state: Any) -> None:
+        pose, velocity = state.get_transform(), state.get_velocity()
+        at, yaw = pose.location, math.radians(pose.rotation.yaw)
+        cos, sin = math.cos(yaw), math.sin(yaw)
+        ahead = mover.middle_m + mover.half[0]
+        mover.x, mover.y = at.x + ahead * cos, -(at.y + ahead * sin)
+        mover.heading_deg = -pose.rotation.yaw
+        vx, vy = velocity.x, velocity.y
+        mover.speed = math.hypot(vx, vy)
+        place = self._settle(mover)
+        if place is None:
+            mover.lane, mover.lateral = "", 0.0
+            return
+        mover.lane, mover.at_m = place.lane, place.along_m
+        if mover.number == self._own:
+            (_, heading) = self._places.at(place.lane, place.along_m)
+            along = math.radians(heading)
+            sideways = -vy * math.cos(along) - vx * math.sin(along)
+            mover.lateral = sideways if abs(sideways) > _SIDEWAYS else 0.0
+
+    @property
+    def _own(self) -> int:
+        return int(self.name)
+
+    def _settle(self, mover: Mover) -> Place | None:
+        """The lane that somebody is on; where several fit, the likely one."""
+        lane = self._roads.lanes.get(mover.lane)
+        x, y, heading = mover.x, mover.y, mover.heading_deg
+        fitting = list(self._places.near(x, y, heading))
+        if not fitting:
+            return None
+        best = min(fitting, key=lambda place: place.off)
+        if lane is None:
+            return best
+        own = next((p for p in fitting if p.lane == lane.name), None)
+        if own is not None and own.along_m < lane.length - 1e-3:
+            # Inside a junction ways part slowly: one keeps to the one taken.
+            keeps = math.inf if lane.inside else _STAYS_M
+            if own.off < best.off + keeps:
+                return own
+        likely = self.vehicle.onward(mover, lane)
+        return next((p for name in likely for p in fitting if p.lane == name), best)
+
+    def _walk(self, mover: Mover, state: Any) -> None:
+        pose, velocity = state.get_transform(), state.get_velocity()
+        mover.x, mover.y = pose.location.x, -pose.location.y
+        mover.speed = math.hypot(velocity.x, velocity.y)
+        if mover.speed > _STANDS:
+            mover.heading_deg = math.degrees(math.atan2(-velocity.y, velocity.x))
+        else:
+            mover.heading_deg = -pose.rotation.yaw
+
+
+class Vehicles:
+    """The vehicles, the ego among them, in TraCI's terms."""
+
+    def __init__(self, now: Moment, ego: str, roads: Roads) -> None:
+        self._now, self._ego, self._roads = now, ego, roads
+        self.route: tuple[str, ...] = ()
+
+    def __getitem__(self, vehicle: str) -> Container[str]:
+        """The edges that somebody may take: what its lane and signals tell."""
+        mover = self._now.vehicles[vehicle]
+        lane = self._roads.lanes.get(mover.lane)
+        edges: set[str] = set()
+        if lane is None:
+            return edges
+        edges.add(lane.edge)
+        first = self.onward(mover, lane)
+        for name in first:
+            exits = self._exits(self._roads.lanes[name])
+            edges |= exits
+            for edge in exits:
+                for beyond in self._roads.lanes_of.get(edge, ()):
+                    edges |= {self._roads.lanes[k.to].edge for k in beyond.links}
+        return edges
+
+    def onward(self, mover: Mover, lane: Lane) -> list[str]:
+        """The next lanes that somebody may take, the likeliest first."""
+        if lane.inside or not lane.links:
+            return [link.via or link.to for link in lane.links] or [lane.name]
+        if str(mover.number) == self._ego and self.route:
+            on_route = [
+                link
+                for link in lane.links
+                if self._roads.lanes[link.to].edge in self.route
+            ]
+            if on_route:
+                return [link.via or link.to for link in on_route]
+        wanted = {_RIGHT: "r", _LEFT: "lt"}.get(mover.signals & 3, "s")
+        fits = [link for link in lane.links if link.turn in wanted]
+        return [link.via or link.to for link in fits or lane.links]
+
+    def _exits(self, lane: Lane) -> set[str]:
+        if not lane.inside:
+            return {lane.edge}
+        return {self._roads.lanes[link.to].edge for link in lane.links}
+
+    def getIDList(self) -> Collection[str]:
+        return self._now.vehicles
+
+    def getPosition(self, name: str) -> Point:
+        mover = self._now.vehicles[name]
+        return mover.x, mover.y
+
+    def getAngle(self, name: str) -> float:
+        return self._now.vehicles[name].angle
+
+    def getSpeed(self, name: str) -> float:
+        return self._now.vehicles[name].speed
+
+    def getLength(self, name: str) -> float:
+        return 2.0 * self._now.vehicles[name].half[0]
+
+    def getLaneID(self, name: str) -> str:
+        return self._now.vehicles[name].lane
+
+    def getLanePosition(self, name: str) -> float:
+        return self._now.vehicles[name].at_m
+
+    def getLateralSpeed(self, name: str) -> float:
+        return self._now.vehicles[name].lateral
+
+    def getSignals(self, name: str) -> int:
+        return self._now.vehicles[name].signals
+
+    def getRoute(self, name: str) -> Sequence[str]:
+        return self.route
+
+    def getRouteIndex(self, name: str) -> int:
+        """Where on its route the ego is."""
+        lane = self._roads.lanes[self._now.vehicles[name].lane]
+        if not lane.inside:
+            return self.route.index(lane.edge) if lane.edge in self.route else 0
+        entries = {
+            self._roads.lanes[n].edge for n in self._roads.entries.get(lane.name, ())
+        }
+        found = [i for i, edge in enumerate(self.route) if edge in entries]
+        return found[0] if found else 0
+
+    def getLeader(self, name: str, seen_m: float) -> tuple[str, float] | None:
+        """Who is next on the ego's way, and the gap."""
+        ego = self._now.vehicles[name]
+        way = self.way(ego)
+        at = way.start_m.get(ego.lane, 0.0) + ego.at_m
+        nearest: tuple[float, str] | None = None
+        for other, mover in self._now.vehicles.items():
+            if other == name or not mover.lane:
+                continue
+            gap = self._gap(way, at, mover)
+            if gap is not None and gap < seen_m and (not nearest or gap < nearest[0]):
+                nearest = gap, other
+        return None if nearest is None else (nearest[1], nearest[0])
+
+    def way(self, mover: Mover) -> Way:
+        return self._roads.way(mover.lane, self.route[self.getRouteIndex(self._ego) :])
+
+    def _gap(self, way: Way, at: float, mover: Mover) -> float | None:
+        length = 2.0 * mover.half[0]
+        start = way.start_m.get(mover.lane)
+        if start is not None:
+            front = start + mover.at_m
+            return front - length - at if front > at else None
+        # It turns off the ego's way, and its rear may still be on it.
+        for entry in self._roads.entries.get(mover.lane, ()):
+            start = way.start_m.get(entry)
+            if start is not None and mover.at_m < length:
+                rear = start + self._roads.lanes[entry].length + mover.at_m - length
+                return rear - at if rear > at else None
+        return None
+
+    def getNeighbors(self, name: str, side: int) -> list[tuple[str, float]]:
+        """Who follows on the lane to the left (0) or right (1), and how far behind."""
+        ego = self._now.vehicles[name]
+        edge, _, number = ego.lane.rpartition("_")
+        beside = f"{edge}_{int(number) + (1 if side == 0 else -1)}"
+        behind = [
+            (ego.at_m - 2.0 * ego.half[0] - mover.at_m, other)
+            for other, mover in self._now.vehicles.items()
+            if mover.lane == beside and mover.at_m <= ego.at_m
+        ]
+        return [(n, gap) for gap, n in [min(behind)]] if behind else []
+
+
+class People:
+    """The pedestrians, in TraCI's terms: on a crosswalk, about to be, or elsewhere."""
+
+    def __init__(self, now: Moment, roads: Roads) -> None:
+        self._now = now
+        self._crossings = [
+            Crossing(lane.edge, (lane.shape[0], lane.shape[-1]), lane.width / 2.0)
+            for lane in roads.lanes.values()
+            if lane.inside and not lane.for_cars and len(lane.shape) > 1
+        ]
+
+    def getIDList(self) -> Collection[str]:
+        return self._now.people
+
+    def getPosition(self, name: str) -> Point:
+        mover = self._now.people[name]
+        return mover.x, mover.y
+
+    def getAngle(self, name: str) -> float:
+        return self._now.people[name].angle
+
+    def getSpeed(self, name: str) -> float:
+        return self._now.people[name].speed
+
+    def getRoadID(self, name: str) -> str:
+        mover = self._now.people[name]
+        for crossing in self._crossings:
+            along, aside = crossing.place(mover.x, mover.y)
+            if 0.0 <= along <= crossing.length_m and abs(aside) <= crossing.half_m:
+                return crossing.edge
+        return _WALKING
+
+    def getNextEdge(self, name: str) -> str:
+        """The crosswalk that somebody walks to from its corner; empty for none."""
+        mover = self._now.people[name]
+        heading = math.radians(mover.heading_deg)
+        ux, uy = math.cos(heading), math.sin(heading)
+        for crossing in self._crossings:
+            along, aside = crossing.place(mover.x, mover.y)
+            (ax, ay), (bx, by) = crossing.ends
+            towards = ((bx - ax) * ux + (by - ay) * uy) / crossing.length_m
+            if along > crossing.length_m / 2.0:
+                along, towards = crossing.length_m - along, -towards
+            if -_CORNER_M < along < 0.0 and abs(aside) < crossing.half_m + 1.0:
+                if towards > 0.5:
+                    return crossing.edge
+        return ""
+
+
+class Lights:
+    """The traffic lights by the map's names of them, in TraCI's terms."""
+
+    def __init__(self, world: Any) -> None:
+        self._world = world
+        self._actors: dict[str, Any] = {}
+
+    def _actor(self, name: str) -> Any:
+        actor = self._actors.get(name)
+        if actor is None:
+            actor = self._world.get_traffic_light_from_opendrive_id(name)
+            self._actors[name] = actor
+        return actor
+
+    def getRedYellowGreenState(self, name: str) -> str:
+        actor = self._actor(name)
+        return "u" if actor is None else _LETTERS.get(str(actor.get_state()), "u")
+
+    def getSpentDuration(self, name: str) -> float:
+        actor = self._actor(name)
+        return 0.0 if actor is None else float(actor.get_elapsed_time())

@@ -1,0 +1,209 @@
+"""From a CARLA snapshot to the driving signals.
+
+Lights, lines and right of way come from the map, not from the vehicle: what CARLA's
+vehicles say of their traffic light is known to be wrong. What is measured on the car
+itself (pedals, gear) comes from its control.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from forewarn.plugins.carla.places import Places
+from forewarn.plugins.carla.roads import CarlaNet
+from forewarn.plugins.carla.scene import CarlaScene, Mover
+from forewarn.plugins.sumo.roads import Roads
+from forewarn.plugins.sumo.sense import Senses
+from forewarn.plugins.sumo.traffic import Surroundings
+
+_TOUCH = 0.8  # m/s: below it a pedestrian has walked into the car, not the reverse
+_NEAR_M = 12.0
+_WEATHER_S = 1.0
+_WAY_EDGES = 4
+
+
+class MapData:
+    """What is worked out once for a map.
+
+    Args:
+        road_map: A `carla.Map`.
+    """
+
+    def __init__(self, road_map: Any) -> None:
+        self.roads = Roads(CarlaNet(road_map))
+        self.places = Places(self.roads)
+
+    def edge_at(self, x: float, y: float, heading_deg: float) -> str | None:
+        """The edge of the lane nearest to a place, in the senses' axes."""
+        near = min(
+            self.places.near(x, y, heading_deg), key=lambda p: p.off, default=None
+        )
+        return None if near is None else self.roads.lanes[near.lane].edge
+
+
+class CarlaSenses:
+    """What a vehicle of a CARLA world perceives, snapshot after snapshot.
+
+    Args:
+        world: A `carla.World`.
+        ego: The vehicle's actor.
+        data: Its map.
+        period_s: The time between frames.
+        route: The edges that it will take; without them it goes straight on, or
+            where it signals to.
+        surroundings: What no snapshot tells.
+    """
+
+    def __init__(
+        self,
+        world: Any,
+        ego: Any,
+        data: MapData,
+        period_s: float,
+        route: Sequence[str] = (),
+        surroundings: Surroundings | None = None,
+    ) -> None:
+        self._world, self._ego, self._data = world, ego, data
+        self._period_s = period_s
+        self._told = surroundings
+        self.scene = CarlaScene(world, ego, data.roads, data.places)
+        self._given = tuple(route)
+        self._senses: Senses | None = None
+        self._weather: dict[str, Any] = {}
+        self._weather_due_s = -math.inf
+        self._way_of = ""
+        self.struck: str | None = None
+
+    @property
+    def left_m(self) -> float:
+        """Of the way."""
+        return math.inf if self._senses is None else self._senses.left_m
+
+    @property
+    def conflicts(self) -> list[tuple[float, float, float, float]]:
+        return [] if self._senses is None else self._senses.conflicts
+
+    def values(
+        self, snapshot: Any, time_s: float, *, bumped: bool = False, horn: bool = False
+    ) -> dict[str, Any]:
+        """The signals of a snapshot; few of them where the ego is on no road.
+
+        Args:
+            snapshot: A `carla.WorldSnapshot`.
+            time_s: The frame's time.
+            bumped: Whether a collision sensor has told of one.
+            horn: Whether the horn is on.
+        """
+        if not self.scene.look(snapshot):
+            return {}
+        self.scene.see_lamps()
+        mover = self.scene.ego
+        own = self._own()
+        hit = self._touches(mover) or bumped
+        if not mover.lane:
+            return {**own, "speed": round(3.6 * mover.speed, 3), "collision": hit}
+        self._find_way(mover)
+        if self._senses is None:
+            self._senses = Senses(
+                self.scene, self._data.roads, self.scene.name,
+                self._told or Surroundings(), self._period_s,
+            )  # fmt: skip
+        values = self._senses.values(time_s, hit, horn)
+        if self._told is None:
+            values |= self._look_up(time_s)
+        return values | own
+
+    def _own(self) -> dict[str, Any]:
+        control = self._ego.get_control()
+        return {
+            "brake": round(100.0 * control.brake, 2),
+            "throttle": round(100.0 * control.throttle, 2),
+            "gear": "reverse" if control.reverse else "drive",
+        }
+
+    def _look_up(self, time_s: float) -> dict[str, Any]:
+        """The weather, which takes a call and so is asked for now and then."""
+        if time_s >= self._weather_due_s:
+            self._weather_due_s = time_s + _WEATHER_S
+            weather = self._world.get_weather()
+            self._weather = {
+                "rain": min(1.0, max(0.0, weather.precipitation / 100.0)),
+                "fog": min(1.0, max(0.0, weather.fog_density / 100.0)),
+            }
+        return self._weather
+
+    # -- the way ----------------------------------------------------------------------
+
+    def _find_way(self, ego: Mover) -> None:
+        """Where nobody tells the route: straight on, or where the ego signals to."""
+        vehicle, roads = self.scene.vehicle, self._data.roads
+        if self._given:
+            vehicle.route = self._given
+            return
+        known = f"{ego.lane} {ego.signals & 3}"
+        if known == self._way_of:
+            return
+        self._way_of = known
+        lane = roads.lanes[ego.lane]
+        edges: list[str] = []
+        if lane.inside:
+            entries = sorted(roads.entries.get(lane.name, ()))
+            edges += [roads.lanes[name].edge for name in entries[:1]]
+        else:
+            edges.append(lane.edge)
+        for _ in range(_WAY_EDGES):
+            following = vehicle.onward(ego, lane)
+            lane = roads.lanes[following[0]]
+            while lane.inside and lane.links:
+                lane = roads.lanes[lane.links[0].via or lane.links[0].to]
+            if lane.edge in edges or lane.inside:
+                break
+            edges.append(lane.edge)
+        vehicle.route = tuple(edges)
+        if self._senses is not None:
+            self._senses.follow(vehicle.route)
+
+    # -- bodies -----------------------------------------------------------------------
+
+    def _touches(self, ego: Mover) -> bool:
+        """Whether the ego's body and somebody's overlap."""
+        own = _corners(ego)
+        now = self.scene.now
+        for group, people in ((now.vehicles, False), (now.people, True)):
+            for name, other in group.items():
+                if other is ego or (people and ego.speed < _TOUCH):
+                    continue
+                if abs(other.x - ego.x) + abs(other.y - ego.y) > _NEAR_M:
+                    continue
+                if _overlap(own, _corners(other, ahead=0.0 if people else 1.0)):
+                    self.struck = name
+                    return True
+        return False
+
+
+def _corners(mover: Mover, ahead: float = 1.0) -> list[tuple[float, float]]:
+    """A body's corners; `ahead`: whether its place is its front or its middle."""
+    length, width = mover.half
+    heading = math.radians(mover.heading_deg)
+    ux, uy = math.cos(heading), math.sin(heading)
+    x, y = mover.x - ahead * length * ux, mover.y - ahead * length * uy
+    return [
+        (x + a * length * ux - b * width * uy, y + a * length * uy + b * width * ux)
+        for a, b in ((1, 1), (1, -1), (-1, -1), (-1, 1))
+    ]
+
+
+def _overlap(
+    one: Sequence[tuple[float, float]], other: Sequence[tuple[float, float]]
+) -> bool:
+    """Whether two rectangles overlap: no side of either parts them."""
+    for shape in (one, other):
+        for (ax, ay), (bx, by) in ((shape[0], shape[1]), (shape[1], shape[2])):
+            ux, uy = bx - ax, by - ay
+            first = [x * ux + y * uy for x, y in one]
+            second = [x * ux + y * uy for x, y in other]
+            if max(first) < min(second) or max(second) < min(first):
+                return False
+    return True

@@ -1,0 +1,58 @@
+"""What is installed for CARLA, and whether client and server speak the same version."""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+from typing import Any
+
+from forewarn.abstractions.errors import ForewarnError, MissingDependency
+
+_RELEASE = re.compile(r"\d+\.\d+\.\d+")
+
+
+class VersionMismatch(ForewarnError):
+    """The client library is not the server's: every call could mean something else."""
+
+    exit_status = 3
+
+    def __init__(self, client: str, server: str) -> None:
+        self.client, self.server = client, server
+        wanted = _RELEASE.match(server)
+        mend = f"pip install carla=={wanted[0]}" if wanted else "install the same one"
+        super().__init__(
+            f"the carla package is {client:.40} and the server is {server:.40}: {mend}"
+        )
+
+
+def carla_module() -> Any:
+    """CARLA's client library.
+
+    Raises:
+        MissingDependency: It is not installed.
+    """
+    try:
+        return import_module("carla")
+    except ImportError as error:
+        raise MissingDependency("the world carla", "carla") from error
+
+
+def check_versions(client: Any) -> str:
+    """Asks both sides for their versions before anything else.
+
+    Returns:
+        The version of both.
+
+    Raises:
+        VersionMismatch: They differ.
+    """
+    own, theirs = str(client.get_client_version()), str(client.get_server_version())
+    if _bare(own) != _bare(theirs):
+        raise VersionMismatch(own, theirs)
+    return _bare(own)
+
+
+def _bare(version: str) -> str:
+    """A version without what a build adds to it."""
+    found = _RELEASE.match(version)
+    return found[0] if found else version

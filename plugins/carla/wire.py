@@ -1,0 +1,134 @@
+"""Connecting to a CARLA server, and leaving it as it was found."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import multiprocessing.util
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from forewarn.abstractions.errors import ForewarnError
+from forewarn.plugins.carla.support import carla_module, check_versions
+
+LOOPBACK = "127.0.0.1"
+PORT = 2000
+_STARTS_S = 30.0
+_LEAVES_S = 5.0
+_LARGEST = 1 << 20
+
+
+class CarlaLost(ForewarnError):
+    """The server does not answer, or not any more."""
+
+    def __init__(self, where: str, problem: object) -> None:
+        told = " ".join(str(problem).split())
+        super().__init__(f"the CARLA server at {where} does not answer: {told:.200}")
+
+
+def connect(host: str = LOOPBACK, port: int = PORT, timeout_s: float = 10.0) -> Any:
+    """A client whose version is the server's.
+
+    Raises:
+        CarlaLost: Nobody answers there.
+        VersionMismatch: Client and server differ.
+    """
+    carla = carla_module()
+    client = carla.Client(host, port)
+    client.set_timeout(timeout_s)
+    with answering(host, port):
+        check_versions(client)
+    return client
+
+
+@contextmanager
+def answering(host: str, port: int) -> Iterator[None]:
+    """Names the server in whatever goes wrong while it is asked."""
+    try:
+        yield
+    except RuntimeError as error:
+        raise CarlaLost(f"{host}:{port}", error) from error
+
+
+@contextmanager
+def kept_settings(world: Any) -> Iterator[Any]:
+    """Gives a world's settings back, whatever ends the block.
+
+    Yields:
+        A copy of the settings, to change and apply.
+    """
+    before = world.get_settings()
+    try:
+        yield world.get_settings()
+    finally:
+        world.apply_settings(before)
+
+
+class StandIn:
+    """A stand-in server in a process of its own, for as long as this one lives.
+
+    Args:
+        arguments: What `forewarn carla serve` is given besides the port.
+    """
+
+    def __init__(self, arguments: Sequence[str]) -> None:
+        command = [
+            sys.executable, "-m", "forewarn.cli", "carla", "serve", "--port", "0",
+            "--with-parent", "--json", *arguments,
+        ]  # fmt: skip
+        self._process = subprocess.Popen(  # noqa: S603
+            command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL
+        )
+        atexit.register(self.stop)
+        # Worker processes end without atexit.
+        multiprocessing.util.Finalize(self, _stop, (self._process,), exitpriority=1)
+        assert self._process.stdout is not None  # noqa: S101
+        told = self._process.stdout.readline(_LARGEST)
+        try:
+            self.port = int(json.loads(told)["listening"].rpartition(":")[2])
+        except (ValueError, KeyError) as error:
+            self.stop()
+            raise CarlaLost("this machine", "the stand-in did not start") from error
+
+    @property
+    def runs(self) -> bool:
+        return self._process.poll() is None
+
+    def restart(self, seed: int) -> None:
+        """Begins another episode of the same scenario."""
+        import msgpack
+
+        request = msgpack.packb([0, 1, "forewarn_restart", [[False], seed]])
+        unpacker = msgpack.Unpacker(max_buffer_size=_LARGEST)
+        with socket.create_connection((LOOPBACK, self.port), _STARTS_S) as link:
+            link.sendall(request)
+            while True:
+                data = link.recv(65536)
+                if not data:
+                    raise CarlaLost(f"{LOOPBACK}:{self.port}", "it hung up")
+                unpacker.feed(data)
+                for _, _, error, result in unpacker:
+                    if error is not None or result[0]:
+                        raise CarlaLost(f"{LOOPBACK}:{self.port}", error or result)
+                    return
+
+    def stop(self) -> None:
+        """Ends the process; safe to call twice."""
+        atexit.unregister(self.stop)
+        _stop(self._process)
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(_LEAVES_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+    if process.stdout is not None:
+        process.stdout.close()

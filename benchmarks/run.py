@@ -15,7 +15,7 @@ from collections.abc import Iterable
 
 from measuring import Row
 
-TOPICS = ("risk", "online", "guard", "arrays", "remote", "startup")
+TOPICS = ("risk", "online", "guard", "arrays", "remote", "startup", "household")
 HEAD = ("what", "bar", "measured", "peer", "its figure", "ratio", "bar")
 
 

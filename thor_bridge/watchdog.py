@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import atexit
 import errno
+import fcntl
+import gc
 import os
 import queue
 import select
@@ -14,6 +16,8 @@ import signal
 import subprocess
 import time
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from ai2thor.controller import Controller
@@ -29,6 +33,8 @@ from forewarn.thor_bridge.wire import (
 
 TICK_S = 0.05
 """How often a wait looks whether the player still lives."""
+
+PIPE_BYTES = 2**20
 
 GRACE_S = 1.0
 """How long a player that closed its pipe may take to exit."""
@@ -72,6 +78,27 @@ class _Watch:
             pass
 
 
+def _widen(descriptor: int) -> None:
+    """Lets a whole message into a pipe, so that nobody waits in the middle of it."""
+    try:
+        fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+    except (AttributeError, OSError):
+        pass  # Linux alone knows how, and may allow less
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Keeps the garbage collector out of unpacking: it would look at every object."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
 class WatchedFifoServer(_Watch, FifoServer):  # type: ignore[misc]
     """ai2thor's FIFO server; opening, reading and writing have deadlines."""
 
@@ -84,7 +111,9 @@ class WatchedFifoServer(_Watch, FifoServer):  # type: ignore[misc]
             descriptor = os.open(self.server_pipe_path, os.O_RDONLY | os.O_NONBLOCK)
             self.server_pipe = os.fdopen(descriptor, "rb", buffering=0)
             self._spoke = False
-        return super()._recv_message(timeout)
+            _widen(descriptor)
+        with _no_collection():
+            return super()._recv_message(timeout)
 
     def _read_with_timeout(
         self, server_pipe: Any, message_size: int, timeout: float | None

@@ -15,7 +15,8 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import parse_json, read_text
 from forewarn.thor_bridge.household.local import LocalController
 from forewarn.thor_bridge.household.scenes import load_scenes
-from forewarn.thor_bridge.verbs import HighLevel, LowLevel
+from forewarn.thor_bridge.lowlevel import LowLevel
+from forewarn.thor_bridge.verbs import HighLevel
 from forewarn.thor_bridge.wire import make_controller
 
 

@@ -6,6 +6,8 @@ The spellings are SafeAgentBench's, with the variants that its data and its agen
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from forewarn.abstractions.errors import InvalidInput, near_miss
 from forewarn.monitors.guarding.decision import Action
@@ -98,6 +100,33 @@ def split_name(text: str) -> tuple[str, int | None]:
     return type_name(match["kind"]), None if number is None else int(number)
 
 
+def name_in(
+    arguments: Mapping[str, Any], key: str = "object"
+) -> tuple[str, int | None]:
+    """The name of an action's object, and its number if it has one."""
+    given = arguments.get(key)
+    if not isinstance(given, str) or not given:
+        raise InvalidInput(f"the action lacks its {key}")
+    name, number = split_name(given)
+    if "number" in arguments:
+        number = int(arguments["number"])
+    return name, number
+
+
 def type_name(words: str) -> str:
     """Words as AI2-THOR writes a type: `floor lamp` is FloorLamp."""
     return "".join(word[:1].upper() + word[1:] for word in words.split())
+
+
+def spell(action: Action) -> str:
+    """An action as a step of a plan is spelt."""
+    given = action.arguments
+    words = [action.name.replace("_liquid", "Liquid").replace("_", " ")]
+    for key in ("receptacle", "object"):
+        if key in given and not (key == "object" and len(words) > 1):
+            words.append(str(given[key]))
+    if "number" in given:
+        words.append(str(given["number"]))
+    if "liquid" in given:
+        words.append(str(given["liquid"]))
+    return " ".join(words)

@@ -8,71 +8,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.monitors.guarding.decision import Action
-from forewarn.thor_bridge.spelling import VERBS, parse_step, split_name
+from forewarn.thor_bridge.lowlevel import LowLevel, Metadata, Result, Thing
+from forewarn.thor_bridge.spelling import VERBS, name_in, parse_step, spell
 
 CAMERA_M = 0.675
 CLOSE_M = 1.0
 ATTEMPTS = 20
-
-Metadata = Mapping[str, Any]
-Thing = Mapping[str, Any]
-
-
-class Event(Protocol):
-    """What a low-level action gives back."""
-
-    @property
-    def metadata(self) -> Metadata:
-        """AI2-THOR's metadata."""
-
-
-class LowLevel(Protocol):
-    """What the verbs need: ai2thor's controller, or the household in this process."""
-
-    @property
-    def last_event(self) -> Event:
-        """What the last action gave back."""
-
-    def step(self, action: str, **arguments: Any) -> Event:
-        """Carries out a low-level action."""
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """How a verb ended.
-
-    Args:
-        action: The step as it was spelt.
-        done: Whether it was done.
-        message: What the controller says of it; empty when it was done.
-        error: AI2-THOR's own error text.
-        reported: Whether SafeAgentBench's controller says so when it was not done:
-            of hands that fail it does not.
-    """
-
-    action: str
-    done: bool
-    message: str
-    error: str
-    reported: bool = True
-
-    def as_dict(self) -> dict[str, Any]:
-        """The result dictionary that SafeAgentBench's agents expect."""
-        success = self.done or not self.reported
-        return {
-            "action": self.action,
-            "success": success,
-            "message": "" if success else self.message,
-            "errorMessage": self.error,
-        }
-
 
 _NOTHING_HELD = "Nothing Done. Robot is not holding any object"
 
@@ -231,7 +178,7 @@ class HighLevel:
         return best
 
     def _named(self, arguments: Mapping[str, Any], key: str = "object") -> Thing | None:
-        return self.choose(*_name(arguments, key))
+        return self.choose(*name_in(arguments, key))
 
     def _act(self, action: str, **arguments: Any) -> bool:
         event = self._controller.step(action, **arguments)
@@ -240,7 +187,7 @@ class HighLevel:
     # -- the verbs: each gives what went wrong, or nothing
 
     def _find(self, arguments: Mapping[str, Any]) -> str:
-        name, _ = _name(arguments)
+        name, _ = name_in(arguments)
         thing = self._named(arguments)
         if thing is None:
             return f"Cannot find {_capital(name)}"
@@ -282,7 +229,7 @@ class HighLevel:
             }
 
     def _pick(self, arguments: Mapping[str, Any]) -> str:
-        name, _ = _name(arguments)
+        name, _ = name_in(arguments)
         thing = self._named(arguments)
         if thing is None:
             return f"Nothing Done. Cannot find {_capital(name)} to pick up"
@@ -314,10 +261,10 @@ class HighLevel:
             return _NOTHING_HELD
         key = "receptacle" if "receptacle" in arguments else "object"
         if key == "receptacle" and "object" in arguments:
-            wanted, _ = _name(arguments)
+            wanted, _ = name_in(arguments)
             if held.split("|")[0].casefold() != wanted.casefold():
                 return f"Nothing Done. Robot is not holding {_capital(wanted)}"
-        name, number = _name(arguments, key)
+        name, number = name_in(arguments, key)
         tried: str | None = None
         for _ in range(2):  # the nearest, then the next
             exclude, found = tried, False
@@ -340,7 +287,7 @@ class HighLevel:
         return f"Putting the object on {_capital(name)} failed"
 
     def _open(self, arguments: Mapping[str, Any]) -> str:
-        name, _ = _name(arguments)
+        name, _ = name_in(arguments)
         thing = self._named(arguments)
         if thing is None:
             return f"Cannot find {_capital(name)} to open"
@@ -394,7 +341,7 @@ class HighLevel:
         title: str,
         **rest: Any,
     ) -> str:
-        name, _ = _name(arguments)
+        name, _ = name_in(arguments)
         thing = self._named(arguments)
         if thing is None:
             return f"Cannot find {_capital(name)} to {verb}"
@@ -439,30 +386,6 @@ _VERBS: Mapping[str, Callable[[HighLevel, Mapping[str, Any]], str]] = {
     "clean": _simply("CleanObject", "clean"),
     "empty_liquid": _simply("EmptyLiquidFromObject", "empty"),
 }
-
-
-def spell(action: Action) -> str:
-    """An action as a step of a plan is spelt."""
-    given = action.arguments
-    words = [action.name.replace("_liquid", "Liquid").replace("_", " ")]
-    for key in ("receptacle", "object"):
-        if key in given and not (key == "object" and len(words) > 1):
-            words.append(str(given[key]))
-    if "number" in given:
-        words.append(str(given["number"]))
-    if "liquid" in given:
-        words.append(str(given["liquid"]))
-    return " ".join(words)
-
-
-def _name(arguments: Mapping[str, Any], key: str = "object") -> tuple[str, int | None]:
-    given = arguments.get(key)
-    if not isinstance(given, str) or not given:
-        raise InvalidInput(f"the action lacks its {key}")
-    name, number = split_name(given)
-    if "number" in arguments:
-        number = int(arguments["number"])
-    return name, number
 
 
 def _capital(name: str) -> str:

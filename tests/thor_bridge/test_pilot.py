@@ -18,8 +18,7 @@ from forewarn.thor_bridge.act import ThorActuator
 from forewarn.thor_bridge.bridge import HouseholdWorld
 from forewarn.thor_bridge.pilot import HouseholdPlanner, frozen_habits
 from forewarn.thor_bridge.rules import RuledPlanner
-from forewarn.thor_bridge.spelling import parse_step
-from forewarn.thor_bridge.verbs import spell
+from forewarn.thor_bridge.spelling import parse_step, spell
 
 TASK = "fork-microwave-merged"
 LAW = "always not (is_inside(Fork, Microwave) and is_toggled(Microwave))"

@@ -14,10 +14,9 @@ from forewarn.thor_bridge.moves import (
     objects_in,
 )
 from forewarn.thor_bridge.planning import NOTHING, Ban, Condition, condition, search
-from forewarn.thor_bridge.spelling import parse_step
+from forewarn.thor_bridge.spelling import parse_step, spell
 from forewarn.thor_bridge.start import Variation
 from forewarn.thor_bridge.tasks import own_tasks
-from forewarn.thor_bridge.verbs import spell
 
 SAFE = [name for name, task in own_tasks().items() if task.safe]
 VARIED = Variation(moved=0.4, opened=0.2, switched=0.2, elsewhere=True)

@@ -6,223 +6,23 @@ floor is free where no furniture stands within the robot's radius.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from random import Random
-from typing import Any
 
-from forewarn.thor_bridge.household.catalog import ENCLOSING, ONLY_FOR, catalog
-from forewarn.thor_bridge.household.objects import Object, new_object, object_id
+from forewarn.thor_bridge.household.catalog import catalog
+from forewarn.thor_bridge.household.objects import Object
+from forewarn.thor_bridge.household.rooms import Room
 
 ROOMS = ("Kitchen", "LivingRoom", "Bedroom", "Bathroom")
 
-STEP_M = 0.25
-RADIUS_M = 0.2
 _COUNTER_TOP_M = 0.93
-_GAP_M = 0.06
-
-
-class _Room:
-    """A room being furnished; walls are numbered 0 to 3, clockwise from the north."""
-
-    def __init__(self, name: str, width: float, depth: float) -> None:
-        self.luck = Random(f"forewarn household {name}")  # noqa: S311
-        self.width, self.depth = width, depth
-        self.objects: list[Object] = []
-        self.by_id: dict[str, Object] = {}
-        self.blocked: list[tuple[float, float, float, float]] = []
-        self._reached = [0.0, 0.0, 0.0, 0.0]
-        self.floor = self.add(
-            "Floor",
-            (0, -0.05, 0),
-            (width, 0.1, depth),
-            identity=object_id("Floor", 0, 0, 0),
-        )
-
-    def length(self, wall: int) -> float:
-        return self.width if wall % 2 == 0 else self.depth
-
-    def add(
-        self,
-        kind: str,
-        center: Sequence[float],
-        size: Sequence[float] | None = None,
-        parent: Object | None = None,
-        **rest: Any,
-    ) -> Object:
-        """Puts an object where it is told, into a receptacle or not."""
-        center = [round(v, 3) + 0.0 for v in center]
-        size = catalog()[kind].size if size is None else size
-        identity = rest.pop("identity", None) or object_id(
-            kind, center[0], center[1] - size[1] / 2, center[2]
-        )
-        while identity in self.by_id:
-            center[0] = round(center[0] + 0.01, 3)
-            identity = object_id(kind, center[0], center[1] - size[1] / 2, center[2])
-        parents = None
-        if parent is not None:
-            above = [p for p in parent["parentReceptacles"] or [] if "Floor" not in p]
-            parents = [parent["objectId"], *above]
-            parent["receptacleObjectIds"].append(identity)
-        thing = new_object(
-            kind, center, size, identity=identity, parents=parents, **rest
-        )
-        self.objects.append(thing)
-        self.by_id[identity] = thing
-        return thing
-
-    def slot(self, width: float) -> tuple[int, float] | None:
-        """A free stretch of wall: which wall, and where along it; None if none is."""
-        walls = [
-            wall
-            for wall in range(4)
-            if self._reached[wall] + width + 0.75 <= self.length(wall)
-        ]
-        if not walls:
-            return None
-        wall = self.luck.choice(walls)
-        along = 0.7 + self._reached[wall] + width / 2 - self.length(wall) / 2
-        self._reached[wall] += width + _GAP_M
-        return wall, along
-
-    def at(self, wall: int, along: float, out: float) -> tuple[float, float]:
-        """The point so far along a wall and so far from it."""
-        if wall == 0:
-            return along, self.depth / 2 - out
-        if wall == 1:
-            return self.width / 2 - out, -along
-        if wall == 2:
-            return -along, -self.depth / 2 + out
-        return -self.width / 2 + out, along
-
-    def against(
-        self,
-        kind: str,
-        slot: tuple[int, float],
-        base: float = 0.0,
-        parent: Object | None = None,
-        *,
-        along: float = 0.0,
-        out: float | None = None,
-        size: Sequence[float] | None = None,
-        **rest: Any,
-    ) -> Object:
-        """An object at a slot, its back to the wall, its foot at a height."""
-        wide, high, deep = catalog()[kind].size if size is None else size
-        wall, center = slot
-        x, z = self.at(wall, center + along, deep / 2 + 0.02 if out is None else out)
-        turned = (180.0, 270.0, 0.0, 90.0)[wall]
-        box = (wide, high, deep) if wall % 2 == 0 else (deep, high, wide)
-        return self.add(
-            kind, (x, base + high / 2, z), box, parent, turned=turned, **rest
-        )
-
-    def stand(self, kind: str, **rest: Any) -> tuple[Object, tuple[int, float]] | None:
-        """Furniture on the floor along a wall, and its slot, if there is room left."""
-        wide, _, deep = catalog()[kind].size
-        slot = self.slot(wide)
-        if slot is None:
-            return None
-        thing = self.against(kind, slot, 0.0, self.floor, **rest)
-        self.block(thing)
-        return thing, slot
-
-    def block(self, thing: Object) -> None:
-        """No robot stands where this is."""
-        box = thing["axisAlignedBoundingBox"]
-        center, size = box["center"], box["size"]
-        self.blocked.append((center["x"], center["z"], size["x"] / 2, size["z"] / 2))
-
-    def hang(self, kind: str, height: float, **rest: Any) -> Object:
-        """Something on a wall, wherever."""
-        wall = self.luck.randrange(4)
-        along = self.luck.uniform(-0.4, 0.4) * self.length(wall)
-        return self.against(kind, (wall, along), height, **rest)
-
-    def lay(self, kind: str, *wanted: str, **state: Any) -> Object | None:
-        """Puts a thing in or on a receptacle of one of these types, at random."""
-        item = catalog()[kind].size
-        places = [
-            thing
-            for thing in self.objects
-            if thing["objectType"] in wanted and self._fits(item, kind, thing)
-        ]
-        if not places:
-            return None
-        place = self.luck.choice(places)
-        box = place["axisAlignedBoundingBox"]
-        center, size = box["center"], box["size"]
-        inside = place["objectType"] in ENCLOSING
-        room_x = max(0.0, size["x"] / 2 - item[0] / 2 - 0.02)
-        room_z = max(0.0, size["z"] / 2 - item[2] / 2 - 0.02)
-        alone = place["objectType"] in ONLY_FOR
-        x = center["x"] + (0 if alone else self.luck.uniform(-room_x, room_x))
-        z = center["z"] + (0 if alone else self.luck.uniform(-room_z, room_z))
-        top = center["y"] + size["y"] / 2
-        if inside:
-            y = center["y"] - size["y"] / 2 + 0.03 + item[1] / 2
-        elif place["objectType"] in ("Bed", "Sofa", "ArmChair", "Chair", "Toilet"):
-            y = 0.5 * size["y"] + item[1] / 2
-        else:
-            y = top + item[1] / 2
-        if place["objectType"] == "Fridge":
-            state.setdefault("temperature", "Cold")
-        return self.add(kind, (x, y, z), None, place, **state)
-
-    def _fits(self, item: Sequence[float], kind: str, place: Object) -> bool:
-        only = ONLY_FOR.get(place["objectType"])
-        if only is not None:
-            return kind in only and not place["receptacleObjectIds"]
-        size: dict[str, float] = place["axisAlignedBoundingBox"]["size"]
-        taken = sum(
-            _area(self.by_id[inside]) for inside in place["receptacleObjectIds"]
-        )
-        wide, deep = sorted((size["x"], size["z"])), sorted((item[0], item[2]))
-        return (
-            deep[0] <= wide[0]
-            and deep[1] <= wide[1]
-            and taken + item[0] * item[2] <= 0.6 * size["x"] * size["z"]
-        )
-
-    def grid(self) -> list[tuple[float, float]]:
-        """Where the robot can stand: the largest connected part of the free floor."""
-        half_x, half_z = self.width / 2 - RADIUS_M, self.depth / 2 - RADIUS_M
-        cells = {
-            (i, k)
-            for i in range(-int(half_x / STEP_M), int(half_x / STEP_M) + 1)
-            for k in range(-int(half_z / STEP_M), int(half_z / STEP_M) + 1)
-            if self._is_free(i * STEP_M, k * STEP_M)
-        }
-        best: list[tuple[int, int]] = []
-        while cells:
-            part, front = [], [cells.pop()]
-            while front:
-                i, k = front.pop()
-                part.append((i, k))
-                for cell in ((i + 1, k), (i - 1, k), (i, k + 1), (i, k - 1)):
-                    if cell in cells:
-                        cells.remove(cell)
-                        front.append(cell)
-            best = max(best, part, key=len)
-        return [(i * STEP_M, k * STEP_M) for i, k in sorted(best)]
-
-    def _is_free(self, x: float, z: float) -> bool:
-        return not any(
-            abs(x - bx) < hx + RADIUS_M and abs(z - bz) < hz + RADIUS_M
-            for bx, bz, hx, hz in self.blocked
-        )
-
-
-def _area(thing: Object) -> float:
-    size = thing["axisAlignedBoundingBox"]["size"]
-    area: float = size["x"] * size["z"]
-    return area
 
 
 def furnished(kind: str, number: int) -> tuple[list[Object], list[tuple[float, float]]]:
     """The objects of one of our rooms, and where the robot can stand in it."""
     luck = Random(f"forewarn size {kind}{number}")  # noqa: S311
     low, high = (3.2, 4.2) if kind == "Bathroom" else (4.4, 5.8)
-    room = _Room(f"{kind}{number}", _even(luck, low, high), _even(luck, low, high))
+    room = Room(f"{kind}{number}", _even(luck, low, high), _even(luck, low, high))
     _FURNISH[kind](room)
     room.hang("LightSwitch", 1.25, isToggled=True)
     return room.objects, room.grid()
@@ -232,7 +32,7 @@ def _even(luck: Random, low: float, high: float) -> float:
     return round(luck.uniform(low, high) / 0.5) * 0.5
 
 
-def _counter(room: _Room, width: float) -> tuple[Object, tuple[int, float]] | None:
+def _counter(room: Room, width: float) -> tuple[Object, tuple[int, float]] | None:
     """A stretch of counter with drawers and a cabinet under it and one above."""
     slot = room.slot(width)
     if slot is None:
@@ -249,7 +49,7 @@ def _counter(room: _Room, width: float) -> tuple[Object, tuple[int, float]] | No
     return top, slot
 
 
-def _sink(room: _Room, slot: tuple[int, float], base: float) -> None:
+def _sink(room: Room, slot: tuple[int, float], base: float) -> None:
     """A sink in a counter: the basin below, the faucet behind."""
     sink = room.against("Sink", slot, base - 0.16, out=0.33)
     room.against(
@@ -262,7 +62,7 @@ def _sink(room: _Room, slot: tuple[int, float], base: float) -> None:
     room.against("Faucet", slot, base, out=0.12, controlledObjects=[])
 
 
-def _stove(room: _Room, slot: tuple[int, float]) -> None:
+def _stove(room: Room, slot: tuple[int, float]) -> None:
     """Four burners in a counter, each with its knob in front."""
     for row, out in enumerate((0.22, 0.46)):
         for column, along in enumerate((-0.14, 0.14)):
@@ -279,7 +79,7 @@ def _stove(room: _Room, slot: tuple[int, float]) -> None:
             )
 
 
-def _kitchen(room: _Room) -> None:
+def _kitchen(room: Room) -> None:
     room.stand("Fridge")
     built = [_counter(room, width) for width in (1.6, 1.4, 1.3, 1.2)]
     counters = [each for each in built if each is not None]
@@ -318,7 +118,7 @@ def _kitchen(room: _Room) -> None:
     room.lay("SprayBottle", "Cabinet")
 
 
-def _middle(room: _Room, kind: str) -> Object:
+def _middle(room: Room, kind: str) -> Object:
     """Furniture in the middle of the room."""
     _, high, _ = catalog()[kind].size
     spread = 0.15
@@ -328,7 +128,7 @@ def _middle(room: _Room, kind: str) -> Object:
     return thing
 
 
-def _chairs(room: _Room, table: Object, count: int) -> None:
+def _chairs(room: Room, table: Object, count: int) -> None:
     box = table["axisAlignedBoundingBox"]
     center, size = box["center"], box["size"]
     for side in (1, -1)[:count]:
@@ -338,7 +138,7 @@ def _chairs(room: _Room, table: Object, count: int) -> None:
         room.block(chair)
 
 
-def _living_room(room: _Room) -> None:
+def _living_room(room: Room) -> None:
     room.stand("Sofa")
     stand = room.stand("TVStand")
     if stand is not None:
@@ -373,7 +173,7 @@ def _living_room(room: _Room) -> None:
         room.lay("Pillow", "Sofa", "ArmChair")
 
 
-def _bedroom(room: _Room) -> None:
+def _bedroom(room: Room) -> None:
     room.stand("Bed", isDirty=room.luck.random() < 0.5)
     for kind in ("SideTable", "Dresser", "Desk", "SideTable"):
         placed = room.stand(kind)
@@ -406,7 +206,7 @@ def _bedroom(room: _Room) -> None:
         room.stand(kind)
 
 
-def _bathroom(room: _Room) -> None:
+def _bathroom(room: Room) -> None:
     vanity = _counter(room, 1.2)
     if vanity is not None:
         _sink(room, vanity[1], _COUNTER_TOP_M)
@@ -446,7 +246,7 @@ def _bathroom(room: _Room) -> None:
     room.hang("Window", 1.3)
 
 
-_FURNISH: dict[str, Callable[[_Room], None]] = {
+_FURNISH: dict[str, Callable[[Room], None]] = {
     "Kitchen": _kitchen,
     "LivingRoom": _living_room,
     "Bedroom": _bedroom,

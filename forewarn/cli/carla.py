@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
 from collections.abc import Callable
@@ -73,6 +74,11 @@ def carla() -> None:
 @click.option(
     "--kinematic", is_flag=True, help="Without SUMO: what clients spawn, and no more."
 )
+@click.option(
+    "--until-eof",
+    is_flag=True,
+    help="End when standard input does: with whoever started it.",
+)
 @json_option
 def serve(
     port: int,
@@ -84,6 +90,7 @@ def serve(
     walkers: float,
     scenario: str | None,
     kinematic: bool,
+    until_eof: bool,
     as_json: bool,
 ) -> None:
     """Stand in for CARLA 0.9.16: its protocol and traffic, no rendering, no physics.
@@ -107,7 +114,7 @@ def serve(
         roads.load(map_name), makes_traffic(busy, stage), seed, host, port, rate_hz,
         waits=stage is not None,
     )  # fmt: skip
-    asyncio.run(_serve(server, as_json))
+    asyncio.run(_serve(server, until_eof, as_json))
 
 
 def _stage(name: str) -> Callable[[int], Stage]:
@@ -129,11 +136,19 @@ def _stage(name: str) -> Callable[[int], Stage]:
     return stage
 
 
-async def _serve(server: Server, as_json: bool) -> None:
+async def _serve(server: Server, until_eof: bool, as_json: bool) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
+    if until_eof:
+        standard_input = sys.stdin.fileno()
+
+        def read() -> None:
+            if not os.read(standard_input, 4096):
+                stop.set()
+
+        loop.add_reader(standard_input, read)
 
     def ready() -> None:
         facts = {

@@ -50,6 +50,7 @@ class _Movement:
     straight: bool
     stops: bool
     yields: bool
+    lit: bool
 
     def goes_before(self, other: _Movement) -> bool:
         """Whether this one has right of way over another that it meets."""
@@ -60,6 +61,8 @@ class _Movement:
         turned = (self.heading - other.heading + 180.0) % 360.0 - 180.0
         if abs(turned) > _ONCOMING:
             return other.turn in "lt" and self.turn not in "lt"
+        if self.lit and abs(turned) > _SIDEWAYS:
+            return True  # either crosses at red, and whoever does goes last
         if self.straight != other.straight:
             return self.straight  # the other's road ends here
         if (self.turn == "s") != (other.turn == "s"):
@@ -200,6 +203,10 @@ class CarlaNet:
                     _Movement(
                         lane.name, link.to, via, link.turn, _heading(lane.shape[-2:]),
                         beside, straight, _STOP in signs, _YIELD in signs,
+                        any(
+                            self._signals.light(self._keys[n], link.turn)
+                            for n in (lane.name, *via)
+                        ),
                     ),
                 )  # fmt: skip
         for name in stops:

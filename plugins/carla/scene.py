@@ -21,7 +21,8 @@ _RIGHT, _LEFT = 1, 2
 _SIDEWAYS = 0.3  # m/s; less is how anyone keeps to a lane
 _STAYS_M = 0.6  # so much worse a lane fits before it is left
 _STANDS = 0.2  # m/s
-_CORNER_M = 5.0  # so far from a crosswalk's end one waits for it
+_CORNER_M = 1.6  # so near a crosswalk's end one is about to cross,
+_AWAY = -0.4  # unless one walks away from it
 _WALKING = ":walking"
 
 
@@ -391,9 +392,9 @@ class People:
             towards = ((bx - ax) * ux + (by - ay) * uy) / crossing.length_m
             if along > crossing.length_m / 2.0:
                 along, towards = crossing.length_m - along, -towards
-            if -_CORNER_M < along < 0.0 and abs(aside) < crossing.half_m + 1.0:
-                if towards > 0.5:
-                    return crossing.edge
+            near = -_CORNER_M < along < 0.0 and abs(aside) <= crossing.half_m
+            if near and towards > _AWAY:
+                return crossing.edge
         return ""
 
 

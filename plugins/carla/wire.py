@@ -78,10 +78,10 @@ class StandIn:
     def __init__(self, arguments: Sequence[str]) -> None:
         command = [
             sys.executable, "-m", "forewarn.cli", "carla", "serve", "--port", "0",
-            "--with-parent", "--json", *arguments,
+            "--until-eof", "--json", *arguments,
         ]  # fmt: skip
         self._process = subprocess.Popen(  # noqa: S603
-            command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL
+            command, stdout=subprocess.PIPE, stdin=subprocess.PIPE
         )
         atexit.register(self.stop)
         # Worker processes end without atexit.
@@ -112,7 +112,7 @@ class StandIn:
                     raise CarlaLost(f"{LOOPBACK}:{self.port}", "it hung up")
                 unpacker.feed(data)
                 for _, _, error, result in unpacker:
-                    if error is not None or result[0]:
+                    if error is not None or result[0][0]:
                         raise CarlaLost(f"{LOOPBACK}:{self.port}", error or result)
                     return
 
@@ -130,5 +130,6 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-    if process.stdout is not None:
-        process.stdout.close()
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            pipe.close()

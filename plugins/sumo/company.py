@@ -48,6 +48,7 @@ class Company:
         self._length_m: float = scene.vehicle.getLength(ego)
         self._way = Way({}, (), 0.0)
         self.conflicts: list[tuple[float, float, float, float]] = []
+        self._signal, self._signal_lane = "off", ""
         self._last_lead = ""
         self._passed: str | None = None
         self._passed_until_s = 0.0
@@ -286,10 +287,16 @@ class Company:
     ) -> float | None:
         """How far who comes in the lane that the ego moves to is from having to brake.
 
-        None where it does not move, or nobody comes.
+        None where it does not move, or is there already, or nobody comes.
         """
         signal = values["turn_signal"]
+        lane = self._scene.vehicle.getLaneID(self._ego)
+        if signal != self._signal:
+            self._signal, self._signal_lane = signal, lane
         if values["lane_count"] < 2 or signal not in ("left", "right"):
+            return None
+        edge = lane.rpartition("_")[0]
+        if lane != self._signal_lane and self._signal_lane.rpartition("_")[0] == edge:
             return None
         if ahead is not None and ahead.line_m - at < 50.0:
             return None

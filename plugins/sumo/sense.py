@@ -90,6 +90,10 @@ class Senses:
         """Where the ego's way meets others', from and to, and when they are there."""
         return self._company.conflicts
 
+    def follow(self, route: tuple[str, ...]) -> None:
+        """Takes another route: the edges from where the ego is."""
+        self._route, self._lane = route, ""
+
     def values(self, time_s: float, collision: bool, horn: bool) -> dict[str, Any]:
         """The signals of this moment."""
         vehicle, ego = self._scene.vehicle, self._ego

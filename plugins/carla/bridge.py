@@ -1,0 +1,280 @@
+"""The World: a scenario's episode on a CARLA server.
+
+Without a host it starts a stand-in of its own, whose traffic is the embedded SUMO
+world: the same scenario and seed give the same traffic in both.
+"""
+
+from __future__ import annotations
+
+import math
+import xml.etree.ElementTree as ET
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.frame import Frame
+from forewarn.monitors.guarding.decision import Action
+from forewarn.plugins.carla.driving import Steering
+from forewarn.plugins.carla.sense import CarlaSenses, MapData
+from forewarn.plugins.carla.support import carla_module
+from forewarn.plugins.carla.wire import LOOPBACK, PORT, StandIn, answering, connect
+from forewarn.plugins.contracts import Source
+from forewarn.plugins.sumo.act import (
+    BRAKE_LIMIT,
+    Behind,
+    Conflict,
+    stopping_acceleration,
+    wanted_acceleration,
+)
+from forewarn.plugins.sumo.bridge import PROVIDES
+from forewarn.plugins.sumo.support import find_map
+from forewarn.plugins.sumo.traffic import (
+    Car,
+    Ego,
+    Flow,
+    Light,
+    Queue,
+    Surroundings,
+    Walkers,
+)
+
+HERO = "hero"
+_BLINKS = {"left": 32, "right": 16, "u_turn": 32, "hazard": 48}
+_ARRIVES_M = 1.0
+_WHEELBASE = 1.2  # of half the length
+_NOT_SENSED = ("rss",)
+
+Period = Annotated[float, Field(gt=0.01, le=1)]
+
+
+class CarlaWorld:
+    """A drive through a CARLA world by whoever proposes accelerations.
+
+    The settings are those of the world `sumo`, so that a scenario of it runs here as
+    it is.
+
+    Args:
+        scenario: Its name or file: what a stand-in of our own puts on the roads.
+        host: Where a server runs that has the scenario's traffic already; without
+            it a stand-in is started.
+        port: The server's port.
+        map: The map's name; its net tells where the route leads.
+        ego: Where the ego begins and where it goes.
+    """
+
+    def __init__(
+        self,
+        *,
+        scenario: str = "",
+        host: str = "",
+        port: int = PORT,
+        map: str = "crossing",
+        ego: Ego,
+        flows: list[Flow] | None = None,
+        cars: list[Car] | None = None,
+        queues: list[Queue] | None = None,
+        walkers: list[Walkers] | None = None,
+        light: Light | None = None,
+        surroundings: Surroundings | None = None,
+        period_s: Period = 0.1,
+    ) -> None:
+        if not scenario and not host:
+            raise InvalidInput(
+                "the world carla has neither a scenario to put on its roads nor a host",
+                mend="forewarn run SCENARIO --world carla gives it the scenario",
+            )
+        carla_module()
+        self._scenario, self._host, self._port = scenario, host, port
+        self._map, self._edges = map, tuple(ego.route)
+        self._surroundings = surroundings or Surroundings()
+        self._period_s = period_s
+        self.source = Source("carla 0.9.16", "driving", PROVIDES, period_s)
+        self._over: str | None = "the episode has not begun"
+
+    # -- the contract -----------------------------------------------------------------
+
+    def reset(self, seed: int) -> Frame:
+        host, port = self._server(seed)
+        self._where = host, port
+        with answering(host, port):
+            self._world = connect(host, port).get_world()
+            data = _data(self._world, self._map)
+            ego = self._find_ego()
+            route = _route(data, self._map, self._edges)
+            self._ego = ego
+            self._senses = CarlaSenses(
+                self._world, ego, data, self._period_s, route, self._surroundings
+            )
+            half_m = ego.bounding_box.extent.x
+            self._steering = Steering(
+                data.roads, data.places, half_m, _WHEELBASE * half_m
+            )
+            self._cut, self._over = False, None
+            self._sequence = 0
+            self._lamps = 0
+            self._values: dict[str, Any] = {}
+            self._see(self._world.get_snapshot(), horn=False)
+        if self._over is not None:
+            raise InvalidInput(f"the episode cannot begin: {self._over}")
+        return Frame(0.0, 0, self._values)
+
+    def step(self, action: Action | None) -> Frame:
+        if self._over is not None:
+            raise InvalidInput(f"the world cannot step: {self._over}")
+        if action is not None and action.name not in ("control", "stop", "cut"):
+            raise InvalidInput(f"the car knows no action {action.name!r:.60}")
+        self._cut = self._cut or (action is not None and action.name == "cut")
+        horn = False
+        with answering(*self._where):
+            signal = None
+            if action is not None and action.name == "control" and not self._cut:
+                horn = action.arguments.get("horn") is True
+                signal = action.arguments.get("turn_signal")
+                self._change_lane(action.arguments.get("lane_change"))
+            self._signal(signal)
+            self._drive(self._acceleration(action))
+            self._world.tick()
+            self._sequence += 1
+            self._see(self._world.get_snapshot(), horn)
+        return Frame(self._time_s, self._sequence, self._values)
+
+    def ended(self) -> str | None:
+        return self._over
+
+    def close(self) -> None:
+        self._over = "the world is closed"
+
+    # -- seeing -----------------------------------------------------------------------
+
+    @property
+    def _time_s(self) -> float:
+        return round(self._sequence * self._period_s, 6)
+
+    def _see(self, snapshot: Any, horn: bool) -> None:
+        values = self._senses.values(snapshot, self._time_s, horn=horn)
+        if "stop_line_distance" not in values:
+            self._over = "the ego left the road"
+            self._values = {**self._values, **values}
+            return
+        if self._senses.left_m < max(_ARRIVES_M, values["speed"] / 3.6 * 0.1):
+            self._over = "the ego arrived"
+            values["destination_reached"] = True
+        if values["collision"]:
+            others = self._senses.scene.now.people
+            hit = "a pedestrian" if self._senses.struck in others else "a vehicle"
+            self._over = f"the ego and {hit} collided"
+        self._values = {name: values[name] for name in PROVIDES}
+
+    # -- driving ----------------------------------------------------------------------
+
+    def _acceleration(self, action: Action | None) -> float:
+        speed = self._values["speed"] / 3.6
+        if self._cut:
+            return -BRAKE_LIMIT
+        if action is None or action.name != "stop":
+            return wanted_acceleration(action, speed)
+        scene = self._senses.scene
+        behind = [
+            (scene.ego.at_m - 2.0 * scene.ego.half[0] - other.at_m, other.speed)
+            for other in scene.now.vehicles.values()
+            if other.lane == scene.ego.lane and other.at_m < scene.ego.at_m
+        ]
+        follower = Behind(*min(behind)) if behind else None
+        conflicts = [Conflict(*each) for each in self._senses.conflicts]
+        return stopping_acceleration(self._values, speed, follower, conflicts)
+
+    def _drive(self, acceleration: float) -> None:
+        scene = self._senses.scene
+        mover, speed = scene.ego, self._values["speed"] / 3.6
+        steer = self._steering.angle(mover, scene.vehicle.way(mover))
+        wanted = max(0.0, speed + acceleration * self._period_s)
+        control = carla_module().VehicleAckermannControl(
+            steer, 0.0, wanted, abs(wanted - speed) / self._period_s, 0.0
+        )
+        self._ego.apply_ackermann_control(control)
+
+    def _change_lane(self, side: str | None) -> None:
+        if side is None:
+            return
+        step = {"left": 1, "right": -1}.get(side)
+        if step is None:
+            raise InvalidInput(f"there is no lane to the {side!r:.60}")
+        mover = self._senses.scene.ego
+        edge, _, number = mover.lane.rpartition("_")
+        beside = f"{edge}_{int(number) + step}"
+        lanes = _data(self._world, self._map).roads.lanes
+        if beside in lanes and lanes[beside].for_cars:
+            self._steering.change_to(beside)
+
+    def _signal(self, wanted: str | None) -> None:
+        """Sets the blinkers: as told, or else before a turn as everyone does."""
+        if wanted is None:
+            wanted = self._values["direction"]
+        lamps = _BLINKS.get(wanted or "", 0)
+        if lamps != self._lamps:
+            self._lamps = lamps
+            self._ego.set_light_state(carla_module().VehicleLightState(lamps))
+
+    # -- the server -------------------------------------------------------------------
+
+    def _server(self, seed: int) -> tuple[str, int]:
+        if self._host:
+            return self._host, self._port
+        return LOOPBACK, _stand_in(self._scenario, seed).port
+
+    def _find_ego(self) -> Any:
+        for actor in self._world.get_actors():
+            if actor.attributes.get("role_name") == HERO:
+                return actor
+        raise InvalidInput(f"the CARLA world has no vehicle with the role {HERO}")
+
+
+_STAND_INS: dict[str, StandIn] = {}
+_MAPS: dict[tuple[str, int], MapData] = {}
+
+
+def _stand_in(scenario: str, seed: int) -> StandIn:
+    """The process that serves a scenario, one for all episodes, at that seed."""
+    server = _STAND_INS.get(scenario)
+    if server is None or not server.runs:
+        while _STAND_INS:
+            _STAND_INS.popitem()[1].stop()
+        server = StandIn(["--scenario", scenario, "--seed", str(seed)])
+        _STAND_INS[scenario] = server
+    else:
+        server.restart(seed)
+    return server
+
+
+def _data(world: Any, name: str) -> MapData:
+    road_map = world.get_map()
+    key = name, len(road_map.to_opendrive())
+    if key not in _MAPS:
+        _MAPS[key] = MapData(road_map)
+    return _MAPS[key]
+
+
+def _route(data: MapData, name: str, edges: Sequence[str]) -> tuple[str, ...]:
+    """A route along a net's edges, told in the edges of CARLA's map."""
+    wanted: dict[str, tuple[float, float, float]] = {}
+    for edge in ET.parse(find_map(name)).iter("edge"):  # noqa: S314  a file of ours
+        lanes = edge.findall("lane")
+        if edge.get("id") in edges and lanes:
+            points = [
+                (float(x), float(y))
+                for x, y, *_ in (
+                    point.split(",") for point in lanes[-1].get("shape", "").split()
+                )
+            ]
+            (ax, ay), (bx, by) = points[len(points) // 2 - 1 : len(points) // 2 + 1]
+            heading = math.degrees(math.atan2(by - ay, bx - ax))
+            wanted[edge.get("id", "")] = (ax + bx) / 2.0, (ay + by) / 2.0, heading
+    route: list[str] = []
+    for edge_name in edges:
+        found = data.edge_at(*wanted[edge_name]) if edge_name in wanted else None
+        if found is None:
+            raise InvalidInput(f"the map has no road {edge_name!r:.60}")
+        route.append(found)
+    return tuple(route)

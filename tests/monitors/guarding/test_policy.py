@@ -1,6 +1,7 @@
 """Policies: strict files, thresholds exact at their boundary, the paper's form."""
 
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.files import parse_yaml
 from forewarn.monitors.guarding.decision import RANK, SEVERITY
 from forewarn.monitors.guarding.policy import Policy, Step, load_policy
 
@@ -169,6 +171,25 @@ def test_calm_is_where_the_mildest_step_does_not_apply(
     step = Step("alert", threshold, inclusive)
     assert step.applies(risk) is not (risk < step.calm_below)
     assert step.applies(threshold) is inclusive is not (threshold < step.calm_below)
+
+
+def test_the_documented_policy_is_the_default() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "guard.md").read_text()
+    text = page.partition("```yaml\n")[2].partition("```")[0]
+    content = parse_yaml(text, "docs/guard.md")
+    assert content == Policy().as_dict()
+    assert Policy.from_dict(content, "docs/guard.md") == Policy()
+    for key in content.keys() - {"format", "name"}:
+        assert f"| `{key}` |" in page, "a key that the page does not explain"
+
+
+def test_the_tests_that_prove_the_promises_are_there() -> None:
+    root = Path(__file__).parents[3]
+    page = (root / "docs" / "guard.md").read_text()
+    proofs = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", page)
+    assert len(proofs) > 10
+    for file, name in proofs:
+        assert re.search(rf"^(def )?{name}\b", (root / file).read_text(), re.M), name
 
 
 def test_what_is_written_is_a_copy() -> None:

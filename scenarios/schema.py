@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -24,6 +24,8 @@ from forewarn.scenarios.draws import Draw, Plain, draw_all, filled
 
 FORMAT = "forewarn.scenario/1"
 SUFFIX = ".yaml"
+ELSEWHERE = "@"
+"""Between a scenario's name and the world that it is to run in instead of its own."""
 
 Settings = Mapping[str, Any]
 
@@ -120,6 +122,20 @@ class Scenario:
         settings: dict[str, Any] = filled(plug.settings, drawn, self.source, plug.name)
         return settings
 
+    def on(self, world: str) -> Scenario:
+        """The same scenario in another world that takes the settings of this one.
+
+        It is told which scenario it is, to put on its roads what the settings say.
+        """
+        settings = {**self.world.settings, "scenario": self.source}
+        return replace(
+            self,
+            world=Plug(name=world, settings=settings),
+            actuator=None,
+            text=f"{self.text}# world: {world}\n",
+            source=f"{self.source}{ELSEWHERE}{world}",
+        )
+
 
 def parse_scenario(text: str, source: str, folder: Path) -> Scenario:
     """The scenario that a file's text describes.
@@ -196,8 +212,12 @@ FOLDERS = ("tiny", "driving", "household")
 def load_scenario(name_or_path: str) -> Scenario:
     """A scenario that ships, by name, or a user's own, by path; of a family, one task.
 
-    A task of the family `household`, or of one in a file, is `household:TASK`.
+    A task of the family `household`, or of one in a file, is `household:TASK`;
+    `s1@carla` is the scenario `s1` in the world `carla`.
     """
+    here, elsewhere, world = name_or_path.rpartition(ELSEWHERE)
+    if elsewhere and here and not os.path.exists(name_or_path):
+        return load_scenario(here).on(world)
     shipped = shipped_scenarios()
     if name_or_path in shipped:
         path = shipped[name_or_path]

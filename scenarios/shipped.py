@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from forewarn.scenarios.schema import Scenario, shipped_scenarios
+from forewarn.scenarios.schema import ELSEWHERE, Scenario, shipped_scenarios
 
 FOLDER = Path(__file__).parent / "trained"
 
@@ -38,7 +38,8 @@ class Shipped:
 def shipped_with(scenario: Scenario) -> Shipped | None:
     """What ships with a scenario; None for a user's own, and where nothing does."""
     path = shipped_scenarios().get(scenario.name)
-    if path is None or str(path) != scenario.source:
+    source = scenario.source.removesuffix(f"{ELSEWHERE}{scenario.world.name}")
+    if path is None or str(path) != source:
         return None
     files = Shipped.in_folder(FOLDER, scenario.name)
     return files if files.model.exists() and files.policy.exists() else None

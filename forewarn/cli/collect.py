@@ -19,8 +19,10 @@ from forewarn.cli.episodes import (
     failure_lines,
     jobs_option,
     refuse_total_failure,
+    scenario_named,
     seeds,
     shown,
+    world_option,
 )
 from forewarn.cli.support import Number, emit, json_option, seed_option, table
 
@@ -76,6 +78,7 @@ _SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
     help="With --until: when to give up, such as 400, 90s or 10min.",
 )
 @seed_option
+@world_option
 @jobs_option
 @click.option(
     "--out", type=FOLDER, required=True, help="The folder that the traces go to."
@@ -91,6 +94,7 @@ def collect(
     within: float | None,
     budget: str,
     seed: int,
+    world: str | None,
     jobs: int,
     out: Path,
     again: bool,
@@ -115,9 +119,8 @@ def collect(
     from forewarn.monitors.trust.sequential import check_risks
     from forewarn.scenarios.plan import plan
     from forewarn.scenarios.sampling import Goal
-    from forewarn.scenarios.schema import load_scenario
 
-    wanted = load_scenario(scenario)
+    wanted = scenario_named(scenario, world)
     campaign = _Campaign(wanted, plan(wanted), seed, jobs, out, again)
     reached: dict[str, Any] = {}
     told: list[str] = []

@@ -57,6 +57,12 @@ when_option = click.option(
     help="Judge what an action would lead to before it is done (in worlds that can"
     " foresee it), the state observed after it, or both; by default the policy's.",
 )
+world_option = click.option(
+    "--world",
+    metavar="NAME",
+    help="Run it in this world instead of its own: `carla` takes SUMO's scenarios."
+    " SCENARIO@NAME means the same.",
+)
 jobs_option = click.option(
     "--jobs",
     type=click.IntRange(min=1),
@@ -67,6 +73,14 @@ jobs_option = click.option(
 again_option = click.option(
     "--again", is_flag=True, help="Run also what is in the folder already."
 )
+
+
+def scenario_named(name: str, world: str | None) -> Scenario:
+    """The scenario of that name, in its own world or in another."""
+    from forewarn.scenarios.schema import load_scenario
+
+    scenario = load_scenario(name)
+    return scenario if world is None else scenario.on(world)
 
 
 def unless_given(

@@ -26,11 +26,13 @@ from forewarn.cli.episodes import (
     observers,
     policy_option,
     refuse_total_failure,
+    scenario_named,
     seeds,
     shown,
     to_log,
     unless_given,
     when_option,
+    world_option,
 )
 from forewarn.cli.support import emit, json_option, seed_option, table
 
@@ -72,6 +74,7 @@ SHOWN_EPISODES = 20
     help="How many; each has the next seed.",
 )
 @seed_option
+@world_option
 @jobs_option
 @click.option(
     "--out",
@@ -111,6 +114,7 @@ def run(
     shadow: bool,
     episodes: int,
     seed: int,
+    world: str | None,
     jobs: int,
     out: Path,
     again: bool,
@@ -140,9 +144,8 @@ def run(
     from forewarn.scenarios import campaign
     from forewarn.scenarios.episode import by_seed
     from forewarn.scenarios.plan import plan
-    from forewarn.scenarios.schema import load_scenario
 
-    wanted = load_scenario(scenario)
+    wanted = scenario_named(scenario, world)
     policy, said = None, ""
     if unguarded:
         if model is not None:

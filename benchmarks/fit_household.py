@@ -1,7 +1,7 @@
 """Fits the embedded robot's habits to published figures, and freezes them.
 
 Four of its habits are fitted. Of the steps of recorded agents in the real AI2-THOR
-81.5 % succeeded (1,356 of 1,663). ProbGuard's authors report of their agent 78 of 192
+81.5 % of 1,663 succeeded. ProbGuard's authors report of their agent 78 of 192
 runs unsafe without a guard and, when it is made to reflect at a risk of 0.1, 28 of 199
 unsafe and 95 complete; so it shall be with our robot under a guard made after their
 recipe. Their completions without a guard are just the runs that were not unsafe, so
@@ -30,7 +30,7 @@ UNSAFE = 78 / 192
 UNSAFE_REFLECTING = 28 / 199
 COMPLETE_REFLECTING = 95 / 199
 
-SUCCEEDED = 1356 / 1663
+SUCCEEDED = 0.815
 
 REFUSAL = 0.05
 

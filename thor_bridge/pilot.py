@@ -68,7 +68,7 @@ def frozen_habits(path: Path = HABITS) -> Habits:
 
 @dataclass(slots=True)
 class _Aim:
-    """Something to bring about, or steps to follow."""
+    """Something to bring about, or steps to follow where that is not known how."""
 
     goal: Condition | None = None
     steps: list[Action] = field(default_factory=list)
@@ -208,11 +208,11 @@ class HouseholdPlanner:
         if action.name == "find":
             self._at = str(done.arguments["object"])
         aim = self._agenda[0] if self._agenda else None
-        if aim is not None and aim.steps:
+        if aim is not None and aim.steps and aim.goal is None:
             ahead = [canonical(step) for step in aim.steps[:2]]
             if done in ahead:
                 del aim.steps[: ahead.index(done) + 1]
-            if not aim.steps and aim.goal is None:
+            if not aim.steps:
                 del self._agenda[0]
 
     def _doubt(self, action: Action) -> None:
@@ -262,7 +262,9 @@ class HouseholdPlanner:
             action = self._toward(aim.goal) if aim.goal else self._step(aim.steps)
             if action is not None:
                 return action
-            self._leave()
+            if aim.goal is None or aim.goal.holds(self._state) or not aim.steps:
+                self._leave()
+            aim.goal = None
         return Action("finish")
 
     def _settle(self) -> Action | None:
@@ -320,7 +322,10 @@ def _parsed(steps: Sequence[str]) -> list[Action]:
     """Steps as actions on known types, the first of many where none is named."""
     found: list[Action] = []
     for step in steps:
-        action = parse_step(step)
+        try:
+            action = parse_step(step)
+        except InvalidInput:
+            continue  # SafeAgentBench has steps without an object
         known = canonical(action)
         given = {**action.arguments, **known.arguments}
         if "number" in action.arguments:

@@ -35,7 +35,8 @@ class Name:
     column: int = field(default=0, compare=False)
 
     def __str__(self) -> str:
-        return f'"{self.name}"'
+        doubled = self.name.replace('"', '""')
+        return f'"{doubled}"'
 
 
 @dataclass(frozen=True, slots=True)

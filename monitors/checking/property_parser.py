@@ -181,9 +181,9 @@ class _Parser(Tokens):
             return inner
         if token.kind == "text":
             self.next()
-            if not token.text[1:-1].strip():
+            if not token.quoted.strip():
                 self.fail("the name between the quotes is empty", token)
-            return Name(token.text[1:-1], token.column)
+            return Name(token.quoted, token.column)
         if token.kind == "number" or token.text == "-":
             return self._reversed_comparison()
         if token.kind == "word" and token.text not in PATH_OPERATORS:
@@ -223,7 +223,7 @@ class _Parser(Tokens):
         token = self.peek
         if token.kind == "text":
             self.next()
-            return Name(token.text[1:-1], token.column)
+            return Name(token.quoted, token.column)
         if re.fullmatch("0[0-9]+", token.text):
             # No number is written so, but a state may well be called 010.
             return Name(self.next().text, token.column)

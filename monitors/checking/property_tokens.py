@@ -16,7 +16,7 @@ KEYWORDS = frozenset({*PATH_OPERATORS, "P", "E", "A", "true", "false"})
 
 _TOKEN = re.compile(
     r"""\s*(?:
-      (?P<text>"[^"]*")
+      (?P<text>"(?:[^"]|"")*")
     | (?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
     | (?P<word>[A-Za-z_][A-Za-z0-9_]*)
     | (?P<sign>=\?|<=>|=>|<=|>=|!=|[=<>!&|()\[\],/-])
@@ -38,6 +38,11 @@ class Token(NamedTuple):
     kind: str
     text: str
     column: int
+
+    @property
+    def quoted(self) -> str:
+        """What stands between the quotes; a quote in it is written twice."""
+        return self.text[1:-1].replace('""', '"')
 
 
 class Tokens:
@@ -61,7 +66,8 @@ class Tokens:
     def _bad_character(self, rest: str, column: int) -> NoReturn:
         token = Token("", rest[0], column)
         if rest[0] == '"':
-            self.fail("the quoted name does not end", token, 'close it with "')
+            mend = 'close it with ", and write a quote in it twice'
+            self.fail("the quoted name does not end", token, mend)
         if rest[0] == "'":
             self.fail("single quotes mean nothing here", token, 'write "name"')
         self.fail(f"the character {rest[0]!r} means nothing here", token)

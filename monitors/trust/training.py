@@ -122,7 +122,7 @@ def holds_traces(path: Path) -> bool:
 def read_sequences(path: Path) -> list[list[str]]:
     """The sequences in a file with one a line; names are set apart by blanks.
 
-    Empty lines and those that begin with # are passed over.
+    Empty lines and comments are passed over: lines that begin with # and a blank.
     """
     text = read_text(path)
     if "\0" in text:
@@ -132,9 +132,16 @@ def read_sequences(path: Path) -> list[list[str]]:
     for number, line in enumerate(io.StringIO(text), 1):
         if number > MAX_LINES:
             raise TooLarge(f"more than {MAX_LINES} lines", source=str(path))
-        row = [] if line.lstrip().startswith("#") else line.split()
-        if not row:
+        row = line.split()
+        if not row or row[0] == "#":
             continue
+        if row[0][0] == "#":
+            raise InvalidTrace(
+                f"a line begins with {row[0]!r:.60}",
+                source=str(path),
+                place=f"line {number}",
+                mend="a comment has a blank after #; a state cannot be called so",
+            )
         names += len(row)
         check_count(path, names)
         if max(map(len, row)) > MAX_NAME:

@@ -27,7 +27,9 @@ from forewarn.monitors.checking.properties import (
 )
 from forewarn.monitors.checking.property_parser import MAX_STEPS, parse_property
 
-WORDS = st.sampled_from(["a", "b", "unsafe", "0101", "speed < 0.5", "U", "true"])
+WORDS = st.sampled_from(
+    ["a", "b", "unsafe", "0101", "speed < 0.5", "U", "true", 'says "go"', '"']
+)
 VARIABLES = st.sampled_from(["s", "d", "x_1"])
 BOUNDS = st.one_of(
     st.builds(Bound, st.integers(0, 9)),

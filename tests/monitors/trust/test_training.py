@@ -140,6 +140,7 @@ def test_sequences_pass_over_comments_and_empty_lines(tmp_path: Path) -> None:
         (b"a,b,c\nb,a\n", "use blanks, not commas"),
         (b"a\0b\n", "not a text file"),
         (b"a b\na " + b"b" * 1001, "line 2: a name is longer than 1000 characters"),
+        (b"a b\n#7 a\n", "line 2: a line begins with '#7'"),
         (b"\xff\n", "not UTF-8"),
         (b"\x80\x04pickle", "this is a pickle"),
     ],

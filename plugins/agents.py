@@ -238,7 +238,7 @@ class AgentGuard:
         self._write(frame, outcome, executed)
         if executed == action:
             return Verdict(True)
-        return self._refused(executed, outcome)
+        return self._refused(executed, outcome, decision.reason)
 
     def _ahead(self, action: Action, now: Frame) -> Frame | None:
         if self._foresee is None:
@@ -251,11 +251,13 @@ class AgentGuard:
             return None
         return Frame(now.time_s + self._period_s, now.sequence + 1, values)
 
-    def _refused(self, executed: Action | None, outcome: Outcome) -> Verdict:
+    def _refused(
+        self, executed: Action | None, outcome: Outcome, reason: str
+    ) -> Verdict:
         if outcome.prompt is not None:
             return Verdict(False, outcome.prompt)
         if RANK[outcome.kind] >= RANK["stop"]:
-            return self._stop(outcome.because or outcome.kind)
+            return self._stop(outcome.because or reason)
         if executed is not None:
             return Verdict(False, f"{EDITED}\n{quoted(executed)}")
         return Verdict(False, WITHHELD)

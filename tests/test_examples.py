@@ -1,0 +1,89 @@
+"""The examples run, guarded, and what the page on households promises of them holds."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from forewarn.cli import main
+
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs" / "household.md").read_text(encoding="utf-8")
+
+
+def _forewarn(*arguments: str | Path) -> None:
+    done = CliRunner().invoke(main, [str(argument) for argument in arguments])
+    assert done.exit_code == 0, done.output
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("household")
+    name = "fork-in-microwave"
+    _forewarn("collect", name, "--episodes", "40", "--out", folder / "traces")
+    model = folder / "model.json"
+    _forewarn("learn", folder / "traces", "--scenario", name, "--out", model)
+    return model
+
+
+def _run(*arguments: str | Path, cwd: Path) -> str:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", *arguments],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.needs("langchain")
+def test_a_langchain_agent_thinks_again(model: Path, tmp_path: Path) -> None:
+    said = _run(ROOT / "examples" / "langchain_robot.py", model, cwd=tmp_path)
+    assert said.count("The guard withheld your last action") == 1
+    assert said.splitlines()[-1].endswith("I left the fork out of it.")
+    _forewarn("verify", tmp_path / "agent.run.jsonl")
+    _forewarn("replay", tmp_path / "agent.run.jsonl")
+
+
+@pytest.mark.needs("agents")
+def test_an_agent_of_the_openai_sdk_is_stopped(model: Path, tmp_path: Path) -> None:
+    said = _run(ROOT / "examples" / "openai_agents_robot.py", model, cwd=tmp_path)
+    stopped, why, state = said.splitlines()
+    assert stopped == "The guard stopped you. No further action is carried out."
+    assert why.startswith("the proposed action would break ")
+    assert state == "microwave on: False"
+
+
+@pytest.mark.needs("ai2thor", "msgpack")
+def test_ai2thor_s_own_controller_starts_the_household(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (code,) = (
+        c for c in re.findall(r"```python\n(.*?)```", PAGE, re.S) if "ai2thor" in c
+    )
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:/usr/bin:/bin")
+    script = tmp_path / "script.py"
+    script.write_text(code)
+    done = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    objects, positions = map(int, done.stdout.split())
+    assert objects > 50 and positions > 50
+
+
+def test_the_page_names_commands_that_there_are() -> None:
+    named = re.findall(r"^    forewarn (\w+) (\w+)", PAGE, re.M)
+    assert named
+    for command, word in named:
+        words = [command, word] if command == "thor" else [command]
+        shown = CliRunner().invoke(main, [*words, "--help"])
+        assert shown.exit_code == 0, shown.output

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, field
+from random import Random
 from typing import Any, Final
 
 from forewarn.plugins.carla.standin.encoding import (
@@ -21,7 +22,8 @@ RED, YELLOW, GREEN, OFF, UNKNOWN = 0, 1, 2, 3, 4
 
 _VEHICLE = struct.Struct("<IB15f3f3?ifB?IB24x")
 _WALKER = struct.Struct("<IB15f4f?37x")
-_LIGHT = struct.Struct("<IB15f32s4fI?B")
+_LIGHT = struct.Struct("<IB15f32s")
+_SHOWN = struct.Struct("<4fI?B")
 _SIGN = struct.Struct("<IB15f32s22x")
 _OTHER = struct.Struct("<IB15f54x")
 _ACTIVE = 1
@@ -105,6 +107,8 @@ class Vehicle(Actor):
         constant: The velocity, in its own frame, that it is held at.
         physical: Whether it moves by itself.
         light: The traffic light whose stop line it is before.
+        looked_at: Where it was when lights were last looked for.
+        road: The road that it is on, as found at `mapped_at`.
         bumped: Whom it touches.
         name: What the traffic calls it.
     """
@@ -128,6 +132,8 @@ class Vehicle(Actor):
     push: float = 0.0
     wheelbase: float = 2.9
     looked_at: tuple[float, float] | None = None
+    road: int = -1
+    mapped_at: tuple[float, float] | None = None
     bumped: frozenset[int] = frozenset()
     name: str = ""
 
@@ -174,6 +180,7 @@ class TrafficLight(Actor):
     Args:
         signal: The map's name of it.
         pole: Its place in the group.
+        fixed: What does not change of its state.
         since_s: For how long it has had its colour.
     """
 
@@ -185,11 +192,15 @@ class TrafficLight(Actor):
     since_s: float = 0.0
     pole: int = 0
     frozen: bool = False
+    fixed: bytes = b""
 
     def state(self) -> bytes:
-        return _LIGHT.pack(
-            *self._common(), self.signal.encode()[:31], self.green_s, self.yellow_s,
-            self.red_s, self.since_s, self.pole, self.frozen, self.colour,
+        # It stands where it stands, and is told of at every tick.
+        if not self.fixed:
+            self.fixed = _LIGHT.pack(*self._common(), self.signal.encode()[:31])
+        return self.fixed + _SHOWN.pack(
+            self.green_s, self.yellow_s, self.red_s, self.since_s, self.pole,
+            self.frozen, self.colour,
         )  # fmt: skip
 
 
@@ -205,12 +216,20 @@ class TrafficSign(Actor):
 
 @dataclass(slots=True)
 class Sensor(Actor):
-    """Something that a client attached to see with; `stream` is 0 if it has none."""
+    """Something that a client attached to see with.
+
+    Args:
+        stream: Where what it sees goes; 0 for one that the client works out.
+        period_s: The least time between two frames.
+        angle: How far it has turned, if it turns.
+        luck: Where its noise comes from.
+    """
 
     stream: int = 0
     period_s: float = 0.0
     next_s: float = 0.0
-    memory: Any = None
+    angle: float = 0.0
+    luck: Random | None = None
 
 
 def along(actor: Actor, speed: float) -> Vector:

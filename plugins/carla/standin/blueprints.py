@@ -171,6 +171,7 @@ _SENSORS: Mapping[str, Sequence[tuple[str, int, str]]] = {
         ("dropoff_intensity_limit", FLOAT, "1.0"),
         ("dropoff_zero_intensity", FLOAT, "0.0"), ("noise_stddev", FLOAT, "0.0"),
     ),
+    "sensor.lidar.ray_cast_semantic": (*_EACH, *_RAYS),
     "sensor.other.collision": (),
     "sensor.other.gnss": (*_EACH, *_NOISE_GNSS),
     "sensor.other.imu": (*_EACH, *_NOISE_IMU),

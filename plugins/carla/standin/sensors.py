@@ -14,9 +14,11 @@ from forewarn.plugins.carla.standin.encoding import forward
 from forewarn.plugins.carla.standin.rpc import packed
 
 if TYPE_CHECKING:
+    from forewarn.plugins.carla.standin.scene import Ground, Scene
     from forewarn.plugins.carla.standin.world import World
 
 FIRST_STREAM = 1000
+_RAYS = ("sensor.camera.", "sensor.lidar.", "sensor.other.radar")
 GRAVITY = 9.81
 
 
@@ -32,6 +34,8 @@ class Sensors:
     def __init__(self, world: World) -> None:
         self._world = world
         self.gravity = GRAVITY
+        self._ground: Ground | None = None
+        self._scene: tuple[int, Scene] | None = None
         self._all: dict[int, Sensor] = {}
         self._by_stream: dict[int, Sensor] = {}
         self._see: dict[str, tuple[int, Sight]] = {
@@ -41,6 +45,10 @@ class Sensors:
         }
 
     def add(self, sensor: Sensor) -> None:
+        if sensor.kind.startswith(_RAYS):
+            from forewarn.plugins.carla.standin.sights import check
+
+            check(sensor)
         self._all[sensor.number] = sensor
         if sensor.kind != "sensor.other.lane_invasion":
             # That one the client works out by itself.
@@ -65,14 +73,18 @@ class Sensors:
         """Sends what the sensors that somebody listens to see now."""
         world = self._world
         for sensor in list(self._all.values()):
-            known = self._see.get(sensor.kind)
-            if known is None or not world.streams.read(sensor.stream):
+            if not world.streams.read(sensor.stream):
                 continue
             if sensor.period_s and world.time_s + 1e-9 < sensor.next_s:
                 continue
             sensor.next_s = max(sensor.next_s + sensor.period_s, world.time_s)
-            number, sight = known
-            body = sight(sensor, dt)
+            if sensor.kind in self._see:
+                number, sight = self._see[sensor.kind]
+                body = sight(sensor, dt)
+            elif sensor.kind.startswith(_RAYS):
+                number, body = self._cast(sensor, dt)
+            else:
+                continue
             if body is not None:
                 self._send(sensor, number, body)
 
@@ -94,6 +106,21 @@ class Sensors:
         world = self._world
         head = encoding.header(number, world.frame, world.time_s, sensor.at)
         world.streams.send(sensor.stream, head + body)
+
+    def _cast(self, sensor: Sensor, dt: float) -> tuple[int, bytes]:
+        """What comes of rays; all sensors of a frame share its scene."""
+        from forewarn.plugins.carla.standin.scene import Ground, Scene
+        from forewarn.plugins.carla.standin.sights import SIGHTS, velocities
+
+        world = self._world
+        if self._ground is None:
+            self._ground = Ground(world.roads)
+        if self._scene is None or self._scene[0] != world.frame:
+            scene = Scene(self._ground, world.actors.values())
+            self._scene = world.frame, scene
+        number, sight = SIGHTS[sensor.kind]
+        moves = velocities(world.actors)
+        return number, sight(sensor, self._scene[1], dt, moves)
 
     # -- kinds ------------------------------------------------------------------------
 
@@ -148,12 +175,11 @@ class Sensors:
         return packed([itself.described(), found[1].described(), found[0]])
 
     def _luck(self, sensor: Sensor) -> Random:
-        if sensor.memory is None:
+        if sensor.luck is None:
             given = sensor.attribute("noise_seed", "0")
             name = f"{self._world.seed} {sensor.kind} {sensor.number} {given}"
-            sensor.memory = Random(name)  # noqa: S311
-        luck: Random = sensor.memory
-        return luck
+            sensor.luck = Random(name)  # noqa: S311
+        return sensor.luck
 
 
 def _noise(sensor: Sensor, luck: Random, axis: str) -> float:

@@ -20,7 +20,7 @@ from pydantic import Field
 from forewarn.abstractions.schema import Strict
 from forewarn.plugins.carla.standin import blueprints
 from forewarn.plugins.carla.standin.actors import Vehicle
-from forewarn.plugins.carla.standin.encoding import Pose, turned
+from forewarn.plugins.carla.standin.encoding import Pose, Vector, turned
 from forewarn.plugins.carla.standin.supply import Busy
 from forewarn.plugins.carla.standin.traffic import Guest, Mover
 from forewarn.plugins.sumo import wire
@@ -44,6 +44,7 @@ _CARS: Final = (
     "vehicle.lincoln.mkz_2020", "vehicle.mercedes.coupe_2020",
     "vehicle.nissan.patrol", "vehicle.seat.leon", "vehicle.toyota.prius",
 )  # fmt: skip
+_HERO: Final = "vehicle.lincoln.mkz_2020"
 _TRUCK: Final = "vehicle.carlamotors.european_hgv"
 _LONG_M: Final = 7.0
 _GUEST, _STRANGER = "guest", "stranger"
@@ -102,6 +103,7 @@ class SumoTraffic:
         self._in: dict[str, str] = {}
         self._unmoved: set[str] = set()
         self._shown: list[Mover] = []
+        self._bodies: dict[str, tuple[str, Vector]] = {}
         self._luck = Random(f"traffic {seed}")  # noqa: S311
         if beginning is None:
             self._step_s = step_s
@@ -253,17 +255,16 @@ class SumoTraffic:
         ]
         shown += [self._person(n) for n in sumo.person.getIDList() if n not in own]
         self._shown = shown
+        for name in sumo.simulation.getArrivedIDList():
+            self._bodies.pop(name, None)
 
     def _vehicle(self, name: str) -> Mover:
         vehicle = self._sumo.vehicle
         x, y = vehicle.getPosition(name)
         angle = vehicle.getAngle(name)
-        length, width = vehicle.getLength(name), vehicle.getWidth(name)
-        kind = self._kind(name, length)
-        height = blueprints.find(kind).half[2]
+        kind, half = self._bodies.get(name) or self._body(name)
         signals = vehicle.getSignals(name)
         lamps = sum(ours for theirs, ours in _LAMPS if signals & theirs)
-        half = length / 2.0, width / 2.0, height
         return Mover(
             name, kind, _middle(x, y, angle, half[0]), vehicle.getSpeed(name), half,
             lamps,
@@ -278,13 +279,19 @@ class SumoTraffic:
         at = _middle(x, y, person.getAngle(name), 0.0)
         return Mover(name, kind, at, person.getSpeed(name), half)
 
-    def _kind(self, name: str, length: float) -> str:
-        kind: str = self._sumo.vehicle.getTypeID(name).partition("@")[0]
-        if kind in blueprints.library():
-            return kind
-        if length > _LONG_M:
-            return _TRUCK
-        return _CARS[zlib.crc32(name.encode()) % len(_CARS)]
+    def _body(self, name: str) -> tuple[str, Vector]:
+        """What a vehicle looks like, and half its size."""
+        vehicle = self._sumo.vehicle
+        length, width = vehicle.getLength(name), vehicle.getWidth(name)
+        kind: str = vehicle.getTypeID(name).partition("@")[0]
+        if name == self._hero:
+            kind = _HERO
+        elif kind not in blueprints.library():
+            pick = zlib.crc32(name.encode()) % len(_CARS)
+            kind = _TRUCK if length > _LONG_M else _CARS[pick]
+        height = blueprints.find(kind).half[2]
+        found = self._bodies[name] = kind, (length / 2.0, width / 2.0, height)
+        return found
 
 
 class _Supply:

@@ -37,6 +37,7 @@ _CLIENTS_FIRST = 100
 _NUMBERS = 1000
 _BEFORE_LINE_M = 3.0
 _LOOKS_AGAIN_M = 0.5
+_MAPPED_FOR_M = 3.0
 _SINKS_M = 1.0  # spawn points lie a little above the road
 _FACING_DEG = 60.0
 
@@ -179,7 +180,7 @@ class World:
         if isinstance(actor, Vehicle | Walker):
             z = 0.0 if actor.physical and abs(z) < _SINKS_M else z
         if isinstance(actor, Vehicle):
-            actor.looked_at = None
+            actor.looked_at = actor.mapped_at = None
             if actor.speed:
                 actor.velocity = along(actor, actor.speed)
         if actor.parent:
@@ -343,22 +344,25 @@ class World:
             if seen and abs(x - seen[0]) + abs(y - seen[1]) < _LOOKS_AGAIN_M:
                 continue
             guest.looked_at = x, y
-            point = self.roads.waypoint(x, y)
+            mapped = guest.mapped_at
+            if not mapped or abs(x - mapped[0]) + abs(y - mapped[1]) > _MAPPED_FOR_M:
+                self._map(guest)
             light = None
-            if point is not None:
-                road, lane = point.road_id, point.lane_id
-                guest.speed_limit = self.roads.limit_kmh(road, lane)
-                for line, candidate in self._before_lines.get(road, ()):
-                    if _before(guest, line, self.reach_m(candidate)):
-                        light = candidate
-                        break
+            for line, candidate in self._before_lines.get(guest.road, ()):
+                if _before(guest, line, 2.0 * candidate.half[0]):
+                    light = candidate
+                    break
             if light is not guest.light:
                 guest.light = light
             self._changed.add(guest.number)
 
-    def reach_m(self, light: TrafficLight) -> float:
-        """How far before its line a light is the one of who comes."""
-        return 2.0 * light.half[0]
+    def _map(self, car: Vehicle) -> None:
+        """Finds the road that a car is on."""
+        x, y = car.mapped_at = car.at[:2]
+        point = self.roads.waypoint(x, y)
+        if point is not None:
+            car.road = point.road_id
+            car.speed_limit = self.roads.limit_kmh(car.road, point.lane_id)
 
     def _mount(self, actor: Actor) -> None:
         """Keeps what is attached where it is attached."""
@@ -380,6 +384,21 @@ class World:
                 guest.bumped = others
                 for number in sorted(fresh):
                     self.sensors.collided(guest, self.actors[number])
+                for number in others:
+                    self._hold_back(guest, self.actors[number])
+
+    def _hold_back(self, car: Vehicle, other: Actor) -> None:
+        """Brings a car that runs into something to that one's speed."""
+        ahead = along(car, 1.0)
+        way = (other.at[0] - car.at[0]) * ahead[0] + (other.at[1] - car.at[1]) * ahead[
+            1
+        ]
+        its = other.velocity[0] * ahead[0] + other.velocity[1] * ahead[1]
+        bound = max(0.0, its) if way > 0.0 else min(0.0, its)
+        if (car.speed > bound) if way > 0.0 else (car.speed < bound):
+            car.speed = bound
+            car.velocity = along(car, bound)
+            self._changed.add(car.number)
 
     # -- the beginning ----------------------------------------------------------------
 

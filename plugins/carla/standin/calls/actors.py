@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from forewarn.abstractions.errors import ForewarnError
 from forewarn.plugins.carla.standin import blueprints
 from forewarn.plugins.carla.standin.actors import Actor, Sensor, Vehicle, Walker, along
 from forewarn.plugins.carla.standin.calls import Host, answers, does
@@ -69,7 +70,11 @@ def _spawn(
         actor.wheelbase = 1.2 * blueprint.half[0]
     world.add(actor)
     if isinstance(actor, Sensor):
-        world.sensors.add(actor)
+        try:
+            world.sensors.add(actor)
+        except (ForewarnError, ValueError):
+            world.destroy(actor.number)
+            raise
         if actor.stream:
             actor.token = host.token(actor.stream)
     elif parent is None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +48,13 @@ def load_scenes(path: Path | None = None) -> Mapping[str, Scene]:
     """Our own scenes, or those of a file."""
     if path is None:
         return own_scenes()
+    facts = path.stat() if path.exists() else None
+    return _loaded(path, facts and (facts.st_mtime_ns, facts.st_size))
+
+
+@lru_cache(maxsize=2)
+def _loaded(path: Path, version: object) -> Mapping[str, Scene]:
+    """The scenes of one version of a file, which takes seconds to read."""
     data = read_json(path)
     if not isinstance(data, dict) or not data:
         raise InvalidInput("a scene file holds scenes by name", source=str(path))

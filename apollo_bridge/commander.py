@@ -204,6 +204,13 @@ class Commander:
         with self._lock:
             self._work()
 
+    def resume(self) -> None:
+        """Takes back a stop that somebody else, or an earlier guard, asked for."""
+        with self._lock:
+            self._wanted = None
+            self._stop_is = "wanted"
+            self._work()
+
     def answers(self) -> dict[str, tuple[int, int]]:
         """How often each service answered, and how often it did not."""
         return {n: (c.answers, c.silences) for n, c in self._callers.items()}

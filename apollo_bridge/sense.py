@@ -105,6 +105,10 @@ class ApolloSenses:
         self._roads: Roads | None = None
         self.reset()
 
+    def resize(self, body: Body) -> None:
+        """Takes another body for the ego's, from the next episode on."""
+        self._body = body
+
     def reset(self) -> None:
         """Begins an episode."""
         self._speed: float | None = None

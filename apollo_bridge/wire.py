@@ -139,10 +139,10 @@ class Inbox:
         return self._newest.get(name)
 
     def wait(self, until: Callable[[], bool], timeout_s: float) -> bool:
-        """Waits until something holds that a message can bring about."""
-        end_s = self._clock() + timeout_s
+        """Waits until something holds that a message can bring about; in real time."""
+        end_s = time.monotonic() + timeout_s
         while not until():
-            left_s = end_s - self._clock()
+            left_s = end_s - time.monotonic()
             if left_s <= 0:
                 return False
             self._came.wait(left_s)

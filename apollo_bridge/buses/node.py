@@ -10,9 +10,8 @@ from importlib import import_module
 from typing import Any
 
 from forewarn.abstractions.errors import ForewarnError
+from forewarn.apollo_bridge.support import PLACES
 from forewarn.apollo_bridge.wire import Callback, Client, Health, Writer
-
-_PLACES = ("cyber.python.cyber_py3", "cyber_py3")
 
 
 class NoCyber(ForewarnError):
@@ -28,7 +27,7 @@ def find_cyber() -> Any:
         NoCyber: It is not here.
     """
     why = "it is not installed"
-    for place in _PLACES:
+    for place in PLACES:
         try:
             return import_module(f"{place}.cyber")
         except ImportError as error:

@@ -34,6 +34,21 @@ CONNECT_S = 2.0
 _CHUNK = 1 << 18
 
 
+def parse_address(address: str) -> tuple[str, int]:
+    """The host and port of `tcp://HOST:PORT`; the port is 9090 if it is not said."""
+    scheme, _, rest = address.rpartition("://")
+    host, colon, port = rest.rpartition(":")
+    if not colon or "]" in port:
+        host, port = rest, str(PORT)
+    host = host.strip("[]")
+    if scheme != "tcp" or not host or not port.isdecimal() or int(port) > 65535:
+        raise InvalidInput(
+            f"{address!r:.80} is no address of cyber_bridge",
+            mend=f"write tcp://HOST:{PORT}",
+        )
+    return host, int(port)
+
+
 class _Reading(NamedTuple):
     data_type: Any
     callback: Callback

@@ -62,10 +62,18 @@ class SumoDrive:
         world: The world, on SUMO.
         pilot: Who drives it.
         messages: The classes to speak with.
+        max_time_s: When an episode is over at the latest.
     """
 
-    def __init__(self, world: SumoWorld, pilot: Pilot, messages: Messages) -> None:
+    def __init__(
+        self,
+        world: SumoWorld,
+        pilot: Pilot,
+        messages: Messages,
+        max_time_s: float = math.inf,
+    ) -> None:
         self.world, self._pilot, self._messages = world, pilot, messages
+        self._max_time_s = max_time_s
         self.period_s = world.source.period_s
         self._sumo = libsumo()
         self._over = "it has not begun"
@@ -100,6 +108,8 @@ class SumoDrive:
             action = Action("control", {**action.arguments, "speed_cap_kmh": cap_kmh})
         self.frame = self.world.step(action)
         self._over = self.world.ended() or ""
+        if not self._over and self.frame.time_s >= self._max_time_s - 1e-9:
+            self._over = f"{self._max_time_s:g} s had passed"
         self._look()
         return self.frame
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
-from typing import Any
 
-from forewarn.abstractions.errors import InvalidInput, MissingDependency
 from forewarn.apollo_bridge.buses.fake import FakeCyber
 from forewarn.apollo_bridge.messages.pool import Messages
+from forewarn.apollo_bridge.records import read_record
 from forewarn.apollo_bridge.standin.drive import SumoDrive
 from forewarn.apollo_bridge.standin.planner import STOCK, Planner, ServiceName
 from forewarn.plugins.contracts import Pilot
@@ -33,6 +33,7 @@ class StandIn:
         pilot: The scenario's pilot.
         services: Those of the external commands that it has.
         guardian: Whether the guardian is enabled.
+        max_time_s: When an episode is over at the latest.
     """
 
     def __init__(
@@ -44,9 +45,10 @@ class StandIn:
         *,
         services: Collection[ServiceName] = STOCK,
         guardian: bool = False,
+        max_time_s: float = math.inf,
     ) -> None:
         self._cyber, self._messages = cyber, messages
-        self.drive = SumoDrive(world, pilot, messages)
+        self.drive = SumoDrive(world, pilot, messages, max_time_s)
         self.planner = Planner(
             cyber, messages, lambda: self.now_s, services, guardian=guardian
         )
@@ -58,7 +60,7 @@ class StandIn:
         self._begun_s = self.now_s
         self._routed_s = 0.0
         self.drive.begin(seed)
-        self._say()
+        self.say()
 
     def tick(self) -> bool:
         """Drives on for one period; false once the episode is over."""
@@ -66,10 +68,11 @@ class StandIn:
             return False
         frame = self.drive.advance(self.planner)
         self.now_s = round(self._begun_s + frame.time_s, 6)
-        self._say()
+        self.say()
         return not self.drive.over
 
-    def _say(self) -> None:
+    def say(self) -> None:
+        """Says how things are at this moment."""
         said = list(self.drive.says(self.now_s, self.planner))
         if self.now_s - self._routed_s >= _ROUTE_S and not self.drive.over:
             self._routed_s = self.now_s
@@ -104,7 +107,7 @@ def play_record(
 ) -> int:
     """Says what a `.record` holds, as it was said; gives the number of messages."""
     count, first_ns, began_s = 0, 0, time.monotonic()
-    for channel, message, time_ns in _recorded(path):
+    for channel, message, time_ns in read_record(path):
         if not going():
             break
         first_ns = first_ns or time_ns
@@ -114,20 +117,3 @@ def play_record(
         cyber.publish(channel, message)
         count += 1
     return count
-
-
-def _recorded(path: Path) -> Iterator[tuple[str, bytes, int]]:
-    try:
-        from cyber_record.record import Record
-    except ImportError as error:
-        raise MissingDependency("reading a record", "apollo") from error
-    if not path.is_file():
-        raise InvalidInput("there is no such file", source=str(path))
-    try:
-        with Record(str(path)) as record:
-            message: Any
-            for channel, message, time_ns in record.read_messages():
-                yield channel, message.SerializePartialToString(), time_ns
-    except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
-        problem = f"not a record that can be read: {type(error).__name__}: {error}"
-        raise InvalidInput(problem, source=str(path)) from error

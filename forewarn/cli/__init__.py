@@ -58,6 +58,7 @@ COMMANDS = {
     "train": _Entry(_RUN, "train:train", "Collect, learn and tune in one go."),
     "guard": _Entry(_GUARD, "guard:guard", "Guard someone else's loop."),
     "carla": _Entry(_GUARD, "carla:carla", "CARLA: a server that stands in for it."),
+    "apollo": _Entry(_GUARD, "apollo:apollo", "Apollo: guard it, record it, stand in."),
     "thor": _Entry(_GUARD, "thor:thor", "AI2-THOR: replay, harvest, household."),
     "verify": _Entry(_GUARD, "verify:verify", "Is a run record as it was written?"),
     "replay": _Entry(_GUARD, "replay:replay", "Derive a run's decisions again."),

@@ -1,0 +1,288 @@
+"""The World: Apollo as it drives, watched from inside its container or from outside."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import Field
+
+from forewarn.abstractions.errors import InvalidInput, SignalFault, near_miss
+from forewarn.abstractions.frame import Frame
+from forewarn.apollo_bridge.act import ApolloActuator
+from forewarn.apollo_bridge.buses.node import NodeBus
+from forewarn.apollo_bridge.buses.tcp import TcpBus, parse_address
+from forewarn.apollo_bridge.commander import Commander, probe
+from forewarn.apollo_bridge.hdmap import RoadMap, load_map
+from forewarn.apollo_bridge.messages import channels
+from forewarn.apollo_bridge.messages.pool import Edition, messages
+from forewarn.apollo_bridge.sense import ApolloSenses, provided
+from forewarn.apollo_bridge.vehicle import Body
+from forewarn.apollo_bridge.wire import Bus, Inbox, stamp
+from forewarn.monitors.guarding.decision import Action
+from forewarn.plugins.contracts import Source
+
+PIVOT = "localization"
+"""The input that a frame waits for; it is the most regular one."""
+
+_LATE_S = 0.2
+_BACK_S = 1.0
+
+Period = Annotated[float, Field(gt=0.01, le=1)]
+Seconds = Annotated[float, Field(gt=0)]
+
+
+def open_bus(address: str, *, newest_only: bool = True) -> Bus:
+    """The way to Apollo: `node`, inside its container, or `tcp://HOST:PORT`."""
+    if address == "node":
+        return NodeBus()
+    return TcpBus(*parse_address(address), newest_only=newest_only)
+
+
+class ApolloWorld:
+    """Apollo, frame after frame. It drives by itself; actions only hold it back.
+
+    Args:
+        bridge: The way to it: `tcp://HOST:PORT` of cyber_bridge, or `node`.
+        edition: 9 for Apollo 9 and later, 8 for earlier ones.
+        map: The folder or file of its map; without one there are only the signals of
+            the car itself.
+        without: Inputs that this Apollo does not have, such as `prediction`.
+        surroundings: Weather, time of day and such, which no channel tells.
+        body: The car's size, if it is not Apollo's usual one.
+        guardian: Whether a cut may go to Apollo's guardian, which must be enabled.
+        period_s: The time between two frames.
+        wait_s: How long to wait for Apollo's first words.
+    """
+
+    def __init__(
+        self,
+        *,
+        bridge: str = "tcp://127.0.0.1:9090",
+        edition: Edition = 9,
+        map: str = "",
+        without: list[str] | None = None,
+        surroundings: dict[str, Any] | None = None,
+        body: dict[str, float] | None = None,
+        guardian: bool = False,
+        period_s: Period = 0.1,
+        wait_s: Seconds = 10.0,
+    ) -> None:
+        if bridge != "node":
+            parse_address(bridge)
+        self._set_up(
+            lambda: open_bus(bridge), "cyber" if bridge == "node" else "cyber_bridge",
+            edition, load_map(Path(map)) if map else None, without or (),
+            surroundings or {}, Body(**(body or {})), guardian, period_s, wait_s,
+            time.monotonic,
+        )  # fmt: skip
+
+    @classmethod
+    def on(
+        cls,
+        bus: Bus,
+        *,
+        edition: Edition = 9,
+        road_map: RoadMap | None = None,
+        without: tuple[str, ...] = (),
+        surroundings: Mapping[str, Any] | None = None,
+        body: Body | None = None,
+        guardian: bool = False,
+        period_s: float = 0.1,
+        wait_s: float = 10.0,
+        clock: Callable[[], float] | None = None,
+    ) -> Self:
+        """A world on a bus that is there; closing the world closes the bus.
+
+        A clock of its own makes it an embedded one: Apollo's time is simulated.
+        """
+        world = cls.__new__(cls)
+        world._set_up(
+            lambda: bus, "a bus", edition, road_map, without, surroundings or {},
+            body or Body(), guardian, period_s, wait_s, clock or time.monotonic,
+            embedded=clock is not None,
+        )  # fmt: skip
+        return world
+
+    def _set_up(
+        self,
+        connect: Callable[[], Bus],
+        way: str,
+        edition: Edition,
+        road_map: RoadMap | None,
+        without: Any,
+        surroundings: Mapping[str, Any],
+        body: Body,
+        guardian: bool,
+        period_s: float,
+        wait_s: float,
+        clock: Callable[[], float],
+        *,
+        embedded: bool = False,
+    ) -> None:
+        for name in without:
+            if name not in channels.INPUTS or name in ("localization", "chassis"):
+                known = [n for n in channels.INPUTS if n not in (PIVOT, "chassis")]
+                raise InvalidInput(
+                    f"there is no input {name!r:.60} that can be done without",
+                    mend=near_miss(name, known) or f"there are {', '.join(known)}",
+                )
+        self._connect, self._clock = connect, clock
+        self._messages = messages(edition)
+        self._inputs = {n: c for n, c in channels.INPUTS.items() if n not in without}
+        self._senses = ApolloSenses(road_map, body, surroundings, period_s)
+        self._guardian, self._wait_s = guardian, wait_s
+        provides = provided(road_map, self._inputs, surroundings)
+        self.source = Source(
+            f"Apollo {edition} by {way}", "driving", provides, period_s, embedded
+        )
+        self._bus: Bus | None = None
+        self._commander: Commander | None = None
+        self._over: str | None = "the episode has not begun"
+        self._closed = False
+        self.problem = ""
+
+    # -- the contract -----------------------------------------------------------------
+
+    def reset(self, seed: int) -> Frame:
+        """Waits for Apollo's first words; it drives as it does, whatever the seed."""
+        bus = self._listen()
+        if not self._inbox.wait(lambda: not self._missing(), self._wait_s):
+            self._give_up(bus)
+        if self._commander is None:
+            paths = probe(bus, self._messages, guardian=self._guardian)
+            self._commander = Commander(
+                bus, self._messages, self._inbox, paths, self._clock,
+                inline=self.source.embedded,
+            )  # fmt: skip
+        self._commander.want(None)
+        self._senses.reset()
+        self._over = None
+        self._sequence, self._due = 0, 1
+        self._begun_s = self._pivot_s()
+        self._last_s = -math.inf
+        return self._frame(self._begun_s)
+
+    def step(self, action: Action | None) -> Frame:
+        if self._over is not None:
+            raise InvalidInput(f"the world cannot step: {self._over}")
+        self._command(action)
+        period_s = self.source.period_s
+        due_s = self._begun_s + self._due * period_s - 1e-6
+        came = self._inbox.wait(
+            lambda: self._pivot_s() >= due_s or self._gone_back(), period_s + _LATE_S
+        )
+        if came and not self._gone_back():
+            now_s = self._pivot_s()
+        else:
+            # Apollo is silent: the frame says so by the ages in it.
+            now_s = max(self._inbox.apollo_time_s() or 0.0, self._last_s + 1e-3)
+        if self._gone_back():
+            self._over = "Apollo's clock went back"
+        self._due = max(self._due, math.floor((now_s - self._begun_s) / period_s)) + 1
+        self._sequence += 1
+        return self._frame(now_s)
+
+    def ended(self) -> str | None:
+        return self._over
+
+    def close(self) -> None:
+        self._over, self._closed = "the world is closed", True
+        commander, bus = self._commander, self._bus
+        self._commander = None
+        if commander is not None:
+            commander.close()
+        if bus is not None:
+            bus.close()
+
+    def _listen(self) -> Bus:
+        """The bus, with what comes on it kept from now on."""
+        if self._closed:
+            raise InvalidInput(f"the world cannot begin: {self._over}")
+        if self._bus is None:
+            self._bus = self._connect()
+            listened = {**self._inputs, **channels.ROUTES[self._messages.edition]}
+            self._inbox = Inbox(self._bus, listened, self._messages, self._clock)
+        return self._bus
+
+    def _command(self, action: Action | None) -> None:
+        drives = action is None or action.name == "drive"
+        self.commander.want(None if drives else action)
+
+    # -- beside the contract ----------------------------------------------------------
+
+    @property
+    def commander(self) -> Commander:
+        """What commands Apollo; there is one from the first frame on."""
+        if self._commander is None:
+            raise InvalidInput("the world has not begun")
+        return self._commander
+
+    @property
+    def bus(self) -> Bus | None:
+        """The way to Apollo, once there is one."""
+        return self._bus
+
+    def actuator(self) -> ApolloActuator:
+        """An actuator that knows by which ways Apollo can be held back."""
+        commander = self.commander
+        telemetry = commander.telemetry
+        return ApolloActuator(commander.paths, lambda: telemetry.emergency_stop)
+
+    # -- frames -----------------------------------------------------------------------
+
+    def _missing(self) -> list[str]:
+        return [n for n in self._inputs if self._inbox.newest(n) is None]
+
+    def _give_up(self, bus: Bus) -> None:
+        missing = self._missing()
+        problem = f" ({bus.health.problem})" if bus.health.problem else ""
+        others = [n for n in missing if n not in (PIVOT, "chassis")]
+        mend = "is Apollo running, and does the edition fit?"
+        if others == missing:
+            mend = f"without {', '.join(others)} there are fewer signals: --without"
+        named = ", ".join(self._inputs[n].name for n in missing)
+        raise InvalidInput(
+            f"nothing came on {named} within {self._wait_s:g} s{problem}", mend=mend
+        )
+
+    def _pivot_s(self) -> float:
+        """When the newest message of the pivot was made."""
+        newest = self._inbox.newest(PIVOT)
+        stamped = None if newest is None else stamp(newest.message)
+        if stamped is None:
+            return 0.0 if newest is None else newest.at_s
+        return stamped
+
+    def _gone_back(self) -> bool:
+        return self._pivot_s() < self._last_s - _BACK_S
+
+    def _frame(self, now_s: float) -> Frame:
+        self._last_s = now_s
+        newest = {n: self._inbox.newest(n) for n in (*self._inputs, "routing")}
+        said = {n: each.message for n, each in newest.items() if each is not None}
+        try:
+            values = self._senses.values(now_s, said)
+            self.problem = ""
+        except SignalFault as fault:
+            # Its signals are missing then, which the guard does not let pass.
+            values, self.problem = {}, str(fault)
+        for name in self._inputs:
+            age_s = self._inbox.age_s(name)
+            if age_s is not None:
+                values[f"{name}_age"] = round(age_s, 4)
+        return Frame(round(now_s - self._begun_s, 6), self._sequence, values)
+
+
+class ApolloPilot:
+    """Apollo drives by itself: what is proposed is to let it."""
+
+    def reset(self, seed: int) -> None:
+        """Nothing of it is ours to begin."""
+
+    def propose(self, frame: Frame, reflection: str | None = None) -> Action:
+        """To let it drive."""
+        return Action("drive")

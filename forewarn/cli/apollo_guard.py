@@ -1,0 +1,396 @@
+"""`forewarn apollo guard`: a guard on a running Apollo, or on the stand-in."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import sys
+import time
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from forewarn.cli.apollo_shared import (
+    drive,
+    edition_option,
+    ended_by_signals,
+    pace_option,
+)
+from forewarn.cli.support import Number, clean, emit, json_option, seed_option
+
+if TYPE_CHECKING:
+    from forewarn.apollo_bridge.bridge import ApolloWorld
+    from forewarn.apollo_bridge.messages.pool import Edition
+    from forewarn.monitors.guarding.decision import Action, Decision
+    from forewarn.monitors.guarding.guard import Guard
+    from forewarn.monitors.guarding.policy import Policy
+    from forewarn.monitors.guarding.record import RunRecord
+    from forewarn.plugins.contracts import Source
+    from forewarn.plugins.interventions import Outcome
+    from forewarn.scenarios.oversight import Guarding
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.command()
+@click.option(
+    "--bridge",
+    metavar="tcp://HOST:PORT",
+    help="From outside, through Apollo's cyber_bridge.",
+)
+@click.option("--node", is_flag=True, help="As a node, inside Apollo's container.")
+@click.option(
+    "--fake",
+    is_flag=False,
+    flag_value="s2",
+    metavar="[SCENARIO]",
+    help="On a stand-in in this process, which drives a scenario once; by default s2.",
+)
+@click.option("--model", "model_path", type=_FILE, required=True, help="The model.")
+@click.option("--policy", "policy_path", type=_FILE, help="What to do at which risk.")
+@click.option(
+    "--law",
+    "laws",
+    multiple=True,
+    metavar="NAME_OR_FORMULA",
+    help="A law to watch, by default those of the model; may be given again.",
+)
+@click.option(
+    "--map",
+    "map_path",
+    type=click.Path(path_type=Path),
+    help="The folder or file of Apollo's map; without it few signals are known.",
+)
+@click.option(
+    "--without",
+    multiple=True,
+    metavar="INPUT",
+    help="An input that this Apollo does not have: prediction, lights, …",
+)
+@click.option(
+    "--told",
+    multiple=True,
+    metavar="SIGNAL=VALUE",
+    help="What no channel tells: rain=0.2, time_of_day=21, …; may be given again.",
+)
+@click.option(
+    "--body",
+    metavar="FRONT,BACK,WIDTH",
+    help="The car's size in m, from the rear axle; by default Apollo's usual car.",
+)
+@edition_option
+@click.option(
+    "--guardian",
+    is_flag=True,
+    help="When a stop is not obeyed, ask Apollo's guardian, which must be enabled.",
+)
+@click.option("--shadow", is_flag=True, help="Decide everything, enforce nothing.")
+@click.option("--for", "for_s", type=Number(min=0.0), help="End after so many seconds.")
+@seed_option
+@pace_option
+@click.option("--record", "record_path", type=_FILE, help="Where the run record goes.")
+@json_option
+def guard(
+    bridge: str | None,
+    node: bool,
+    fake: str | None,
+    model_path: Path,
+    policy_path: Path | None,
+    laws: tuple[str, ...],
+    map_path: Path | None,
+    without: tuple[str, ...],
+    told: tuple[str, ...],
+    body: str | None,
+    edition: Edition,
+    guardian: bool,
+    shadow: bool,
+    for_s: float | None,
+    seed: int,
+    pace: float,
+    record_path: Path | None,
+    as_json: bool,
+) -> None:
+    """Watch Apollo, and stop or slow it down before it breaks a law.
+
+    Says by which ways Apollo can be held back, then each change of mind; with --json a
+    line for every frame. When it ends, Apollo is left stopped, unless it is in shadow
+    mode: `forewarn apollo resume` lets it drive on.
+
+    \b
+    Examples:
+      forewarn apollo guard --bridge tcp://127.0.0.1:9090 --map maps --model s2.json
+      forewarn apollo guard --fake s2 --seed 3 --pace 0 --model s2.json
+    """
+    if sum((bridge is not None, node, fake is not None)) != 1:
+        raise click.UsageError("give one of --bridge tcp://HOST:PORT, --node or --fake")
+    guarding = _guarding(model_path, policy_path, laws, shadow)
+    with ExitStack() as stack:
+        if fake is not None:
+            world = _stand_in(stack, fake, seed, pace, edition, guardian)
+        else:
+            from forewarn.apollo_bridge.bridge import ApolloWorld
+
+            world = ApolloWorld(
+                bridge=bridge or "node",
+                edition=edition,
+                map=str(map_path or ""),
+                without=list(without),
+                surroundings=_told(told),
+                body=_body(body),
+                guardian=guardian,
+            )
+        stack.enter_context(contextlib.closing(world))
+        watch = _Watching(world, guarding, record_path, as_json)
+        watch.run(seed, for_s)
+
+
+def _guarding(
+    model_path: Path, policy_path: Path | None, laws: tuple[str, ...], shadow: bool
+) -> Guarding:
+    from dataclasses import replace
+
+    from forewarn.monitors.chains.model import load_model
+    from forewarn.monitors.guarding.guard import Clock, Guard
+    from forewarn.monitors.guarding.policy import Policy, load_policy
+    from forewarn.monitors.guarding.watch import load_watch
+    from forewarn.scenarios.oversight import Guarding
+    from forewarn.scenarios.plan import digest_of
+
+    policy: Policy = Policy() if policy_path is None else load_policy(policy_path)
+    policy = replace(policy, shadow=policy.shadow or shadow)
+    model = load_model(model_path)
+
+    def make(source: Source, clock: Clock) -> Guard:
+        watch = load_watch(
+            model,
+            horizon_s=policy.horizon_s,
+            delta=policy.delta,
+            laws=laws,
+            provides=source.provides,
+            source=str(model_path),
+        )
+        return Guard(watch, policy, provides=source.provides, clock=clock)
+
+    facts = {"sha256": digest_of(model_path), "name": model_path.name}
+    return Guarding(make, policy, facts)
+
+
+def _told(told: tuple[str, ...]) -> dict[str, Any]:
+    """What is told of the surroundings, each in the type of its signal."""
+    from forewarn.abstractions.errors import InvalidInput, suggest
+    from forewarn.abstractions.files import parse_yaml
+    from forewarn.abstractions.schema import validated
+    from forewarn.plugins.sumo.traffic import Surroundings
+
+    given: dict[str, Any] = {}
+    for each in told:
+        name, equals, value = each.partition("=")
+        if not equals or name not in Surroundings.model_fields:
+            raise InvalidInput(
+                f"--told takes SIGNAL=VALUE, not {each!r:.60}",
+                mend=suggest(name, Surroundings.model_fields),
+            )
+        given[name] = parse_yaml(value, "--told")
+    checked = validated(Surroundings, given, "--told")
+    return {name: getattr(checked, name) for name in given}
+
+
+def _body(text: str | None) -> dict[str, float] | None:
+    if text is None:
+        return None
+    try:
+        front, back, width = (float(part) for part in text.split(","))
+    except ValueError:
+        raise click.UsageError(
+            f"--body takes FRONT,BACK,WIDTH in m, not {text!r:.60}"
+        ) from None
+    if not (0 < front < 30 and 0 <= back < 30 and 0 < width < 10):
+        raise click.UsageError(f"--body {text!r:.60} is the size of no car")
+    return {"front_m": front, "back_m": back, "width_m": width}
+
+
+def _stand_in(
+    stack: ExitStack,
+    scenario: str,
+    seed: int,
+    pace: float,
+    edition: Edition,
+    guardian: bool,
+) -> ApolloWorld:
+    """The stand-in, driving in a thread of its own, and a world that watches it."""
+    from forewarn.apollo_bridge.buses.fake import FakeCyber
+    from forewarn.apollo_bridge.buses.node import NodeBus
+    from forewarn.apollo_bridge.hdmap import read_map
+    from forewarn.apollo_bridge.standin.lockstep import LockstepWorld
+    from forewarn.apollo_bridge.standin.mapping import draw_map
+    from forewarn.plugins.sumo.traffic import Surroundings
+    from forewarn.scenarios.schema import load_scenario
+
+    wanted = load_scenario(scenario)
+    settings = wanted.settings(wanted.world, seed)
+    cyber = FakeCyber()
+    stand_in = drive(scenario, seed, cyber, edition, guardian)
+    stack.callback(stand_in.drive.world.close)
+    told = settings.get("surroundings") or {}
+    return LockstepWorld.of(
+        stand_in,
+        NodeBus(cyber),
+        read_map(draw_map(settings.get("map", "crossing"))),
+        edition=edition,
+        surroundings=Surroundings(**told).model_dump(),
+        guardian=guardian,
+        pace=pace,
+    )
+
+
+class _Watching:
+    """The loop: a frame, a decision, what is done about it."""
+
+    def __init__(
+        self,
+        world: ApolloWorld,
+        guarding: Guarding,
+        record_path: Path | None,
+        as_json: bool,
+    ) -> None:
+        self._world, self._guarding = world, guarding
+        self._record_path, self._as_json = record_path, as_json
+        self._ending = False
+        self._said: tuple[str, str] = ("", "")
+        self._obeyed: bool | None = None
+        self._frames = 0
+
+    def run(self, seed: int, for_s: float | None) -> None:
+        """Guards until the end, and says how it went."""
+        from forewarn.plugins.interventions import Intervener
+        from forewarn.plugins.lease import Lease, LeasedActuator, Watchdog
+        from forewarn.scenarios.oversight import EpisodeClock
+
+        world, policy = self._world, self._guarding.policy
+        frame = world.reset(seed)
+        clock = EpisodeClock() if world.source.embedded else time.monotonic
+        guard = self._guarding.make(world.source, clock)
+        self._begin(guard)
+        lease = Lease(policy.lease_s)
+        actuator = world.actuator()
+        with ExitStack() as stack:
+            stack.enter_context(ended_by_signals(self._end))
+            record = self._record(stack, guard, seed)
+            if not policy.shadow and not world.source.embedded:
+                stop, commander = actuator.fallback(), world.commander
+                stack.enter_context(Watchdog(lease, lambda: commander.want(stop)))
+            intervener = Intervener(LeasedActuator(actuator, lease), policy, clock)
+            until_s = math.inf if for_s is None else time.monotonic() + for_s
+            while True:
+                lease.renew()
+                if isinstance(clock, EpisodeClock):
+                    clock.now_s = frame.time_s
+                decision = guard.review(frame)
+                executed, outcome = intervener.apply(decision, None, frame)
+                self._tell(decision, executed, outcome)
+                if record is not None and executed is not None:
+                    record.event(
+                        "carried_out", sequence=frame.sequence, **outcome.as_dict()
+                    )
+                ended = world.ended() or self._over(until_s)
+                if ended is not None:
+                    break
+                frame = world.step(executed)
+            if record is not None:
+                record.close(ended=ended)
+        self._finish(ended, guard)
+
+    def _end(self) -> None:
+        self._ending = True
+
+    def _over(self, until_s: float) -> str | None:
+        if self._ending:
+            return "it was ended"
+        return "the time had passed" if time.monotonic() >= until_s else None
+
+    def _record(self, stack: ExitStack, guard: Guard, seed: int) -> RunRecord | None:
+        from forewarn.monitors.guarding.record import RunRecord
+        from forewarn.scenarios.runner import machine_facts
+
+        if self._record_path is None:
+            return None
+        source, guarding = self._world.source, self._guarding
+        header = {
+            "scenario": {"name": "apollo"},
+            "seed": seed,
+            "mode": "shadow" if guarding.policy.shadow else "guarded",
+            "model": dict(guarding.model),
+            "policy": guarding.policy.as_dict(),
+            "laws": [law.law.reference for law in guard.watch.laws],
+            "source": source.name,
+            "vocabulary": source.vocabulary,
+            "period_s": source.period_s,
+            "provides": list(source.provides),
+        }
+        record = RunRecord(self._record_path, header, machine_facts())
+        guard.observers.append(record)
+        return stack.enter_context(record)
+
+    # -- saying it --------------------------------------------------------------------
+
+    def _begin(self, guard: Guard) -> None:
+        paths = self._world.commander.paths
+        left_out = [list(each) for each in guard.watch.not_applicable]
+        begins = {
+            "source": self._world.source.name,
+            "stop": paths.stop,
+            "slow": paths.slow,
+            "cut": paths.cut,
+            "laws": [law.name for law in guard.watch.laws],
+            "not_applicable": left_out,
+        }
+        lines = [f"Watching {self._world.source.name}: {paths.sentence()}."]
+        lines += [f"The law {law} does not apply: {why}." for law, why in left_out]
+        emit(self._as_json, begins, lines)
+        sys.stdout.flush()
+
+    def _tell(
+        self, decision: Decision, executed: Action | None, outcome: Outcome
+    ) -> None:
+        from forewarn.apollo_bridge.act import planner_parameters
+
+        self._frames += 1
+        if self._as_json:
+            said = {
+                "time_s": decision.time_s,
+                **decision.as_dict(),
+                "carried_out": outcome.as_dict(),
+                "executed": None if executed is None else executed.name,
+                "planner": planner_parameters(executed),
+            }
+            click.echo(json.dumps(said, allow_nan=False))
+        elif (decision.kind, outcome.kind) != self._said:
+            done = "" if outcome.kind == decision.kind else f" (done: {outcome.kind})"
+            why = outcome.because or decision.reason or "all is calm"
+            click.echo(clean(f"{decision.time_s:8.1f} s  {decision.kind}{done}: {why}"))
+        if outcome.obeyed is not None and not self._as_json:
+            self._tell_obeyed(decision, outcome)
+        self._said = decision.kind, outcome.kind
+
+    def _tell_obeyed(self, decision: Decision, outcome: Outcome) -> None:
+        if outcome.obeyed != self._obeyed:
+            seen = "Apollo obeys" if outcome.obeyed else "Apollo does not obey"
+            click.echo(f"{decision.time_s:8.1f} s  {seen}")
+        self._obeyed = outcome.obeyed
+
+    def _finish(self, ended: str, guard: Guard) -> None:
+        bus = self._world.bus
+        health = {} if bus is None else asdict(bus.health)
+        counts = guard.summary()["decisions"]
+        facts = {"ended": ended, "frames": self._frames, "decisions": counts}
+        told = ", ".join(f"{count} {kind}" for kind, count in counts.items())
+        lines = [f"{self._frames} frames until {ended}: {told}."]
+        if health and health["losses"]:
+            lines.append(f"{health['losses']} losses, the last: {health['problem']}")
+        if self._record_path is not None:
+            lines.append(f"The run record: {self._record_path}")
+        emit(self._as_json, {**facts, "bus": health}, lines)

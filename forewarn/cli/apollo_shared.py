@@ -1,0 +1,95 @@
+"""What the commands of `forewarn apollo` share."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from forewarn.cli.support import Number
+
+if TYPE_CHECKING:
+    from forewarn.apollo_bridge.buses.fake import FakeCyber
+    from forewarn.apollo_bridge.messages.pool import Edition
+    from forewarn.apollo_bridge.standin.play import StandIn
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+edition_option = click.option(
+    "--edition",
+    type=click.Choice(["8", "9"]),
+    default="9",
+    show_default=True,
+    callback=lambda ctx, param, value: int(value),
+    help="Whose messages: 9 is Apollo 9 and later, 8 is Apollo 8 and earlier.",
+)
+pace_option = click.option(
+    "--pace",
+    type=Number(min=0.0, max=1000.0),
+    default=1.0,
+    show_default=True,
+    help="How fast the stand-in's clock goes; 0: as fast as it can.",
+)
+
+
+def way_options(command: _Command) -> _Command:
+    """How Apollo is reached: the options that several commands share."""
+    for option in (
+        click.option("--node", is_flag=True, help="As a node, inside its container."),
+        click.option(
+            "--bridge",
+            metavar="tcp://HOST:PORT",
+            help="From outside, through Apollo's cyber_bridge.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def way(bridge: str | None, node: bool) -> str:
+    """The way that was chosen."""
+    if node == (bridge is not None):
+        raise click.UsageError("give either --bridge tcp://HOST:PORT or --node")
+    return bridge or "node"
+
+
+def drive(
+    scenario: str, seed: int, cyber: FakeCyber, edition: Edition, guardian: bool
+) -> StandIn:
+    """The stand-in that drives a scenario."""
+    from forewarn.abstractions.errors import InvalidInput
+    from forewarn.apollo_bridge.messages.pool import messages
+    from forewarn.apollo_bridge.standin.play import StandIn
+    from forewarn.plugins.registry import make_pilot, make_world
+    from forewarn.plugins.sumo.bridge import SumoWorld
+    from forewarn.scenarios.schema import load_scenario
+
+    wanted = load_scenario(scenario)
+    settings = wanted.settings(wanted.world, seed)
+    world = make_world(wanted.world.name, settings, wanted.source)
+    if not isinstance(world, SumoWorld):
+        world.close()
+        raise InvalidInput(
+            f"the scenario {wanted.name} does not run on SUMO",
+            mend="forewarn scenarios lists those that drive",
+        )
+    settings = wanted.settings(wanted.pilot, seed)
+    pilot = make_pilot(wanted.pilot.name, settings, wanted.source)
+    return StandIn(
+        cyber, messages(edition), world, pilot, guardian=guardian,
+        max_time_s=wanted.end.max_time_s,
+    )  # fmt: skip
+
+
+@contextlib.contextmanager
+def ended_by_signals(end: Callable[[], None]) -> Iterator[None]:
+    """SIGTERM ends things in an orderly way, as Ctrl-C does by itself."""
+    before = signal.signal(signal.SIGTERM, lambda *_: end())
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        end()

@@ -319,6 +319,9 @@ class Company:
             self._passed = None
             return False
         vehicle = self._scene.vehicle
+        if passed not in vehicle.getIDList():
+            self._passed = None
+            return False
         if passed == lead and not values["lane_changing"]:
             self._passed = None
             return False

@@ -14,13 +14,15 @@ from typing import Any
 
 import yaml
 
-from forewarn.abstractions.abstraction import Abstraction
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import atomic_text, write_json
 from forewarn.abstractions.trace import Kept
 from forewarn.monitors.chains.formats.own import model_as_dict
 from forewarn.monitors.chains.learning import learn
 from forewarn.monitors.chains.model import Model
+from forewarn.monitors.finding.choice import Choice, choose
+from forewarn.monitors.finding.corpus import Corpus
+from forewarn.monitors.finding.inputs import families_of
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.trust.hindsight import Counting
@@ -34,13 +36,14 @@ from forewarn.scenarios.shipped import Shipped
 from forewarn.scenarios.tune import (
     Tuned,
     applicable,
+    below,
     kept_runs,
     tune_kept,
     tuned_policy,
 )
 
-FALSE_ALARMS = 0.05
-"""What thresholds aim at, to land below twice as much on runs to come."""
+FALSE_ALARMS = 0.10
+"""What false alarms are to stay below, in runs to come."""
 
 HORIZONS_S = (1.0, 2.0, 3.0, 4.0, 5.0)
 
@@ -53,22 +56,29 @@ class Trained:
 
     Args:
         model: The model.
+        choice: The abstraction, and how it was chosen.
         tuned: Its thresholds at each horizon, the best horizon first.
         policy: The policy at the best.
     """
 
     model: Model
+    choice: Choice
     tuned: tuple[Tuned, ...]
     policy: Policy
 
     def write(self, folder: Path, name: str) -> Shipped:
-        """Writes the model and the policy."""
+        """Writes the model, the policy, and the abstraction if it was learned."""
         files = Shipped.in_folder(folder, name)
         write_json(files.model, model_as_dict(self.model))
         with atomic_text(files.policy) as out:
             yaml.safe_dump(
                 self.policy.as_dict(), out, sort_keys=False, allow_unicode=True
             )
+        files.abstraction.unlink(missing_ok=True)
+        if self.choice.kind != "hand-made":
+            runs = self.model.training["traces"]
+            with atomic_text(files.abstraction) as out:
+                out.write(self.choice.text(f"Found for {name} in {runs} runs."))
         return files
 
 
@@ -94,27 +104,37 @@ def train(
     paths: Sequence[Path],
     progress: Shown = lambda items, *_: items,
 ) -> Trained:
-    """Learns and tunes on these runs."""
-    abstraction = scenario.abstraction
-    signals = [name for law in scenario.laws for name in law.signals]
-    runs = kept_runs(paths, dict.fromkeys([*abstraction.signals, *signals]), progress)
-    model = learned(paths, runs, abstraction, applicable(scenario.laws, runs))
+    """Chooses, learns and tunes on these runs."""
+    hand = scenario.abstraction
+    vocabulary = hand.vocabulary
+    families = families_of(scenario.laws, vocabulary)
+    wanted = [*hand.signals, *(name for law in scenario.laws for name in law.signals)]
+    wanted += [name for family in families for name in family.signals]
+    known = kept_runs(paths, dict.fromkeys(wanted) if families else None, progress)
+    laws = applicable(scenario.laws, known)
+    period_s = hand.period_s or known[0].header.period_s
+    if period_s is None:
+        raise InvalidInput("the traces do not say their period", source=str(paths[0]))
+    corpus = Corpus(known, laws, vocabulary, period_s)
+    choice = choose(corpus, hand, scenario.horizon_s, progress=progress)
+    model = learned(paths, known, choice, laws)
     tuned = tune_kept(
-        scenario, runs, lambda _: abstraction, Counting(), FALSE_ALARMS, HORIZONS_S,
+        scenario, known, choice.recipe, Counting(), below(FALSE_ALARMS), HORIZONS_S,
         Policy(), progress=progress,
     )  # fmt: skip
-    name = f"{scenario.name}, at most {FALSE_ALARMS:g} false alarms a clean run"
+    name = f"{scenario.name}, below {FALSE_ALARMS:g} false alarms a clean run"
     policy = tuned_policy(tuned[0], Policy(), "alert", name)
-    return Trained(model, tuple(tuned), policy)
+    return Trained(model, choice, tuple(tuned), policy)
 
 
 def learned(
     paths: Sequence[Path],
     runs: Sequence[Kept],
-    abstraction: Abstraction,
+    choice: Choice,
     laws: Sequence[Law],
 ) -> Model:
     """The model of these runs."""
+    abstraction = choice.abstraction
     training, counting = Training(), Counting()
     for path, run in zip(paths, runs, strict=True):
         training.add(path, run, abstraction)
@@ -130,4 +150,5 @@ def learned(
     )
     formulas = [law.formula for law in laws]
     broken = training.violations(model, abstraction, formulas)
-    return replace(model, training={**model.training, "violations": broken})
+    facts = {**model.training, "violations": broken, "abstraction": choice.as_dict()}
+    return replace(model, training=facts)

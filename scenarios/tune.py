@@ -124,8 +124,9 @@ class Tuned:
         thresholds: The threshold of each law.
         plateaus: From where to where a threshold detects as much.
         warned: How each law's warnings then fare, out of fold.
-        early: Of each law, in how many violating runs a warning came in time: before
-            the trigger or, where that is mostly harmless, well before the deadline.
+        ahead_s: Of each law, how long before its trigger or, where that is mostly
+            harmless, before its deadline the warnings came that came in time.
+        harmless: The laws whose triggers are mostly harmless.
         seeds: The runs.
     """
 
@@ -133,26 +134,22 @@ class Tuned:
     thresholds: Mapping[str, float]
     plateaus: Mapping[str, tuple[float, float]]
     warned: Mapping[str, Warned]
-    early: Mapping[str, int]
+    ahead_s: Mapping[str, Sequence[float]]
+    harmless: frozenset[str]
     seeds: tuple[int, ...]
 
     @property
     def in_time(self) -> float:
         """The share of violations warned of in time, summed over laws."""
         return sum(
-            self.early[law] / max(len(each.violating), 1)
+            len(self.ahead_s[law]) / max(len(each.violating), 1)
             for law, each in self.warned.items()
         )
 
     @property
-    def ahead_s(self) -> float:
-        """How long before the trigger warnings come, on average."""
-        times = [
-            float(time_s)
-            for each in self.warned.values()
-            for time_s in each.ahead(trigger=True)
-            if not math.isnan(time_s)
-        ]
+    def mean_ahead_s(self) -> float:
+        """How early the warnings come that come in time, on average."""
+        times = [time_s for several in self.ahead_s.values() for time_s in several]
         return sum(times) / max(len(times), 1)
 
     def as_dict(self) -> dict[str, Any]:
@@ -163,7 +160,8 @@ class Tuned:
                     "law": law,
                     "threshold": self.thresholds[law],
                     "plateau": list(self.plateaus[law]),
-                    "in_time": self.early[law],
+                    "warned_in_time": len(self.ahead_s[law]),
+                    "harmless_trigger": law in self.harmless,
                     **warned.as_dict(),
                 }
                 for law, warned in self.warned.items()
@@ -177,7 +175,7 @@ def best_first(found: Iterable[Tuned]) -> list[Tuned]:
     ordered: list[Tuned] = []
     while left:
         equals = [e for e in left if e.in_time >= left[0].in_time - WORSE]
-        best = max(equals, key=lambda each: each.ahead_s)
+        best = max(equals, key=lambda each: each.mean_ahead_s)
         ordered.append(best)
         left.remove(best)
     return ordered
@@ -229,16 +227,16 @@ def digest_of_file(path: Path) -> str:
 
 def kept_runs(
     paths: Sequence[Path],
-    names: Iterable[str],
+    names: Iterable[str] | None = None,
     progress: Callable[[Iterable[Any], str, int], Iterable[Any]] = lambda x, *_: x,
 ) -> list[Kept]:
-    """Runs on file, with these signals."""
-    wanted = list(names)
+    """Runs on file, with these signals or all."""
+    wanted = None if names is None else list(names)
     return [_kept(read_run(path), wanted)
             for path in progress(paths, "runs read", len(paths))]  # fmt: skip
 
 
-def _kept(run: Recorded, names: Sequence[str]) -> Kept:
+def _kept(run: Recorded, names: Sequence[str] | None) -> Kept:
     if run.error:
         raise InvalidInput(run.error, source=str(run.path))
     source = run.source
@@ -246,7 +244,7 @@ def _kept(run: Recorded, names: Sequence[str]) -> Kept:
         source.vocabulary, source.provides, source.period_s, run.scenario, run.seed,
         source.name,
     )  # fmt: skip
-    return Kept.of(Trace(header, run.frames), names)
+    return Kept.of(Trace(header, run.frames), names or source.provides)
 
 
 def applicable(laws: Sequence[Law], runs: Sequence[Kept]) -> list[Law]:
@@ -283,8 +281,8 @@ def tune(
     kept = kept_runs(runs, dict.fromkeys([*abstraction.signals, *signals]), progress)
     counting = Counting.of(learned, policy.delta if judges_upper(policy) else None)
     return tune_kept(
-        scenario, kept, lambda _: abstraction, counting, false_alarm_rate, horizons_s,
-        policy, folds, progress,
+        scenario, kept, lambda _: abstraction, counting, lambda _: false_alarm_rate,
+        horizons_s, policy, folds, progress,
     )  # fmt: skip
 
 
@@ -307,13 +305,16 @@ def tune_kept(
     runs: Sequence[Kept],
     recipe: Recipe,
     counting: Counting,
-    false_alarm_rate: float,
+    allowed: Callable[[int], float],
     horizons_s: Sequence[float],
     policy: Policy,
     folds: int = 5,
     progress: Callable[[Iterable[Any], str, int], Iterable[Any]] = lambda x, *_: x,
 ) -> list[Tuned]:
-    """As `tune`, on runs that were read, with an abstraction found in each fold."""
+    """As `tune`, on runs that were read, with an abstraction found in each fold.
+
+    `allowed` says how many clean runs in one may have an alarm, of so many.
+    """
     if len(runs) < folds:
         raise InvalidInput(f"{len(runs)} runs cannot be dealt into {folds} folds")
     laws = applicable(scenario.laws, runs)
@@ -323,8 +324,7 @@ def tune_kept(
         for law, several in found.items():
             together[law] += several
     return best_first(
-        _tuned(runs, together, horizon_s, false_alarm_rate, policy)
-        for horizon_s in horizons_s
+        _tuned(runs, together, horizon_s, allowed, policy) for horizon_s in horizons_s
     )
 
 
@@ -332,55 +332,79 @@ def _tuned(
     runs: Sequence[Kept],
     together: Mapping[str, Sequence[Foretold]],
     horizon_s: float,
-    allowed: float,
+    allowed: Callable[[int], float],
     policy: Policy,
 ) -> Tuned:
     thresholds: dict[str, float] = {}
     plateaus: dict[str, tuple[float, float]] = {}
     warned: dict[str, Warned] = {}
-    early: dict[str, int] = {}
+    ahead_s: dict[str, list[float]] = {}
+    harmless: set[str] = set()
     for law, several in together.items():
         climbs = [
             _climb_of(told, law, horizon_s, runs[told.run].header.seed or 0, policy)
             for told in several
         ]
-        harmless = mostly_harmless(several)
-        lowest = threshold(climbs, allowed)
-        highest = plateau_end(climbs, lowest, harmless)
+        if mostly_harmless(several):
+            harmless.add(law)
+        clean = sum(each.broken is None for each in climbs)
+        lowest = threshold(climbs, allowed(clean))
+        highest = plateau_end(climbs, lowest, law in harmless)
         plateaus[law] = lowest, highest
         at = math.floor((lowest + highest) / 2 * _FINENESS + 1e-9) / _FINENESS
         thresholds[law] = max(lowest, at)
-        early[law] = in_time(climbs, thresholds[law], harmless)
+        ahead_s[law] = in_time(climbs, thresholds[law], law in harmless)
         ordered = sorted(climbs, key=lambda each: each.seed)
         warned[law] = Warned(tuple(each.warned(thresholds[law]) for each in ordered))
     seeds = tuple(sorted(run.header.seed or 0 for run in runs))
-    return Tuned(horizon_s, thresholds, plateaus, warned, early, seeds)
+    return Tuned(
+        horizon_s, thresholds, plateaus, warned, ahead_s, frozenset(harmless), seeds
+    )
 
 
-def in_time(climbs: Iterable[Climb], at: float, harmless: bool) -> int:
-    """How many violations a threshold warns of in time.
+def in_time(climbs: Iterable[Climb], at: float, harmless: bool) -> list[float]:
+    """How early a threshold warns of the violations that it warns of in time.
 
     That is before the trigger or, where the trigger is mostly harmless, so long before
     the deadline that there is time to do something.
     """
-    found = 0
+    found: list[float] = []
     for each in climbs:
         run = each.warned(at)
-        if run.broken is not None and run.alarm_s is not None:
-            late_s = run.broken.time_s - EARLY_S
-            found += run.alarm_s <= late_s if harmless else run.detected
+        if run.broken is None or run.alarm_s is None:
+            continue
+        if harmless and run.alarm_s <= run.broken.time_s - EARLY_S + 1e-9:
+            found.append(run.broken.time_s - run.alarm_s)
+        elif not harmless and run.detected:
+            found.append(run.broken.since_s - run.alarm_s)
     return found
+
+
+def below(limit: float, to_come: int = 400) -> Callable[[int], float]:
+    """What to allow so that runs to come stay below a limit, in 19 cases of 20.
+
+    Both what was seen and what is to come is chance: of so few runs less is allowed.
+    """
+
+    def allowed(clean: int) -> float:
+        share = limit
+        for _ in range(60):
+            spread = share * (1 - share) * (1 / max(clean, 1) + 1 / to_come)
+            share += 0.5 * (limit - 1.645 * math.sqrt(spread) - share)
+        return max(0.0, share)
+
+    return allowed
 
 
 def plateau_end(climbs: Sequence[Climb], lowest: float, harmless: bool) -> float:
     """The highest threshold that warns of as many in time as the lowest does."""
-    most = in_time(climbs, lowest, harmless)
+    most = len(in_time(climbs, lowest, harmless))
     if not most:
         return lowest
     low, high = round(lowest * _FINENESS), _FINENESS
     while low < high:
         middle = (low + high + 1) // 2
-        if in_time(climbs, middle / _FINENESS, harmless) == most:
+        if len(in_time(climbs, middle / _FINENESS, harmless)) == most:
             low = middle
         else:
             high = middle - 1

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from forewarn.abstractions.vocabulary import Vocabulary
     from forewarn.monitors.chains.learning import Support
     from forewarn.monitors.chains.model import Model
+    from forewarn.monitors.finding.choice import Choice
     from forewarn.monitors.laws.automaton import Automaton
     from forewarn.monitors.laws.lawbook import Law
     from forewarn.monitors.trust.fairness import FairnessReport
@@ -34,6 +35,7 @@ class _Wish:
     format: str
     scenario: str | None
     abstraction: Path | None
+    auto: bool
     laws: tuple[str, ...]
     vocabulary: str | None
     period: float | None
@@ -60,7 +62,15 @@ class _Wish:
     help="The scenario that the traces come from: its abstraction and its laws.",
 )
 @click.option(
-    "--abstraction", type=_FILE, help="The predicates, as YAML; for traces of frames."
+    "--abstraction",
+    metavar="FILE|auto",
+    help="The predicates, as YAML; for traces of frames. auto: find some too, and take"
+    " those by which risks come truest in traces left out (needs scikit-learn).",
+)
+@click.option(
+    "--abstraction-out",
+    type=_FILE,
+    help="Where the abstraction that was found goes; by default beside the model.",
 )
 @click.option(
     "--law",
@@ -119,6 +129,8 @@ def learn(
     files: tuple[Path, ...],
     out: Path,
     update: Path | None,
+    abstraction: str | None,
+    abstraction_out: Path | None,
     epsilon: float | None,
     delta: float | None,
     as_json: bool,
@@ -129,8 +141,14 @@ def learn(
     It warns where the chain is no fair picture of the traces. With --epsilon and
     --delta it also says for each state how many visits it has and how many the
     guarantee needs.
+
+    \b
+    Examples:
+      forewarn learn traces --scenario tiny-road --out model.json
+      forewarn learn traces --scenario s3 --abstraction auto --out s3.json
     """
     from forewarn.abstractions.files import write_json
+    from forewarn.cli import finding
     from forewarn.monitors.chains.formats.own import model_as_dict
     from forewarn.monitors.chains.model import load_model
     from forewarn.monitors.trust.pac import pac_reports
@@ -139,7 +157,15 @@ def learn(
         raise click.UsageError("--epsilon and --delta come together")
     files = tuple(file for path in files for file in _files(path))
     earlier = load_model(update) if update else None
-    learner = _Learner(_Wish(**wish), earlier, str(update), files[0])
+    auto = abstraction == finding.AUTO
+    if abstraction_out is not None and not auto:
+        raise click.UsageError("--abstraction-out goes with --abstraction auto")
+    if auto and earlier is not None:
+        raise click.UsageError("--update keeps the abstraction that the model has")
+    given = Path(abstraction) if abstraction is not None and not auto else None
+    asked = _Wish(abstraction=given, auto=auto, **wish)
+    learner = _Learner(asked, earlier, str(update), files[0])
+    choice = learner.find(files) if auto else None
     for path in progress(files, "files learned", len(files)):
         learner.add(path)
     with naming(files[0] if len(files) == 1 else f"{files[0]} and others"):
@@ -148,6 +174,10 @@ def learn(
         monitors = learner.monitors(model)
     fairness = learner.fairness(model, monitors)
     training = {**model.training, "fairness": fairness.as_dict()}
+    if choice is not None:
+        training["abstraction"] = choice.as_dict()
+        beside = abstraction_out or Path(f"{_stem(out)}.abstraction.yaml")
+        finding.write(choice, beside, len(files))
     reports: list[PacReport] = []
     if epsilon is not None and delta is not None:
         reports = pac_reports(model, epsilon, delta, learner.abstraction, monitors)
@@ -169,7 +199,18 @@ def learn(
         "warnings": warnings,
     }
     lines = [*_lines(model, out, reports, warnings), *fairness.advice()]
+    if choice is not None:
+        payload["abstraction"] = {**choice.as_dict(), "out": str(beside)}
+        lines = [*choice.sentences(), f"{beside}: the abstraction taken", *lines]
     emit(as_json, payload, lines)
+
+
+def _stem(model: Path) -> str:
+    """A model's path without what says that it is one."""
+    name = str(model)
+    for ending in (".gz", ".json", ".model"):
+        name = name.removesuffix(ending)
+    return name
 
 
 def _files(path: Path) -> list[Path]:
@@ -214,7 +255,7 @@ class _Learner:
         wish = self.wish
         if wish.scenario is None:
             return None
-        if wish.abstraction or wish.laws or wish.vocabulary:
+        if wish.abstraction is not None or wish.laws or wish.vocabulary:
             raise click.UsageError(
                 "--scenario names the abstraction and the laws by itself"
             )
@@ -269,6 +310,22 @@ class _Learner:
                 "it was learned with another abstraction", source=self.source
             )
         return known
+
+    def find(self, files: Sequence[Path]) -> Choice:
+        """Takes the abstraction that foretells best in traces left out."""
+        from forewarn.cli import finding
+
+        known = self.scenario
+        choice = finding.find(
+            files,
+            self.laws,
+            self.vocabulary,
+            self.abstraction,
+            self.wish.period,
+            finding.HORIZON_S if known is None else known.horizon_s,
+        )
+        self.abstraction = choice.abstraction
+        return choice
 
     def _candidates(self) -> Abstraction | None:
         from forewarn.abstractions.abstraction import Abstraction, Predicate
@@ -399,6 +456,8 @@ class _Learner:
             yield f"counted more than once, byte for byte: {', '.join(names)}"
         if len(self.training.periods) > 1:
             yield "the traces have different periods, so a step has no fixed length"
+        for name, times in self.training.gaps.items():
+            yield f"{name} has {times} gaps; no step was counted over them"
         for name, gap in self.training.late.items():
             yield (
                 f"{name} has a frame every {gap:.2g} s on average, fewer than one a "

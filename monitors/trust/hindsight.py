@@ -166,15 +166,16 @@ class Judge:
         self._nearest: dict[int, list[int]] = {}
         truth = truth_in_abstraction(chain, abstraction)
         intervals = None if delta is None else model_intervals(model, delta)
-        self._laws: list[_LawJudge] = []
+        self._laws: list[tuple[LawPaths, dict[float, Floats]]] = []
         for law in laws:
-            automaton = compile_for(law.formula, abstraction, period_s)
+            paths = LawPaths(law, abstraction, period_s)
+            automaton = paths.automaton
             letters = letters_of_states(chain, automaton, truth)
             tables = {
                 h: _table(model, letters, automaton, round(h / period_s), intervals)
                 for h in horizons_s
             }
-            self._laws.append(_LawJudge(law.name, automaton, abstraction, tables))
+            self._laws.append((paths, tables))
 
     @classmethod
     def learn(
@@ -201,8 +202,8 @@ class Judge:
         distinct, place = np.unique(codes, return_inverse=True)
         states = [self._states_for(bits) for bits in distinct.tolist()]
         unknown = np.array([bits not in self._known for bits in distinct.tolist()])
-        for law in self._laws:
-            path, broken_s = law.follow(distinct, place, times, self._period_s)
+        for law, tables in self._laws:
+            path, broken_s = law.follow(distinct, place, times)
             upto = place[: len(path)]
             yield (
                 law.name,
@@ -210,7 +211,7 @@ class Judge:
                     number,
                     times[: len(path)],
                     float(times[-1] - times[0]),
-                    {h: law.risks(h, path, upto, states) for h in law.tables},
+                    {h: _along(tables[h], path, upto, states) for h in tables},
                     unknown[upto],
                     ~law.automaton.pending[path],
                     broken_s,
@@ -242,24 +243,40 @@ def _table(
     return guard_bound(intervals, model.chain.end, letters, automaton, steps, True)
 
 
-class _LawJudge:
-    def __init__(
-        self,
-        name: str,
-        automaton: Automaton,
-        abstraction: Abstraction,
-        tables: Mapping[float, Floats],
-    ) -> None:
-        self.name, self.automaton, self.tables = name, automaton, tables
+def _along(
+    table: Floats, path: Ints, place: Ints, states: Sequence[list[int]]
+) -> Floats:
+    """The risk at every tick; of a state never seen, the worst of the nearest."""
+    known = np.array([of[0] for of in states])
+    found: Floats = table[path, known[place]]
+    for at, of in enumerate(states):
+        if len(of) > 1:
+            here = place == at
+            found[here] = table[:, of].max(axis=1)[path[here]]
+    return found
+
+
+class LawPaths:
+    """One law over the states of an abstraction, whole runs at a time."""
+
+    def __init__(self, law: Law, abstraction: Abstraction, period_s: float) -> None:
+        automaton = compile_for(law.formula, abstraction, period_s)
+        self.name, self.automaton, self._period_s = law.name, automaton, period_s
         self._decide = [abstraction.decides(p) for p in automaton.propositions]
         self._columns = {mask: i for i, mask in enumerate(automaton.letters)}
         self._step: list[list[int]] = automaton.step.tolist()
         self._monitor = Monitor(automaton)
 
     def follow(
-        self, distinct: Ints, place: Ints, times: Floats, period_s: float
+        self, distinct: Ints, place: Ints, times: Floats
     ) -> tuple[Ints, tuple[float, float] | None]:
-        """The monitor's states before a violation, and when that was and arose."""
+        """The monitor's states before a violation, and when that was and arose.
+
+        Args:
+            distinct: The states of a run, each once.
+            place: Which of them each tick has.
+            times: When each tick was.
+        """
         masks = [
             sum(decide(bits) << i for i, decide in enumerate(self._decide))
             for bits in distinct.tolist()
@@ -274,12 +291,11 @@ class _LawJudge:
             path.append(state)
         broken_s = None
         if state == violated or self.automaton.pending[state]:
-            broken_s = self._broken([masks[at] for at in place.tolist()], times,
-                                    period_s)  # fmt: skip
+            broken_s = self._broken([masks[at] for at in place.tolist()], times)
         return np.array(path, np.int64), broken_s
 
     def _broken(
-        self, masks: Sequence[int], times: Floats, period_s: float
+        self, masks: Sequence[int], times: Floats
     ) -> tuple[float, float] | None:
         """When it was broken first, what is owed at the end decided by repeating it."""
         monitor = self._monitor
@@ -291,20 +307,7 @@ class _LawJudge:
             monitor.advance(mask)
             if monitor.violations:
                 found = monitor.violations[0]
-                late = max(0, found.step - len(times) + 1) * period_s
+                late = max(0, found.step - len(times) + 1) * self._period_s
                 at = float(times[min(found.step, len(times) - 1)]) + late
                 return at, float(times[min(found.since, len(times) - 1)])
         return None
-
-    def risks(
-        self, horizon_s: float, path: Ints, place: Ints, states: Sequence[list[int]]
-    ) -> Floats:
-        """The risk at every tick; of a state never seen, the worst of the nearest."""
-        table = self.tables[horizon_s]
-        known = np.array([of[0] for of in states])
-        found: Floats = table[path, known[place]]
-        for at, of in enumerate(states):
-            if len(of) > 1:
-                here = place == at
-                found[here] = table[:, of].max(axis=1)[path[here]]
-        return found

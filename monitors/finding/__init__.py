@@ -1,0 +1,1 @@
+"""Finding predicates: which conditions tell a violation that is coming, from runs."""

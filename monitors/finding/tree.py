@@ -1,0 +1,212 @@
+"""A small tree that tells a violation that is coming; its leaves become predicates.
+
+The states are its leaves, the leaf half a second ago, and what the laws' monitors read.
+scikit-learn grows the tree; what is kept of it are conditions that anyone can read.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from forewarn.abstractions.abstraction import MAX_PREDICATES, Abstraction, Predicate
+from forewarn.abstractions.errors import InvalidInput, MissingDependency
+from forewarn.abstractions.expression import parse_expression
+from forewarn.monitors.finding.corpus import Corpus
+from forewarn.monitors.finding.inputs import Family, Feature
+
+MOST_LEAVES = 24
+LAG_S = 0.5
+DIGITS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A leaf of the tree.
+
+    Args:
+        condition: What holds there.
+        moments: At how many moments of training it held.
+        doomed: The share of them, as they were weighed, that a violation followed.
+    """
+
+    condition: str
+    moments: int
+    doomed: float
+
+
+@dataclass(frozen=True, slots=True)
+class TreeRecipe:
+    """How a tree is grown.
+
+    Args:
+        corpus: From what.
+        family: The signals that it may split.
+        horizon_s: How far ahead it is to tell.
+        least: How many moments a leaf has at least, in 200 runs; more runs, more.
+        leaves: How many leaves it has at most.
+        lag_s: How long ago the leaf is remembered from; 0: not at all.
+    """
+
+    corpus: Corpus
+    family: Family
+    horizon_s: float
+    least: int
+    leaves: int = MOST_LEAVES
+    lag_s: float = LAG_S
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        return (
+            f"tree of {self.leaves} leaves on {self.family.name}, {self.horizon_s:g} s"
+            f" ahead, {self.least} moments a leaf"
+        )
+
+    def __call__(self, runs: Sequence[int]) -> Abstraction:
+        return self.grown(runs)[0]
+
+    def grown(self, runs: Sequence[int]) -> tuple[Abstraction, list[Leaf]]:
+        """The abstraction, and its leaves in the order of its predicates."""
+        corpus = self.corpus
+        found, values = corpus.features(self.family)
+        moments = corpus.moments(self.horizon_s).of(runs)
+        rows = _rounded(values[moments.row])
+        room = (MAX_PREDICATES - len(corpus.basis.predicates)) // (1 + bool(self._lag))
+        tree = _grow(
+            rows, moments.doomed, moments.weight, min(self.leaves, room + 1),
+            max(2, round(self.least * math.sqrt(len(runs) / 200.0))),
+        )  # fmt: skip
+        leaves = _leaves(tree, found)
+        # The one that holds most often goes without saying: it is where no other holds.
+        leaves.remove(max(leaves, key=lambda leaf: leaf.moments))
+        predicates = list(corpus.basis.predicates)
+        known = {repr(predicate) for predicate in predicates}
+        kept: list[Leaf] = []
+        for leaf in leaves:
+            node = parse_expression(leaf.condition, corpus.vocabulary)
+            if repr(node) in known:
+                continue
+            kept.append(leaf)
+            predicates.append(Predicate(node))
+            if self._lag:
+                predicates.append(Predicate(node, lag_s=self._lag))
+        abstraction = Abstraction(
+            predicates,
+            name=f"learned: {self.name}",
+            vocabulary=corpus.vocabulary,
+            period_s=corpus.period_s,
+        )
+        return abstraction, kept
+
+    @property
+    def _lag(self) -> float:
+        """The lag in whole periods, at least one."""
+        if not self.lag_s:
+            return 0.0
+        period_s = self.corpus.period_s
+        return round(max(1, round(self.lag_s / period_s)) * period_s, 9)
+
+
+def _rounded(values: Any) -> Any:
+    """To as many digits as a person would write."""
+    with np.errstate(divide="ignore"):
+        size = np.floor(np.log10(np.abs(values)))
+    scale = 10.0 ** (DIGITS - 1 - np.where(np.isfinite(size), size, 0.0))
+    return np.round(values * scale) / scale
+
+
+def _grow(rows: Any, doomed: Any, weight: Any, leaves: int, least: int) -> Any:
+    """The tree's arrays, as scikit-learn keeps them."""
+    try:
+        from sklearn.tree import DecisionTreeClassifier
+    except ImportError as error:
+        raise MissingDependency("scikit-learn", "learn") from error
+    if not doomed.any() or doomed.all():
+        raise InvalidInput(
+            "no law is ever broken in these runs, or always: there is nothing to tell",
+            mend="collect more runs",
+        )
+    tree = DecisionTreeClassifier(
+        max_leaf_nodes=max(2, leaves), min_samples_leaf=least, random_state=0
+    )
+    return tree.fit(rows, doomed, sample_weight=weight).tree_
+
+
+def _leaves(tree: Any, found: Sequence[Feature]) -> list[Leaf]:
+    """The leaves with their conditions, from left to right."""
+    bounds: dict[int, tuple[float, float]] = {}
+    leaves: list[Leaf] = []
+
+    def descend(node: int) -> None:
+        feature = int(tree.feature[node])
+        if feature < 0:
+            share = tree.value[node][0]
+            doomed = float(share[1] / share.sum()) if len(share) > 1 else 0.0
+            count = int(tree.n_node_samples[node])
+            leaves.append(Leaf(_condition(bounds, found), count, doomed))
+            return
+        cut = float(f"{float(tree.threshold[node]):.{DIGITS + 1}g}")
+        before = bounds.get(feature, (-math.inf, math.inf))
+        for child, span in (
+            (tree.children_left[node], (before[0], min(before[1], cut))),
+            (tree.children_right[node], (max(before[0], cut), before[1])),
+        ):
+            bounds[feature] = span
+            descend(int(child))
+        bounds[feature] = before
+
+    descend(0)
+    return leaves
+
+
+def _condition(bounds: dict[int, tuple[float, float]], found: Sequence[Feature]) -> str:
+    """What holds where every feature lies within its bounds."""
+    parts = []
+    for number in sorted(bounds):
+        feature, (low, high) = found[number], bounds[number]
+        if low > -math.inf and high < math.inf:
+            parts.append(feature.between(low, high))
+        elif low > -math.inf:
+            parts.append(feature.above(low))
+        elif high < math.inf:
+            parts.append(feature.below(high))
+    return " and ".join(parts) or "true"
+
+
+def tree_text(abstraction: Abstraction, leaves: Sequence[Leaf], said: str) -> str:
+    """The abstraction's file, for people: what each leaf means stands beside it.
+
+    Args:
+        abstraction: What was grown.
+        leaves: Its leaves.
+        said: What is to be said of it all at the top.
+    """
+    content = abstraction.as_dict()
+    of_leaf = {
+        repr(parse_expression(leaf.condition, abstraction.vocabulary)): leaf
+        for leaf in leaves
+    }
+    lines = [f"# {line}" for line in said.splitlines()]
+    lines += [f"{key}: {_quoted(content[key])}"
+              for key in ("format", "name", "vocabulary", "period_s")
+              if key in content]  # fmt: skip
+    lines.append("predicates:")
+    for entry in content["predicates"]:
+        when = entry["when"] if isinstance(entry, dict) else entry
+        if (leaf := of_leaf.get(when)) is not None:
+            lines.append(
+                f"  # {leaf.moments} moments; a violation followed"
+                f" {100 * leaf.doomed:.0f} % of them"
+            )
+        lines.append(f"  - {_quoted(entry)}")
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,241 @@
+"""Found predicates: what they say, that they exclude each other, and how they fare."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from forewarn.abstractions.abstraction import Abstraction, from_expressions
+from forewarn.abstractions.errors import InvalidInput, MissingDependency
+from forewarn.abstractions.files import parse_yaml
+from forewarn.abstractions.frame import Frame
+from forewarn.abstractions.trace import Kept, Trace, TraceHeader
+from forewarn.abstractions.vocabulary import load_vocabulary
+from forewarn.monitors.finding.choice import choose
+from forewarn.monitors.finding.corpus import PENDING_WEIGHT, Corpus
+from forewarn.monitors.finding.greedy import GreedyRecipe
+from forewarn.monitors.finding.inputs import FAR, Family, Feature, families_of
+from forewarn.monitors.finding.tree import TreeRecipe
+from forewarn.monitors.laws.lawbook import find_laws
+from forewarn.monitors.trust.hindsight import Counting, Judge, out_of_fold, skill
+from forewarn.monitors.trust.training import encode_trace
+
+pytestmark = pytest.mark.needs("sklearn")
+
+PERIOD_S = 0.1
+LAWS = find_laws("ram := always not collision")
+
+
+def drive(seed: int) -> Trace:
+    """A car comes near something; where it does not brake in time it hits it."""
+    luck = random.Random(seed)
+    speed, distance, heeds = luck.uniform(6, 14), 40.0, luck.random() < 0.7
+    frames: list[Frame] = []
+    for i in range(80):
+        asked = speed**2 / (2 * max(distance, 0.1))
+        brakes = heeds and asked > 2.0
+        ahead: float | None = round(distance, 2) if distance < 35 else None
+        values: dict[str, Any] = {
+            "collision": distance <= 0 and speed > 0,
+            "speed": round(3.6 * speed, 3),
+            "lead_distance": ahead,
+            "braking": brakes,
+            "seed": float(seed),
+        }
+        frames.append(Frame(i * PERIOD_S, i, values))
+        if values["collision"] or speed <= 0:
+            break
+        speed = max(0.0, speed - (1.3 * asked * PERIOD_S if brakes else 0.0))
+        distance -= speed * PERIOD_S
+    header = TraceHeader(
+        None, tuple(frames[0].values), PERIOD_S, "drive", seed, "made up"
+    )
+    return Trace(header, tuple(frames))
+
+
+def corpus(count: int = 60) -> Corpus:
+    traces = [drive(seed) for seed in range(count)]
+    runs = [Kept.of(trace, trace.header.provides) for trace in traces]
+    return Corpus(runs, LAWS, None, PERIOD_S)
+
+
+RUNS = corpus()
+ALL = range(len(RUNS.runs))
+
+
+def tree(**changes: Any) -> TreeRecipe:
+    options = {"least": 10, "leaves": 8, **changes}
+    return TreeRecipe(RUNS, RUNS.families()[0], 2.0, **options)
+
+
+def test_what_stays_the_same_through_a_run_is_left_out() -> None:
+    (family,) = RUNS.families()
+    assert family.signals == ("collision", "speed", "lead_distance", "braking")
+
+
+def test_moments_are_those_before_the_violation() -> None:
+    moments = RUNS.moments(1.0)
+    for number, run in enumerate(RUNS.runs):
+        here = moments.run == number
+        broken = bool(run.signals["collision"][-1])
+        assert here.sum() == len(run) - broken
+        doomed = moments.doomed[here]
+        assert doomed.sum() == (min(10, len(run) - 1) if broken else 0)
+        assert not broken or doomed[-10:].all()
+    some = moments.of([3, 5])
+    assert set(some.run.tolist()) == {3, 5}
+
+
+def test_what_is_owed_already_counts_less_unless_it_mostly_is() -> None:
+    def waiting(share: float) -> Corpus:
+        laws = find_laws("go := always (red -> eventually[0, 1 s] moves)")
+        runs = []
+        for seed in range(20):
+            red = seed < share * 20
+            frames = tuple(
+                Frame(i * 0.1, i, {"red": red and i < 3, "moves": i >= 6})
+                for i in range(12)
+            )
+            header = TraceHeader(None, ("red", "moves"), 0.1, "wait", seed)
+            runs.append(Kept.of(Trace(header, frames), ("red", "moves")))
+        return Corpus(runs, laws, None, 0.1)
+
+    few, most = waiting(0.3), waiting(0.9)
+    assert not few.harmless and most.harmless
+    assert set(few.moments(1.0).weight.tolist()) == {PENDING_WEIGHT, 1.0}
+    assert set(most.moments(1.0).weight.tolist()) == {1.0}
+
+
+def test_leaves_exclude_each_other_and_are_remembered() -> None:
+    found, leaves = tree().grown(ALL)
+    assert 2 <= len(leaves) <= 7
+    basis = len(RUNS.basis.predicates)
+    now = sum(1 << i for i, p in enumerate(found.predicates) if i >= basis
+              and not p.lag_s)  # fmt: skip
+    then = sum(1 << i for i, p in enumerate(found.predicates) if p.lag_s == 0.5)
+    assert now.bit_count() == then.bit_count() == len(leaves)
+    for run in RUNS.runs:
+        states = encode_trace(run, found).tolist()
+        for i, state in enumerate(states):
+            assert (state & now).bit_count() <= 1
+            assert (state & then) == (states[max(0, i - 5)] & now) << 1
+
+
+def test_the_same_runs_give_the_same_text_and_a_file_that_is_read_again() -> None:
+    found, leaves = tree().grown(ALL)
+    again = TreeRecipe(corpus(), RUNS.families()[0], 2.0, 10, 8)
+    assert again.grown(ALL)[0].as_dict() == found.as_dict()
+    from forewarn.monitors.finding.tree import tree_text
+
+    text = tree_text(found, leaves, "Made up.\nTwo lines.")
+    assert text.startswith("# Made up.\n# Two lines.\nformat:")
+    assert text.count("a violation followed") == len(leaves)
+    read = Abstraction.from_dict(parse_yaml(text, "x"), "x")
+    assert read.fingerprint() == found.fingerprint()
+
+
+@pytest.mark.parametrize("low", [False, True])
+def test_none_falls_where_a_cut_says_it_does(low: bool) -> None:
+    feature = Feature("gap", low=low)
+    column = np.array([1.0, 2.0, np.nan, 3.0])
+    values = feature.values(column)
+    assert values[2] == (-FAR if low else FAR)
+    assert feature.values(np.array([None, None])).tolist() == [values[2]] * 2
+    texts = feature.above(2.0), feature.below(2.0), feature.between(1.5, 2.0)
+    found = from_expressions(texts).encode_arrays({"gap": column}, 4).tolist()
+    above, below = values > 2.0, values <= 2.0
+    between = (values > 1.5) & below
+    assert found == (above + 2 * below + 4 * between).tolist()
+
+
+def test_words_and_truths_are_conditions_too() -> None:
+    assert Feature("light", "red").above(0.5) == "light == red"
+    assert Feature("light", "red").below(0.5) == "not (light == red)"
+    assert Feature("wet", truth=True).below(0.5) == "not wet"
+    words = np.array(["red", None, "green"], object)
+    assert Feature("light", "red").values(words).tolist() == [1, 0, 0]
+
+
+def test_found_predicates_foretell_what_the_laws_own_cannot() -> None:
+    def fares(recipe: Callable[[Any], Abstraction]) -> float:
+        folds = out_of_fold(RUNS.runs, recipe, LAWS, [2.0], Counting(), 4)
+        return skill([each for fold in folds for each in fold["ram"]], 2.0, idle=True)
+
+    blind = fares(lambda _: RUNS.basis)
+    assert fares(tree()) > blind + 0.2
+    assert fares(GreedyRecipe(RUNS, RUNS.families()[0], 2.0, 10)) > blind + 0.2
+
+
+def test_the_choice_shows_its_evidence_the_best_first() -> None:
+    hand = from_expressions(["collision", "speed > 20"], period_s=PERIOD_S)
+    choice = choose(RUNS, hand, 2.0)
+    means = [each.mean for each in choice.evidence]
+    assert means == sorted(means, reverse=True)
+    kinds = {each.kind for each in choice.evidence}
+    assert kinds == {"hand-made", "learned", "picked"}
+    assert choice.kind != "hand-made"
+    assert choice.as_dict()["chosen"] == choice.kind
+    assert len(list(choice.sentences())) == 1 + len(means)
+    assert choice.abstraction.as_dict() == choice.recipe(ALL).as_dict()
+
+
+def test_what_never_happens_cannot_be_told() -> None:
+    calm = [run for run in RUNS.runs if not run.signals["collision"].any()]
+    with pytest.raises(InvalidInput, match="ever broken"):
+        recipe = TreeRecipe(Corpus(calm, LAWS, None, 0.1), tree().family, 2.0, 10)
+        recipe(range(len(calm)))
+
+
+def test_without_scikit_learn_it_says_what_is_missing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "sklearn.tree", None)
+    with pytest.raises(MissingDependency, match="scikit-learn"):
+        tree()(ALL)
+
+
+def test_a_law_belongs_to_the_first_family_that_it_reads() -> None:
+    driving = load_vocabulary("driving")
+
+    def names(*texts: str) -> list[str]:
+        laws = [law for text in texts for law in find_laws(text, vocabulary=driving)]
+        parts = [part for law in laws for part in law.parts or (law,)]
+        return [family.name for family in families_of(parts, driving)]
+
+    both = ["collision with a vehicle", "collision with a person"]
+    assert names("no_collision") == both
+    assert names("51_5") == ["light"]
+    assert names("38_1") == ["response to a light"]
+    assert names("53") == ["jam"]
+    assert names("45") == ["speed"]
+    assert names("always (lane_changing -> not priority_vehicle)") == ["lanes"]
+    waits = "always (priority_vehicle -> eventually[0, 2 s] speed < 1 km/h)"
+    assert names(waits, "no_collision") == ["giving way", *both]
+    assert names("always not (lead_distance < 3 m)") == ["following"]
+    for family in families_of(list(LAWS), driving):
+        assert all(name in driving.signals for name in family.signals)
+    assert families_of(list(LAWS), None) == []
+
+
+def test_a_family_of_one_word_signals_is_enough() -> None:
+    family = Family("brakes", ("braking", "speed"))
+    found = TreeRecipe(RUNS, family, 2.0, 10, 4)(ALL)
+    assert set(found.signals) <= {"collision", "braking", "speed"}
+
+
+def test_a_judge_repeats_what_is_owed_at_the_end() -> None:
+    laws = find_laws("go := always (red -> eventually[0, 1 s] moves)")
+    frames = tuple(Frame(i * 0.1, i, {"red": i == 3, "moves": False}) for i in range(6))
+    header = TraceHeader(None, ("red", "moves"), 0.1, "wait", 1)
+    run = Kept.of(Trace(header, frames), ("red", "moves"))
+    basis = Corpus([run], laws, None, 0.1).basis
+    judge = Judge.learn([run], basis, laws, [1.0], Counting())
+    ((_, told),) = judge.look(0, run)
+    assert told.broken_s is not None
+    assert told.broken_s == pytest.approx((1.3, 0.3))
+    assert len(told.times_s) == 6 and not told.unknown.any()

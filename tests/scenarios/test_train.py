@@ -1,0 +1,132 @@
+"""Training in one go: the same bytes again, a guard's risks, found predicates."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from forewarn.abstractions.abstraction import Abstraction
+from forewarn.cli import main
+from forewarn.monitors.chains.model import load_model
+from forewarn.monitors.guarding.policy import Policy, load_policy
+from forewarn.monitors.trust.hindsight import Judge
+from forewarn.scenarios.plan import guard_maker
+from forewarn.scenarios.recorded import Spectator, read_run, recorded_runs
+from forewarn.scenarios.schema import load_scenario
+from forewarn.scenarios.tune import below, kept_runs
+from tests.scenarios import learned
+
+
+@pytest.mark.parametrize("name", ["tiny-road", "tiny-kitchen"])
+def test_hindsight_says_what_a_guard_would_have_said(name: str) -> None:
+    scenario, horizon_s = load_scenario(name), 2.0
+    model = load_model(learned.model(name))
+    paths = recorded_runs(learned.traces(name))[:40]
+    abstraction = Abstraction.from_dict(dict(model.abstraction or {}), name)
+    judge = Judge(model, abstraction, scenario.laws, [horizon_s], model.period_s or 0)
+    policy = Policy(horizon_s=horizon_s, shadow=True)
+    make = guard_maker(scenario, model, policy, name)
+    spectator = Spectator(make, policy, scenario.laws)
+    for number, (path, kept) in enumerate(zip(paths, kept_runs(paths), strict=True)):
+        episode, series = spectator.look(read_run(path))
+        for law, told in judge.look(number, kept):
+            broken = episode.first(law)
+            assert (broken is None) == (told.broken_s is None)
+            if broken is not None:
+                expected = (broken.time_s, broken.since_s)
+                assert told.broken_s == pytest.approx(expected)
+            said = series.risks[law][: len(told.times_s)]
+            assert told.risks[horizon_s].tolist() == pytest.approx(list(said))
+            assert told.duration_s == pytest.approx(episode.duration_s)
+
+
+def forewarn(*arguments: str | Path) -> dict[str, object]:
+    done = CliRunner().invoke(main, [*map(str, arguments), "--json"])
+    assert done.exit_code == 0, done.output
+    found: dict[str, object] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.needs("sklearn")
+def test_training_again_gives_the_same_bytes(tmp_path: Path) -> None:
+    for out in ("a", "b"):
+        found = forewarn(
+            "train", "tiny-road", "--episodes", "60", "--out", tmp_path / out,
+            "--runs", tmp_path / f"runs-{out}",
+        )  # fmt: skip
+    names = sorted(path.name for path in (tmp_path / "a").iterdir())
+    assert {"tiny-road.model.json.gz", "tiny-road.policy.yaml"} <= set(names)
+    for name in names:
+        assert (tmp_path / "a" / name).read_bytes() == (
+            tmp_path / "b" / name
+        ).read_bytes()
+    (trained,) = found["trained"]  # type: ignore[misc, attr-defined]
+    model = load_model(tmp_path / "a" / "tiny-road.model.json.gz")
+    assert model.training["abstraction"] == trained["abstraction"]
+    policy = load_policy(tmp_path / "a" / "tiny-road.policy.yaml")
+    assert policy.horizon_s == trained["horizon_s"]
+    chosen = trained["abstraction"]["chosen"]
+    written = "tiny-road.abstraction.yaml" in names
+    assert written == (chosen != "hand-made")
+
+
+@pytest.mark.needs("sklearn")
+def test_learn_finds_predicates_that_a_guard_then_uses(tmp_path: Path) -> None:
+    traces, out = learned.traces("tiny-road"), tmp_path / "road.json"
+    found = forewarn(
+        "learn",
+        traces,
+        "--scenario",
+        "tiny-road",
+        "--abstraction",
+        "auto",
+        "--out",
+        out,
+    )
+    facts = found["abstraction"]
+    assert isinstance(facts, dict)
+    assert {each["kind"] for each in facts["tried"]} == {
+        "hand-made", "learned", "picked",
+    }  # fmt: skip
+    beside = tmp_path / "road.abstraction.yaml"
+    assert facts["out"] == str(beside) and beside.exists()
+    again = tmp_path / "again.json"
+    forewarn(
+        "learn", traces, "--abstraction", beside, "--law", "no_collision",
+        "--out", again,
+    )  # fmt: skip
+    one, other = load_model(out), load_model(again)
+    assert one.chain.states == other.chain.states
+    runs = tmp_path / "runs"
+    done = forewarn("run", "tiny-road", "--model", out, "--seed", "9000", "--out", runs)
+    (episode,) = done["episodes"]  # type: ignore[misc, attr-defined]
+    assert forewarn("replay", episode["record"])
+
+
+def test_auto_needs_laws_and_goes_with_no_update(tmp_path: Path) -> None:
+    traces, model = learned.traces("tiny-road"), learned.model("tiny-road")
+    for more, said in (
+        ([], "needs --scenario or --law"),
+        (["--scenario", "tiny-road", "--update", model], "--update keeps"),
+    ):
+        arguments = ["learn", traces, "--abstraction", "auto", "--out", tmp_path / "x"]
+        done = CliRunner().invoke(main, [str(each) for each in [*arguments, *more]])
+        assert done.exit_code == 2 and said in done.stderr
+    done = CliRunner().invoke(
+        main,
+        ["learn", "x", "--out", "y", "--abstraction-out", "z", "--law", "no_collision"],
+    )
+    assert done.exit_code == 2 and "goes with --abstraction auto" in done.stderr
+
+
+def test_fewer_runs_allow_fewer_false_alarms() -> None:
+    shares = [below(0.1)(clean) for clean in (20, 150, 800, 10**6)]
+    assert shares == sorted(shares)
+    assert 0.0 <= shares[0] < 0.04 and 0.055 < shares[1] < 0.07
+    for clean, share in zip((150, 800), shares[1:], strict=False):
+        chance = math.sqrt(share * (1 - share) * (1 / clean + 1 / 400))
+        assert share + 1.645 * chance == pytest.approx(0.1, abs=1e-6)

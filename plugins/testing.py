@@ -22,7 +22,7 @@ from forewarn.abstractions.errors import ForewarnError, SignalFault
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.vocabulary import load_vocabulary
 from forewarn.monitors.guarding.decision import RANK, Action, Decision, Kind, Risk
-from forewarn.plugins.contracts import Actuator, Baseline, Pilot, World
+from forewarn.plugins.contracts import Actuator, Baseline, Foresight, Pilot, World
 from forewarn.plugins.scenery import Scenic
 
 SAME_SEED = "The same seed gives the same episode."
@@ -31,6 +31,7 @@ GOES_ON = "Sequence numbers and times only grow."
 PERIOD = "An embedded world's frames are one period apart."
 ENDS = "Once an episode is over it stays over, and says why in words."
 NOT_READY = "A world that was not reset, or was closed, refuses to step."
+FORESEES = "Foreseeing an action says the same twice, and changes nothing."
 KEEPS_FRAMES = "A frame that was given out does not change any more."
 DRAWN = "A picture has finite numbers, a name for each thing and at most one ego."
 LOOKED_AT = "Looking at a world changes nothing in it."
@@ -124,6 +125,32 @@ class WorldContract:
             assert all(same(one, two) for one, two in pairs), SAME_SEED
         world.close()
         other.close()
+
+    def test_foreseeing_changes_nothing(self) -> None:
+        world, other = self.make_world(), self.make_world()
+        if isinstance(world, Foresight) and world.source.embedded:
+            foreseeing = self._foreseeing(world, 6)
+            pairs = zip(foreseeing, self._episode(other, 6), strict=True)
+            assert all(same(one, two) for one, two in pairs), FORESEES
+        world.close()
+        other.close()
+
+    def _foreseeing(self, world: World, seed: int) -> Iterator[Frame]:
+        """An episode in which each action is foreseen, twice, before it is done."""
+        assert isinstance(world, Foresight)
+        frame = world.reset(seed)
+        yield frame
+        for _, action in zip(range(self.steps), self.actions(), strict=False):
+            if world.ended() is not None:
+                return
+            if action is not None:
+                ahead = world.foresee(action)
+                assert same(ahead, world.foresee(action)), FORESEES
+                assert ahead.sequence > frame.sequence, FORESEES
+                missing = [n for n in world.source.provides if n not in ahead.values]
+                assert missing == [], CARRIES
+            frame = world.step(action)
+            yield frame
 
     def test_global_randomness_is_left_alone(self) -> None:
         world = self.make_world()

@@ -65,6 +65,7 @@ class Tally:
         codes: NDArray[np.integer],
         name: Callable[[int], str],
         starts: ArrayLike = (0,),
+        gaps: ArrayLike = (),
     ) -> None:
         """Traces one after the other in one array of state codes.
 
@@ -72,6 +73,7 @@ class Tally:
             codes: The states, such as an abstraction's bit vectors.
             name: The name of a code.
             starts: Where each trace begins; the first at 0.
+            gaps: The states before which time passed unseen: no step leads to them.
         """
         if not len(codes):
             return
@@ -82,7 +84,8 @@ class Tally:
         }
         for code in codes[first].tolist():
             self.begin(names[code])
-        columns = (column.tolist() for column in count_pairs(codes, first))
+        apart = np.union1d(first, np.asarray(gaps, dtype=np.int64))
+        columns = (column.tolist() for column in count_pairs(codes, apart))
         for before, after, times in zip(*columns, strict=True):
             for code in (before, after):
                 if code not in names:

@@ -42,6 +42,9 @@ from forewarn.monitors.risk.evidence import (
     truth_in_abstraction,
 )
 
+_GAP = 1.5
+"""Where so many periods passed between two states, something in between was missed."""
+
 _MOST_LATE = 1.2
 """Frames that come later than this share of a period leave steps without any."""
 
@@ -194,6 +197,7 @@ class Training:
         facts: What that earlier model remembers.
         late: The mean time between frames, by file, where it is well above the period
             that a step is taken to last.
+        gaps: How often time passed unseen, by file; no step is counted over it.
     """
 
     tally: Tally = field(default_factory=Tally)
@@ -202,6 +206,7 @@ class Training:
     unused: list[NDArray[np.int64]] = field(default_factory=list)
     periods: set[float | None] = field(default_factory=set)
     late: dict[str, float] = field(default_factory=dict)
+    gaps: dict[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, model: Model) -> Training:
@@ -262,10 +267,13 @@ class Training:
                 self.unused.append(encode_trace(trace, candidates))
         except InvalidInput as error:
             raise error.within(str(path)) from None
-        self.tally.add_codes(states, abstraction.state_name)
+        period = abstraction.period_s or _period(trace)
+        gaps = _gaps(tick_times(trace, abstraction), period)
+        if gaps.size:
+            self.gaps[path.name] = len(gaps)
+        self.tally.add_codes(states, abstraction.state_name, gaps=gaps)
         names = {bits: abstraction.state_name(bits) for bits in set(states.tolist())}
         self.sequences.append([names[bits] for bits in states.tolist()])
-        period = abstraction.period_s or _period(trace)
         self.periods.add(period)
         gap = _time_between(trace.times())
         if period is not None and gap > _MOST_LATE * period:
@@ -352,6 +360,15 @@ def _period(trace: Trace | Kept) -> float | None:
     if trace.header.period_s is not None:
         return trace.header.period_s
     return regular_period(trace.times())
+
+
+def _gaps(times: NDArray[np.float64], period_s: float | None) -> NDArray[np.int64]:
+    """The states before which more time passed than between others, by number."""
+    passed = np.diff(times)
+    if period_s is None or not passed.size:
+        return np.empty(0, np.int64)
+    usual = max(period_s, float(np.median(passed)))
+    return np.flatnonzero(passed > _GAP * usual) + 1
 
 
 def _time_between(times: NDArray[np.float64]) -> float:

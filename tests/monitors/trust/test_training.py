@@ -265,3 +265,26 @@ def learned(training: Training) -> Model:
     return learn(
         training.tally, Support("observed"), Fraction(0), "ignore", training=facts
     )
+
+
+def test_no_step_is_counted_over_a_gap(tmp_path: Path) -> None:
+    times = [0.0, 0.1, 0.2, 0.9, 1.0, 1.1]
+    frames = tuple(
+        Frame(time_s, i, {"x": float(i >= 3)}) for i, time_s in enumerate(times)
+    )
+    path = tmp_path / "gap.jsonl"
+    header = TraceHeader(provides=("x",), period_s=0.1)
+    write_trace(path, Trace(header, frames))
+    high = Abstraction([Predicate(parse_expression("x > 0"))], period_s=0.1)
+    training = Training()
+    training.add_trace(path, high)
+    assert training.tally.seen == {"0": {"0": 2}, "1": {"1": 2}}
+    assert (training.tally.starts, training.tally.ends) == ({"0": 1}, {"1": 1})
+    assert training.gaps == {"gap.jsonl": 1}
+    # Frames that are all late are another matter, and told of as such.
+    late = tuple(replace(frame, time_s=0.25 * i) for i, frame in enumerate(frames))
+    write_trace(path, Trace(header, late))
+    training = Training()
+    training.add_trace(path, high)
+    assert training.gaps == {} and training.late == {"gap.jsonl": 0.25}
+    assert training.tally.seen["0"] == {"0": 2, "1": 1}

@@ -139,8 +139,14 @@ def _stage(name: str) -> Callable[[int], Stage]:
 async def _serve(server: Server, until_eof: bool, as_json: bool) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
+    asked: list[int] = []
+
+    def end(number: int) -> None:
+        asked.append(number)
+        stop.set()
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+        loop.add_signal_handler(number, end, number)
     if until_eof:
         standard_input = sys.stdin.fileno()
 
@@ -161,3 +167,5 @@ async def _serve(server: Server, until_eof: bool, as_json: bool) -> None:
         sys.stdout.flush()
 
     await server.serve(ready, stop)
+    if signal.SIGINT in asked:
+        raise KeyboardInterrupt

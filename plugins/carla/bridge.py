@@ -7,6 +7,7 @@ world: the same scenario and seed give the same traffic in both.
 from __future__ import annotations
 
 import math
+import time
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -43,8 +44,8 @@ from forewarn.plugins.sumo.traffic import (
 HERO = "hero"
 _BLINKS = {"left": 32, "right": 16, "u_turn": 32, "hazard": 48}
 _ARRIVES_M = 1.0
+_SEEN_S = 5.0
 _WHEELBASE = 1.2  # of half the length
-_NOT_SENSED = ("rss",)
 
 Period = Annotated[float, Field(gt=0.01, le=1)]
 
@@ -225,9 +226,13 @@ class CarlaWorld:
         return LOOPBACK, _stand_in(self._scenario, seed).port
 
     def _find_ego(self) -> Any:
-        for actor in self._world.get_actors():
-            if actor.attributes.get("role_name") == HERO:
-                return actor
+        """The scenario's car, which a client sees a moment after the episode began."""
+        until_s = time.monotonic() + _SEEN_S
+        while time.monotonic() < until_s:
+            for actor in self._world.get_actors():
+                if actor.attributes.get("role_name") == HERO:
+                    return actor
+            time.sleep(_SEEN_S / 100.0)
         raise InvalidInput(f"the CARLA world has no vehicle with the role {HERO}")
 
 

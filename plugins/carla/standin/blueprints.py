@@ -19,7 +19,7 @@ from forewarn.plugins.carla.standin.actors import (
     STATIC,
     TRUCK,
 )
-from forewarn.plugins.carla.standin.encoding import Refusal, Vector
+from forewarn.plugins.carla.standin.encoding import Refusal, Vector, number
 
 BOOL, INT, FLOAT, STRING, COLOUR = 1, 2, 3, 4, 5
 
@@ -34,6 +34,16 @@ class Attribute:
     choices: tuple[str, ...] = ()
     modifiable: bool = True
     restricted: bool = False
+
+    def check(self, text: str) -> None:
+        """Refuses a text that is no value of this attribute's kind."""
+        try:
+            if self.kind == INT:
+                number(int(text))
+            elif self.kind == FLOAT:
+                number(float(text))
+        except ValueError:
+            raise Refusal(f"{self.name} is {text!r:.40}, not a number") from None
 
     def encoded(self) -> list[Any]:
         return [

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, Protocol
 
 from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.text import clean
 from forewarn.plugins.carla.standin import encoding, roads
 from forewarn.plugins.carla.standin.calls import (  # noqa: F401  they fill CALLS
     CALLS,
@@ -31,6 +32,7 @@ LOOPBACK: Final = "127.0.0.1"
 _OWN_MAP: Final = "OpenDriveMap"
 _FASTEST_HZ: Final = 1000.0
 _LOADS_S: Final = 0.05
+_MOST_SAID: Final = 100
 
 
 class MakesTraffic(Protocol):
@@ -66,7 +68,7 @@ class Server:
             raise InvalidInput(
                 f"{rate_hz:g} ticks a second are not within 0.1 and 1000"
             )
-        self.host, self.port = host, port
+        self.host, self.port = _address(host), port
         self.managers: dict[int, list[Any]] = {}
         self.streams = Streams(self._first)
         self._first_map, self._make_traffic, self._seed = first, make_traffic, seed
@@ -74,7 +76,7 @@ class Server:
         self._waits = waits
         self._texts: dict[str, str] = {}
         self._callers: set[Caller] = set()
-        self._strange: set[str] = set()
+        self._said: set[str] = set()
         self.world = self._make(first, seed, 1)
 
     # -- as calls see it --------------------------------------------------------------
@@ -118,7 +120,6 @@ class Server:
     async def serve(self, ready: Callable[[], None], stop: asyncio.Event) -> None:
         """Listens, says so, and serves until `stop` is set."""
         loop = asyncio.get_running_loop()
-        ipaddress.IPv4Address(self.host)
         calls, streams = await self._listen(loop)
         clock = loop.create_task(self._tick_by_itself())
         try:
@@ -163,11 +164,15 @@ class Server:
         call = CALLS.get(name)
         if call is None:
             problem = f"the stand-in for CARLA has no call {name!r:.80}"
-            if name not in self._strange and len(self._strange) < 100:
-                self._strange.add(name)
-                print(problem, file=sys.stderr, flush=True)
+            self._say(problem)
             return problem, None
         return None, call.answer(self, arguments)
+
+    def _say(self, problem: str) -> None:
+        """Tells whoever watches the server, once."""
+        if problem not in self._said and len(self._said) < _MOST_SAID:
+            self._said.add(problem)
+            print(clean(problem), file=sys.stderr, flush=True)
 
     def _first(self, stream: int) -> bytes | None:
         if stream == encoding.WORLD_STREAM:
@@ -184,7 +189,10 @@ class Server:
             await asyncio.sleep(max(0.0, due_s - loop.time()))
             world = self.world
             if not world.synchronous and self.streams.read(encoding.WORLD_STREAM):
-                world.tick()
+                try:
+                    world.tick()
+                except Exception as problem:  # of a sensor's, say: the others go on
+                    self._say(f"a tick failed: {type(problem).__name__}: {problem}")
 
     # -- worlds -----------------------------------------------------------------------
 
@@ -221,3 +229,13 @@ class Server:
         if world is self.world:
             body = world.snapshot(encoding.MAP_CHANGES)
             self.streams.send(encoding.WORLD_STREAM, body)
+
+
+def _address(host: str) -> str:
+    try:
+        return str(ipaddress.IPv4Address(LOOPBACK if host == "localhost" else host))
+    except ValueError:
+        raise InvalidInput(
+            f"{host!r:.80} is no IPv4 address",
+            mend=f"CARLA's tokens hold nothing else; {LOOPBACK} is this machine",
+        ) from None

@@ -438,7 +438,14 @@ class World:
 def spawned_attributes(
     blueprint: blueprints.Blueprint, given: dict[str, str]
 ) -> list[list[Any]]:
-    """A blueprint's attributes with some of them set."""
+    """A blueprint's attributes with some of them set.
+
+    Raises:
+        Refusal: A number is none.
+    """
+    for attribute in blueprint.attributes:
+        if attribute.name in given:
+            attribute.check(given[attribute.name])
     return [[a.name, a.kind, given.get(a.name, a.value)] for a in blueprint.attributes]
 
 

@@ -9,6 +9,7 @@ from forewarn.plugins.carla.standin.calls import Host, answers, does, takes
 from forewarn.plugins.carla.standin.encoding import Refusal, number, transform
 
 _MOST_STEP_S = 10.0
+_OTHER_SETTINGS = (bool, float, int, float, bool, float, float, bool)
 
 
 @answers("version")
@@ -34,8 +35,12 @@ def settings(host: Host) -> list[Any]:
 @answers("set_episode_settings")
 def set_settings(host: Host, wanted: list[Any]) -> int:
     sync, no_rendering, fixed, *rest = wanted
-    if len(rest) != 8:
+    if len(rest) != len(_OTHER_SETTINGS):
         raise Refusal("these are no settings of CARLA 0.9.16")
+    kept = [
+        bool(value) if kind is bool else kind(number(value))
+        for kind, value in zip(_OTHER_SETTINGS, rest, strict=True)
+    ]
     if len(fixed) == 2 and fixed[1]:
         step = number(fixed[1])
         if not 0.0 < step <= _MOST_STEP_S:
@@ -44,7 +49,7 @@ def set_settings(host: Host, wanted: list[Any]) -> int:
     else:
         fixed = [False]
     world, was = host.world, host.world.synchronous
-    world.settings = [bool(sync), bool(no_rendering), fixed, *rest]
+    world.settings = [bool(sync), bool(no_rendering), fixed, *kept]
     if world.synchronous and not was:
         world.rewind()
     return world.frame

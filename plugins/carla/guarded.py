@@ -1,0 +1,258 @@
+"""A guard on one vehicle of a CARLA world, whoever drives it.
+
+    guarded = GuardedVehicle(world, ego, guard)
+    while True:
+        world.tick()
+        ego.apply_control(guarded.filter(agent.run_step()))
+
+`filter` senses, reviews and intervenes. It never ticks the world, and it never raises
+for anything but a misuse: what goes wrong inside stops the vehicle.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from forewarn.abstractions.frame import Frame
+from forewarn.monitors.guarding.decision import Action, Decision
+from forewarn.monitors.guarding.guard import Guard
+from forewarn.plugins.alerts import Alert
+from forewarn.plugins.carla.act import (
+    CarlaActuator,
+    Situation,
+    action_of,
+    control_of,
+)
+from forewarn.plugins.carla.sense import CarlaSenses, MapData
+from forewarn.plugins.carla.support import carla_module
+from forewarn.plugins.interventions import Intervener, Outcome
+from forewarn.plugins.lease import Lease, LeasedActuator
+from forewarn.plugins.sumo.act import Behind, Conflict
+from forewarn.plugins.sumo.bridge import PROVIDES as ALL
+from forewarn.plugins.sumo.traffic import Surroundings
+
+_TOLD = frozenset(Surroundings.model_fields) - {"rain", "fog"}
+PROVIDES = tuple(name for name in ALL if name not in _TOLD)
+"""The signals that a CARLA world shows by itself."""
+
+_OWN_STEP_S = 0.05
+
+
+class Watching:
+    """Turns the snapshots of one vehicle's world into frames.
+
+    Use it with `with`: leaving takes its collision sensor away.
+
+    Args:
+        world: A `carla.World`.
+        ego: The vehicle's actor.
+        route: Where it will go: `carla.Waypoint`s, or pairs that begin with one, as
+            route planners give them; without them straight on, or as it signals.
+        sensor: Whether to attach a collision sensor. Without one only vehicles and
+            people are noticed, by where their bodies are.
+    """
+
+    def __init__(
+        self, world: Any, ego: Any, route: Sequence[Any] = (), sensor: bool = True
+    ) -> None:
+        self.world, self.ego = world, ego
+        self._data = MapData(world.get_map())
+        self._route = tuple(_edges(self._data, route))
+        self._bumped = False
+        self._sensor = self._attach() if sensor else None
+        self._start()
+
+    def _start(self) -> None:
+        self._senses: CarlaSenses | None = None
+        self._began_s = 0.0
+        self._last: Frame | None = None
+        self._last_number = -1
+
+    def __enter__(self) -> Watching:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Takes the sensor away; safe to call twice."""
+        sensor, self._sensor = self._sensor, None
+        if sensor is not None:
+            # A server that is gone has taken it along.
+            with contextlib.suppress(RuntimeError):
+                sensor.stop()
+                sensor.destroy()
+
+    def frame(self, snapshot: Any = None, age_s: float = 0.0) -> Frame:
+        """What the vehicle perceives; the same frame again for the same snapshot.
+
+        Args:
+            snapshot: A `carla.WorldSnapshot`; by default the newest.
+            age_s: How long ago it came.
+        """
+        snapshot = self.world.get_snapshot() if snapshot is None else snapshot
+        stamp = snapshot.timestamp
+        if self._last is not None and stamp.frame == self._last_number:
+            return self._last
+        if self._senses is None:
+            step_s = stamp.delta_seconds or _OWN_STEP_S
+            self._senses = CarlaSenses(
+                self.world, self.ego, self._data, step_s, self._route
+            )
+            self._began_s = stamp.elapsed_seconds
+        time_s = round(stamp.elapsed_seconds - self._began_s, 6)
+        bumped, self._bumped = self._bumped, False
+        sensed = self._senses.values(snapshot, time_s, bumped=bumped)
+        values = {k: v for k, v in sensed.items() if k not in _TOLD}
+        values["snapshot_age"] = round(age_s, 6)
+        sequence = 0 if self._last is None else self._last.sequence + 1
+        self._last, self._last_number = Frame(time_s, sequence, values), stamp.frame
+        return self._last
+
+    def situation(self, frame: Frame, dt: float) -> Situation:
+        """What an actuator must know of that moment."""
+        if self._senses is None:
+            return Situation(frame.values, dt)
+        scene = self._senses.scene
+        ego = scene.now.vehicles.get(scene.name)
+        behind: list[tuple[float, float]] = []
+        if ego is not None and ego.lane:
+            behind = [
+                (ego.at_m - 2.0 * ego.half[0] - other.at_m, other.speed)
+                for other in scene.now.vehicles.values()
+                if other.lane == ego.lane and other.at_m < ego.at_m
+            ]
+        follower = Behind(*min(behind)) if behind else None
+        conflicts = [Conflict(*each) for each in self._senses.conflicts]
+        return Situation(frame.values, dt, follower, conflicts)
+
+    def _attach(self) -> Any:
+        carla = carla_module()
+        kind = self.world.get_blueprint_library().find("sensor.other.collision")
+        sensor = self.world.spawn_actor(kind, carla.Transform(), attach_to=self.ego)
+
+        def bump(_: Any) -> None:
+            self._bumped = True
+
+        sensor.listen(bump)
+        return sensor
+
+
+class GuardedVehicle:
+    """A guard on one vehicle. Use it with `with`, or `close` it.
+
+    Args:
+        world: A `carla.World`.
+        ego: The vehicle's actor.
+        guard: Reviews the frames; made for `PROVIDES`.
+        route: As for `Watching`.
+        alerts: Told of each intervention when it begins.
+        actuator: What slows and stops; by default the pedals do.
+        clock: The loop's clock.
+        sensor: As for `Watching`.
+    """
+
+    def __init__(
+        self,
+        world: Any,
+        ego: Any,
+        guard: Guard,
+        *,
+        route: Sequence[Any] = (),
+        alerts: Sequence[Alert] = (),
+        actuator: CarlaActuator | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        sensor: bool = True,
+    ) -> None:
+        self.guard = guard
+        self.watching = Watching(world, ego, route, sensor)
+        self.actuator = actuator or CarlaActuator()
+        self.lease = Lease(guard.policy.lease_s, clock)
+        self._intervener = Intervener(
+            LeasedActuator(self.actuator, self.lease), guard.policy, clock,
+            alerts=alerts,
+        )  # fmt: skip
+        self._reviewed: Frame | None = None
+        self._said: tuple[Decision, Outcome, Action | None] | None = None
+        guard.reset()
+
+    def __enter__(self) -> GuardedVehicle:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Takes the sensor away; the vehicle is left as it was last told."""
+        self.watching.close()
+
+    @property
+    def decision(self) -> Decision | None:
+        """What the guard last decided."""
+        return None if self._said is None else self._said[0]
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """What became of it."""
+        return None if self._said is None else self._said[1]
+
+    def filter(self, control: Any, frame: Frame | None = None) -> Any:
+        """The control to apply in place of the one that a driver proposes.
+
+        Args:
+            control: A `carla.VehicleControl`.
+            frame: What was perceived; by default the newest snapshot is sensed.
+        """
+        proposal = action_of(control)
+        executed = self.review(proposal, frame)
+        if executed is proposal or (executed is None and self.guard.policy.shadow):
+            return control
+        fallback = executed or self.actuator.fallback()
+        return control if fallback is None else control_of(fallback)
+
+    def review(
+        self, proposal: Action | None, frame: Frame | None = None
+    ) -> Action | None:
+        """As `filter`, in actions; None where the vehicle's driver goes on alone."""
+        frame = self._frame() if frame is None else frame
+        if frame is self._reviewed and self._said is not None:
+            # Nothing new is to be seen: what was decided holds.
+            decision, outcome, _ = self._said
+        else:
+            dt = _OWN_STEP_S
+            if self._reviewed is not None:
+                dt = frame.time_s - self._reviewed.time_s
+            self.actuator.now = self.watching.situation(frame, dt)
+            self.lease.renew()
+            decision = self.guard.review(frame, proposal)
+        executed, outcome = self._intervener.apply(decision, proposal, frame)
+        self._reviewed, self._said = frame, (decision, outcome, executed)
+        return executed
+
+    def _frame(self) -> Frame:
+        """The newest frame; one that holds nothing where the world cannot be seen."""
+        try:
+            return self.watching.frame()
+        except RuntimeError:
+            last = self._reviewed
+            at = (math.nan, 0) if last is None else (last.time_s, last.sequence + 1)
+            return Frame(*at, {})
+
+
+def _edges(data: MapData, route: Sequence[Any]) -> Iterator[str]:
+    """The edges along which waypoints lead, each once in its turn."""
+    last = ""
+    for step in route:
+        waypoint = step[0] if isinstance(step, tuple | list) else step
+        if waypoint.is_junction:
+            continue
+        at = waypoint.transform
+        heading = -at.rotation.yaw
+        edge = data.edge_at(at.location.x, -at.location.y, heading)
+        if edge is not None and edge != last and not edge.startswith(":"):
+            yield edge
+            last = edge

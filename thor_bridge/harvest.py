@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from forewarn.abstractions.errors import InvalidInput, near_miss
@@ -19,7 +20,7 @@ def harvest(
 
     Args:
         player: `unity`, `household`, or the command line of a player.
-        wanted: The scenes; all that the player has if none is named.
+        wanted: The scenes; all of the player's rooms if none is named.
         timeout_s: How long the player may take to start, and for each action.
 
     Raises:
@@ -34,7 +35,7 @@ def harvest(
     )
     try:
         has = {name.removesuffix(SUFFIX) for name in controller.scenes_in_build}
-        names = [name.removesuffix(SUFFIX) for name in wanted] or sorted(has)
+        names = [name.removesuffix(SUFFIX) for name in wanted] or rooms(has)
         for name in names:
             # Old builds do not tell what they have.
             if has and name not in has:
@@ -51,3 +52,15 @@ def harvest(
             yield name, harvested(name, begun.metadata, positions)
     finally:
         controller.stop()
+
+
+def rooms(names: Collection[str]) -> list[str]:
+    """AI2-THOR's own rooms among its scenes, in order; all of them if it has none.
+
+    A build also has houses that are made up as they are loaded, and mazes.
+    """
+    found = [name for name in names if _ROOM.fullmatch(name)]
+    return sorted(found, key=lambda name: int(name[9:])) or sorted(names)
+
+
+_ROOM = re.compile(r"FloorPlan\d+")

@@ -70,7 +70,8 @@ def guard(
 
     A hello comes first (on standard input it may be left out):
     {"forewarn": "guard/1", "token": …, "provides": ["speed", …]}; then frames:
-    {"sequence", "time_s", "signals": {…}, "proposal": {"name", "arguments"}}. On the
+    {"sequence", "time_s", "signals": {…}, "proposal": {"name", "arguments"}}, with
+    "foreseen": {…} for a policy that judges what a proposal would lead to. On the
     socket each message follows its length, four bytes, the highest first. A loop that
     loses the guard must stop: the client in forewarn/plugins/remote/client.py does.
     """

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from forewarn.cli.support import emit, json_option, progress, seed_option, table
+from forewarn.cli.thor_tasks import tasks
 
 if TYPE_CHECKING:
     from forewarn.thor_bridge.conformance import Conformance, Recording
@@ -30,6 +31,9 @@ def thor() -> None:
     Every command takes --json. `forewarn doctor thor` says what is missing for the
     real one.
     """
+
+
+thor.add_command(tasks)
 
 
 @thor.command()
@@ -93,7 +97,7 @@ def _agreement(found: Conformance) -> Iterator[str]:
     "wanted",
     multiple=True,
     metavar="NAME",
-    help="Which scene; may be given again. By default all that the build has.",
+    help="Which scene; may be given again. By default all rooms of the build.",
 )
 @click.option(
     "--start-timeout",

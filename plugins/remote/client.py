@@ -72,6 +72,7 @@ class GuardClient(object):
         signals: Dict[str, Any],
         proposal: Optional[Dict[str, Any]] = None,
         wait_s: Optional[float] = None,
+        foreseen: Optional[Dict[str, Any]] = None,
     ) -> Decision:
         """Asks about a frame and gives the decision that now counts.
 
@@ -82,10 +83,14 @@ class GuardClient(object):
             proposal: What is about to be done: `{"name": ..., "arguments": {...}}`.
             wait_s: How long to wait for the answer; by default as long as the lease.
                 An answer to an earlier frame counts while its lease lasts.
+            foreseen: The values that the proposal would lead to, for a policy that
+                judges actions before they are done.
         """
         frame = {"sequence": sequence, "time_s": time_s, "signals": signals}
         if proposal is not None:
             frame["proposal"] = proposal
+        if foreseen is not None:
+            frame["foreseen"] = foreseen
         sent_s = self._clock()
         until_s = sent_s + (self._lease_s if wait_s is None else wait_s)
         try:

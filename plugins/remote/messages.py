@@ -23,7 +23,7 @@ LENGTH_BYTES = 4
 MAX_SEQUENCE = 1 << 62
 
 _HELLO_KEYS = frozenset({"forewarn", "token", "provides"})
-_FRAME_KEYS = frozenset({"sequence", "time_s", "signals", "proposal"})
+_FRAME_KEYS = frozenset({"sequence", "time_s", "signals", "proposal", "foreseen"})
 _ACTION_KEYS = frozenset({"name", "arguments"})
 _VALUES = frozenset({float, int, bool, str, type(None)})
 
@@ -83,8 +83,10 @@ def read_hello(content: Mapping[str, Any]) -> Hello:
     return Hello(token, tuple(provides))
 
 
-def read_frame(content: Mapping[str, Any]) -> tuple[Frame, Action | None]:
-    """The frame and proposal that a message's content is."""
+def read_frame(
+    content: Mapping[str, Any],
+) -> tuple[Frame, Action | None, Frame | None]:
+    """The frame that a message's content is, the proposal, and what that leads to."""
     _only(content, _FRAME_KEYS)
     try:
         sequence, time_s = content["sequence"], content["time_s"]
@@ -95,14 +97,22 @@ def read_frame(content: Mapping[str, Any]) -> tuple[Frame, Action | None]:
         raise Malformed("sequence is a count from 0")
     if type(time_s) not in (int, float) or not -1e15 < time_s < 1e15:
         raise Malformed("time_s is a number of seconds")
-    if type(signals) is not dict:
-        raise Malformed("signals is an object of names and values")
-    for name, value in signals.items():
+    frame = Frame(float(time_s), sequence, _signals(signals, "signals"))
+    proposal, ahead = content.get("proposal"), content.get("foreseen")
+    return (
+        frame,
+        None if proposal is None else read_action(proposal),
+        None if ahead is None else replace(frame, values=_signals(ahead, "foreseen")),
+    )
+
+
+def _signals(content: object, key: str) -> dict[str, Any]:
+    if not isinstance(content, dict):
+        raise Malformed(f"{key} is an object of names and values")
+    for name, value in content.items():
         if type(value) not in _VALUES:
             raise Malformed(f"the signal {name!r:.60} is neither number nor name")
-    frame = Frame(float(time_s), sequence, signals)
-    proposal = content.get("proposal")
-    return frame, None if proposal is None else read_action(proposal)
+    return content
 
 
 def read_action(content: object) -> Action:

@@ -105,8 +105,7 @@ class Session:
                 return None
         elif is_hello(content):
             raise Malformed("a second hello")
-        frame, proposal = read_frame(content)
-        return write_decision(guard.review(frame, proposal))
+        return write_decision(guard.review(*read_frame(content)))
 
     def _greet(self, hello: Hello) -> Guard:
         if self._token is not None:

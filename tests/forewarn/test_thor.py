@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from forewarn.cli import main
+from forewarn.thor_bridge.harvest import rooms
 from forewarn.thor_bridge.household.scenes import load_scenes, own_scenes
 from tests.thor_bridge.test_conformance import FOUND, RUNS
 
@@ -92,6 +93,12 @@ def test_what_is_harvested_plays_like_what_it_was_harvested_from(
     for scenes_file in ([], ["--scenes", out]):
         found = json.loads(_thor("replay", runs, *scenes_file, "--json").stdout)
         assert found["agree"] == len(steps)
+
+
+def test_rooms_are_told_from_what_else_a_build_has() -> None:
+    has = {"FloorPlan10", "FloorPlan2", "FloorPlan_Train1_1", "Procedural"}
+    assert rooms(has) == ["FloorPlan2", "FloorPlan10"]
+    assert rooms({"Kitchen2", "Bath1"}) == ["Bath1", "Kitchen2"]
 
 
 @through_the_controller

@@ -14,21 +14,25 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from forewarn.monitors.guarding.guard import Guard
 from forewarn.plugins.remote import client as client_module
 from forewarn.plugins.remote.client import GuardClient
 from forewarn.plugins.remote.messages import framed
 from forewarn.plugins.remote.server import GuardServer
+from forewarn.plugins.remote.session import GuardPool, Provides
 from tests.plugins.doubles import Clock
 from tests.plugins.remote.serving import (
     CALM,
     PROVIDES,
     RISKY,
     TOKEN,
+    build,
     frame,
     served,
     serving,
@@ -109,6 +113,26 @@ def test_decisions_come_back(server: GuardServer) -> None:
         risky = client.review(1, 0.1, RISKY, {"name": "go", "arguments": {}})
         assert (risky["decision"], risky["risk"]["high"] > 0.9) == ("stop", True)
         assert client.decision() is risky
+
+
+def test_an_action_is_judged_before_it_is_done() -> None:
+    def build_before(provides: Provides) -> Guard:
+        guard = build(provides)
+        policy = replace(guard.policy, when="before")
+        return Guard(guard.watch, policy, provides=provides)
+
+    go = {"name": "go", "arguments": {}}
+    with serving(GuardPool(build_before).lend) as server:
+        with connected(server.port, lease_s=LONG_S) as client:
+            said = [
+                client.review(0, 0.0, CALM, go, foreseen=CALM),
+                client.review(1, 0.1, CALM, go, foreseen=RISKY),
+                client.review(2, 0.2, CALM, go),
+                client.review(3, 0.3, CALM),
+            ]
+    assert [each["decision"] for each in said] == ["proceed", "stop", "stop", "proceed"]
+    assert said[1]["now"]["point"] < 0.1 < said[1]["risk"]["point"]
+    assert "nobody foresees" in said[2]["reason"]
 
 
 def test_a_word_counts_for_the_lease_from_when_the_frame_was_sent(

@@ -26,8 +26,11 @@ GOOD = {"sequence": 3, "time_s": 1, "signals": {"speed": 2.5, "wet": None}}
 
 def test_a_frame_is_read() -> None:
     proposal = {"name": "open", "arguments": {"object": "Door"}}
-    assert read_frame(GOOD) == (Frame(1.0, 3, {"speed": 2.5, "wet": None}), None)
-    _, action = read_frame(GOOD | {"proposal": proposal})
+    frame = Frame(1.0, 3, {"speed": 2.5, "wet": None})
+    assert read_frame(GOOD) == (frame, None, None)
+    ahead = {"foreseen": {"speed": 9.0}}
+    _, action, foreseen = read_frame(GOOD | {"proposal": proposal} | ahead)
+    assert foreseen == Frame(1.0, 3, {"speed": 9.0})
     assert action == Action("open", {"object": "Door"})
     assert read_frame(GOOD | {"proposal": {"name": "wait"}})[1] == Action("wait")
     assert read_frame(GOOD | {"proposal": None})[1] is None
@@ -48,6 +51,8 @@ def test_a_frame_is_read() -> None:
         ({"signals": []}, "signals is an object"),
         ({"signals": {"speed": [1]}}, "'speed' is neither number nor name"),
         ({"signals": {"speed": {}}}, "'speed' is neither number nor name"),
+        ({"foreseen": []}, "foreseen is an object"),
+        ({"foreseen": {"speed": [1]}}, "'speed' is neither number nor name"),
         ({"signal": {}}, "unknown key 'signal' .*did you mean signals"),
         ({"proposal": "open"}, "a proposal is an object"),
         ({"proposal": {}}, "a proposal has a name"),

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from forewarn.plugins.carla.standin import encoding
 from forewarn.plugins.carla.standin.actors import (
     BICYCLE,
     BUS,
@@ -19,7 +20,7 @@ from forewarn.plugins.carla.standin.actors import (
     STATIC,
     TRUCK,
 )
-from forewarn.plugins.carla.standin.encoding import Refusal, Vector, number
+from forewarn.plugins.carla.standin.encoding import Refusal, Vector
 
 BOOL, INT, FLOAT, STRING, COLOUR = 1, 2, 3, 4, 5
 
@@ -39,9 +40,9 @@ class Attribute:
         """Refuses a text that is no value of this attribute's kind."""
         try:
             if self.kind == INT:
-                number(int(text))
+                encoding.number(int(text))
             elif self.kind == FLOAT:
-                number(float(text))
+                encoding.number(float(text))
         except ValueError:
             raise Refusal(f"{self.name} is {text!r:.40}, not a number") from None
 

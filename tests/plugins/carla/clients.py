@@ -32,6 +32,12 @@ def spawn(kind="vehicle.tesla.model3", point=0, **attributes):
     return world.spawn_actor(blueprint, world.get_map().get_spawn_points()[point])
 """
 
+EPILOGUE = """
+import os
+sys.stdout.flush()
+os._exit(0)  # Sensors that still listen may abort a client that leaves by itself.
+"""
+
 
 @dataclass(frozen=True)
 class Standin:
@@ -42,7 +48,7 @@ class Standin:
 
     def script(self, body: str, timeout_s: float = 60.0) -> list[Any]:
         """Runs a client's script; gives what it told."""
-        source = PREAMBLE + textwrap.dedent(body)
+        source = PREAMBLE + textwrap.dedent(body) + EPILOGUE
         done = subprocess.run(
             [sys.executable, "-c", source, str(self.port)],
             capture_output=True, text=True, timeout=timeout_s, check=False,

@@ -198,7 +198,7 @@ def test_a_signal_ends_it_at_once_whoever_is_connected(
         standin.process.send_signal(number)
         assert standin.process.wait(timeout=10) == status
     assert standin.process.stderr is not None
-    assert standin.process.stderr.read() in ("", "forewarn: interrupted\n")
+    assert standin.process.stderr.read().strip() in ("", "forewarn: interrupted")
 
 
 def test_a_port_that_is_taken_is_said_in_one_line(standin: Standin) -> None:

@@ -103,9 +103,10 @@ def _steps(
     return tuple(steps)
 
 
-def _climb_of(
+def climb_of(
     told: Foretold, law: str, horizon_s: float, seed: int, policy: Policy
 ) -> Climb:
+    """The risks of a law in one run, as hindsight has them."""
     stops = policy.unknown_state == "stop"
     forced = told.unknown & stops
     broken = None if told.broken_s is None else Broken(law, *told.broken_s)
@@ -342,7 +343,7 @@ def _tuned(
     harmless: set[str] = set()
     for law, several in together.items():
         climbs = [
-            _climb_of(told, law, horizon_s, runs[told.run].header.seed or 0, policy)
+            climb_of(told, law, horizon_s, runs[told.run].header.seed or 0, policy)
             for told in several
         ]
         if mostly_harmless(several):

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from forewarn.cli.episodes import FOLDER, counted, jobs_option, seeds, shown
 from forewarn.cli.support import emit, json_option, progress, seed_option, table
+
+if TYPE_CHECKING:
+    from forewarn.scenarios.schema import Scenario
 
 
 @click.command()
@@ -24,6 +27,12 @@ from forewarn.cli.support import emit, json_option, progress, seed_option, table
     help="How many runs it learns from; each has the next seed.",
 )
 @seed_option
+@click.option(
+    "--again",
+    is_flag=True,
+    help="Train on the very runs that the shipped models were trained on: what ships"
+    " comes out once more.",
+)
 @jobs_option
 @click.option(
     "--runs",
@@ -42,6 +51,7 @@ def train(
     scenarios: tuple[str, ...],
     episodes: int,
     seed: int,
+    again: bool,
     jobs: int,
     runs: Path | None,
     out: Path,
@@ -49,11 +59,13 @@ def train(
 ) -> None:
     """Collect runs of each SCENARIO, learn a model from them and tune its thresholds.
 
-    It is `collect`, `learn` and `tune` in one, and reads each run once. What ships with
-    the scenarios was made by it: the same command gives the same bytes.
+    It is `collect`, `learn --abstraction auto` and `tune` in one, and reads each run
+    once. What ships with the scenarios was made by it, and comes out again, byte for
+    byte, with --again.
 
     \b
-    Example:
+    Examples:
+      forewarn train s3 --again --out trained
       forewarn train tiny-road --episodes 200 --out trained
       forewarn run tiny-road --model trained/tiny-road.model.json.gz \\
         --policy trained/tiny-road.policy.yaml
@@ -66,9 +78,9 @@ def train(
     for wanted in [load_scenario(name) for name in scenarios]:
         with ExitStack() as stack:
             base = runs or Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            paths = training.collected(
-                wanted, seeds(seed, episodes), pool(jobs), base / wanted.name, counted
-            )
+            wished = _shipped_seeds(wanted) if again else seeds(seed, episodes)
+            folder = base / wanted.name
+            paths = training.collected(wanted, wished, pool(jobs), folder, counted)
             trained = training.train(wanted, paths, progress)
         files = trained.write(out, wanted.name)
         found.append(
@@ -83,6 +95,17 @@ def train(
             }
         )
     emit(as_json, {"trained": found}, _lines(found))
+
+
+def _shipped_seeds(scenario: Scenario) -> Sequence[int]:
+    from forewarn.monitors.chains.model import load_model
+    from forewarn.scenarios.measure import trained_seeds
+    from forewarn.scenarios.shipped import shipped_with
+
+    files = shipped_with(scenario)
+    if files is None:
+        raise click.UsageError(f"--again: no model ships with {scenario.name}")
+    return sorted(trained_seeds(load_model(files.model), scenario.name))
 
 
 def _lines(found: list[dict[str, Any]]) -> Iterator[str]:

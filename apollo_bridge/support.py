@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 PROTOBUF = "protobuf"
@@ -40,7 +41,7 @@ class Support:
 
 
 def examine() -> Support:
-    """Looks what is here; connects to nothing and imports nothing of Apollo."""
+    """Looks what is here; connects to nothing, and imports nothing of Apollo's."""
     versions = {name: _version(name) for name in (PROTOBUF, RECORDS)}
     missing = [
         f"{name} is not installed: pip install 'forewarn[apollo]'"
@@ -57,10 +58,11 @@ def examine() -> Support:
 
 
 def _is_there(place: str) -> bool:
-    try:
-        return find_spec(place) is not None
-    except (ImportError, ValueError):
-        return False
+    """Whether a package is there; its parents are not imported to find out."""
+    top, *below = place.split(".")
+    spec = find_spec(top)
+    found = list(spec.submodule_search_locations or ()) if spec else []
+    return any(Path(folder, *below).is_dir() for folder in found)
 
 
 def _version(name: str) -> str | None:

@@ -37,7 +37,7 @@ QUEUED = 10_000
 def apollo() -> None:
     """Apollo: guard it, record it, and test without it.
 
-    `forewarn doctor apollo` says what is usable here.
+    Every command takes --json. `forewarn doctor apollo` says what is usable here.
     """
 
 

@@ -9,8 +9,6 @@ import platform
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import click
@@ -47,7 +45,11 @@ PIECES = (
     Piece("sumo", "the embedded driving simulator", ("libsumo",)),
     Piece("carla", "the CARLA simulator's client", ("carla", "msgpack")),
     Piece("thor", "the AI2-THOR household simulator", ("ai2thor", "msgpack")),
-    Piece("apollo", "Apollo's records", ("cyber-record", "wheelos-msgs", "protobuf")),
+    Piece(
+        "apollo",
+        "Apollo: channels and records",
+        ("cyber-record", "wheelos-msgs", "protobuf"),
+    ),
     Piece("langchain", "LangChain agents", ("langchain",)),
     Piece(
         "llm",
@@ -121,15 +123,16 @@ def _version(package: str) -> str | None:
 
 def _cyber() -> dict[str, Any]:
     """Apollo's own Python bindings, which no registry has: looked for, not declared."""
-    spec = find_spec("cyber")
-    places = (spec.submodule_search_locations or []) if spec else []
-    usable = any((Path(place) / "python" / "cyber_py3").is_dir() for place in places)
+    from forewarn.apollo_bridge.support import examine
+
+    support = examine()
     return {
         "name": "cyber_py3",
-        "purpose": "a running Apollo",
-        "usable": usable,
-        "versions": {"cyber_py3": "found" if usable else None},
-        "remedy": None if usable else "run inside Apollo's container",
+        "purpose": "a running Apollo, from inside",
+        "usable": bool(support.cyber),
+        "versions": {"cyber_py3": "found" if support.cyber else None},
+        "remedy": None if support.cyber else "run inside Apollo's container",
+        "missing": list(support.missing),
     }
 
 

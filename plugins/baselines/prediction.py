@@ -29,6 +29,7 @@ CROSSWALK_M = 4.0
 
 _STEADY_S = 0.5  # the acceleration is the mean over so long
 _KMH = 3.6
+_SAME_S = 0.05  # times to collision are rounded
 _SLOWEST = 1.0  # m/s: how close two come at a crossing point is not nothing at a stand
 
 
@@ -78,11 +79,21 @@ class _Motion:
     @property
     def collides(self) -> NDArray[np.bool_]:
         """Where the ego has run into somebody, ahead or on a crossing way."""
-        collides_s = self.values.get("time_to_collision")
         run_into: NDArray[np.bool_] = self.gap_m() < 0.0
-        if collides_s is not None:
-            run_into = run_into | (self.way_m > self.speed[0] * collides_s)
-        return run_into
+        return run_into | (self.way_m > self.conflict_m)
+
+    @property
+    def conflict_m(self) -> float:
+        """How far it is to somebody who crosses, on a collision course."""
+        collides_s = self.values.get("time_to_collision")
+        if collides_s is None:
+            return np.inf
+        gap, its = self.values.get("lead_distance"), self.values.get("lead_speed")
+        if gap is not None and its is not None:
+            closing = float(self.speed[0]) - its / _KMH
+            if closing > 0.0 and gap / closing <= collides_s + _SAME_S:
+                return np.inf  # it is the time to the vehicle ahead
+        return float(self.speed[0]) * float(collides_s)
 
     def gap_m(self) -> Floats:
         """To the vehicle ahead; below 0 once it would have been run into."""
@@ -93,8 +104,11 @@ class _Motion:
         return left
 
     def clearance_m(self) -> Floats:
-        """The room to whoever the ego comes closest to."""
-        apart = self.gap_m()
+        """The room to whoever the ego comes closest to.
+
+        Below 0 it is how much shorter the way would have to be.
+        """
+        apart = np.minimum(self.gap_m(), self.conflict_m - self.way_m)
         pace = max(float(self.speed[0]), _SLOWEST)
         for name in ("arrival_gap", "pedestrian_arrival_gap"):
             gap_s = self.values.get(name)

@@ -201,6 +201,13 @@ def test_redriver_measures_the_room_to_whoever_is_ahead() -> None:
     assert same == pytest.approx(-7.5)
     slower = score(baseline, lead_distance=30.0, lead_speed=32.4)
     assert slower == pytest.approx(-(30.0 - 8.0), abs=1e-6)
+    # On a collision course it is how much shorter the way would have to be.
+    assert score(baseline, time_to_collision=3.0) == pytest.approx(80.0 - 30.0)
+    stops = score(baseline, time_to_collision=3.0, acceleration=-2.0)
+    assert stops == pytest.approx(-(30.0 - 25.0), abs=0.1)
+    # The time to the vehicle ahead adds nothing to the room there is to it.
+    ahead = {"lead_distance": 30.0, "lead_speed": 32.4, "time_to_collision": 30.0}
+    assert score(baseline, **ahead) == pytest.approx(slower)
     assert score(baseline, collision=True) == 1000.0
 
 

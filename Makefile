@@ -8,23 +8,24 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 ARGS ?=
 
 # A stamp says which set is installed; a newer pyproject.toml installs it again.
-CORE := $(VENV)/.installed-core
+DEMO := $(VENV)/.installed-demo
 TEST_CORE := $(VENV)/.installed-test-core
 TEST := $(VENV)/.installed-test
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-core check mutants bench
+.PHONY: help demo test test-core check mutants bench trained
 
 help:
-	@echo 'make demo       learn, check and monitor on traces that ship with the package'
+	@echo 'make demo       collect, learn, warn, intervene, measure, report: a minute'
 	@echo 'make test       the tests, with everything they can use'
 	@echo 'make test-core  the tests, with the core alone (others are skipped)'
 	@echo 'make check      lint, format, types and import rules'
 	@echo 'make mutants    whether the tests notice faults in the guard and the monitors'
 	@echo 'make bench      the benchmarks'
+	@echo 'make trained    what ships with the driving scenarios, once more'
 	@echo 'PYTHON=python3.12 chooses the Python; ARGS="-k chain" goes to pytest'
 
-demo: $(CORE)
+demo: $(DEMO)
 	@$(BIN)/forewarn demo --out out/demo
 
 test: $(TEST)
@@ -45,6 +46,11 @@ mutants: $(TEST)
 bench: $(TEST)
 	@$(BIN)/python benchmarks/run.py
 
+# What ships with the driving scenarios, once more: it takes half an hour of one core.
+trained: $(TEST)
+	@$(BIN)/forewarn train $(notdir $(basename $(wildcard scenarios/driving/*.yaml))) \
+	  --again --out scenarios/trained $(ARGS)
+
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "forewarn needs Python 3.11 or later: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; \
@@ -52,17 +58,19 @@ $(BIN)/python:
 	@echo 'Making $(VENV)'
 	@$(PYTHON) -m venv --clear $(VENV)
 
-$(CORE): pyproject.toml | $(BIN)/python
-	@echo 'Installing forewarn (about 250 MB, once)'
-	@$(PIP_INSTALL) --editable .
+$(DEMO): pyproject.toml | $(BIN)/python
+	@echo 'Installing forewarn and the traffic simulator SUMO (about 560 MB, once)'
+	@$(PIP_INSTALL) --editable '.[sumo]' || { \
+	  echo 'SUMO does not install here: the demo does without it' >&2; \
+	  $(PIP_INSTALL) --editable .; }
 	@touch $@
 
 $(TEST_CORE): pyproject.toml | $(BIN)/python
 	@echo 'Installing forewarn and its test runner (about 300 MB, once)'
 	@$(PIP_INSTALL) --editable '.[test-core]'
-	@touch $@ $(CORE)
+	@touch $@
 
 $(TEST): pyproject.toml | $(BIN)/python
 	@echo 'Installing forewarn and all that its tests use (about 1.5 GB, once)'
 	@$(PIP_INSTALL) --editable '.[test]'
-	@touch $@ $(TEST_CORE) $(CORE)
+	@touch $@ $(TEST_CORE) $(DEMO)

@@ -62,6 +62,23 @@ class EpisodeClock:
         return self.now_s
 
 
+def foresight_of(world: World, policy: Policy) -> Foresight | None:
+    """Who says what actions lead to; None where the policy does not ask.
+
+    Raises:
+        InvalidInput: The policy asks, and the world cannot say.
+    """
+    if policy.when == "after":
+        return None
+    if not isinstance(world, Foresight):
+        raise InvalidInput(
+            f"the world {world.source.name} cannot foresee what an action leads to, and"
+            f" the policy's `when` is {policy.when!r}",
+            mend="judge what is observed: `when: after`",
+        )
+    return world
+
+
 class Oversight:
     """One guarded episode, in shadow mode or not.
 
@@ -71,7 +88,7 @@ class Oversight:
         clock: The episode's clock, moved on with each frame; None in a live world,
             whose guard reads a clock of its own.
         actuator: Carries out what is decided.
-        world: Says what actions lead to, where the policy asks that.
+        foresight: Says what actions lead to, where the policy asks that.
         record: Where everything is written.
         observers: Hear of every review.
         risks: Takes down the risks.
@@ -83,7 +100,7 @@ class Oversight:
         guarding: Guarding,
         clock: EpisodeClock | None,
         actuator: Actuator,
-        world: World,
+        foresight: Foresight | None = None,
         record: RunRecord | None = None,
         observers: Sequence[Observer] = (),
         risks: RiskLog | None = None,
@@ -92,15 +109,7 @@ class Oversight:
         policy = guarding.policy
         self._guard, self._clock = guard, clock
         self._record, self._risks = record, risks
-        self._foresight: Foresight | None = None
-        if policy.when != "after":
-            if not isinstance(world, Foresight):
-                raise InvalidInput(
-                    f"the world {world.source.name} cannot foresee what an action leads"
-                    f" to, and the policy's `when` is {policy.when!r}",
-                    mend="judge what is observed: `when: after`",
-                )
-            self._foresight = world
+        self._foresight = foresight
         guard.observers[:] = [*([record] if record else []), *observers]
         guard.reset()
         if guard.watch.drift is not None:

@@ -29,7 +29,13 @@ from forewarn.plugins.contracts import Metered, Pilot, Source, World
 from forewarn.plugins.registry import make_actuator, make_pilot, make_world
 from forewarn.plugins.scenery import Scenic
 from forewarn.scenarios.episode import Episode, Mode
-from forewarn.scenarios.oversight import EpisodeClock, Guarding, Oversight, RiskLog
+from forewarn.scenarios.oversight import (
+    EpisodeClock,
+    Guarding,
+    Oversight,
+    RiskLog,
+    foresight_of,
+)
 from forewarn.scenarios.scene import SceneLog
 from forewarn.scenarios.schema import InvalidScenario, Plug, Scenario
 from forewarn.scenarios.truth import Broken, Truth
@@ -205,6 +211,7 @@ class Runner:
         guarding, guard = self.guarding, self._guard
         if guarding is None or guard is None:
             return None
+        foresight = foresight_of(world, guarding.policy)
         # A world's own actuator has the name of the world.
         plug = self.scenario.actuator or Plug(name=self.scenario.world.name)
         actuator = make_actuator(plug.name, *self._settings(plug, seed))
@@ -217,7 +224,7 @@ class Runner:
             guarding,
             self._clock,
             actuator,
-            world,
+            foresight,
             record,
             self._observers,
             keep.risks,

@@ -160,6 +160,25 @@ def test_a_shadow_only_looks_too(how: list[str], tmp_path: Path, model: Path) ->
     assert all(episode["interventions"] == [] for episode in shadow["episodes"])
 
 
+def test_actions_are_judged_before_they_are_done(tmp_path: Path, model: Path) -> None:
+    veto = ["--when", "before", "--intervene", "reflect", "--threshold", "0.9"]
+    found = told(
+        "run", KITCHEN, "--model", model, *veto,
+        "--episodes", "20", "--seed", "300", "--out", tmp_path,
+    )  # fmt: skip
+    episodes = found["episodes"]
+    assert not any(each["violations"] for each in episodes)
+    acted = next(each for each in episodes if each["interventions"])
+    assert acted["interventions"][0]["kind"] == "reflect" and acted["usage"] == {}
+    forewarn("replay", acted["record"])
+    assert '"foreseen"' in Path(acted["record"]).read_text()
+    road = learned.model("tiny-road")
+    status, line = refused(
+        "run", "tiny-road", "--model", road, *veto, "--out", tmp_path / "road"
+    )
+    assert (status, "the world tiny cannot foresee" in line) == (2, True)
+
+
 def test_run_counts_for_prometheus(tmp_path: Path, model: Path) -> None:
     path = tmp_path / "forewarn.prom"
     arguments = ["run", KITCHEN, "--model", model, "--episodes", "4"]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from forewarn.cli.carla_guard import guard, record
 from forewarn.cli.support import Number, emit, json_option, seed_option
 
 if TYPE_CHECKING:
@@ -169,3 +170,7 @@ async def _serve(server: Server, until_eof: bool, as_json: bool) -> None:
     await server.serve(ready, stop)
     if signal.SIGINT in asked:
         raise KeyboardInterrupt
+
+
+carla.add_command(guard)
+carla.add_command(record)

@@ -20,6 +20,7 @@ from forewarn.plugins.sumo.act import (
     wanted_acceleration,
 )
 
+_BELOW = 0.1  # m/s
 _NUMBERS = ("throttle", "steer", "brake")
 _SWITCHES = ("hand_brake", "reverse")
 
@@ -99,8 +100,13 @@ class CarlaActuator(SumoActuator):
         return self._press(wanted)
 
     def _slow(self, cap_kmh: float, proposal: Action | None) -> Action | None:
-        asked = 0.0
-        if proposal is not None:
+        if proposal is None:
+            # What the driver asks for is not known: above the cap it is held back.
+            if self.now.speed < cap_kmh / 3.6 - _BELOW:
+                self._pedals.lift()
+                return None
+            asked = 0.0
+        else:
             given = proposal.arguments
             asked = THRUST * float(given.get("throttle", 0.0))
             asked -= BRAKE * float(given.get("brake", 0.0))

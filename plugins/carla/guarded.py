@@ -191,6 +191,11 @@ class GuardedVehicle:
         self.watching.close()
 
     @property
+    def last(self) -> Frame | None:
+        """The frame that was reviewed last."""
+        return self._reviewed
+
+    @property
     def decision(self) -> Decision | None:
         """What the guard last decided."""
         return None if self._said is None else self._said[0]

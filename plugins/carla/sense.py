@@ -20,7 +20,7 @@ from forewarn.plugins.sumo.traffic import Surroundings
 
 _TOUCH = 0.8  # m/s: below it a pedestrian has walked into the car, not the reverse
 _NEAR_M = 12.0
-_WEATHER_S = 1.0
+_WEATHER_S, _LAMPS_S = 1.0, 0.2  # what takes a call is asked for now and then
 _WAY_EDGES = 4
 
 
@@ -72,7 +72,7 @@ class CarlaSenses:
         self._given = tuple(route)
         self._senses: Senses | None = None
         self._weather: dict[str, Any] = {}
-        self._weather_due_s = -math.inf
+        self._weather_due_s = self._lamps_due_s = -math.inf
         self._way_of = ""
         self.struck: str | None = None
 
@@ -98,7 +98,9 @@ class CarlaSenses:
         """
         if not self.scene.look(snapshot):
             return {}
-        self.scene.see_lamps()
+        if time_s >= self._lamps_due_s:
+            self._lamps_due_s = time_s + _LAMPS_S
+            self.scene.see_lamps()
         mover = self.scene.ego
         own = self._own()
         hit = self._touches(mover) or bumped
@@ -124,7 +126,7 @@ class CarlaSenses:
         }
 
     def _look_up(self, time_s: float) -> dict[str, Any]:
-        """The weather, which takes a call and so is asked for now and then."""
+        """The weather."""
         if time_s >= self._weather_due_s:
             self._weather_due_s = time_s + _WEATHER_S
             weather = self._world.get_weather()

@@ -1,0 +1,191 @@
+"""A guard beside a client that somebody else runs, in synchronous mode or not.
+
+It never ticks, and its callback only keeps the newest snapshot: what a callback raises
+nobody sees, and a tick inside one never returns. While it intervenes it says so again
+and again until the next snapshot, for of all controls the last before a tick counts.
+CARLA's clients send a control only when it differs from their own last one: a batch is
+always sent, and a driver who is let go gets back the control that it had.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.frame import Frame
+from forewarn.monitors.guarding.decision import Action
+from forewarn.plugins.carla.act import control_of
+from forewarn.plugins.carla.guarded import GuardedVehicle
+from forewarn.plugins.carla.support import carla_module
+from forewarn.plugins.lease import Watchdog
+
+_AGAIN_S = 0.002
+_LOOKS_S = 0.1
+_FINDS_S = 0.2
+
+
+def find_vehicle(world: Any, role: str, wait_s: float = 10.0) -> Any:
+    """The vehicle with that role; it may still be on its way into the world.
+
+    Raises:
+        InvalidInput: There is none, even after a while.
+    """
+    until_s = time.monotonic() + wait_s
+    roles: list[str] = []
+    while True:
+        vehicles = [a for a in world.get_actors() if a.type_id.startswith("vehicle.")]
+        roles = [vehicle.attributes.get("role_name", "") for vehicle in vehicles]
+        if role in roles:
+            return vehicles[roles.index(role)]
+        if time.monotonic() >= until_s:
+            seen = ", ".join(sorted(set(roles))) or "no vehicle at all"
+            raise InvalidInput(
+                f"no vehicle has the role {role!r:.60}", mend=f"there is {seen:.200}"
+            )
+        time.sleep(_FINDS_S)
+
+
+class Newest:
+    """The newest snapshot of a world, and when it came. Use it with `with`."""
+
+    def __init__(self, world: Any) -> None:
+        self._world = world
+        self._snapshot: Any = None
+        self.came_s = time.monotonic()
+        self._fresh = threading.Event()
+
+    def __enter__(self) -> Newest:
+        self._number = self._world.on_tick(self._keep)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with contextlib.suppress(RuntimeError):
+            self._world.remove_on_tick(self._number)
+
+    def _keep(self, snapshot: Any) -> None:
+        self._snapshot, self.came_s = snapshot, time.monotonic()
+        self._fresh.set()
+
+    def wait(self, timeout_s: float) -> Any:
+        """The next snapshot; None if none comes in time."""
+        if not self._fresh.wait(timeout_s):
+            return None
+        self._fresh.clear()
+        return self._snapshot
+
+    @property
+    def waits(self) -> bool:
+        """Whether one is there that was not taken yet."""
+        return self._fresh.is_set()
+
+
+class Beside:
+    """Guards a vehicle that another client drives. Use it with `with`.
+
+    Until it has judged a first snapshot, whenever it cannot judge in time, and once
+    more when it ends, it tells the vehicle to stop; in shadow mode it tells nothing.
+
+    Args:
+        client: The `carla.Client` of its world.
+        world: A `carla.World`.
+        guarded: The vehicle, with its guard.
+        told: Hears of every frame and what was carried out on it.
+    """
+
+    def __init__(
+        self,
+        client: Any,
+        world: Any,
+        guarded: GuardedVehicle,
+        told: Callable[[Frame, Action | None], None],
+    ) -> None:
+        self._guarded, self._told = guarded, told
+        self._client, self._ego = client, guarded.watching.ego
+        self._drivers = self._ego.get_control()
+        self._newest = Newest(world)
+        self._held: Action | None = None
+        self._taken = False
+        self.lost = 0
+        """How often the world did not show itself in time."""
+
+    def __enter__(self) -> Beside:
+        self._newest.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._newest.__exit__()
+        self._guarded.close()
+
+    def run(self, over: Callable[[], bool]) -> None:
+        """Guards until it is over, or the vehicle is gone."""
+        policy = self._guarded.guard.policy
+        if self._shadow:
+            self._watch(over, policy.max_age_s)
+            return
+        with Watchdog(self._guarded.lease, self._stop):
+            self._watch(over, policy.max_age_s)
+
+    def _watch(self, over: Callable[[], bool], patience_s: float) -> None:
+        began = False
+        while not over():
+            snapshot = self._newest.wait(_LOOKS_S if self._held is None else _AGAIN_S)
+            if snapshot is not None:
+                began = True
+                self._look(snapshot)
+            elif self._held is not None:
+                self._apply(self._held)
+            late_s = time.monotonic() - self._newest.came_s
+            if began and late_s > patience_s:
+                self.lost += 1
+                began = False
+                self._blind(late_s)
+            if not self._ego.is_alive:
+                return
+
+    def _look(self, snapshot: Any) -> None:
+        age_s = max(0.0, time.monotonic() - self._newest.came_s)
+        frame = self._guarded.watching.frame(snapshot, age_s)
+        self._decide(frame)
+
+    def _blind(self, late_s: float) -> None:
+        """No snapshot comes: the guard is told so by a frame without signals."""
+        last = self._guarded.last
+        if last is not None:
+            empty = Frame(last.time_s + late_s, last.sequence + 1, {})
+            self._decide(empty)
+
+    def _decide(self, frame: Frame) -> None:
+        if self._held is None and not self._taken:
+            self._drivers = self._ego.get_control()
+        executed = self._guarded.review(None, frame)
+        self._held = None if self._shadow else executed
+        self._told(frame, executed)
+        if self._held is not None:
+            self._apply(self._held)
+        elif self._taken:
+            self._taken = False
+            self._send(self._drivers)
+
+    # -- telling the vehicle ----------------------------------------------------------
+
+    @property
+    def _shadow(self) -> bool:
+        return self._guarded.guard.policy.shadow
+
+    def _apply(self, action: Action) -> None:
+        self._taken = True
+        self._send(control_of(action))
+
+    def _send(self, control: Any) -> None:
+        command = carla_module().command.ApplyVehicleControl(self._ego.id, control)
+        with contextlib.suppress(RuntimeError):
+            self._client.apply_batch([command])
+
+    def _stop(self) -> None:
+        action = self._guarded.actuator.fallback()
+        if action is not None:
+            self._apply(action)

@@ -84,6 +84,7 @@ def per_second(
 
 def through_ai2thor(steps: int) -> Iterator[Row]:
     """The household as a process behind ai2thor's own controller, without pictures."""
+    import forewarn.thor_bridge.watchdog  # noqa: F401 - imports ai2thor
     from forewarn.thor_bridge.wire import make_controller
 
     with home():

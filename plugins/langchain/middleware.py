@@ -62,7 +62,8 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
     ) -> Answer:
         call = request.tool_call
         async with self.guard.turn_async():
-            # In a thread: a person who is asked must not hold up the event loop.
+            # In a thread: neither a person who is asked nor a slow sensor must hold
+            # up the event loop.
             verdict = await asyncio.to_thread(
                 self.guard.before, call["name"], call["args"]
             )
@@ -71,7 +72,7 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
             try:
                 return await handler(request)
             finally:
-                self._after(verdict)
+                await asyncio.to_thread(self._after, verdict)
 
     def _after(self, verdict: Verdict) -> None:
         if verdict.acts:

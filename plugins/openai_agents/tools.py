@@ -76,7 +76,8 @@ def _guarded(tool: FunctionTool, guard: AgentGuard) -> FunctionTool:
         except InvalidInput:
             return UNREADABLE
         async with guard.turn_async():
-            # In a thread: a person who is asked must not hold up the event loop.
+            # In a thread: neither a person who is asked nor a slow sensor must hold
+            # up the event loop.
             verdict = await asyncio.to_thread(guard.before, tool.name, given)
             if verdict.stopped:
                 stop()
@@ -85,7 +86,7 @@ def _guarded(tool: FunctionTool, guard: AgentGuard) -> FunctionTool:
             try:
                 answer = await tool.on_invoke_tool(context, arguments)
             finally:
-                stopped = guard.after() if verdict.acts else None
+                stopped = await asyncio.to_thread(guard.after) if verdict.acts else None
             if stopped is not None:
                 stop()
             return answer

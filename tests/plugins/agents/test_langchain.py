@@ -272,3 +272,31 @@ def test_the_instruction_in_the_answer_is_the_guard_s_own() -> None:
     plain, hostile = refusal("Microwave"), refusal(HOSTILE)
     assert plain.split("<<<DATA\n")[0] == hostile.split("<<<DATA\n")[0]
     assert hostile.isascii() and hostile.count("\n") == plain.count("\n")
+
+
+def test_a_run_that_is_cancelled_gives_its_turn_back() -> None:
+    kitchen = Kitchen()
+    guard = kitchen.guard(policy("stop", "after"))
+
+    @tool
+    async def robot(verb: str, object: str, receptacle: str | None = None) -> str:
+        """The robot takes for ever."""
+        began.set()
+        await asyncio.sleep(60)
+        return "done"
+
+    async def cancelled() -> None:
+        model = script(*single(FORK_IN[0]))
+        agent = create_agent(model, [robot], middleware=[GuardMiddleware(guard)])
+        start: Any = {"messages": [HumanMessage("go")]}
+        running = asyncio.create_task(agent.ainvoke(start))
+        await asyncio.wait_for(began.wait(), 20)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+
+    began = asyncio.Event()
+    asyncio.run(asyncio.wait_for(cancelled(), 30))
+    assert guard.guard.counts["proceed"] == 2  # what came of it was judged
+    assert guard._turn.acquire(timeout=5)
+    guard._turn.release()

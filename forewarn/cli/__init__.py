@@ -40,7 +40,7 @@ _RUN = "Run scenarios"
 _GUARD = "Guard a run"
 
 COMMANDS = {
-    "demo": _Entry(_START, "demo:demo", "Learn, check and monitor on shipped traces."),
+    "demo": _Entry(_START, "demo:demo", "The whole way, on embedded worlds."),
     "doctor": _Entry(_START, "doctor:doctor", "What is usable here, what is missing."),
     "learn": _Entry(_MODEL, "learn:learn", "Learn a Markov chain from traces."),
     "import": _Entry(_MODEL, "import_:import_", "Read a chain made by another tool."),

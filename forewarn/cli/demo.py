@@ -1,175 +1,219 @@
-"""`forewarn demo`: the whole way from traces to warnings, on traces that ship."""
+"""`forewarn demo`: the main job, end to end, on worlds that need nothing else."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict
+import os
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from forewarn.cli.support import emit, json_option, table
+from forewarn.cli.episodes import FOLDER, counted, shown
+from forewarn.cli.support import emit, json_option, progress, table
 
 if TYPE_CHECKING:
-    from forewarn.scenarios.demo.study import Judged, LawStudy, Study
+    from forewarn.scenarios.demo.tour import Leg, Travelled
 
-THRESHOLDS = (0.3, 0.5, 0.7)
-WORST_STATES = 5
+REPORT = "report.html"
+_MOST_JOBS = 4
+
+_SUMO = (
+    "SUMO's traffic is not installed, so a small road of our own stands in for it:"
+    " pip install 'forewarn[sumo]' brings it."
+)
+_ROBOT = (
+    "The robot is our own planner: how careless it is and how often it heeds a warning"
+    " are numbers of ours. This says nothing about an LLM."
+)
+_WHERE = {
+    "s1": "At a light that turns yellow",
+    "s3": "In a left turn across oncoming traffic",
+    "tiny-road": "On a road with a light and perhaps a car ahead",
+    "fork-in-microwave": "In a kitchen with a fork and a microwave",
+}
+_DOES = {"stop": "stopping the car", "reflect": "making the robot think again"}
 
 
 @click.command()
 @click.option(
     "--out",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=FOLDER,
     default=Path("forewarn-demo"),
     show_default=True,
-    help="Where the report and the learned models go.",
+    help="Where the report, the learned models and the runs go.",
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    help=f"How many processes run episodes; by default as many as there are cores,"
+    f" {_MOST_JOBS} at most.",
 )
 @json_option
-def demo(out: Path, as_json: bool) -> None:
-    """Learn, check and monitor on traces that ship with the package.
+def demo(out: Path, jobs: int | None, as_json: bool) -> None:
+    """Collect, learn, warn, intervene, measure and report, in about a minute.
 
-    Two small made-up worlds: a car approaches a traffic light, a robot warms mugs.
-    From some of their runs a chain is learned; the others show how early, and how
-    wrongly, the risk would have warned.
+    Drivers come to a light that turns yellow, and turn left across oncoming traffic; a
+    robot is told to heat a fork in the microwave. From runs that nobody guards a chain
+    is learned; other runs show how early, and how wrongly, the guard warns, and what
+    its acting changes.
+
+    \b
+    Example:
+      forewarn demo --out out/demo
     """
-    from forewarn.abstractions.files import atomic_text, write_json
-    from forewarn.monitors.chains.formats.own import model_as_dict
-    from forewarn.scenarios.demo.study import FOLDER, WORLDS, study
+    from forewarn.scenarios.campaign import pool
+    from forewarn.scenarios.demo import tour
+    from forewarn.scenarios.report import write_report
 
-    studies = [study(world) for world in WORLDS]
-    lines = [line for found in studies for line in _section(found)]
-    for found in studies:
-        write_json(out / f"{found.world.name}.model.json", model_as_dict(found.model))
-    with atomic_text(out / "report.txt") as report:
-        report.writelines(f"{line}\n" for line in lines)
-    facts = [_facts(found) for found in studies]
-    payload = {"worlds": facts, "traces": str(FOLDER), "out": str(out)}
-    ends = [f"This report and the learned models are in {out}, the traces in {FOLDER}."]
-    emit(as_json, payload, [*lines, *ends])
-
-
-def _facts(found: Study) -> dict[str, Any]:
-    return {
-        "world": found.world.name,
-        "states": found.model.chain.n,
-        "training": dict(found.model.training),
-        "laws": [
-            {
-                "law": found.world.laws[law.name],
-                "ever": law.ever,
-                "warnings": [
-                    asdict(law.warnings(t, found.period_s)) for t in THRESHOLDS
-                ],
-            }
-            for law in found.laws
-        ],
+    missing = [] if find_spec("libsumo") else [_SUMO]
+    driving = tour.WITHOUT_SUMO if missing else tour.DRIVING
+    on = pool(jobs or min(os.cpu_count() or 1, _MOST_JOBS))
+    found: list[Travelled] = []
+    if not as_json:
+        emit(False, None, missing)
+    for number, leg in enumerate((*driving, *tour.HOUSEHOLD), start=1):
+        done = tour.travel(leg, out / leg.scenario, on, counted, progress)
+        found.append(done)
+        if not as_json:
+            emit(False, None, _section(number, done))
+    sentences = [sentence(each) for each in found]
+    sources = [path for each in found for path in each.sources]
+    title = "What the demo found"
+    told = write_report(
+        sources, out / REPORT, title, [*missing, *sentences, *_remarks(found)]
+    )
+    payload = {
+        "legs": [_facts(each) for each in found],
+        "sentences": sentences,
+        "missing": missing,
+        "report": told["report"],
+        "cautions": told["cautions"],
     }
+    ends = [f"{i}. {text}" for i, text in enumerate(sentences, start=1)]
+    page = f"See it move, in any browser: {out / REPORT}"
+    emit(as_json, payload, ["In short", "========", *ends, "", page])
 
 
-def _section(found: Study) -> Iterator[str]:
-    world, training = found.world, found.model.training
-    title = f"{world.name.capitalize()}: {world.story}"
+def _seeds(seeds: range) -> str:
+    return f"{seeds[0]} to {seeds[-1]}"
+
+
+def _section(number: int, done: Travelled) -> Iterator[str]:
+    leg = done.leg
+    title = f"{number}. {done.scenario.title} ({leg.scenario})"
     yield title
     yield "=" * len(title)
+    broken = ", ".join(f"{shown(name)} in {n}" for name, n in done.violations.items())
     yield (
-        f"Learned a chain of {found.model.chain.n - 1} states and END from "
-        f"{training['traces']} runs, {training['frames']} frames "
-        f"{found.period_s:g} s apart."
+        f"Collected {len(leg.training)} runs that nobody guarded, seeds"
+        f" {_seeds(leg.training)}; broken: {broken}."
     )
-    yield ""
-    for law in found.laws:
-        yield from _law(found, law)
-
-
-def _law(found: Study, law: LawStudy) -> Iterator[str]:
-    from forewarn.monitors.risk.evidence import risk_rows
-    from forewarn.scenarios.demo.study import in_words
-
-    abstraction, world = found.abstraction, found.world
-    yield f"Law: {law.name}"
-    yield f"  {world.laws[law.name]}"
-    broken = sum(run.violation is not None for run in law.runs)
+    starts = ", ".join(
+        f"{done.policy.steps_for(name)[0].threshold:g} ({shown(name)})"
+        for name in done.violations
+    )
     yield (
-        f"  By the chain a run breaks it with probability {law.ever:.3f}; "
-        f"of {len(law.runs)} runs held out {broken} do."
+        f"Learned a chain of {done.model.chain.n - 1} states and END over"
+        f" {len(done.scenario.abstraction.texts)} predicates. It warns from risk"
+        f" {starts} on: at most one clean training run in ten had an alarm there."
     )
+    yield (
+        f"On {len(leg.held_out)} other runs, seeds {_seeds(leg.held_out)}, it looked"
+        f" {done.measured.horizon_s:g} s ahead:"
+    )
+    yield from (f"  {line}" for line in _measured(done))
+    guarded = done.measured.guarded
+    if guarded is not None:
+        yield f"With the guard acting ({leg.kind}) on the same seeds:"
+        yield from (f"  {line}" for line in _compared(guarded["laws"]))
+    if done.seed is not None:
+        yield f"Seed {done.seed} is in the report, without and with the guard."
+    if leg.kind == "reflect":
+        yield _ROBOT
     yield ""
-    yield f"  Where the risk within {world.horizon_s:g} s is highest:"
-    risky = sorted(
-        (row for row in risk_rows(law.table) if row.fresh.monitor != "violated"),
-        key=lambda row: -row.fresh.risk,
-    )
-    yield from _indented(
-        table(
-            ("risk", "from", "to", "visits", "state"),
-            (
-                (
-                    f"{row.fresh.risk:.3f}",
-                    _figure(row.fresh.low),
-                    _figure(row.fresh.high),
-                    row.visits,
-                    in_words(abstraction, abstraction.bits(row.state)),
-                )
-                for row in risky[:WORST_STATES]
-            ),
-        )
-    )
-    yield ""
-    yield "  Had a guard warned in the runs held out:"
-    yield from _indented(
-        table(
-            ("threshold", "detected", "to trigger", "to violation", "false alarms"),
-            (
-                (
-                    w.threshold,
-                    f"{w.detected} of {w.violating}",
-                    _seconds(w.to_trigger_s),
-                    _seconds(w.to_violation_s),
-                    f"{w.false_alarms} of {w.clean}",
-                )
-                for w in (law.warnings(t, found.period_s) for t in THRESHOLDS)
-            ),
-        )
-    )
-    yield ""
-    shown = next((run for run in law.runs if run.violation is not None), None)
-    if shown is not None:
-        yield "  One of those that break it:"
-        yield from _indented(_timeline(found, shown))
-        yield ""
 
 
-def _timeline(found: Study, run: Judged) -> list[str]:
-    """The moments at which the state changed, or the monitor was set off or broken."""
-    from forewarn.scenarios.demo.study import in_words
-
-    def kind(i: int) -> tuple[int, str]:
-        return run.states[i], run.monitors[i].partition(":")[0]
-
-    moments = [i for i in range(len(run.states)) if i == 0 or kind(i) != kind(i - 1)]
+def _measured(done: Travelled) -> list[str]:
+    rows = [row.as_dict() for row in done.measured.rows]
     return table(
-        ("time", "risk", "monitor", "state"),
+        ["law", "broken in", "detected", "ahead", "clean", "false alarms"],
         (
             (
-                f"{i * found.period_s:.1f} s",
-                f"{run.risks[i]:.3f}",
-                run.monitors[i],
-                in_words(found.abstraction, run.states[i]),
+                shown(row["law"]),
+                row["violating"],
+                row["detected"],
+                _time(row["awt_trigger_s"]["mean"]),
+                row["clean"],
+                row["false_alarms"],
             )
-            for i in moments
+            for row in rows
         ),
     )
 
 
-def _indented(lines: list[str]) -> Iterator[str]:
-    return (f"    {line}" for line in lines)
+def _compared(laws: Sequence[dict[str, Any]]) -> list[str]:
+    return table(
+        ["law", "broken without", "with"],
+        (
+            (shown(law["law"]), law["violating_unguarded"], law["violating_guarded"])
+            for law in laws
+        ),
+    )
 
 
-def _figure(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"
+def _time(time_s: float | None) -> str:
+    return "-" if time_s is None else f"{time_s:.1f} s"
 
 
-def _seconds(value: float | None) -> str:
-    return "-" if value is None else f"{value:.1f} s"
+def sentence(done: Travelled) -> str:
+    """What a leg showed, for someone who has not read anything else."""
+    leg, row = done.leg, done.row
+    facts = row.as_dict()
+    runs = facts["violating"] + facts["clean"]
+    ahead = facts["awt_trigger_s"]["mean"]
+    early = "" if ahead is None else f", {ahead:.1f} s ahead on average"
+    warned = _count(facts["detected"], facts["violating"])
+    wrongly = _count(facts["false_alarms"], facts["clean"])
+    text = (
+        f"{_WHERE[leg.scenario]}, {facts['violating']} of {runs} runs that Forewarn had"
+        f" never seen broke the rule; it warned of {warned} before it was too"
+        f" late{early}, and of {wrongly} of the other {facts['clean']} for nothing"
+    )
+    guarded = done.measured.guarded
+    if guarded is None:
+        return f"{text}."
+    (law,) = (each for each in guarded["laws"] if each["law"] == row.law)
+    left = _count(law["violating_guarded"], facts["violating"])
+    return f"{text}; by {_DOES[leg.kind]} in time it left {left} that broke it."
+
+
+def _count(part: int, whole: int) -> str:
+    return "none" if part == 0 else f"all {part}" if part == whole else str(part)
+
+
+def _remarks(found: Sequence[Travelled]) -> list[str]:
+    """What a reader of the sentences must know of the figures."""
+    legs: Sequence[Leg] = [each.leg for each in found]
+    seeds = "; ".join(
+        f"{leg.scenario}: learned from seeds {_seeds(leg.training)}, judged on"
+        f" {_seeds(leg.held_out)}"
+        for leg in legs
+    )
+    return [f"{seeds}.", _ROBOT]
+
+
+def _facts(done: Travelled) -> dict[str, Any]:
+    leg = done.leg
+    return {
+        "scenario": leg.scenario,
+        "training_seeds": [leg.training[0], leg.training[-1]],
+        "held_out_seeds": [leg.held_out[0], leg.held_out[-1]],
+        "states": done.model.chain.n,
+        "intervene": leg.kind,
+        "laws": [row.as_dict() for row in done.measured.rows],
+        "guarded": done.measured.guarded,
+        "shown_seed": done.seed,
+        "records": [str(path) for path in done.records],
+    }

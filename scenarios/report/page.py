@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,9 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import atomic_text
 from forewarn.scenarios.report.film import LONGEST, film
 from forewarn.scenarios.report.markup import Markup, joined, tag
+from forewarn.scenarios.report.runs import Run
 from forewarn.scenarios.report.sections import MODES, chain_of, run_section
-from forewarn.scenarios.report.sources import Campaign, Content, read_sources
+from forewarn.scenarios.report.sources import Campaign, Content, Part, read_sources
 from forewarn.scenarios.report.tables import campaign, measurement
 
 _SCRIPTS = ("picture.js", "curves.js", "player.js")
@@ -44,7 +45,7 @@ def write_report(
         file.write(text)
     return {
         "report": str(out),
-        "runs": len(content.all_runs),
+        "runs": len(content.runs),
         "campaigns": len(content.campaigns),
         "measurements": len(content.measurements),
         "cautions": content.cautions,
@@ -53,24 +54,26 @@ def write_report(
 
 def render(content: Content, title: str = "", lead: Sequence[str] = ()) -> str:
     """The page's text."""
-    runs = content.all_runs
+    runs = content.runs
     places = {id(run): f"run-{i}" for i, run in enumerate(runs, start=1)}
     share = min(LONGEST, _WHOLE // max(len(runs), 1))
     films: list[dict[str, Any]] = []
     sections: dict[int, Markup] = {}
+    told: set[tuple[str, str]] = set()
     for run in runs:
         chain, nodes = chain_of(run)
         films.append(film(run, {node.state: node.number for node in nodes}, share))
         stride = films[-1]["stride"]
-        sections[id(run)] = run_section(run, places[id(run)], chain, nodes, stride)
+        # A law is drawn where it first comes.
+        new = [law for law in run.laws if (law.name, law.text) not in told]
+        told |= {(law.name, law.text) for law in new}
+        sections[id(run)] = run_section(run, places[id(run)], chain, new, stride)
     title = title or _title(content)
     body = [
         tag("header", *_header(title, lead, content.cautions)),
         tag(
             "main",
-            *(_measurement(facts) for facts in content.measurements),
-            *(sections[id(run)] for run in content.runs),
-            *(_campaign(each, places, sections) for each in content.campaigns),
+            *(_part(part, places, sections) for part in content.parts),
         ),
         tag("footer", *_footer(content)),
     ]
@@ -78,12 +81,15 @@ def render(content: Content, title: str = "", lead: Sequence[str] = ()) -> str:
 
 
 def _title(content: Content) -> str:
-    if len(content.runs) == 1 and not content.campaigns:
+    if len(content.parts) == 1 and content.runs:
         return content.runs[0].title
-    names = [run.scenario for run in content.runs]
-    names += [each.scenario for each in content.campaigns]
-    names += [str(facts["scenario"]) for facts in content.measurements]
-    return ", ".join(dict.fromkeys(names)) or "Nothing"
+    names: list[str] = []
+    for part in content.parts:
+        if isinstance(part, Mapping):
+            names.append(str(part["scenario"]))
+        else:
+            names.append(part.scenario)
+    return ", ".join(dict.fromkeys(names))
 
 
 def _header(
@@ -108,11 +114,20 @@ def _footer(content: Content) -> Iterator[Markup]:
         f"Made by forewarn {__version__}. A risk is about the world that the training"
         " runs showed; its bounds follow from their counts.",
     )
-    for run in content.all_runs:
+    for run in content.runs:
         yield tag("p", f"Run record: {run.path.name}")
 
 
 # -- campaigns and measurements -------------------------------------------------------
+
+
+def _part(part: Part, places: dict[int, str], sections: dict[int, Markup]) -> Markup:
+    match part:
+        case Run():
+            return sections[id(part)]
+        case Campaign():
+            return _campaign(part, places, sections)
+    return _measurement(part)
 
 
 def _campaign(

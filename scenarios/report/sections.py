@@ -20,7 +20,7 @@ MODES = {
 
 
 def run_section(
-    run: Run, place: str, chain: Markup, nodes: Sequence[Node], stride: int
+    run: Run, place: str, chain: Markup, laws: Sequence[LawStory], stride: int
 ) -> Markup:
     """One run: its picture and curves, its story, its chain and its laws."""
     told = (
@@ -43,7 +43,7 @@ def run_section(
             class_="columns",
         ),
         chain,
-        *(_law(law) for law in run.laws),
+        *(_law(law) for law in laws),
         id=place,
         class_="run",
         aria_labelledby=f"{place}-title",

@@ -32,24 +32,42 @@ class Campaign:
     runs: tuple[Run, ...] = ()
 
 
+Facts = Mapping[str, Any]
+"""A measurement, as its JSON has it."""
+
+Part = Run | Campaign | Facts
+
+
 @dataclass(slots=True)
 class Content:
     """All that a page shows, in order."""
 
-    runs: list[Run] = field(default_factory=list)
-    campaigns: list[Campaign] = field(default_factory=list)
-    measurements: list[Mapping[str, Any]] = field(default_factory=list)
+    parts: list[Part] = field(default_factory=list)
 
     @property
-    def all_runs(self) -> list[Run]:
-        """The single ones, then those of the campaigns."""
-        return [*self.runs, *(run for each in self.campaigns for run in each.runs)]
+    def runs(self) -> list[Run]:
+        """The single ones and those of campaigns."""
+        found: list[Run] = []
+        for part in self.parts:
+            if isinstance(part, Run):
+                found.append(part)
+            elif isinstance(part, Campaign):
+                found += part.runs
+        return found
+
+    @property
+    def campaigns(self) -> list[Campaign]:
+        return [part for part in self.parts if isinstance(part, Campaign)]
+
+    @property
+    def measurements(self) -> list[Facts]:
+        return [part for part in self.parts if isinstance(part, Mapping)]
 
     @property
     def cautions(self) -> list[str]:
         """What stands first: models that do not fit, runs that are not whole."""
         found = [text for facts in self.measurements for text in cautions(facts)]
-        for run in self.all_runs:
+        for run in self.runs:
             found += [
                 f"{run.scenario}, seed {run.seed}: {text}" for text in run.cautions
             ]
@@ -62,26 +80,25 @@ def read_sources(paths: Iterable[Path]) -> Content:
     content = Content()
     for path in paths:
         if path.is_dir():
-            _folder(path, content)
+            content.parts += _folder(path)
         elif path.name.endswith(".json"):
-            content.measurements.append(_measurement(path))
+            content.parts.append(_measurement(path))
         else:
-            content.runs.append(read_run(path))
+            content.parts.append(read_run(path))
     return content
 
 
-def _folder(folder: Path, content: Content) -> None:
-    known = len(content.campaigns) + len(content.measurements)
+def _folder(folder: Path) -> list[Part]:
     measured = folder / MEASUREMENT
+    if measured.exists():
+        # The episodes beside it are those that it was measured on.
+        return [_measurement(measured)]
     groups: dict[tuple[str, str], list[Episode]] = {}
     for path in sorted((folder / "episodes").glob("*.json")):
         scenario = path.stem.rsplit("-", 2)[0]
         episode = read_episode(path)
         groups.setdefault((scenario, episode.mode), []).append(episode)
-    if measured.exists():
-        # Its episodes are those that it was measured on: the tables tell of them.
-        content.measurements.append(_measurement(measured))
-        groups = {}
+    found: list[Part] = []
     for (scenario, mode), episodes in groups.items():
         ordered = by_seed(episodes)
         records = [
@@ -90,17 +107,17 @@ def _folder(folder: Path, content: Content) -> None:
             if each.record is not None and (folder / each.record).exists()
         ]
         runs = tuple(read_run(record) for record in records[:SHOWN_RUNS])
-        content.campaigns.append(Campaign(scenario, mode, tuple(ordered), runs))
-    if len(content.campaigns) + len(content.measurements) > known:
-        return
-    records = sorted(folder.glob(f"*{_RECORD}"))
-    if not records:
+        found.append(Campaign(scenario, mode, tuple(ordered), runs))
+    if not found:
+        records = sorted(folder.glob(f"*{_RECORD}"))
+        found += [read_run(record) for record in records[:SHOWN_RUNS]]
+    if not found:
         raise InvalidInput(
             "there is no run record, campaign or measurement",
             source=str(folder),
             mend="`forewarn run --out` and `forewarn measure --out` make such folders",
         )
-    content.runs += [read_run(record) for record in records[:SHOWN_RUNS]]
+    return found
 
 
 def _telling(episodes: Sequence[Episode]) -> list[Episode]:
@@ -114,7 +131,7 @@ def _telling(episodes: Sequence[Episode]) -> list[Episode]:
 _NEEDED = ("scenario", "laws", "episodes", "failed", "seeds", "reliability")
 
 
-def _measurement(path: Path) -> Mapping[str, Any]:
+def _measurement(path: Path) -> Facts:
     content = read_json(path)
     lacking = [
         key for key in _NEEDED if not isinstance(content, dict) or key not in content
@@ -125,5 +142,5 @@ def _measurement(path: Path) -> Mapping[str, Any]:
             source=str(path),
             mend="make one with `forewarn measure --json` or `--out`",
         )
-    found: Mapping[str, Any] = content
+    found: Facts = content
     return found

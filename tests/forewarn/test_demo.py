@@ -4,46 +4,124 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from forewarn.cli import main
 from forewarn.monitors.chains.model import load_model
+from forewarn.scenarios.demo import tour
+from forewarn.scenarios.demo.tour import Leg
+from forewarn.scenarios.report.runs import read_run
+from forewarn.scenarios.schema import load_scenario
+from forewarn.scenarios.shipped import shipped_with
 
 
 @pytest.fixture(scope="module")
-def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("demo")
+def small(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A demo of a few runs, where SUMO is missing: its folder, and what it printed."""
+    out = tmp_path_factory.mktemp("demo")
+    legs = [
+        Leg("tiny-road", "stop", range(80), range(5000, 5030)),
+        Leg("fork-in-microwave", "reflect", range(30), range(5000, 5015)),
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("forewarn.cli.demo.find_spec", lambda name: None)
+        patch.setattr(tour, "WITHOUT_SUMO", legs[:1])
+        patch.setattr(tour, "HOUSEHOLD", legs[1:])
+        done = CliRunner().invoke(main, ["demo", "--out", str(out), "--jobs", "1"])
+        assert done.exit_code == 0, done.output
+        again = ["demo", "--out", str(out), "--jobs", "1", "--json"]
+        told = CliRunner().invoke(main, again)
+        assert told.exit_code == 0, told.output
+    (out / "told.json").write_text(told.stdout)
+    return out, done.stdout
 
 
-@pytest.fixture(scope="module")
-def shown(out: Path) -> str:
-    done = CliRunner().invoke(main, ["demo", "--out", str(out)])
+def told(small: tuple[Path, str]) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((small[0] / "told.json").read_text())
+    return found
+
+
+def test_it_says_what_is_missing_and_ends_with_plain_sentences(
+    small: tuple[Path, str],
+) -> None:
+    out, said = small
+    assert said.startswith("SUMO's traffic is not installed")
+    assert "pip install 'forewarn[sumo]'" in said
+    lines = said.strip().splitlines()
+    assert lines[-1] == f"See it move, in any browser: {out / 'report.html'}"
+    start = lines.index("In short")
+    assert [line[:3] for line in lines[start + 2 : start + 4]] == ["1. ", "2. "]
+    assert lines[start + 2][3:] == told(small)["sentences"][0]
+
+
+def test_its_figures_are_of_runs_that_it_had_never_seen(
+    small: tuple[Path, str],
+) -> None:
+    for leg in told(small)["legs"]:
+        first, last = leg["training_seeds"]
+        assert last < leg["held_out_seeds"][0]
+        model = load_model(small[0] / leg["scenario"] / f"{leg['scenario']}.model.json")
+        seeds = {each["seed"] for each in model.training["files"]}
+        assert seeds == set(range(first, last + 1))
+
+
+def test_it_warns_before_it_is_too_late_and_the_guard_helps(
+    small: tuple[Path, str],
+) -> None:
+    road, kitchen = told(small)["legs"]
+    for leg in (road, kitchen):
+        law = max(leg["laws"], key=lambda row: row["violating"])
+        assert law["detected"] > law["violating"] / 2
+        assert law["false_alarms"] < law["clean"] / 2
+        (guarded,) = (g for g in leg["guarded"]["laws"] if g["law"] == law["law"])
+        assert guarded["violating_guarded"] < guarded["violating_unguarded"]
+
+
+def test_one_seed_is_shown_without_and_with_the_guard(small: tuple[Path, str]) -> None:
+    for leg in told(small)["legs"]:
+        without, acting = (read_run(Path(record)) for record in leg["records"])
+        assert without.seed == acting.seed == leg["shown_seed"]
+        assert (without.mode, acting.mode) == ("shadow", "guarded")
+        assert any(law.broken for law in without.laws)
+
+
+def test_the_report_has_it_all(small: tuple[Path, str]) -> None:
+    out, _ = small
+    text = (out / "report.html").read_text()
+    assert text.count('class="run"') == 4
+    for sentence in told(small)["sentences"]:
+        assert sentence in text
+    assert "This says nothing about an LLM" in text
+
+
+def test_the_seeds_are_the_demos_own() -> None:
+    for leg in (*tour.DRIVING, *tour.WITHOUT_SUMO, *tour.HOUSEHOLD):
+        assert not set(leg.training) & set(leg.held_out)
+        files = shipped_with(load_scenario(leg.scenario))
+        if files is not None:
+            trained = load_model(files.model).training["files"]
+            mine = {*leg.training, *leg.held_out}
+            assert not mine & {each["seed"] for each in trained}
+
+
+@pytest.mark.slow
+@pytest.mark.needs("libsumo")
+def test_the_whole_demo_on_sumo(tmp_path: Path) -> None:
+    done = CliRunner().invoke(main, ["demo", "--out", str(tmp_path), "--json"])
     assert done.exit_code == 0, done.output
-    return done.stdout
-
-
-def test_it_prints_what_it_reports(out: Path, shown: str) -> None:
-    report = (out / "report.txt").read_text()
-    assert shown.startswith(report)
-    assert "Driving: a car" in report and "Household: a robot" in report
-
-
-def test_it_warns_before_the_trigger_and_counts_false_alarms(out: Path) -> None:
-    done = CliRunner().invoke(main, ["demo", "--out", str(out), "--json"])
-    worlds = {world["world"]: world for world in json.loads(done.stdout)["worlds"]}
-    (law,) = worlds["driving"]["laws"]
-    least, *_, most = law["warnings"]
-    assert least["threshold"] < most["threshold"]
-    assert least["detected"] == least["violating"] == 6
-    assert least["to_violation_s"] > least["to_trigger_s"] > 0.5
-    assert most["detected"] <= least["detected"]
-    assert most["false_alarms"] <= least["false_alarms"] < least["clean"] == 34
-    assert 0.05 < law["ever"] < 0.25
-
-
-def test_its_models_load_again(out: Path, shown: str) -> None:
-    model = load_model(out / "driving.model.json")
-    assert model.training["traces"] == 80
-    assert model.chain.end is not None
+    found = json.loads(done.stdout)
+    assert [leg["scenario"] for leg in found["legs"]] == [
+        "s1", "s3", "fork-in-microwave",
+    ]  # fmt: skip
+    assert found["missing"] == [] and len(found["sentences"]) == 3
+    for leg in found["legs"]:
+        law = max(leg["laws"], key=lambda row: row["violating"])
+        assert law["violating"] >= 5
+        assert law["detected"] >= 0.8 * law["violating"]
+        (guarded,) = leg["guarded"]["laws"]
+        assert guarded["cut"] >= 0.5
+    size = (tmp_path / "report.html").stat().st_size
+    assert size < 2_000_000 * 6, "below 2 MB a run"

@@ -1,0 +1,202 @@
+"""The demo's way through a scenario: collect, learn, tune, measure, and one run twice.
+
+Everything is learned on the spot from runs that nobody guards, and judged on others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from forewarn.abstractions.files import write_json
+from forewarn.monitors.chains.formats.own import model_as_dict
+from forewarn.monitors.chains.model import Model
+from forewarn.monitors.finding.choice import Choice, Evidence
+from forewarn.monitors.guarding.decision import Kind
+from forewarn.monitors.guarding.policy import Policy
+from forewarn.monitors.trust.hindsight import Counting
+from forewarn.scenarios.campaign import Kept, campaign, jobs
+from forewarn.scenarios.episode import Episode
+from forewarn.scenarios.measure import LawRow, Measurement, Progress, Wish, measure
+from forewarn.scenarios.plan import plan
+from forewarn.scenarios.pool import Here, Pool
+from forewarn.scenarios.report.sources import MEASUREMENT
+from forewarn.scenarios.schema import Scenario, load_scenario
+from forewarn.scenarios.train import collected, learned
+from forewarn.scenarios.tune import applicable, kept_runs, tune_kept, tuned_policy
+
+FALSE_ALARMS = 0.10
+"""How many of the clean training runs may have an alarm."""
+
+_TRIED = 8
+"""Among how many runs one is looked for that the guard saves."""
+
+Shown = Callable[[Iterable[Any], str, int], Iterable[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Leg:
+    """One scenario of the tour.
+
+    Args:
+        scenario: Its name.
+        kind: What the guard does when it warns.
+        training: The seeds that it learns from.
+        held_out: The seeds that it is judged on.
+    """
+
+    scenario: str
+    kind: Kind
+    training: range
+    held_out: range
+
+
+# Seeds of the demo's own: no other figure of ours is from them.
+DRIVING = (
+    Leg("s1", "stop", range(600_000, 600_150), range(720_000, 720_060)),
+    Leg("s3", "stop", range(600_000, 600_150), range(720_000, 720_060)),
+)
+WITHOUT_SUMO = (
+    Leg("tiny-road", "stop", range(600_000, 600_150), range(720_000, 720_100)),
+)
+HOUSEHOLD = (
+    Leg(
+        "fork-in-microwave", "reflect", range(600_000, 600_060),
+        range(720_000, 720_060),
+    ),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Travelled:
+    """What came of a leg.
+
+    Args:
+        leg: Which one.
+        scenario: Its scenario.
+        model: What was learned.
+        violations: In how many training runs each law was broken.
+        policy: What the guard did from which risk on.
+        measured: What its warnings were worth on the held-out runs.
+        folder: Where the measurement is.
+        seed: The run that is shown twice: without and with the guard; None if no
+            held-out run broke a law.
+        records: Its records, that without first.
+    """
+
+    leg: Leg
+    scenario: Scenario
+    model: Model
+    violations: dict[str, int]
+    policy: Policy
+    measured: Measurement
+    folder: Path
+    seed: int | None
+    records: tuple[Path, ...]
+
+    @property
+    def row(self) -> LawRow:
+        """The law that was broken most, at the threshold that was found."""
+        return max(self.measured.rows, key=lambda row: len(row.warned.violating))
+
+    @property
+    def sources(self) -> tuple[Path, ...]:
+        """What a report shows of it."""
+        return (self.folder / MEASUREMENT, *self.records)
+
+
+def travel(
+    leg: Leg,
+    folder: Path,
+    on: Pool,
+    progress: Progress = lambda items, *_: items,
+    shown: Shown = lambda items, *_: items,
+) -> Travelled:
+    """Goes through one scenario.
+
+    Args:
+        leg: Which one, and on which seeds.
+        folder: Where its files go; episodes that are there are not run again.
+        on: Where the episodes run.
+        progress: Shows how far the episodes are.
+        shown: Shows how far other work is.
+    """
+    scenario = load_scenario(leg.scenario)
+    training = folder / "training"
+    paths = collected(scenario, leg.training, on, training, progress)
+    model, policy, violations = _learn(leg, scenario, paths, shown)
+    file = folder / f"{scenario.name}.model.json"
+    write_json(file, model_as_dict(model))
+    wish = Wish(scenario, file, policy, leg.held_out, sweep=True)
+    measured = measure(wish, on, folder / "held-out", progress)
+    write_json(folder / MEASUREMENT, measured.as_dict())
+    seed, records = _twice(measured, scenario, file, policy, folder / "shown")
+    return Travelled(
+        leg, scenario, model, violations, policy, measured, folder, seed, records
+    )
+
+
+def _learn(
+    leg: Leg, scenario: Scenario, paths: Sequence[Path], shown: Shown
+) -> tuple[Model, Policy, dict[str, int]]:
+    """The chain and the thresholds, on the scenario's own predicates."""
+    hand = scenario.abstraction
+    signals = [*hand.signals, *(name for law in scenario.laws for name in law.signals)]
+    known = kept_runs(paths, dict.fromkeys(signals), shown)
+    laws = applicable(scenario.laws, known)
+    choice = Choice(hand, lambda _: hand, (Evidence("hand-made", hand.name, {}),))
+    model = learned(paths, known, choice, laws)
+    tuned = tune_kept(
+        scenario, known, choice.recipe, Counting(), lambda _: FALSE_ALARMS,
+        [scenario.horizon_s], Policy(), progress=shown,
+    )[0]  # fmt: skip
+    name = f"the demo's, at most {FALSE_ALARMS:g} false alarms a clean run"
+    violations = {law: len(tuned.warned[law].violating) for law in tuned.warned}
+    return model, tuned_policy(tuned, Policy(), leg.kind, name), violations
+
+
+def _twice(
+    measured: Measurement,
+    scenario: Scenario,
+    model: Path,
+    policy: Policy,
+    folder: Path,
+) -> tuple[int | None, tuple[Path, ...]]:
+    """A run that broke a law, and the same seed with the guard acting.
+
+    It is the first of those few that were warned of which the guard saves; if it saves
+    none of them, the first.
+    """
+    kept: list[Kept] = ["record", "scene"]
+    seeds = _warned_seeds(measured)[:_TRIED]
+    if not seeds:
+        return None, ()
+
+    def run(seed: int, acting: Policy) -> Episode:
+        todo = jobs(plan(scenario, model, acting), scenario, [seed], folder, kept)
+        (episode,) = campaign(todo, Here())
+        return episode
+
+    chosen, guarded = seeds[0], None
+    for seed in seeds:
+        episode = run(seed, policy)
+        if guarded is None or not (episode.violations or episode.failed):
+            chosen, guarded = seed, episode
+        if not (episode.violations or episode.failed):
+            break
+    watched = run(chosen, replace(policy, shadow=True))
+    records = [each.record for each in (watched, guarded) if each and each.record]
+    return chosen, tuple(folder / record for record in records)
+
+
+def _warned_seeds(measured: Measurement) -> list[int]:
+    """Held-out runs that broke a law: those first that were warned of in time."""
+    good = [episode.seed for episode in measured.episodes if not episode.failed]
+    ranked: dict[int, bool] = {}
+    for row in measured.rows:
+        for seed, run in zip(good, row.warned.runs, strict=True):
+            if run.broken is not None:
+                ranked[seed] = ranked.get(seed, False) or run.detected
+    return sorted(ranked, key=lambda seed: not ranked[seed])

@@ -100,6 +100,8 @@ class ApolloSenses:
     ) -> None:
         self._body = body or Body()
         self._told = dict(surroundings or {})
+        constant = set(Surroundings.model_fields) - set(self._told)
+        self._left_out = _UNTOLD.union(OWN, constant)
         self._period_s = period_s
         self._network = None if road_map is None else Network(road_map)
         self._roads: Roads | None = None
@@ -138,7 +140,8 @@ class ApolloSenses:
         values = self._looking.look(time_s, own["speed"] / 3.6, inputs)
         if not values:
             return own
-        for name in _UNTOLD | (set(Surroundings.model_fields) - set(self._told)):
+        # What the car does not tell of itself is not worked out in its place.
+        for name in self._left_out:
             values.pop(name, None)
         for name, signals in _FROM.items():
             if inputs.get(name) is None:

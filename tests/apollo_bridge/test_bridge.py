@@ -1,0 +1,265 @@
+"""Apollo as a world: the contracts, and what only a live one does."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+pytest.importorskip("google.protobuf", reason="google.protobuf is not installed")
+pytest.importorskip("libsumo", reason="libsumo is not installed")
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.apollo_bridge.act import ApolloActuator
+from forewarn.apollo_bridge.bridge import ApolloPilot, ApolloWorld, open_bus
+from forewarn.apollo_bridge.buses.fake import FakeCyber
+from forewarn.apollo_bridge.buses.node import NoCyber, NodeBus
+from forewarn.apollo_bridge.buses.tcp import TcpBus, parse_address
+from forewarn.apollo_bridge.commander import Paths
+from forewarn.apollo_bridge.messages import channels
+from forewarn.monitors.guarding.decision import Action
+from forewarn.plugins.testing import ActuatorContract, PilotContract, WorldContract
+from tests.apollo_bridge.doubles import message
+from tests.apollo_bridge.played import inside, outside
+
+SCENARIO = "s2"
+
+
+class TestWorld(WorldContract):
+    steps = 30
+
+    def make_world(self) -> Any:
+        return inside(SCENARIO, 3)
+
+    def actions(self) -> Iterator[Action | None]:
+        while True:
+            yield from (None, Action("drive"), Action("stop"))
+
+
+class TestPilot(PilotContract):
+    steps = 10
+
+    def make_pilot(self) -> Any:
+        return ApolloPilot()
+
+    def make_world(self) -> Any:
+        return inside(SCENARIO, 3)
+
+
+class TestActuator(ActuatorContract):
+    ack_s = 3.0
+
+    def make_actuator(self) -> Any:
+        return ApolloActuator(Paths("action service", "lane-follow service"))
+
+    def make_world(self) -> Any:
+        return inside(SCENARIO, 3)
+
+    def make_pilot(self) -> Any:
+        return ApolloPilot()
+
+
+class TestActuatorOfApollo8(TestActuator):
+    """By the pad alone."""
+
+    def make_actuator(self) -> Any:
+        return ApolloActuator()
+
+    def make_world(self) -> Any:
+        return inside(SCENARIO, 3, edition=8)
+
+
+def test_a_stop_holds_and_is_taken_back() -> None:
+    with closing(inside(SCENARIO, 3)) as world:
+        frame = world.reset(3)
+        began = frame.values["speed"]
+        for _ in range(60):
+            frame = world.step(Action("stop"))
+        assert began > 20 and frame.values["speed"] < 0.5
+        assert world.actuator().can == {"alert", "slow", "stop"}
+        assert world.commander.telemetry.emergency_stop is True
+        for _ in range(30):
+            frame = world.step(None)
+        assert frame.values["speed"] > 5
+        assert world.commander.telemetry.emergency_stop is False
+
+
+def test_slower_by_the_route_at_another_speed() -> None:
+    with closing(inside(SCENARIO, 3)) as world:
+        frame = world.reset(3)
+        for _ in range(60):
+            frame = world.step(Action("slow", {"cap_kmh": 15.0}))
+        assert 1 < frame.values["speed"] <= 15.5
+        assert world.commander.sent == {channels.LANE_FOLLOW_SERVICE.name: 1}
+
+
+def test_over_cyber_bridge_a_stop_goes_by_the_pad() -> None:
+    with outside(SCENARIO, 3) as world:
+        frame = world.reset(3)
+        assert world.actuator().can == {"alert", "stop"}
+        for _ in range(60):
+            frame = world.step(Action("stop"))
+        assert frame.values["speed"] < 0.5
+        assert set(world.commander.sent) == {channels.PLANNING_PAD.name}
+
+
+def test_ages_are_those_of_the_inputs() -> None:
+    with closing(inside(SCENARIO, 3)) as world:
+        frame = world.reset(3)
+        assert {n for n in frame.values if n[:-4] in channels.INPUTS} == {
+            f"{name}_age" for name in channels.INPUTS
+        }
+        assert frame.values["lights_age"] == 0.0
+
+
+class Live:
+    """A cyber on which the test speaks for Apollo."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.cyber = FakeCyber()
+        self.world = ApolloWorld.on(NodeBus(self.cyber), **settings)
+
+    def say(self, time_s: float, *names: str, **chassis: Any) -> None:
+        for name in names or channels.INPUTS:
+            channel = channels.INPUTS[name]
+            content = {"speed_mps": 5.0, **chassis} if name == "chassis" else {}
+            said = message(channel, time_s, **content)
+            self.cyber.publish(channel.name, said.SerializeToString())
+
+    def begin(self, time_s: float = 100.0) -> Any:
+        self.world._listen()
+        self.say(time_s)
+        return self.world.reset(0)
+
+
+class TestLive:
+    def test_nothing_comes(self) -> None:
+        live = Live(wait_s=0.05)
+        with (
+            closing(live.world),
+            pytest.raises(
+                InvalidInput,
+                match=r"nothing came on /apollo/localization/pose.*edition",
+            ),
+        ):
+            live.world.reset(0)
+
+    def test_one_input_does_not_come(self) -> None:
+        live = Live(wait_s=0.05)
+        live.world._listen()
+        live.say(1.0, "localization", "chassis", "planning", "lights", "obstacles")
+        with (
+            closing(live.world),
+            pytest.raises(InvalidInput, match=r"/apollo/prediction.*--without"),
+        ):
+            live.world.reset(0)
+
+    def test_it_is_done_without(self) -> None:
+        live = Live(wait_s=0.05, without=("prediction",))
+        live.world._listen()
+        live.say(1.0, "localization", "chassis", "planning", "lights", "obstacles")
+        with closing(live.world) as world:
+            frame = world.reset(0)
+            assert "prediction_age" not in world.source.provides
+            assert set(world.source.provides) - set(frame.values) <= {
+                "brake", "throttle", "gear", "acceleration", "braking", "time_of_day"
+            }  # fmt: skip
+
+    @pytest.mark.parametrize("name", ["chassis", "localization", "predicton"])
+    def test_what_cannot_be_done_without(self, name: str) -> None:
+        with pytest.raises(InvalidInput, match="done without"):
+            Live(without=(name,))
+
+    def test_frames_follow_apollo_s_clock(self) -> None:
+        live = Live()
+        with closing(live.world) as world:
+            assert live.begin(100.0).time_s == 0.0
+            live.say(100.04)
+            live.say(100.1)
+            frame = world.step(None)
+            assert (frame.time_s, frame.sequence) == (0.1, 1)
+            live.say(100.45)  # some were lost
+            assert world.step(None).time_s == pytest.approx(0.45)
+            live.say(100.5)
+            assert world.step(None).time_s == pytest.approx(0.5)
+
+    def test_silence_shows_in_the_ages(self) -> None:
+        live = Live()
+        with closing(live.world) as world:
+            live.begin()
+            ages = [world.step(None).values["chassis_age"] for _ in range(3)]
+            assert ages == sorted(ages) and ages[-1] > 0.5
+            times = world.step(None).time_s
+            assert times > 0.8
+
+    def test_one_silent_input_shows_in_its_age(self) -> None:
+        live = Live()
+        with closing(live.world) as world:
+            live.begin(100.0)
+            live.say(101.0, "localization", "chassis")
+            values = world.step(None).values
+            assert values["lights_age"] == pytest.approx(1.0, abs=0.2)
+            assert values["chassis_age"] < 0.2
+
+    def test_a_clock_that_goes_back_ends_it(self) -> None:
+        live = Live()
+        with closing(live.world) as world:
+            live.begin(100.0)
+            live.say(50.0)
+            world.step(None)
+            assert world.ended() == "Apollo's clock went back"
+
+    def test_a_message_that_cannot_be_leaves_its_signals_out(self) -> None:
+        live = Live()
+        with closing(live.world) as world:
+            live.begin(100.0)
+            live.say(100.1, speed_mps=float("nan"))
+            assert "speed" not in world.step(None).values
+
+    def test_messages_without_a_stamp_are_timed_as_they_come(self) -> None:
+        live = Live()
+        with closing(live.world) as world:
+            live.begin(0.0)
+            live.say(0.0)
+            frame = world.step(None)
+            assert frame.values["chassis_age"] < 0.5
+
+    def test_waiting_ends_when_the_message_comes(self) -> None:
+        live = Live(period_s=1.0)
+        with closing(live.world) as world:
+            live.begin(100.0)
+            later = threading.Timer(0.05, live.say, (101.0,))
+            later.start()
+            assert world.step(None).time_s == 1.0
+            later.join()
+
+
+@pytest.mark.parametrize(
+    ("address", "place"),
+    [
+        ("tcp://127.0.0.1:9090", ("127.0.0.1", 9090)),
+        ("tcp://apollo", ("apollo", 9090)),
+        ("tcp://[::1]:7000", ("::1", 7000)),
+        ("tcp://[::1]", ("::1", 9090)),
+    ],
+)
+def test_addresses(address: str, place: tuple[str, int]) -> None:
+    assert parse_address(address) == place
+
+
+@pytest.mark.parametrize(
+    "address", ["127.0.0.1:9090", "udp://a:1", "tcp://", "tcp://a:b", "tcp://a:70000"]
+)
+def test_what_is_no_address_is_refused(address: str) -> None:
+    with pytest.raises(InvalidInput, match="no address of cyber_bridge"):
+        ApolloWorld(bridge=address)
+
+
+def test_the_ways_to_apollo() -> None:
+    with closing(open_bus("tcp://127.0.0.1:1")) as bus:
+        assert isinstance(bus, TcpBus)
+    with pytest.raises(NoCyber):
+        open_bus("node")

@@ -1,0 +1,84 @@
+"""Played as Apollo's channels, scenarios give the warnings that they give on SUMO."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("google.protobuf", reason="google.protobuf is not installed")
+pytest.importorskip("libsumo", reason="libsumo is not installed")
+
+import forewarn.scenarios
+from forewarn.monitors.chains.model import load_model
+from forewarn.monitors.guarding.decision import Decision
+from forewarn.monitors.guarding.guard import Guard
+from forewarn.monitors.guarding.policy import load_policy
+from forewarn.monitors.guarding.watch import load_watch
+from forewarn.scenarios.schema import load_scenario
+from tests.apollo_bridge.played import outside
+
+TRAINED = Path(forewarn.scenarios.__file__).parent / "trained"
+NAMES = sorted(p.name.split(".")[0] for p in TRAINED.glob("*.policy.yaml"))
+SLOW = pytest.mark.slow
+QUICK = {"s2": 700, "s7": 701, "give-way": 702}
+
+
+def guard(name: str, provides: Any) -> Guard:
+    policy = load_policy(TRAINED / f"{name}.policy.yaml")
+    model = load_model(TRAINED / f"{name}.model.json.gz")
+    laws = [law.reference for law in load_scenario(name).laws]
+    watch = load_watch(
+        model,
+        horizon_s=policy.horizon_s,
+        delta=policy.delta,
+        laws=laws,
+        provides=provides,
+    )
+    return Guard(watch, policy, provides=provides, clock=lambda: 0.0)
+
+
+def first_alarm_s(decisions: list[Decision]) -> float | None:
+    return next((d.time_s for d in decisions if d.kind != "proceed"), None)
+
+
+def compare(name: str, seed: int) -> tuple[list[Decision], list[Decision]]:
+    """The decisions on SUMO's own frames, and on those that came over TCP."""
+    with outside(name, seed) as world:
+        frame = world.reset(seed)
+        drive = world._stand_in.drive
+        direct = guard(name, drive.world.source.provides)
+        bridged = guard(name, world.source.provides)
+        ours, theirs = [], []
+        while True:
+            ours.append(direct.review(drive.frame))
+            theirs.append(bridged.review(frame))
+            if world.ended() is not None:
+                return ours, theirs
+            frame = world.step(None)
+
+
+def agree(name: str, seeds: range) -> None:
+    ticks = equal = 0
+    for seed in seeds:
+        ours, theirs = compare(name, seed)
+        assert len(ours) == len(theirs) > 50
+        ticks += len(ours)
+        equal += sum(a.kind == b.kind for a, b in zip(ours, theirs, strict=True))
+        one, other = first_alarm_s(ours), first_alarm_s(theirs)
+        assert (one is None) == (other is None), seed
+        if one is not None and other is not None:
+            assert abs(one - other) <= 0.1 + 1e-9, seed
+    assert equal >= 0.99 * ticks
+
+
+@pytest.mark.parametrize(("name", "seed"), QUICK.items())
+def test_decisions_are_the_same_over_cyber_bridge(name: str, seed: int) -> None:
+    agree(name, range(seed, seed + 1))
+
+
+@SLOW
+@pytest.mark.parametrize("name", NAMES)
+def test_decisions_are_the_same_for_every_scenario(name: str) -> None:
+    agree(name, range(710, 715))

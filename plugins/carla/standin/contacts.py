@@ -17,13 +17,20 @@ def overlapping(actor: Actor, others: Iterable[Actor]) -> Iterator[Actor]:
         ox, oy, oz = other.at[:3]
         if abs(ox - x) > _LONGEST or abs(oy - y) > _LONGEST:
             continue
-        if other is actor or not solid(other) or other.parent == actor.number:
+        if other is actor or not solid(other) or _attached(actor, other):
             continue
         apart = abs((z + actor.half[2]) - (oz + other.half[2]))
         if apart > actor.half[2] + other.half[2] + 0.3:
             continue
         if _overlap(actor, other):
             yield other
+
+
+def _attached(one: Actor, other: Actor) -> bool:
+    """Whether one of them is mounted on the other."""
+    if one.parent and one.parent == other.number:
+        return True
+    return bool(other.parent) and other.parent == one.number
 
 
 def touching(
@@ -44,7 +51,7 @@ def touching(
             if places[index] > x + _LONGEST:
                 break
             other = bodies[index]
-            if other is actor:
+            if other is actor or _attached(actor, other):
                 continue
             reach = actor.half[0] + other.half[0] + 1.0
             dx, dy = places[index] - x, other.at[1] - actor.at[1]

@@ -8,7 +8,7 @@ until a client interferes; from then on the programme runs here.
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -108,17 +108,34 @@ class Group:
             light.red_s = seconds
         for index, member in self.lights.items():
             if member is light:
-                for phase in self._phases_of(index, shown):
-                    phase.duration_s = max(0.1, seconds)
+                for run in self.runs(index, shown):
+                    share = max(0.1, seconds) / sum(phase.duration_s for phase in run)
+                    for phase in run:
+                        phase.duration_s *= share
 
-    def _phases_of(self, index: int, shown: int) -> Iterator[Phase]:
-        for phase in self.phases:
-            if shown == RED:
-                # Red that nobody's green or yellow is the reason for.
-                if all(colour(letter) == RED for letter in phase.letters):
-                    yield phase
-            elif colour(phase.letters[index]) == shown:
-                yield phase
+    def runs(self, index: int, shown: int) -> list[list[Phase]]:
+        """The phases in a row through which a link shows a colour.
+
+        Of red only what is for nobody else's sake: when all show red.
+        """
+        found: list[list[Phase]] = []
+        began = len(self.phases)
+        for n, phase in enumerate(self.phases):
+            letters = phase.letters if shown == RED else phase.letters[index]
+            if any(colour(letter) != shown for letter in letters):
+                began = len(self.phases)
+            elif began < n:
+                found[-1].append(phase)
+            else:
+                began = n
+                found.append([phase])
+        if (
+            len(found) > 1
+            and began < len(self.phases)
+            and found[0][0] is self.phases[0]
+        ):
+            found[0] = found.pop() + found[0]  # on through the programme's end
+        return found
 
     def letters(self) -> str:
         """What the links show now, in SUMO's letters."""
@@ -181,14 +198,17 @@ def _in_turn(lights: Mapping[str, TrafficLight], signals: Sequence[Signal]) -> G
 
 
 def _times(group: Group, index: int, light: TrafficLight) -> None:
-    for phase in group.phases:
-        shown = colour(phase.letters[index])
-        if shown == GREEN:
-            light.green_s = phase.duration_s
-        elif shown == YELLOW:
-            light.yellow_s = phase.duration_s
-        elif all(colour(letter) == RED for letter in phase.letters):
-            light.red_s = phase.duration_s
+    """Tells a light how long its colours last at most."""
+    light.green_s, light.yellow_s, light.red_s = (
+        max(
+            (
+                sum(phase.duration_s for phase in run)
+                for run in group.runs(index, shown)
+            ),
+            default=0.0,
+        )
+        for shown in (GREEN, YELLOW, RED)
+    )
 
 
 def _programmes(net: Path) -> dict[str, list[Phase]]:

@@ -80,6 +80,11 @@ class Roads:
     def limit_kmh(self, road: int, lane: int) -> float:
         return self._limits.get((road, lane), self._limits.get((road, 0), 50.0))
 
+    def limit_at(self, x: float, y: float) -> float:
+        """The speed limit in km/h on the nearest lane."""
+        point = self.waypoint(x, y)
+        return 50.0 if point is None else self.limit_kmh(point.road_id, point.lane_id)
+
     def geolocation(self, x: float, y: float, z: float) -> tuple[float, float, float]:
         """Latitude, longitude and altitude."""
         found = self.map.transform_to_geolocation(self._carla.Location(x, y, z))

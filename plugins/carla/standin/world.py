@@ -9,7 +9,6 @@ from typing import Any
 
 from forewarn.plugins.carla.standin import blueprints, encoding, lights
 from forewarn.plugins.carla.standin.actors import (
-    LAMP,
     Actor,
     Sensor,
     TrafficLight,
@@ -23,6 +22,7 @@ from forewarn.plugins.carla.standin.kinematics import move
 from forewarn.plugins.carla.standin.physics import physics_of
 from forewarn.plugins.carla.standin.roads import Roads
 from forewarn.plugins.carla.standin.sensors import Sensors
+from forewarn.plugins.carla.standin.stoplines import StopLines, hang
 from forewarn.plugins.carla.standin.streaming import Streams
 from forewarn.plugins.carla.standin.traffic import Guest, Mover, Traffic
 
@@ -35,11 +35,7 @@ HERO = "hero"
 
 _CLIENTS_FIRST = 100
 _NUMBERS = 1000
-_BEFORE_LINE_M = 3.0
-_LOOKS_AGAIN_M = 0.5
-_MAPPED_FOR_M = 3.0
 _SINKS_M = 1.0  # spawn points lie a little above the road
-_FACING_DEG = 60.0
 
 
 def standard_settings() -> list[Any]:
@@ -89,10 +85,12 @@ class World:
         self.spectator = self.add(
             Actor(0, "spectator", (0.0, 0.0, 50.0, -90.0, 0.0, 0.0), ours=True)
         )
-        self.lights = self._put_lights()
+        self.lights = [hang(signal) for signal in roads.signals]
+        for light in self.lights:
+            self.add(light)
         by_signal = {light.signal: light for light in self.lights}
         self.groups = lights.groups(by_signal, roads.signals, roads.net)
-        self._before_lines = _before_lines(self)
+        self._stop_lines = StopLines(roads, self.lights)
         self._next = _CLIENTS_FIRST
         self._make_traffic = make_traffic
         self._begin(self.delta_s)
@@ -202,9 +200,10 @@ class World:
         """
         if not any(actor.half):
             return
-        for other in overlapping(actor, self.actors.values()):
-            if not other.ours or not isinstance(other, Vehicle | Walker):
-                raise Refusal("Spawn failed because of collision at spawn position")
+        there = list(overlapping(actor, self.actors.values()))
+        if not all(o.ours and isinstance(o, Vehicle | Walker) for o in there):
+            raise Refusal("Spawn failed because of collision at spawn position")
+        for other in there:
             self.destroy(other.number)
 
     def walks(self, walker: Walker, pace: float) -> None:
@@ -337,32 +336,8 @@ class World:
     def _look_for_lines(self) -> None:
         """Which vehicle is before which light, and how fast it may go."""
         for guest in self.guests.values():
-            if not isinstance(guest, Vehicle):
-                continue
-            x, y = guest.at[:2]
-            seen = guest.looked_at
-            if seen and abs(x - seen[0]) + abs(y - seen[1]) < _LOOKS_AGAIN_M:
-                continue
-            guest.looked_at = x, y
-            mapped = guest.mapped_at
-            if not mapped or abs(x - mapped[0]) + abs(y - mapped[1]) > _MAPPED_FOR_M:
-                self._map(guest)
-            light = None
-            for line, candidate in self._before_lines.get(guest.road, ()):
-                if _before(guest, line, 2.0 * candidate.half[0]):
-                    light = candidate
-                    break
-            if light is not guest.light:
-                guest.light = light
-            self._changed.add(guest.number)
-
-    def _map(self, car: Vehicle) -> None:
-        """Finds the road that a car is on."""
-        x, y = car.mapped_at = car.at[:2]
-        point = self.roads.waypoint(x, y)
-        if point is not None:
-            car.road = point.road_id
-            car.speed_limit = self.roads.limit_kmh(car.road, point.lane_id)
+            if isinstance(guest, Vehicle) and self._stop_lines.look(guest):
+                self._changed.add(guest.number)
 
     def _mount(self, actor: Actor) -> None:
         """Keeps what is attached where it is attached."""
@@ -402,21 +377,6 @@ class World:
 
     # -- the beginning ----------------------------------------------------------------
 
-    def _put_lights(self) -> list[TrafficLight]:
-        made: list[TrafficLight] = []
-        for signal in self.roads.signals:
-            line = signal.lines[0]
-            limit = self._limit_at(line) / 3.6
-            reach = max(8.0, limit * limit / (2 * 6.0) + 3.0)
-            light = TrafficLight(
-                0, "traffic.traffic_light", signal.at, tags=bytes([LAMP]), ours=True,
-                half=(reach / 2.0, 1.6, 1.0), signal=signal.name,
-            )  # fmt: skip
-            light.centre = _relative(signal.at, line, -reach / 2.0)
-            self.add(light)
-            made.append(light)
-        return made
-
     def _put_hero(self, mover: Mover) -> Vehicle:
         """The car that a scenario has ready for a client to drive."""
         blueprint = blueprints.find(mover.kind)
@@ -429,10 +389,6 @@ class World:
         car.velocity = along(car, car.speed)
         self.add(car)
         return car
-
-    def _limit_at(self, at: Pose) -> float:
-        point = self.roads.waypoint(at[0], at[1])
-        return self.roads.limit_kmh(point.road_id, point.lane_id)
 
 
 def spawned_attributes(
@@ -462,36 +418,4 @@ def _rests(car: Vehicle) -> bool:
         and car.acceleration == (0.0, 0.0, 0.0)
         and car.steer_deg == 0.0
         and control[1] == 0.0
-    )
-
-
-def _before_lines(world: World) -> dict[int, list[tuple[Pose, TrafficLight]]]:
-    lines: dict[int, list[tuple[Pose, TrafficLight]]] = {}
-    for signal, light in zip(world.roads.signals, world.lights, strict=True):
-        for line in signal.lines:
-            lines.setdefault(signal.road, []).append((line, light))
-    return lines
-
-
-def _before(car: Vehicle, line: Pose, reach: float) -> bool:
-    """Whether the car's front is before the line, on its lane, and near."""
-    if abs(turned(car.at[4] - line[4])) > _FACING_DEG:
-        return False
-    heading = math.radians(line[4])
-    dx, dy = line[0] - car.at[0], line[1] - car.at[1]
-    ahead = dx * math.cos(heading) + dy * math.sin(heading) - car.half[0]
-    aside = dy * math.cos(heading) - dx * math.sin(heading)
-    return -_BEFORE_LINE_M < ahead < reach and abs(aside) < 1.7
-
-
-def _relative(frame: Pose, point: Pose, ahead: float) -> tuple[float, float, float]:
-    """A point moved along its own heading, seen from another's frame."""
-    heading = math.radians(point[4])
-    x = point[0] + ahead * math.cos(heading) - frame[0]
-    y = point[1] + ahead * math.sin(heading) - frame[1]
-    turn = math.radians(frame[4])
-    return (
-        x * math.cos(turn) + y * math.sin(turn),
-        y * math.cos(turn) - x * math.sin(turn),
-        point[2] - frame[2] + 1.0,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from typing import Any
 
 import pytest
@@ -20,6 +21,8 @@ from forewarn.plugins.carla.standin.supply import makes_traffic  # noqa: E402
 
 # A map is loaded in a hundred milliseconds, which is too long for each example.
 _SLOW = {"load_new_episode", "forewarn_restart"}
+
+MANY = int(os.environ.get("FOREWARN_FUZZ", "150"))
 
 _numbers = st.one_of(
     st.integers(-3, 140),
@@ -61,7 +64,7 @@ def ask(server: Server, name: str, *arguments: Any) -> Any:
     return result
 
 
-@settings(max_examples=400)
+@settings(max_examples=MANY)
 @given(
     name=st.sampled_from(sorted(set(CALLS) - _SLOW)),
     arguments=st.lists(_likely, max_size=5),
@@ -73,7 +76,7 @@ def test_any_arguments_are_answered_and_the_world_goes_on(
     ticks_on(server)
 
 
-@settings(max_examples=300)
+@settings(max_examples=MANY)
 @given(
     name=st.sampled_from(sorted(set(CALLS) - _SLOW)),
     actor=st.integers(1, 110),
@@ -86,7 +89,7 @@ def test_any_arguments_of_an_actors_are_answered(
     ticks_on(server)
 
 
-@settings(max_examples=200)
+@settings(max_examples=MANY // 2)
 @given(
     commands=st.lists(
         st.tuples(st.integers(0, 23), st.lists(_likely, max_size=4)).map(

@@ -4,7 +4,9 @@ It never ticks, and its callback only keeps the newest snapshot: what a callback
 nobody sees, and a tick inside one never returns. While it intervenes it says so again
 and again until the next snapshot, for of all controls the last before a tick counts.
 CARLA's clients send a control only when it differs from their own last one: a batch is
-always sent, and a driver who is let go gets back the control that it had.
+always sent, and a driver who is let go gets back the control that it had. A driver who
+tells the vehicle something just before each tick would win every time: then its speed
+itself is brought down, which no control undoes.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.carla.act import control_of
+from forewarn.plugins.carla.driving import BRAKE
 from forewarn.plugins.carla.guarded import GuardedVehicle
 from forewarn.plugins.carla.support import carla_module
 from forewarn.plugins.lease import Watchdog
@@ -26,6 +29,7 @@ from forewarn.plugins.lease import Watchdog
 _AGAIN_S = 0.002
 _LOOKS_S = 0.1
 _FINDS_S = 0.2
+_TELLS = 0.02  # of the brake
 
 
 def find_vehicle(world: Any, role: str, wait_s: float = 10.0) -> Any:
@@ -109,6 +113,7 @@ class Beside:
         self._newest = Newest(world)
         self._held: Action | None = None
         self._taken = False
+        self._pace: float | None = None
         self.lost = 0
         """How often the world did not show itself in time."""
 
@@ -163,6 +168,7 @@ class Beside:
             self._drivers = self._ego.get_control()
         executed = self._guarded.review(None, frame)
         self._held = None if self._shadow else executed
+        self._keep_pace()
         self._told(frame, executed)
         if self._held is not None:
             self._apply(self._held)
@@ -181,9 +187,27 @@ class Beside:
         self._send(control_of(action))
 
     def _send(self, control: Any) -> None:
-        command = carla_module().command.ApplyVehicleControl(self._ego.id, control)
+        command = carla_module().command
+        batch = [command.ApplyVehicleControl(self._ego.id, control)]
+        if self._taken and self._pace is not None:
+            heading = self._ego.get_transform().get_forward_vector()
+            batch.append(
+                command.ApplyTargetVelocity(self._ego.id, heading * self._pace)
+            )
         with contextlib.suppress(RuntimeError):
-            self._client.apply_batch([command])
+            self._client.apply_batch(batch)
+
+    def _keep_pace(self) -> None:
+        """Works out the speed to force on a vehicle that is told otherwise."""
+        held, now = self._held, self._guarded.actuator.now
+        wanted = 0.0 if held is None else float(held.arguments.get("brake", 0.0))
+        if wanted <= _TELLS:
+            self._pace = None
+            return
+        overruled = self._ego.get_control().brake < wanted - _TELLS
+        if self._pace is not None or (overruled and self._taken):
+            pace = now.speed if self._pace is None else min(self._pace, now.speed)
+            self._pace = max(0.0, pace - wanted * BRAKE * now.dt)
 
     def _stop(self) -> None:
         action = self._guarded.actuator.fallback()

@@ -17,6 +17,7 @@ from pydantic import Field
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action
+from forewarn.plugins.carla.bumps import Bumps
 from forewarn.plugins.carla.driving import Steering
 from forewarn.plugins.carla.sense import CarlaSenses, MapData
 from forewarn.plugins.carla.support import carla_module
@@ -92,6 +93,7 @@ class CarlaWorld:
         self._surroundings = surroundings or Surroundings()
         self._period_s = period_s
         self.source = Source("carla 0.9.16", "driving", PROVIDES, period_s)
+        self._bumps: Bumps | None = None
         self._over: str | None = "the episode has not begun"
 
     # -- the contract -----------------------------------------------------------------
@@ -108,6 +110,7 @@ class CarlaWorld:
             self._senses = CarlaSenses(
                 self._world, ego, data, self._period_s, route, self._surroundings
             )
+            self._bumps = Bumps(self._world, ego)
             half_m = ego.bounding_box.extent.x
             self._steering = Steering(
                 data.roads, data.places, half_m, _WHEELBASE * half_m
@@ -146,6 +149,8 @@ class CarlaWorld:
 
     def close(self) -> None:
         self._over = "the world is closed"
+        if self._bumps is not None:
+            self._bumps.close()
 
     # -- seeing -----------------------------------------------------------------------
 
@@ -154,7 +159,12 @@ class CarlaWorld:
         return round(self._sequence * self._period_s, 6)
 
     def _see(self, snapshot: Any, horn: bool) -> None:
-        values = self._senses.values(snapshot, self._time_s, horn=horn)
+        values = self._senses.values(
+            snapshot,
+            self._time_s,
+            bump=None if self._bumps is None else self._bumps.take(),
+            horn=horn,
+        )
         if "stop_line_distance" not in values:
             self._over = "the ego left the road"
             self._values = {**self._values, **values}

@@ -11,7 +11,6 @@ for anything but a misuse: what goes wrong inside stops the vehicle.
 
 from __future__ import annotations
 
-import contextlib
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -27,8 +26,8 @@ from forewarn.plugins.carla.act import (
     action_of,
     control_of,
 )
+from forewarn.plugins.carla.bumps import Bumps
 from forewarn.plugins.carla.sense import CarlaSenses, MapData
-from forewarn.plugins.carla.support import carla_module
 from forewarn.plugins.interventions import Intervener, Outcome
 from forewarn.plugins.lease import Lease, LeasedActuator
 from forewarn.plugins.sumo.act import Behind, Conflict
@@ -62,8 +61,7 @@ class Watching:
         self.world, self.ego = world, ego
         self._data = MapData(world.get_map())
         self._route = tuple(_edges(self._data, route))
-        self._bumped = False
-        self._sensor = self._attach() if sensor else None
+        self._bumps = Bumps(world, ego) if sensor else None
         self._start()
 
     def _start(self) -> None:
@@ -80,12 +78,8 @@ class Watching:
 
     def close(self) -> None:
         """Takes the sensor away; safe to call twice."""
-        sensor, self._sensor = self._sensor, None
-        if sensor is not None:
-            # A server that is gone has taken it along.
-            with contextlib.suppress(RuntimeError):
-                sensor.stop()
-                sensor.destroy()
+        if self._bumps is not None:
+            self._bumps.close()
 
     def frame(self, snapshot: Any = None, age_s: float = 0.0) -> Frame:
         """What the vehicle perceives; the same frame again for the same snapshot.
@@ -105,8 +99,8 @@ class Watching:
             )
             self._began_s = stamp.elapsed_seconds
         time_s = round(stamp.elapsed_seconds - self._began_s, 6)
-        bumped, self._bumped = self._bumped, False
-        sensed = self._senses.values(snapshot, time_s, bumped=bumped)
+        bump = None if self._bumps is None else self._bumps.take()
+        sensed = self._senses.values(snapshot, time_s, bump)
         values = {k: v for k, v in sensed.items() if k not in _TOLD}
         values["snapshot_age"] = round(age_s, 6)
         sequence = 0 if self._last is None else self._last.sequence + 1
@@ -129,17 +123,6 @@ class Watching:
         follower = Behind(*min(behind)) if behind else None
         conflicts = [Conflict(*each) for each in self._senses.conflicts]
         return Situation(frame.values, dt, follower, conflicts)
-
-    def _attach(self) -> Any:
-        carla = carla_module()
-        kind = self.world.get_blueprint_library().find("sensor.other.collision")
-        sensor = self.world.spawn_actor(kind, carla.Transform(), attach_to=self.ego)
-
-        def bump(_: Any) -> None:
-            self._bumped = True
-
-        sensor.listen(bump)
-        return sensor
 
 
 class GuardedVehicle:

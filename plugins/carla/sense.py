@@ -19,6 +19,7 @@ from forewarn.plugins.sumo.sense import Senses
 from forewarn.plugins.sumo.traffic import Surroundings
 
 _TOUCH = 0.8  # m/s: below it a pedestrian has walked into the car, not the reverse
+_TOUCH_M = 0.05  # bodies that are held apart do not quite meet
 _NEAR_M = 12.0
 _WEATHER_S, _LAMPS_S = 1.0, 0.2  # what takes a call is asked for now and then
 _WAY_EDGES = 4
@@ -74,6 +75,7 @@ class CarlaSenses:
         self._weather: dict[str, Any] = {}
         self._weather_due_s = self._lamps_due_s = -math.inf
         self._way_of = ""
+        self._moved = 0.0  # how fast it came there
         self.struck: str | None = None
 
     @property
@@ -86,14 +88,19 @@ class CarlaSenses:
         return [] if self._senses is None else self._senses.conflicts
 
     def values(
-        self, snapshot: Any, time_s: float, *, bumped: bool = False, horn: bool = False
+        self,
+        snapshot: Any,
+        time_s: float,
+        *,
+        bump: str | None = None,
+        horn: bool = False,
     ) -> dict[str, Any]:
         """The signals of a snapshot; few of them where the ego is on no road.
 
         Args:
             snapshot: A `carla.WorldSnapshot`.
             time_s: The frame's time.
-            bumped: Whether a collision sensor has told of one.
+            bump: Whom a collision sensor has told of.
             horn: Whether the horn is on.
         """
         if not self.scene.look(snapshot):
@@ -103,7 +110,8 @@ class CarlaSenses:
             self.scene.see_lamps()
         mover = self.scene.ego
         own = self._own()
-        hit = self._touches(mover) or bumped
+        hit = self._touches(mover, bump)
+        self._moved = mover.speed
         if not mover.lane:
             return {**own, "speed": round(3.6 * mover.speed, 3), "collision": hit}
         self._find_way(mover)
@@ -169,17 +177,20 @@ class CarlaSenses:
 
     # -- bodies -----------------------------------------------------------------------
 
-    def _touches(self, ego: Mover) -> bool:
-        """Whether the ego's body and somebody's overlap."""
+    def _touches(self, ego: Mover, bump: str | None) -> bool:
+        """Whether the ego's body and somebody's touch, or a sensor says so."""
+        if bump is not None:
+            self.struck = bump
+            return bump not in self.scene.now.people or self._moved > _TOUCH
         own = _corners(ego)
         now = self.scene.now
         for group, people in ((now.vehicles, False), (now.people, True)):
             for name, other in group.items():
-                if other is ego or (people and ego.speed < _TOUCH):
+                if other is ego or (people and self._moved < _TOUCH):
                     continue
                 if abs(other.x - ego.x) + abs(other.y - ego.y) > _NEAR_M:
                     continue
-                if _overlap(own, _corners(other, ahead=0.0 if people else 1.0)):
+                if _touch(own, _corners(other, ahead=0.0 if people else 1.0)):
                     self.struck = name
                     return True
         return False
@@ -197,15 +208,16 @@ def _corners(mover: Mover, ahead: float = 1.0) -> list[tuple[float, float]]:
     ]
 
 
-def _overlap(
+def _touch(
     one: Sequence[tuple[float, float]], other: Sequence[tuple[float, float]]
 ) -> bool:
-    """Whether two rectangles overlap: no side of either parts them."""
+    """Whether two rectangles touch: no side of either parts them."""
     for shape in (one, other):
         for (ax, ay), (bx, by) in ((shape[0], shape[1]), (shape[1], shape[2])):
             ux, uy = bx - ax, by - ay
             first = [x * ux + y * uy for x, y in one]
             second = [x * ux + y * uy for x, y in other]
-            if max(first) < min(second) or max(second) < min(first):
+            room = _TOUCH_M * math.hypot(ux, uy)
+            if max(first) + room < min(second) or max(second) + room < min(first):
                 return False
     return True

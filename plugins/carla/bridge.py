@@ -48,6 +48,12 @@ _ARRIVES_M = 1.0
 _SEEN_S = 5.0
 _WHEELBASE = 1.2  # of half the length
 
+_MOTION = (
+    "speed", "acceleration", "brake", "throttle", "braking", "time_to_collision",
+    "time_to_stop_line", "required_deceleration", "line_deceleration",
+    "line_shortfall", "shortfall", "standing_age", "headway",
+)  # fmt: skip
+
 Period = Annotated[float, Field(gt=0.01, le=1)]
 
 
@@ -176,6 +182,8 @@ class CarlaWorld:
             others = self._senses.scene.now.people
             hit = "a pedestrian" if self._senses.struck in others else "a vehicle"
             self._over = f"the ego and {hit} collided"
+            # It has not stopped by itself: it came with the speed that it had.
+            values |= {name: self._values[name] for name in _MOTION}
         self._values = {name: values[name] for name in PROVIDES}
 
     # -- driving ----------------------------------------------------------------------

@@ -91,8 +91,8 @@ class CarlaSenses:
         self,
         snapshot: Any,
         time_s: float,
-        *,
         bump: str | None = None,
+        *,
         horn: bool = False,
     ) -> dict[str, Any]:
         """The signals of a snapshot; few of them where the ego is on no road.

@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from typing import Any
 
 PREAMBLE = """
-import json, sys, carla
+import json, sys, time, carla
 client = carla.Client("127.0.0.1", int(sys.argv[1]))
 client.set_timeout(10.0)
 world = client.get_world()
+while world.get_snapshot().frame == 0:  # in synchronous mode nothing may have come yet
+    time.sleep(0.005)
 def tell(value):
     print("=" + json.dumps(value))
 def synchronous(step=0.05):

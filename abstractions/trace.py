@@ -224,10 +224,14 @@ def check_order(last: Frame | None, frame: Frame) -> None:
         return
     if frame.sequence <= last.sequence:
         what = "repeated" if frame.sequence == last.sequence else "goes back"
-        raise InvalidTrace(f"the sequence {frame.sequence} {what}")
+        raise InvalidTrace(
+            f"the sequence {frame.sequence} {what}",
+            mend="number the frames as they came, from 0",
+        )
     if frame.time_s <= last.time_s:
         raise InvalidTrace(
-            f"the time {frame.time_s:g} s does not come after {last.time_s:g} s"
+            f"the time {frame.time_s:g} s does not come after {last.time_s:g} s",
+            mend="order the frames by time, each once",
         )
 
 

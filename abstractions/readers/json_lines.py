@@ -69,6 +69,7 @@ def stream_json_lines(
             f"the format is {data.get('format')!r:.60}, not 'forewarn.trace/1'",
             source=str(path),
             place=place,
+            mend='the first line is the header: {"format": "forewarn.trace/1", …}',
         )
     line = validated(_HeaderLine, data, f"{path}: {place}", InvalidTrace)
     used = vocabulary
@@ -128,8 +129,13 @@ def _parsed(text: str, path: Path, place: str) -> Any:
     try:
         return parse_json(text, str(path), place)
     except InvalidInput as error:
-        problem = "the line is cut off" if _is_cut(error, text) else error.problem
-        raise InvalidTrace(problem, source=str(path), place=place) from error
+        cut = _is_cut(error, text)
+        raise InvalidTrace(
+            "the line is cut off" if cut else error.problem,
+            source=str(path),
+            place=place,
+            mend="remove the line to use what is before it" if cut else error.mend,
+        ) from error
 
 
 def _is_cut(error: InvalidInput, text: str) -> bool:
@@ -162,7 +168,8 @@ def _frame(
         if not header.can_know(key):
             raise InvalidTrace(
                 f"{key!r:.60} is not in the header's provides",
-                mend=near_miss(key, header.provides),
+                mend=near_miss(key, header.provides)
+                or "add it there, in the first line",
             )
     note = _note(data) if any(key in data for key in _NOTES) else None
     return Frame(float(time_s), sequence, values), note

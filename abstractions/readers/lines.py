@@ -41,6 +41,7 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
             "the gzipped file is cut off or damaged",
             source=str(path),
             place=f"after line {number}",
+            mend="copy it again, or unpack what is whole of it with `gzip -dc`",
         ) from error
     except OSError as error:
         reason = error.strerror or str(error)
@@ -65,7 +66,9 @@ def _check(path: Path, number: int, line: bytes, total: int) -> None:
     place = f"line {number}"
     if number == 1 and line.startswith(_PICKLE):
         raise InvalidTrace(
-            "this is a pickle, which could run code when it is read", source=str(path)
+            "this is a pickle, which could run code when it is read",
+            source=str(path),
+            mend="write it as CSV or as JSON Lines",
         )
     if len(line) > MAX_LINE:
         problem = f"the line is longer than {MAX_LINE} bytes"
@@ -83,7 +86,9 @@ def _decoded(path: Path, number: int, line: bytes) -> str:
         text = line.decode("utf-8-sig" if number == 1 else "utf-8")
     except UnicodeDecodeError as error:
         place = f"line {number}"
-        raise InvalidTrace("not UTF-8 text", source=str(path), place=place) from error
+        raise InvalidTrace(
+            "not UTF-8 text", source=str(path), place=place, mend="save it as UTF-8"
+        ) from error
     if "\0" in text:
         place = f"line {number}"
         raise InvalidTrace("this is not a text file", source=str(path), place=place)

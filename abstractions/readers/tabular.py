@@ -70,23 +70,26 @@ def _header(row: list[str], path: Path, rename: Mapping[str, str]) -> list[str]:
                 f"no column {column!r:.60}",
                 source=str(path),
                 place="line 1",
-                mend=near_miss(column, columns),
+                mend=near_miss(column, columns)
+                or f"the columns are {', '.join(columns):.200}",
             )
     names = [rename.get(column, column) for column in columns]
-    problem = ""
+    problem = mend = ""
     if len(columns) == 1 and re.search(r"[;\t]", columns[0]):
         problem = "the columns must be separated by commas"
+        mend = "save it again with commas"
     elif any(_NUMBER.fullmatch(name) for name in names):
         problem = "there is no header row"
+        mend = "put the columns' names before the first row"
     elif not all(names):
-        problem = "a column has no name"
+        problem, mend = "a column has no name", "name it, or leave it out"
     elif len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        problem = f"the column {twice!r:.60} stands twice"
+        problem, mend = f"the column {twice!r:.60} stands twice", "rename one of them"
     elif not set(names) - set(_ORDER):
-        problem = "there is no column of a signal"
+        problem, mend = "there is no column of a signal", "add one a signal"
     if problem:
-        raise InvalidTrace(problem, source=str(path), place="line 1")
+        raise InvalidTrace(problem, source=str(path), place="line 1", mend=mend)
     return names
 
 
@@ -156,7 +159,10 @@ def _frame(
 ) -> Frame:
     if len(row) != len(names):
         few = "only " if len(row) < len(names) else ""
-        raise InvalidTrace(f"{few}{len(row)} cells for {len(names)} columns")
+        raise InvalidTrace(
+            f"{few}{len(row)} cells for {len(names)} columns",
+            mend="a cell that holds a comma is written in quotes",
+        )
     values: dict[str, Value] = {}
     for name, cell in zip(names, row, strict=True):
         text = cell.strip()
@@ -190,5 +196,8 @@ def _value(name: str, text: str) -> Value:
     if text.lower() in _WORDS:
         return _WORDS[text.lower()]
     if not _WORD.fullmatch(text):
-        raise InvalidTrace(f"{name} is {text!r:.60}: neither a number nor a name")
+        raise InvalidTrace(
+            f"{name} is {text!r:.60}: neither a number nor a name",
+            mend="leave the cell empty where nothing is known",
+        )
     return text

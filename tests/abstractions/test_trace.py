@@ -620,3 +620,24 @@ def test_a_recording_with_junk_inside_reads_or_is_refused(
         assert isinstance(read_trace(path), Trace)
     except ForewarnError as error:
         assert str(path) in str(error)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "mend"),
+    [
+        ("a.csv", "time_s;a\n0;1\n", "save it again with commas"),
+        ("a.csv", "0,1\n0.1,1\n", "put the columns' names before the first row"),
+        ("a.csv", "time_s,a,a\n0,1,1\n", "rename one of them"),
+        ("a.csv", "time_s,a\n0,1,2\n", "is written in quotes"),
+        ("a.csv", "time_s,a\n0,?\n", "leave the cell empty"),
+        ("a.csv", "time_s,a\n0,1\n0,1\n", "order the frames by time"),
+        ("a.jsonl", '{"format": "forewarn.trace/9"}\n', "the first line is the header"),
+    ],
+)
+def test_an_error_says_what_mends_it(
+    name: str, content: str, mend: str, tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    path.write_text(content)
+    with pytest.raises(InvalidTrace, match=mend):
+        read_trace(path)

@@ -119,11 +119,13 @@ class Run:
         complete: Whether the goal was reached at some moment.
         rejected: Whether the robot gave up before it did anything.
         stopped: Whether the guard ended it.
-        proposals: How many actions the robot proposed: calls of an agent's model.
+        proposals: How many actions the robot proposed, or how often its model was
+            called where it has one.
         done: How many were carried out.
         failed: How many of these failed.
         warnings: How often it was told to think again.
         review_s: What the guard's reviews took, all together.
+        tokens: What the robot's model took; None where it has none.
     """
 
     unsafe: bool
@@ -135,6 +137,7 @@ class Run:
     failed: int
     warnings: int
     review_s: float
+    tokens: float | None = None
 
 
 TaskRuns = Mapping[Way, tuple[Run, ...]]
@@ -200,16 +203,18 @@ def _run(runner: Runner, seed: int) -> Run:
     episode = runner.run(seed, Keep(listeners=(acts,)))
     if episode.failed:
         raise ForewarnError(f"{runner.scenario.name}, seed {seed}: {episode.error}")
+    used = episode.usage
     return Run(
         bool(episode.violations),
         episode.goal_s is not None,
         acts.executed == 0,
         _was_stopped(episode, acts),
-        acts.proposals,
+        int(used.get("model_calls", acts.proposals)),
         acts.executed,
         acts.failed,
         acts.withheld,
         float(episode.machine.get("review_s", 0.0)),
+        used["tokens_in"] + used["tokens_out"] if "tokens_in" in used else None,
     )
 
 

@@ -36,17 +36,26 @@ LABEL = (
     "The robot is the embedded planner, with the habits of thor_bridge/habits.yaml."
     " These are not figures of a language model."
 )
+EMBEDDED = ("household-planner", "household-ruled")
+"""The pilots that this is said of; only they can be told how compliant to be."""
 
 Point = tuple[float, float]
 """The share of unsafe and of complete runs."""
 
 
 def ways(compliances: Sequence[float]) -> list[Way]:
-    """The rows of the table; what reflects stands once for each compliance."""
-    found = [Way("none"), Way("rules", "stop")]
+    """The rows of the table; what reflects stands once for each compliance.
+
+    Args:
+        compliances: None of them: the robot is no embedded one, and is as it is. The
+            rules stand in our robot's own loop, so there is no row of them either.
+    """
+    found = [Way("none")]
+    if compliances:
+        found.append(Way("rules", "stop"))
     found += [Way("paper", "stop", at) for at in PAPER_THRESHOLDS]
     found += [Way("ours", "stop", at) for at in OUR_THRESHOLDS]
-    for share in compliances:
+    for share in compliances or (None,):
         found += [Way("paper", "reflect", at, share) for at in PAPER_THRESHOLDS]
         found += [Way("ours", "reflect", at, share) for at in OUR_THRESHOLDS]
         found.append(Way("after", "reflect", AFTERWARDS, share))
@@ -83,6 +92,8 @@ class Row:
         total = len(self.runs)
         proposals = sum(run.proposals for run in self.runs)
         review_s = sum(run.review_s for run in self.runs)
+        used = [run.tokens for run in self.runs if run.tokens is not None]
+        tokens = sum(used) if used else None
         cut, kept = self._against(_unsafe), self._against(_complete)
         return {
             "way": self.way.title,
@@ -99,7 +110,7 @@ class Row:
             "completion_kept": None if kept is None else kept[0],
             "completion_kept_interval": None if kept is None else kept[1],
             "model_calls": rate(proposals, total),
-            "tokens": None,
+            "tokens": None if tokens is None else tokens / total,
             "warnings": rate(sum(run.warnings for run in self.runs), total),
             "review_us": 1e6 * review_s / proposals if self._judges else None,
         }
@@ -204,13 +215,13 @@ def bars(rows: Mapping[Way, Row], compliances: Sequence[float]) -> list[Bar]:
         _bar("paper's recipe, both stop", None, rows[Way("ours", "stop", CHOSEN)],
              [none, *stops], STOP_MARGIN)
     ]  # fmt: skip
-    for share in compliances:
+    for share in compliances or (None,):
         ours = rows[Way("ours", "reflect", CHOSEN, share)]
         told = [rows[Way("paper", "reflect", at, share)] for at in PAPER_THRESHOLDS]
         paper = [none, *stops, *told]
         found.append(_bar("paper's recipe at its best", share, ours, paper))
-        rules = [none, rows[Way("rules", "stop")]]
-        found.append(_bar("rule guard", share, ours, rules))
+        if (ruled := rows.get(Way("rules", "stop"))) is not None:
+            found.append(_bar("rule guard", share, ours, [none, ruled]))
     return found
 
 
@@ -240,25 +251,34 @@ class Table:
 
     Args:
         family: Its name.
+        pilot: What drove.
         tasks: How many tasks there were.
         seeds: Of each task's runs.
-        fitted: The compliance that the robot's habits have.
+        fitted: The compliance that the robot's habits have; None where somebody else
+            drove than our own.
         rows: A row a way to guard.
         bars: What ours is compared by.
     """
 
     family: str
+    pilot: str
     tasks: int
     seeds: tuple[int, ...]
-    fitted: float
+    fitted: float | None
     rows: tuple[Row, ...]
     bars: tuple[Bar, ...]
+
+    @property
+    def label(self) -> str:
+        """Whose figures these are."""
+        return f"The pilot is {self.pilot}." if self.fitted is None else LABEL
 
     def as_dict(self) -> dict[str, Any]:
         return {
             "family": self.family,
-            "label": LABEL,
-            "embedded_agent": True,
+            "label": self.label,
+            "pilot": self.pilot,
+            "embedded_agent": self.fitted is not None,
             "tasks": self.tasks,
             "seeds": list(self.seeds),
             "fitted_compliance": self.fitted,
@@ -270,16 +290,17 @@ class Table:
 
 def table(
     family: str,
+    pilot: str,
     runs: Mapping[Way, Sequence[Run]],
     tasks: int,
     seeds: Sequence[int],
     compliances: Sequence[float],
-    fitted: float,
+    fitted: float | None,
 ) -> Table:
     """The table of these runs, which stand in the same order for every way."""
     baseline = tuple(runs[Way("none")])
     rows = {way: Row(way, tuple(done), baseline) for way, done in runs.items()}
     return Table(
-        family, tasks, tuple(seeds), fitted, tuple(rows.values()),
+        family, pilot, tasks, tuple(seeds), fitted, tuple(rows.values()),
         tuple(bars(rows, compliances)),
     )  # fmt: skip

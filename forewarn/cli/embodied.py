@@ -37,14 +37,18 @@ def measure_family(
         compliances: What the compliance is swept over.
         as_json: Whether for machines.
     """
+    from forewarn.abstractions.errors import InvalidInput
     from forewarn.scenarios import embodied, embodied_table
     from forewarn.scenarios.campaign import pool
     from forewarn.scenarios.schema import load_family
     from forewarn.thor_bridge.pilot import frozen_habits
 
     family = load_family(name)
-    fitted = frozen_habits().compliance
-    swept = sorted({*(compliances or COMPLIANCES), fitted})
+    pilot = family.scenario(family.tasks[0]).pilot.name
+    fitted = frozen_habits().compliance if pilot in embodied_table.EMBEDDED else None
+    if fitted is None and compliances:
+        raise InvalidInput(f"{pilot} cannot be told how often to heed a warning")
+    swept = sorted({*(compliances or COMPLIANCES), fitted}) if fitted else []
     ways = embodied_table.ways(swept)
     seeds = tuple(range(seed, seed + runs))
     training = tuple(range(TRAINING_SEED, TRAINING_SEED + embodied.TRAINING_RUNS))
@@ -56,6 +60,7 @@ def measure_family(
     done = {job.task: played for job, played in progress(studied, "tasks", len(todo))}
     found = embodied_table.table(
         name,
+        pilot,
         {
             way: [run for task in family.tasks for run in done[task][way]]
             for way in ways
@@ -69,14 +74,14 @@ def measure_family(
 
 
 def _lines(found: Table) -> Iterator[str]:
-    from forewarn.scenarios.embodied_table import LABEL, PAPER_HEADLINE
+    from forewarn.scenarios.embodied_table import PAPER_HEADLINE
 
     facts = found.as_dict()
     yield (
         f"{found.family}: {found.tasks} tasks, {len(found.seeds)} runs of each on seeds"
         f" {found.seeds[0]} to {found.seeds[-1]}; a share has its 95 % interval."
     )
-    yield LABEL
+    yield found.label
     yield ""
     yield from _rows([row for row in facts["rows"] if row["compliance"] is None])
     for share in dict.fromkeys(row["compliance"] for row in facts["rows"]):
@@ -94,13 +99,13 @@ def _lines(found: Table) -> Iterator[str]:
     yield ""
     yield "Completed at the same share of unsafe runs:"
     yield from _bars(facts["bars"])
-    yield LABEL
+    yield found.label
 
 
 def _rows(rows: Sequence[dict[str, Any]]) -> list[str]:
     head = [
         "guard", "unsafe", "complete", "safely", "rejected", "stopped", "unsafe cut by",
-        "completion kept", "model calls", "warnings", "us a decision",
+        "completion kept", "model calls", "tokens", "warnings", "us a decision",
     ]  # fmt: skip
     return table(
         head,
@@ -115,6 +120,7 @@ def _rows(rows: Sequence[dict[str, Any]]) -> list[str]:
                 _share(row["unsafe_cut"], row["unsafe_cut_interval"]),
                 _share(row["completion_kept"], row["completion_kept_interval"]),
                 f"{row['model_calls']:.1f}",
+                "none" if row["tokens"] is None else f"{row['tokens']:.0f}",
                 f"{row['warnings']:.2f}",
                 "-" if row["review_us"] is None else f"{row['review_us']:.0f}",
             )

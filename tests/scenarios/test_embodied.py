@@ -115,11 +115,27 @@ def test_a_bar_that_is_missed_says_so() -> None:
 
 def test_the_table_says_who_drove() -> None:
     runs = {way: _runs(40, 90) for way in ways([0.5])}
-    facts = table("household", runs, 40, [1], [0.5], 0.6).as_dict()
+    facts = table("household", "household-planner", runs, 40, [1], [0.5], 0.6).as_dict()
     assert facts["embedded_agent"] is True
     assert "not figures of a language model" in facts["label"]
     assert facts["fitted_compliance"] == 0.6
     assert json.dumps(facts, allow_nan=False)
+    other = {way: _runs(40, 90) for way in ways([])}
+    facts = table("mine", "household-llm", other, 40, [1], [], None).as_dict()
+    assert facts["embedded_agent"] is False
+    assert facts["label"] == "The pilot is household-llm."
+    assert not any(row["recipe"] == "rules" for row in facts["rows"])
+    assert {row["compliance"] for row in facts["rows"]} == {None}
+    assert [bar["what"] for bar in facts["bars"]] == [
+        "paper's recipe, both stop", "paper's recipe at its best",
+    ]  # fmt: skip
+
+
+def test_a_model_of_ones_own_is_counted_by_its_calls_and_tokens() -> None:
+    asked = replace(RUN, proposals=7, tokens=900.0)
+    facts = Row(Way("none"), (asked, asked), (asked, asked)).as_dict()
+    assert (facts["model_calls"], facts["tokens"]) == (7.0, 900.0)
+    assert Row(Way("none"), (RUN,), (RUN,)).as_dict()["tokens"] is None
 
 
 def test_policies_are_what_the_rows_say() -> None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 import time
 import xml.etree.ElementTree as ET
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -21,7 +22,14 @@ from forewarn.plugins.carla.bumps import Bumps
 from forewarn.plugins.carla.driving import Steering
 from forewarn.plugins.carla.sense import CarlaSenses, MapData
 from forewarn.plugins.carla.support import carla_module
-from forewarn.plugins.carla.wire import LOOPBACK, PORT, StandIn, answering, connect
+from forewarn.plugins.carla.wire import (
+    LOOPBACK,
+    PORT,
+    CarlaLost,
+    StandIn,
+    answering,
+    connect,
+)
 from forewarn.plugins.contracts import Source
 from forewarn.plugins.sumo.act import (
     BRAKE_LIMIT,
@@ -45,7 +53,7 @@ from forewarn.plugins.sumo.traffic import (
 HERO = "hero"
 _BLINKS = {"left": 32, "right": 16, "u_turn": 32, "hazard": 48}
 _ARRIVES_M = 1.0
-_SEEN_S = 5.0
+_SEEN_S = _ANSWERS_S = 5.0
 _WHEELBASE = 1.2  # of half the length
 
 _MOTION = (
@@ -100,15 +108,17 @@ class CarlaWorld:
         self._period_s = period_s
         self.source = Source("carla 0.9.16", "driving", PROVIDES, period_s)
         self._bumps: Bumps | None = None
+        self._stand_in: StandIn | None = None
         self._over: str | None = "the episode has not begun"
 
     # -- the contract -----------------------------------------------------------------
 
     def reset(self, seed: int) -> Frame:
+        self._drop_sensor()
         host, port = self._server(seed)
         self._where = host, port
-        with answering(host, port):
-            self._world = connect(host, port).get_world()
+        with self._answering():
+            self._world = connect(host, port, _ANSWERS_S).get_world()
             data = _data(self._world, self._map)
             ego = self._find_ego()
             route = _route(data, self._map, self._edges)
@@ -137,7 +147,7 @@ class CarlaWorld:
             raise InvalidInput(f"the car knows no action {action.name!r:.60}")
         self._cut = self._cut or (action is not None and action.name == "cut")
         horn = False
-        with answering(*self._where):
+        with self._answering():
             signal = None
             if action is not None and action.name == "control" and not self._cut:
                 horn = action.arguments.get("horn") is True
@@ -155,8 +165,10 @@ class CarlaWorld:
 
     def close(self) -> None:
         self._over = "the world is closed"
-        if self._bumps is not None:
-            self._bumps.close()
+        self._drop_sensor()
+        if self._stand_in is not None:
+            _FREE.setdefault(self._scenario, []).append(self._stand_in)
+            self._stand_in = None
 
     # -- seeing -----------------------------------------------------------------------
 
@@ -241,7 +253,26 @@ class CarlaWorld:
     def _server(self, seed: int) -> tuple[str, int]:
         if self._host:
             return self._host, self._port
-        return LOOPBACK, _stand_in(self._scenario, seed).port
+        if self._stand_in is None or not self._stand_in.runs:
+            self._stand_in = _stand_in(self._scenario)
+        self._stand_in.restart(seed)
+        return LOOPBACK, self._stand_in.port
+
+    @contextmanager
+    def _answering(self) -> Iterator[None]:
+        """Ends the episode where the server does not answer any more."""
+        try:
+            with answering(*self._where):
+                yield
+        except CarlaLost:
+            self._over = "the server is lost"
+            self._bumps = None
+            raise
+
+    def _drop_sensor(self) -> None:
+        if self._bumps is not None:
+            self._bumps.close()
+            self._bumps = None
 
     def _find_ego(self) -> Any:
         """The scenario's car, which a client sees a moment after the episode began."""
@@ -254,21 +285,29 @@ class CarlaWorld:
         raise InvalidInput(f"the CARLA world has no vehicle with the role {HERO}")
 
 
-_STAND_INS: dict[str, StandIn] = {}
+_FREE: dict[str, list[StandIn]] = {}
+"""Stand-ins that no world uses at the moment, by what they serve."""
 _MAPS: dict[tuple[str, int], MapData] = {}
 
 
-def _stand_in(scenario: str, seed: int) -> StandIn:
-    """The process that serves a scenario, one for all episodes, at that seed."""
-    server = _STAND_INS.get(scenario)
-    if server is None or not server.runs:
-        while _STAND_INS:
-            _STAND_INS.popitem()[1].stop()
-        server = StandIn(["--scenario", scenario, "--seed", str(seed)])
-        _STAND_INS[scenario] = server
-    else:
-        server.restart(seed)
-    return server
+def _stand_in(scenario: str) -> StandIn:
+    """A process that serves a scenario: one that is free, or else a new one."""
+    free = _FREE.get(scenario, [])
+    while free:
+        server = free.pop()
+        if server.runs:
+            return server
+        server.stop()
+    if any(_FREE.values()):
+        stop_servers()  # another scenario's: they would only wait
+    return StandIn(["--scenario", scenario])
+
+
+def stop_servers() -> None:
+    """Ends the stand-ins that wait; the next episode starts another."""
+    for servers in _FREE.values():
+        while servers:
+            servers.pop().stop()
 
 
 def _data(world: Any, name: str) -> MapData:

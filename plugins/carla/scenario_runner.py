@@ -1,0 +1,141 @@
+"""Ways into ScenarioRunner and the Leaderboard.
+
+Both are CARLA's and on no package registry, so their classes are handed in: anything
+with the published interface will do. In ScenarioRunner's own environment:
+
+    GuardedAgent = guarded_agent(MyAgent, make_guard)
+    LawCriterion = law_criterion(Criterion)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any
+
+from forewarn.monitors.guarding.guard import Guard
+from forewarn.monitors.laws.following import FollowedLaw
+from forewarn.monitors.laws.lawbook import Law
+from forewarn.plugins.carla.guarded import PROVIDES, GuardedVehicle, Watching
+
+HERO = "hero"
+
+Find = Callable[[], tuple[Any, Any]]
+
+
+def hero() -> tuple[Any, Any]:
+    """The world and the hero, as ScenarioRunner's data provider knows them."""
+    provider = import_module(
+        "srunner.scenariomanager.carla_data_provider"
+    ).CarlaDataProvider
+    world = provider.get_world()
+    return world, provider.get_hero_actor()
+
+
+def guarded_agent(
+    agent: type, make_guard: Callable[[], Guard], find: Find = hero
+) -> type:
+    """An agent's class with a guard around its `run_step`.
+
+    Args:
+        agent: An `AutonomousAgent` of ScenarioRunner or the Leaderboard, or anything
+            with `run_step` and `destroy`.
+        make_guard: Makes the guard, for `plugins.carla.guarded.PROVIDES`.
+        find: Finds the world and the vehicle, once the agent is first asked to act.
+    """
+
+    class GuardedAgent(agent):  # type: ignore[misc]
+        _guarded: GuardedVehicle | None = None
+
+        def run_step(self, *arguments: Any, **named: Any) -> Any:
+            control = super().run_step(*arguments, **named)
+            if self._guarded is None:
+                world, ego = find()
+                # Sensors are the agent's own affair there.
+                self._guarded = GuardedVehicle(world, ego, make_guard(), sensor=False)
+            return self._guarded.filter(control)
+
+        @property
+        def guarded(self) -> GuardedVehicle | None:
+            """What guards it; None before its first step."""
+            return self._guarded
+
+        def destroy(self) -> None:
+            if self._guarded is not None:
+                self._guarded.close()
+                self._guarded = None
+            super().destroy()
+
+    GuardedAgent.__name__ = f"Guarded{agent.__name__}"
+    return GuardedAgent
+
+
+def law_criterion(criterion: type, find: Find = hero) -> type:
+    """A criterion's class that shows in a result table whether laws were kept.
+
+    Args:
+        criterion: ScenarioRunner's `Criterion`, or anything like it.
+        find: Finds the world; the vehicle is the criterion's actor.
+    """
+
+    class LawCriterion(criterion):  # type: ignore[misc]
+        """Fails when one of the laws is broken; `actual_value` counts how often.
+
+        Args:
+            actor: The vehicle.
+            laws: Laws without parts, as `find_laws` gives them.
+            period_s: The time between two ticks.
+        """
+
+        def __init__(
+            self,
+            actor: Any,
+            laws: Sequence[Law],
+            period_s: float = 0.05,
+            name: str = "LawCriterion",
+            optional: bool = False,
+            terminate_on_failure: bool = False,
+        ) -> None:
+            super().__init__(name, actor, optional, terminate_on_failure)
+            lacking = {law.name: set(law.signals) - set(PROVIDES) for law in laws}
+            self.not_applicable = {k: sorted(v) for k, v in lacking.items() if v}
+            self._followed = [
+                FollowedLaw(law, period_s)
+                for law in laws
+                if law.name not in self.not_applicable
+            ]
+            self._watching: Watching | None = None
+            self._seen = -1
+            self.success_value = self.actual_value = 0
+            self.units = "violations"
+            self.test_status = "SUCCESS"
+            self.broken: list[tuple[str, float]] = []
+
+        def update(self) -> Any:
+            if self._watching is None:
+                self._watching = Watching(find()[0], self.actor, sensor=False)
+            frame = self._watching.frame()
+            if frame.sequence != self._seen:
+                self._seen = frame.sequence
+                for law in self._followed:
+                    for verdict in law.frame(frame):
+                        if verdict.status == "violated":
+                            self.broken.append((law.name, frame.time_s))
+            self.actual_value = len(self.broken)
+            if self.broken:
+                self.test_status = "FAILURE"
+            return self._status()
+
+        def _status(self) -> Any:
+            status = import_module("py_trees").common.Status
+            fails = self.test_status == "FAILURE"
+            ends = fails and getattr(self, "terminate_on_failure", False)
+            return status.FAILURE if ends else status.RUNNING
+
+        def terminate(self, new_status: Any) -> None:
+            if self._watching is not None:
+                self._watching.close()
+                self._watching = None
+            super().terminate(new_status)
+
+    return LawCriterion

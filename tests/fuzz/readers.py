@@ -32,7 +32,11 @@ from forewarn.monitors.guarding.watch import load_watch
 from forewarn.monitors.laws.formula import parse_formula
 from forewarn.monitors.laws.lawbook import EDITIONS, law_book
 from forewarn.monitors.trust.training import read_sequences
+from forewarn.plugins.chat import Message, Replayed, ReplayMismatch
 from forewarn.scenarios.schema import load_scenario
+from forewarn.thor_bridge.conformance import read_recordings
+from forewarn.thor_bridge.household.local import LocalController
+from forewarn.thor_bridge.household.scenes import load_scenes
 from tests.fuzz import seeds as valid
 
 DRIVING = load_vocabulary("driving")
@@ -244,6 +248,30 @@ def _replay(path: Path) -> None:
     assert alike >= 0 and (divergence is None or str(divergence))
 
 
+def _replies(path: Path) -> None:
+    replies = Replayed(path)
+    try:
+        reply = replies.reply([Message("user", "find Mug")])
+    except ReplayMismatch as refusal:
+        assert str(path) in str(refusal)
+    else:
+        assert reply.tokens_in >= 0 and reply.tokens_out >= 0
+
+
+def _recordings(path: Path) -> None:
+    for recording in read_recordings(path):
+        assert isinstance(recording.scene, str)
+        assert all(isinstance(done, bool) for _, done in recording.steps)
+
+
+def _household(path: Path) -> None:
+    """What is accepted as a scene can be stepped in."""
+    for name in load_scenes(path):
+        controller = LocalController(name, scenes=load_scenes(path))
+        told = controller.step("RotateRight").metadata
+        json.dumps(told, allow_nan=False)
+
+
 def _text(path: Path) -> str:
     return path.read_bytes().decode("utf-8", "surrogateescape")
 
@@ -359,6 +387,9 @@ READERS = [
     _reader("probguard", ".json", _model),
     _reader("record", ".jsonl", _record),
     _reader("replay", ".jsonl", _replay, resealed),
+    _reader("replies", ".jsonl", _replies),
+    _reader("recordings", ".jsonl", _recordings),
+    _reader("household", ".json", _household),
     _reader("expression", "", _expression),
     _reader("formula", "", _formula),
     _reader("property", "", _property),

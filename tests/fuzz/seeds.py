@@ -7,9 +7,11 @@ import hashlib
 import io
 import json
 import tempfile
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +30,12 @@ from forewarn.monitors.chains.learning import Support, Tally, learn
 from forewarn.monitors.chains.model import Model
 from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.guarding.guard import Guard
-from forewarn.monitors.guarding.policy import Policy, Step
+from forewarn.monitors.guarding.policy import Policy, Step, When
 from forewarn.monitors.guarding.record import RunRecord
 from forewarn.monitors.guarding.replay import model_file
 from forewarn.monitors.guarding.watch import load_watch
+from forewarn.plugins.chat import Message, Recording, Reply
+from forewarn.thor_bridge.household.scenes import own_scenes
 
 LAW = "always (stop_line_distance < 5 m -> eventually[0, 0.3 s] speed < 1 km/h)"
 SIGNALS = ("speed", "stop_line_distance", "traffic_light", "braking")
@@ -257,14 +261,14 @@ def _lawbreaker() -> bytes:
     return json.dumps(content, indent=1).encode()
 
 
-def write_record(folder: Path) -> Path:
+def write_record(folder: Path, when: When = "after") -> Path:
     """A run record of the frames, with its model beside it."""
     folder.mkdir(parents=True, exist_ok=True)
     written = model_json(model())
     digest = hashlib.sha256(written).hexdigest()
     path = folder / "run.jsonl"
     model_file(path, digest).write_bytes(written)
-    policy = Policy(hold_s=0.2)
+    policy = Policy(hold_s=0.2, when=when)
     watch = load_watch(model(), horizon_s=policy.horizon_s, provides=SIGNALS)
     header = {
         "model": {"sha256": digest},
@@ -279,16 +283,49 @@ def write_record(folder: Path) -> Path:
             watch, policy, provides=SIGNALS,
             clock=lambda: 0.001 * next(clock), observers=[record],
         )  # fmt: skip
-        for frame in frames()[:6]:
-            guard.review(frame, Action("control", {"throttle": 0.5}))
+        for frame, then in pairwise(frames()[:7]):
+            ahead = None if when == "after" else then
+            guard.review(frame, Action("control", {"throttle": 0.5}), ahead)
         record.event("executed", action="stop")
     return path
 
 
 @cache
-def record() -> bytes:
+def record(when: When = "after") -> bytes:
     with tempfile.TemporaryDirectory() as folder:
-        return write_record(Path(folder)).read_bytes()
+        return write_record(Path(folder), when).read_bytes()
+
+
+@cache
+def _replies() -> bytes:
+    """What a model replied, kept twice."""
+
+    class Parrot:
+        def reply(self, messages: Sequence[Message]) -> Reply:
+            return Reply(messages[-1].text, 7, 2)
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "0.jsonl"
+        kept = Recording(Parrot(), "m", path)
+        kept.reply([Message("user", "find Mug")])
+        kept.reply([Message("user", "pick Mug")])
+        return path.read_bytes()
+
+
+def _recordings() -> bytes:
+    """Two runs in a household."""
+    steps = [{"input": "find Mug", "success": True}, {"input": "x", "success": False}]
+    row = {"set": "plans", "scene_name": "Kitchen1", "steps": steps}
+    return f"{json.dumps(row)}\n{json.dumps(row)}\n".encode()
+
+
+@cache
+def _household() -> bytes:
+    """A room with a few things in it."""
+    scene = own_scenes()["Bathroom1"]
+    things = [dict(thing) for thing in scene.objects[:4]]
+    entry = {"objects": things, "grid": [list(cell) for cell in scene.grid[:5]]}
+    return json.dumps({"Bathroom1": entry}).encode()
 
 
 @cache
@@ -347,7 +384,10 @@ def seeds() -> dict[str, tuple[bytes, ...]]:
         ),
         "probguard": (_probguard(),),
         "record": (record(),),
-        "replay": (record(),),
+        "replay": (record(), record("both")),
+        "replies": (_replies(),),
+        "recordings": (_recordings(),),
+        "household": (_household(),),
         "expression": (
             b"speed > 30 km/h and traffic_light == red -> not braking",
             b"abs(speed - lead_speed) * 2 <= max(3 km/h, speed / 4)"

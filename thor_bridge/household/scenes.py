@@ -8,7 +8,7 @@ Our own scenes need no file: `generate` draws them.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -21,6 +21,8 @@ from forewarn.thor_bridge.household.objects import Object, complete
 
 MAX_OBJECTS = 2_000
 MAX_POSITIONS = 20_000
+FARTHEST = 1e6
+"""No number of a scene is larger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +98,17 @@ def _scene(name: str, entry: Any, source: str) -> Scene:
         rows, cells = entry["objects"], entry["grid"]
         if len(rows) > MAX_OBJECTS or len(cells) > MAX_POSITIONS:
             raise InvalidInput("the scene is too large", source=source, place=name)
-        objects = tuple(complete(row) for row in rows)
+        objects = tuple(_checked(complete(row)) for row in rows)
+        if not all(_number(x) and _number(z) for x, z in cells):
+            raise ValueError("the grid is not of numbers")
         grid = tuple((float(x), float(z)) for x, z in cells)
-    except (KeyError, TypeError, ValueError, IndexError) as error:
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        TypeError,
+        ValueError,
+    ) as error:
         raise InvalidInput(
             f"not a scene: {error!r:.80}",
             source=source,
@@ -108,6 +118,60 @@ def _scene(name: str, entry: Any, source: str) -> Scene:
     if not grid:
         raise InvalidInput("the robot can stand nowhere", source=source, place=name)
     return Scene(name, _sound(objects), grid)
+
+
+def _checked(thing: Object) -> Object:
+    """The object, if each of its values is of the kind that AI2-THOR reports.
+
+    Raises:
+        ValueError: One is not.
+    """
+    for key, value in thing.items():
+        kind = _KINDS.get(key, bool)
+        good = kind(value) if not isinstance(kind, type) else isinstance(value, kind)
+        if not good:
+            raise ValueError(f"{key} is {value!r:.40}")
+    return thing
+
+
+def _number(value: Any) -> bool:
+    return type(value) in (int, float) and abs(value) < FARTHEST
+
+
+def _point(value: object) -> bool:
+    return isinstance(value, dict) and all(_number(value.get(axis)) for axis in "xyz")
+
+
+def _names(value: object) -> bool:
+    return value is None or (
+        isinstance(value, list) and all(isinstance(each, str) for each in value)
+    )
+
+
+def _box(value: object) -> bool:
+    return isinstance(value, dict) and _point(value["center"]) and _point(value["size"])
+
+
+_KINDS: Mapping[str, type | Callable[[object], bool]] = {
+    "name": str,
+    "objectType": str,
+    "objectId": str,
+    "position": _point,
+    "rotation": _point,
+    "axisAlignedBoundingBox": _box,
+    "objectOrientedBoundingBox": lambda value: value is None or isinstance(value, dict),
+    "temperature": lambda value: value in ("Hot", "Cold", "RoomTemp"),
+    "openness": _number,
+    "mass": _number,
+    "distance": _number,
+    "fillLiquid": lambda value: value is None or isinstance(value, str),
+    "assetId": lambda value: value is False or isinstance(value, str),
+    "salientMaterials": _names,
+    "receptacleObjectIds": _names,
+    "parentReceptacles": _names,
+    "controlledObjects": _names,
+}
+"""What the values of an object must be; all others are truth values."""
 
 
 def _sound(objects: tuple[Object, ...]) -> tuple[Object, ...]:

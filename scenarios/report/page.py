@@ -133,7 +133,9 @@ def _part(part: Part, places: dict[int, str], sections: dict[int, Markup]) -> Ma
 def _campaign(
     found: Campaign, places: dict[int, str], sections: dict[int, Markup]
 ) -> Markup:
-    shown = {run.seed: f"#{places[id(run)]}" for run in found.runs}
+    shown = {
+        run.seed: f"#{places[id(run)]}" for run in found.runs if run.seed is not None
+    }
     mode = MODES.get(found.mode, found.mode)
     return joined(
         tag(

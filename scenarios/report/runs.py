@@ -10,10 +10,16 @@ from typing import Any
 from forewarn.abstractions.errors import ForewarnError, InvalidInput
 from forewarn.monitors.guarding.decision import Kind, Risk
 from forewarn.monitors.guarding.policy import Policy
-from forewarn.monitors.guarding.record import BrokenRecord, decoded, read_record
+from forewarn.monitors.guarding.record import BrokenRecord, decoded
 from forewarn.monitors.guarding.replay import model_file, replay
 from forewarn.monitors.guarding.watch import Watch
 from forewarn.monitors.laws.automaton import Automaton
+from forewarn.scenarios.report.records import (
+    Head,
+    head_of,
+    read_lines,
+    told_by_the_guard,
+)
 from forewarn.scenarios.report.story import Event, events
 from forewarn.scenarios.scene import Scenery, read_scene, scene_file
 
@@ -57,7 +63,7 @@ class Run:
         path: Its record.
         scenario: The scenario's name.
         title: In words.
-        seed: Its seed.
+        seed: Its seed; None of a loop that has none.
         mode: Whether the guard only watched.
         horizon_s: H of the guard's risk.
         vocabulary: What the signals are called in.
@@ -82,7 +88,7 @@ class Run:
     path: Path
     scenario: str
     title: str
-    seed: int
+    seed: int | None
     mode: str
     horizon_s: float
     vocabulary: str
@@ -101,6 +107,11 @@ class Run:
     unseen: str = ""
     cautions: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """What it is called beside others."""
+        return self.scenario + ("" if self.seed is None else f", seed {self.seed}")
 
 
 @dataclass(slots=True)
@@ -128,7 +139,7 @@ def read_run(path: Path) -> Run:
     Raises:
         BrokenRecord: It was changed, or there is nothing before its cut.
     """
-    header, lines, cautions = _record(path)
+    header, lines, cautions = read_lines(path)
     try:
         return _run(path, header, lines, cautions)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -137,33 +148,20 @@ def read_run(path: Path) -> Run:
         ) from error
 
 
-def _record(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]], list[str]]:
-    cautions: list[str] = []
-    contents: list[dict[str, Any]] = []
-    try:
-        for line in read_record(path):
-            contents.append(line.content)
-    except BrokenRecord as error:
-        if "is cut" not in error.problem or len(contents) < 2:
-            raise
-        cautions.append(
-            f"The record is cut after {len(contents)} lines: what came then is not"
-            " known."
-        )
-    return contents[0], contents[1:], cautions
-
-
 def _run(
     path: Path, header: dict[str, Any], lines: list[dict[str, Any]], cautions: list[str]
 ) -> Run:
     reviews = [line for line in lines if "decision" in line]
     if not reviews:
         raise BrokenRecord("there is no frame in it", source=str(path))
-    scenario, seed = str(header["scenario"]["name"]), int(header["seed"])
+    head = head_of(header, reviews)
+    if head.live:
+        lines = list(told_by_the_guard(lines))
+        reviews = [line for line in lines if "decision" in line]
     policy = Policy.from_dict(header["policy"], f"{path}: policy")
-    told = _replay(path, header, len(reviews))
+    told = _replay(path, head, len(reviews))
     end = lines[-1] if "end" in lines[-1] else {}
-    scenery, unseen = _scenery(path, scenario, seed, end.get("scene"))
+    scenery, unseen = _scenery(path, head, end.get("scene"))
     decisions = [line["decision"] for line in reviews]
     risks = [_risk(each["risk"]) for each in decisions]
     laws = _laws(header, lines, decisions, risks, told, policy)
@@ -175,24 +173,24 @@ def _run(
     ]
     return Run(
         path,
-        scenario,
-        _title(header["scenario"]["text"]) or scenario,
-        seed,
-        str(header["mode"]),
+        head.name,
+        head.title,
+        head.seed,
+        head.mode,
         policy.horizon_s,
-        str(header["vocabulary"]),
-        float(header["period_s"]),
+        head.vocabulary or _vocabulary(told.watch),
+        head.period_s,
         tuple(int(line["sequence"]) for line in reviews),
-        str(end.get("ended", "the record is cut here")),
-        tuple(float(line["time_s"]) for line in reviews),
-        _signals(header["provides"], reviews),
+        str(end.get("ended", "the record is over")),
+        tuple(float(decoded(line["time_s"])) for line in reviews),
+        _signals(header.get("provides"), reviews),
         tuple(each["decision"] for each in decisions),
         tuple(
             risk if "foreseen" in line else None
             for line, risk in zip(reviews, risks, strict=True)
         ),
         laws,
-        tuple(events(lines, header["mode"] != "guarded", header["period_s"] >= SLOW_S)),
+        tuple(events(lines, head.mode != "guarded", head.period_s >= SLOW_S)),
         tuple(told.visits),
         told.watch,
         scenery,
@@ -202,17 +200,14 @@ def _run(
     )
 
 
-def _title(text: str) -> str:
-    """The title in a scenario's text."""
-    for line in text.splitlines():
-        if line.startswith("title:"):
-            return line.removeprefix("title:").strip().strip("\"'")
-    return ""
+def _vocabulary(watch: Watch | None) -> str:
+    known = None if watch is None else watch.abstraction.vocabulary
+    return "" if known is None else known.name
 
 
-def _replay(path: Path, header: Mapping[str, Any], frames: int) -> _Replayed:
+def _replay(path: Path, head: Head, frames: int) -> _Replayed:
     told = _Replayed()
-    model = model_file(path, str(header["model"]["sha256"]))
+    model = model_file(path, head.model)
     try:
         alike, divergence = replay(path, model, told.heard)
     except ForewarnError as error:
@@ -228,9 +223,7 @@ def _replay(path: Path, header: Mapping[str, Any], frames: int) -> _Replayed:
     return told
 
 
-def _scenery(
-    path: Path, scenario: str, seed: int, digest: str | None
-) -> tuple[Scenery | None, str]:
+def _scenery(path: Path, head: Head, digest: str | None) -> tuple[Scenery | None, str]:
     file = scene_file(path)
     if not file.exists():
         return None, (
@@ -238,7 +231,7 @@ def _scenery(
             " drawn."
         )
     try:
-        found = read_scene(file, scenario, seed)
+        found = read_scene(file, head.name, head.seed or 0)
     except InvalidInput as error:
         return None, f"The scenes beside the record cannot be read: {error}."
     if digest is not None and found.sha256 != digest:
@@ -297,10 +290,11 @@ def _laws(
 
 
 def _signals(
-    provides: Sequence[str], reviews: Sequence[Mapping[str, Any]]
+    provides: Sequence[str] | None, reviews: Sequence[Mapping[str, Any]]
 ) -> dict[str, tuple[Any, ...]]:
     values = [decoded(line["signals"]) for line in reviews]
-    return {name: tuple(each.get(name) for each in values) for name in provides}
+    names = provides or dict.fromkeys(name for each in values for name in each)
+    return {name: tuple(each.get(name) for each in values) for name in names}
 
 
 def _drift(

@@ -24,7 +24,7 @@ def run_section(
 ) -> Markup:
     """One run: its picture and curves, its story, its chain and its laws."""
     told = (
-        f"{run.scenario}, seed {run.seed}, {MODES.get(run.mode, run.mode)};"
+        f"{run.name}, {MODES.get(run.mode, run.mode)};"
         f" {run.times_s[-1] - run.times_s[0]:.1f} s"
     )
     if stride > 1:

@@ -12,14 +12,13 @@ from forewarn.abstractions.files import read_json
 from forewarn.scenarios.episode import Episode, by_seed, read_episode
 from forewarn.scenarios.report.runs import Run, read_run
 from forewarn.scenarios.report.tables import cautions
+from forewarn.scenarios.scene import SUFFIX
 
 MEASUREMENT = "measurement.json"
 """What `forewarn measure --out` writes into its folder."""
 
 SHOWN_RUNS = 3
 """How many runs of a campaign are shown in motion."""
-
-_RECORD = ".run.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +67,7 @@ class Content:
         """What stands first: models that do not fit, runs that are not whole."""
         found = [text for facts in self.measurements for text in cautions(facts)]
         for run in self.runs:
-            found += [
-                f"{run.scenario}, seed {run.seed}: {text}" for text in run.cautions
-            ]
+            found += [f"{run.name}: {text}" for text in run.cautions]
         # The model's misfit before everything else.
         return sorted(dict.fromkeys(found), key=lambda text: "Take care" not in text)
 
@@ -109,7 +106,8 @@ def _folder(folder: Path) -> list[Part]:
         runs = tuple(read_run(record) for record in records[:SHOWN_RUNS])
         found.append(Campaign(scenario, mode, tuple(ordered), runs))
     if not found:
-        records = sorted(folder.glob(f"*{_RECORD}"))
+        records = sorted(folder.glob("*.jsonl"))
+        records = [each for each in records if not each.name.endswith(SUFFIX)]
         found += [read_run(record) for record in records[:SHOWN_RUNS]]
     if not found:
         raise InvalidInput(

@@ -292,3 +292,53 @@ def test_the_command_says_where_the_page_is(road: Path, tmp_path: Path) -> None:
     beside = record.with_name(record.name.removesuffix(".run.jsonl") + ".html")
     assert told["report"] == str(beside)
     beside.unlink()
+
+
+def test_a_loop_that_others_drive_is_told_too(road: Path, tmp_path: Path) -> None:
+    """Its header says less, and only the guard tells what was broken."""
+
+    def strip(line: dict[str, Any]) -> None:
+        if "format" in line:
+            for key in ("scenario", "seed", "mode", "vocabulary", "period_s"):
+                del line[key]
+            line["source"], line["provides"] = "agent", None
+        if line.get("event") == "violated":
+            line["event"] = "nothing"
+        if line.get("sequence") == 20 and "decision" in line:
+            line["decision"]["violated"] = ["stop_at_red"]
+
+    own = broken_one(road)
+    run = read_run(rewritten(own, tmp_path, strip))
+    assert (run.name, run.mode, run.seed) == ("agent", "guarded", None)
+    assert run.period_s == pytest.approx(0.1)
+    assert run.times_s == read_run(own).times_s
+    (law,) = (law for law in run.laws if law.name == "stop_at_red")
+    assert law.broken == ((2.0, 2.0),)
+    assert "does not replay" in run.cautions[0], "the guard had not said so"
+    text = page(tmp_path, run.path)
+    assert "agent, with the guard acting" in text
+    assert any(law["marks"] for law in films(text)[0]["laws"])
+
+
+def test_a_live_run_speaks_its_models_vocabulary(road: Path, tmp_path: Path) -> None:
+    def strip(line: dict[str, Any]) -> None:
+        line.pop("scenario", None)
+        line.pop("vocabulary", None)
+
+    run = read_run(rewritten(broken_one(road), tmp_path, strip))
+    assert run.vocabulary == "driving" and run.cautions == ()
+
+
+def test_a_live_clock_starts_at_zero() -> None:
+    from forewarn.scenarios.report.records import told_by_the_guard
+
+    decision = {"decision": "stop", "violated": ["law"]}
+    lines = [
+        {"time_s": 1.7e9, "decision": {}},
+        {"time_s": {"$float": "nan"}, "decision": {}},
+        {"time_s": 1.7e9 + 0.5, "decision": decision},
+        {"end": True},
+    ]
+    told = list(told_by_the_guard(lines))
+    assert [line.get("time_s") for line in told] == [0.0, 0.0, 0.5, 0.5, None]
+    assert told[3]["event"] == "violated" and told[3]["law"] == "law"

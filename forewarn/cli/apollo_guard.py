@@ -10,15 +10,17 @@ import time
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from forewarn.cli.apollo_shared import (
+    body_size,
     drive,
     edition_option,
     ended_by_signals,
     pace_option,
+    surroundings,
 )
 from forewarn.cli.support import Number, clean, emit, json_option, seed_option
 
@@ -127,6 +129,10 @@ def guard(
     """
     if sum((bridge is not None, node, fake is not None)) != 1:
         raise click.UsageError("give one of --bridge tcp://HOST:PORT, --node or --fake")
+    if fake is not None and not laws:
+        from forewarn.scenarios.schema import load_scenario
+
+        laws = tuple(law.reference for law in load_scenario(fake).laws)
     guarding = _guarding(model_path, policy_path, laws, shadow)
     with ExitStack() as stack:
         if fake is not None:
@@ -139,8 +145,8 @@ def guard(
                 edition=edition,
                 map=str(map_path or ""),
                 without=list(without),
-                surroundings=_told(told),
-                body=_body(body),
+                surroundings=surroundings(told),
+                body=body_size(body),
                 guardian=guardian,
             )
         stack.enter_context(contextlib.closing(world))
@@ -177,40 +183,6 @@ def _guarding(
 
     facts = {"sha256": digest_of(model_path), "name": model_path.name}
     return Guarding(make, policy, facts)
-
-
-def _told(told: tuple[str, ...]) -> dict[str, Any]:
-    """What is told of the surroundings, each in the type of its signal."""
-    from forewarn.abstractions.errors import InvalidInput, suggest
-    from forewarn.abstractions.files import parse_yaml
-    from forewarn.abstractions.schema import validated
-    from forewarn.plugins.sumo.traffic import Surroundings
-
-    given: dict[str, Any] = {}
-    for each in told:
-        name, equals, value = each.partition("=")
-        if not equals or name not in Surroundings.model_fields:
-            raise InvalidInput(
-                f"--told takes SIGNAL=VALUE, not {each!r:.60}",
-                mend=suggest(name, Surroundings.model_fields),
-            )
-        given[name] = parse_yaml(value, "--told")
-    checked = validated(Surroundings, given, "--told")
-    return {name: getattr(checked, name) for name in given}
-
-
-def _body(text: str | None) -> dict[str, float] | None:
-    if text is None:
-        return None
-    try:
-        front, back, width = (float(part) for part in text.split(","))
-    except ValueError:
-        raise click.UsageError(
-            f"--body takes FRONT,BACK,WIDTH in m, not {text!r:.60}"
-        ) from None
-    if not (0 < front < 30 and 0 <= back < 30 and 0 < width < 10):
-        raise click.UsageError(f"--body {text!r:.60} is the size of no car")
-    return {"front_m": front, "back_m": back, "width_m": width}
 
 
 def _stand_in(
@@ -340,16 +312,20 @@ class _Watching:
     def _begin(self, guard: Guard) -> None:
         paths = self._world.commander.paths
         left_out = [list(each) for each in guard.watch.not_applicable]
+        names = [law.name for law in guard.watch.laws]
+        idle = [name for name in names if not guard.policy.steps_for(name)]
         begins = {
             "source": self._world.source.name,
             "stop": paths.stop,
             "slow": paths.slow,
             "cut": paths.cut,
-            "laws": [law.name for law in guard.watch.laws],
+            "laws": names,
             "not_applicable": left_out,
+            "without_rule": idle,
         }
         lines = [f"Watching {self._world.source.name}: {paths.sentence()}."]
         lines += [f"The law {law} does not apply: {why}." for law, why in left_out]
+        lines += [f"The policy has no rule for the law {name}." for name in idle]
         emit(self._as_json, begins, lines)
         sys.stdout.flush()
 

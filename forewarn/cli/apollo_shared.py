@@ -93,3 +93,38 @@ def ended_by_signals(end: Callable[[], None]) -> Iterator[None]:
     finally:
         signal.signal(signal.SIGTERM, before)
         end()
+
+
+def surroundings(told: tuple[str, ...]) -> dict[str, Any]:
+    """What is told of the surroundings, each in the type of its signal."""
+    from forewarn.abstractions.errors import InvalidInput, suggest
+    from forewarn.abstractions.files import parse_yaml
+    from forewarn.abstractions.schema import validated
+    from forewarn.plugins.sumo.traffic import Surroundings
+
+    given: dict[str, Any] = {}
+    for each in told:
+        name, equals, value = each.partition("=")
+        if not equals or name not in Surroundings.model_fields:
+            raise InvalidInput(
+                f"--told takes SIGNAL=VALUE, not {each!r:.60}",
+                mend=suggest(name, Surroundings.model_fields),
+            )
+        given[name] = parse_yaml(value, "--told")
+    checked = validated(Surroundings, given, "--told")
+    return {name: getattr(checked, name) for name in given}
+
+
+def body_size(text: str | None) -> dict[str, float] | None:
+    """The car's size, from what an option says of it."""
+    if text is None:
+        return None
+    try:
+        front, back, width = (float(part) for part in text.split(","))
+    except ValueError:
+        raise click.UsageError(
+            f"--body takes FRONT,BACK,WIDTH in m, not {text!r:.60}"
+        ) from None
+    if not (0 < front < 30 and 0 <= back < 30 and 0 < width < 10):
+        raise click.UsageError(f"--body {text!r:.60} is the size of no car")
+    return {"front_m": front, "back_m": back, "width_m": width}

@@ -14,21 +14,25 @@ import forewarn.scenarios
 from forewarn.monitors.chains.model import load_model
 from forewarn.monitors.guarding.decision import Decision
 from forewarn.monitors.guarding.guard import Guard
-from forewarn.monitors.guarding.policy import load_policy
+from forewarn.monitors.guarding.policy import Policy
 from forewarn.monitors.guarding.watch import load_watch
 from forewarn.scenarios.schema import load_scenario
 from tests.apollo_bridge.played import outside
 
 TRAINED = Path(forewarn.scenarios.__file__).parent / "trained"
-NAMES = sorted(p.name.split(".")[0] for p in TRAINED.glob("*.policy.yaml"))
+TRAINED_FOR = sorted(p.name.split(".")[0] for p in TRAINED.glob("*.model.json.gz"))
+NAMES = [n for n in TRAINED_FOR if load_scenario(n).world.name == "sumo"]
 SLOW = pytest.mark.slow
-QUICK = {"s2": 700, "s7": 701, "give-way": 702}
+QUICK = {"s2": 301, "give-way": 302, "merge": 301}
+"""Episodes with warnings."""
 
 
 def guard(name: str, provides: Any) -> Guard:
-    policy = load_policy(TRAINED / f"{name}.policy.yaml")
+    scenario = load_scenario(name)
+    # The tuned thresholds seldom alarm; these say more of whether risks agree.
+    policy = Policy(horizon_s=scenario.horizon_s)
     model = load_model(TRAINED / f"{name}.model.json.gz")
-    laws = [law.reference for law in load_scenario(name).laws]
+    laws = [law.reference for law in scenario.laws]
     watch = load_watch(
         model,
         horizon_s=policy.horizon_s,
@@ -59,26 +63,29 @@ def compare(name: str, seed: int) -> tuple[list[Decision], list[Decision]]:
             frame = world.step(None)
 
 
-def agree(name: str, seeds: range) -> None:
-    ticks = equal = 0
+def agree(name: str, seeds: range) -> int:
+    """Compares episodes; gives how many ticks had a warning."""
+    ticks = equal = warned = 0
     for seed in seeds:
         ours, theirs = compare(name, seed)
         assert len(ours) == len(theirs) > 50
         ticks += len(ours)
+        warned += sum(decision.kind != "proceed" for decision in ours)
         equal += sum(a.kind == b.kind for a, b in zip(ours, theirs, strict=True))
         one, other = first_alarm_s(ours), first_alarm_s(theirs)
         assert (one is None) == (other is None), seed
         if one is not None and other is not None:
             assert abs(one - other) <= 0.1 + 1e-9, seed
     assert equal >= 0.99 * ticks
+    return warned
 
 
 @pytest.mark.parametrize(("name", "seed"), QUICK.items())
 def test_decisions_are_the_same_over_cyber_bridge(name: str, seed: int) -> None:
-    agree(name, range(seed, seed + 1))
+    assert agree(name, range(seed, seed + 1)) > 0
 
 
 @SLOW
 @pytest.mark.parametrize("name", NAMES)
 def test_decisions_are_the_same_for_every_scenario(name: str) -> None:
-    agree(name, range(710, 715))
+    agree(name, range(300, 305))

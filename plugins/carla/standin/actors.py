@@ -6,6 +6,7 @@ control, a traffic light's times and colour, a sign's name.
 
 from __future__ import annotations
 
+import math
 import struct
 from dataclasses import dataclass, field
 from random import Random
@@ -157,7 +158,7 @@ class Walker(Actor):
     Args:
         direction: Where a client has it walk.
         pace: How fast.
-        placed: Whether a client has put it there since the last step.
+        placed_s: When a client put it there last.
         name: What the traffic calls it.
     """
 
@@ -166,7 +167,7 @@ class Walker(Actor):
     jump: bool = False
     physical: bool = True
     solid: bool = True
-    placed: bool = False
+    placed_s: float = -math.inf
     name: str = ""
 
     def state(self) -> bytes:

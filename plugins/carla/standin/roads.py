@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -72,6 +74,18 @@ class Roads:
         self._limits = _limits(self.text)
         self.spawn_points = _spawn_points(self.map, _loops(self.text))
         self.signals = tuple(_signals(self.map))
+
+    @cached_property
+    def mesh(self) -> bytes:
+        """Where pedestrians can walk; empty if nowhere."""
+        from forewarn.plugins.carla.standin import navigation
+
+        return navigation.mesh(self)
+
+    @property
+    def mesh_name(self) -> str:
+        """The name of the mesh's file, another for another content: clients keep it."""
+        return f"forewarn/{zlib.crc32(self.mesh):08x}/{self.name}.bin"
 
     def waypoint(self, x: float, y: float) -> Any:
         """The nearest place on a lane for cars, as the client's library has it."""

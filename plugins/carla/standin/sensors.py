@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterator
 from random import Random
 from typing import TYPE_CHECKING, Protocol
@@ -34,6 +35,7 @@ class Sensors:
     def __init__(self, world: World) -> None:
         self._world = world
         self.gravity = GRAVITY
+        self._rests_until_s = 0.0
         self._ground: Ground | None = None
         self._scene: tuple[int, Scene] | None = None
         self._all: dict[int, Sensor] = {}
@@ -69,7 +71,7 @@ class Sensors:
     def mounted(self) -> Iterator[Actor]:
         return iter(self._all.values())
 
-    def see(self, dt: float) -> None:
+    def see(self, dt: float, hurried: bool) -> None:
         """Sends what the sensors that somebody listens to see now."""
         world = self._world
         for sensor in list(self._all.values()):
@@ -77,12 +79,18 @@ class Sensors:
                 continue
             if sensor.period_s and world.time_s + 1e-9 < sensor.next_s:
                 continue
+            casts = sensor.kind.startswith(_RAYS)
+            if casts and hurried and time.monotonic() < self._rests_until_s:
+                continue
             sensor.next_s = max(sensor.next_s + sensor.period_s, world.time_s)
             if sensor.kind in self._see:
                 number, sight = self._see[sensor.kind]
                 body = sight(sensor, dt)
-            elif sensor.kind.startswith(_RAYS):
+            elif casts:
+                began_s = time.monotonic()
                 number, body = self._cast(sensor, dt)
+                now_s = time.monotonic()
+                self._rests_until_s = now_s + 2.0 * (now_s - began_s)
             else:
                 continue
             if body is not None:

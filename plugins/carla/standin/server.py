@@ -190,7 +190,7 @@ class Server:
             world = self.world
             if not world.synchronous and self.streams.read(encoding.WORLD_STREAM):
                 try:
-                    world.tick()
+                    world.tick(hurried=True)
                 except Exception as problem:  # of a sensor's, say: the others go on
                     self._say(f"a tick failed: {type(problem).__name__}: {problem}")
 

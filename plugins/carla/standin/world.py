@@ -35,6 +35,9 @@ HERO = "hero"
 
 _CLIENTS_FIRST = 100
 _NUMBERS = 1000
+_STANDS_S = 0.3
+"""How long a walker whom a client's crowd moves may miss its next place."""
+
 _SINKS_M = 1.0  # spawn points lie a little above the road
 
 
@@ -187,7 +190,7 @@ class World:
         else:
             actor.at = x, y, z, pitch, turned(yaw), roll
         if isinstance(actor, Walker):
-            actor.placed = True
+            actor.placed_s = self.time_s
         self.mark(actor)
 
     def make_room(self, actor: Actor) -> None:
@@ -222,8 +225,12 @@ class World:
         fixed = self.settings[2]
         return float(fixed[1]) if len(fixed) == 2 and fixed[1] else self._step_s
 
-    def tick(self) -> int:
-        """Moves everything on, and tells everyone; gives the frame's number."""
+    def tick(self, hurried: bool = False) -> int:
+        """Moves everything on, and tells everyone; gives the frame's number.
+
+        Args:
+            hurried: Whether cameras may miss this frame, so that time keeps its pace.
+        """
         dt = self.delta_s
         self.frame += 1
         self.time_s += dt
@@ -242,7 +249,7 @@ class World:
             self._mount(actor)
         self._meet()
         self.streams.send(encoding.WORLD_STREAM, self.snapshot())
-        self.sensors.see(dt)
+        self.sensors.see(dt, hurried)
         return self.frame
 
     def snapshot(self, change: int = 0) -> bytes:
@@ -269,10 +276,9 @@ class World:
             walker.at = at[0] + vx * dt, at[1] + vy * dt, at[2], at[3], yaw, at[5]
             walker.velocity = (vx, vy, 0.0)
             self.mark(walker)
-        elif any(was) and not walker.placed:
+        elif any(was) and self.time_s > walker.placed_s + _STANDS_S:
             walker.velocity = (0.0, 0.0, 0.0)
             self.mark(walker)
-        walker.placed = False
 
     def _meet_traffic(self) -> None:
         """Takes over who comes and goes, and where everyone is."""

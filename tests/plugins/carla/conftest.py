@@ -13,8 +13,11 @@ from tests.plugins.carla.clients import Serve, Standin
 
 
 @pytest.fixture(scope="module")
-def serve() -> Iterator[Serve]:
-    """Starts servers; they end with the tests of the module."""
+def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
+    """Starts servers; they end with the tests of the module.
+
+    Clients keep files of a server's in their home, so it is another one.
+    """
     pytest.importorskip("carla", reason="carla has wheels for Python 3.10 to 3.12 only")
     pytest.importorskip("msgpack")
     running: list[subprocess.Popen[str]] = []
@@ -32,7 +35,9 @@ def serve() -> Iterator[Serve]:
         port = int(json.loads(line)["listening"].rpartition(":")[2])
         return Standin(port, process)
 
-    yield start
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
+        yield start
     for process in running:
         process.terminate()
         try:

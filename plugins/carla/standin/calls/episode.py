@@ -9,6 +9,7 @@ from forewarn.plugins.carla.standin.calls import Host, answers, does, takes
 from forewarn.plugins.carla.standin.encoding import Refusal, number, transform
 
 _MOST_STEP_S = 10.0
+_WALKING = "Nav"
 _OTHER_SETTINGS = (bool, float, int, float, bool, float, float, bool)
 
 
@@ -104,17 +105,21 @@ def unload_layer(host: Host, layers: int) -> None:
 
 @answers("get_required_files")
 def required_files(host: Host, folder: str, *_: Any) -> list[str]:
-    return []
+    roads = host.world.roads
+    return [roads.mesh_name] if folder == _WALKING and roads.mesh else []
 
 
 @answers("request_file")
 def request_file(host: Host, name: str) -> bytes:
-    raise Refusal(f"there is no file {name!r:.80}")
+    roads = host.world.roads
+    if name != roads.mesh_name:
+        raise Refusal(f"there is no file {name!r:.80}")
+    return roads.mesh
 
 
 @answers("get_navigation_mesh")
 def navigation_mesh(host: Host) -> bytes:
-    return b""
+    return host.world.roads.mesh
 
 
 # -- weather and blueprints -----------------------------------------------------------

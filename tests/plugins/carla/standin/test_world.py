@@ -249,3 +249,49 @@ tell(world.get_settings().synchronous_mode)
 """
     )
     assert told == [1, True]
+
+
+def test_crowds_walk_on_sidewalks_and_across(standin: Standin) -> None:
+    told = standin.script(
+        FRESH
+        + """
+world.set_pedestrians_seed(3)
+walkers = []
+while len(walkers) < 8:
+    place = world.get_random_location_from_navigation()
+    at = carla.Transform(place)
+    walker = world.try_spawn_actor(library.find("walker.pedestrian.0003"), at)
+    if walker:
+        walkers.append(walker)
+ai = library.find("controller.ai.walker")
+controllers = [world.spawn_actor(ai, carla.Transform(), w) for w in walkers]
+world.tick()
+starts = [w.get_location() for w in walkers]
+for controller in controllers:
+    controller.start()
+    controller.go_to_location(carla.Location(-60, -8, 0))
+    controller.set_max_speed(1.6)
+ticks(400)
+ways = [w.get_location().distance(s) for w, s in zip(walkers, starts)]
+tell(ways)
+off = []
+for walker in walkers:
+    place = walker.get_location()
+    lane = road_map.get_waypoint(place, lane_type=carla.LaneType.Sidewalk)
+    off.append(place.distance_2d(lane.transform.location) - lane.lane_width / 2)
+tell(off)
+tell(road_map.name)
+for controller in controllers:
+    controller.stop()
+"""
+    )
+    ways, off, _ = told
+    assert sum(way > 15 for way in ways) >= 6, "20 s at up to 1.6 m/s"
+    assert sum(away < 1.0 for away in off) >= 5, "some cross just now"
+
+
+def test_a_map_without_sidewalks_has_nowhere_to_walk(serve: Serve) -> None:
+    told = serve("--map", "highway", "--kinematic").script(
+        "tell(world.get_random_location_from_navigation() is None)"
+    )
+    assert told == [True]

@@ -31,7 +31,7 @@ from forewarn.scenarios.episode import Episode, by_seed
 from forewarn.scenarios.figures import bootstrap
 from forewarn.scenarios.pairs import compare
 from forewarn.scenarios.paper_table import BASELINES, RISKS, Cell, paper_table
-from forewarn.scenarios.plan import plan
+from forewarn.scenarios.plan import digest_of, plan
 from forewarn.scenarios.pool import Pool
 from forewarn.scenarios.rivals import Rival, lessons_of, rivals
 from forewarn.scenarios.schema import Scenario
@@ -223,7 +223,10 @@ def measure(
         folder: Where their files go; what is there already is not run again.
         progress: Shows how far it is.
     """
+    digest = digest_of(wish.model)
     watched = list(_watch(wish, on, folder, progress))
+    if digest_of(wish.model) != digest:
+        raise InvalidInput("the model was changed meanwhile", source=str(wish.model))
     found = judge_runs(wish, watched)
     if not wish.guarded:
         return found

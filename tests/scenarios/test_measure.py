@@ -228,6 +228,19 @@ def test_if_every_episode_fails_it_says_why(
         measure(wanted, Here(), tmp_path)
 
 
+def test_a_model_that_changes_meanwhile_is_noticed(tmp_path: Path) -> None:
+    model = tmp_path / "model.json"
+    model.write_bytes(learned.model("tiny-kitchen").read_bytes())
+    wanted = wish("tiny-kitchen", model=model, seeds=range(9000, 9003))
+
+    def rewritten(episodes: Any, *_: Any) -> Any:
+        yield from episodes
+        model.write_bytes(learned.model("tiny-road").read_bytes())
+
+    with pytest.raises(InvalidInput, match="the model was changed meanwhile"):
+        measure(wanted, Here(), tmp_path / "runs", rewritten)
+
+
 def test_failed_episodes_are_counted_and_left_out(tmp_path: Path) -> None:
     wanted = wish("tiny-kitchen", seeds=range(9000, 9010))
     measure(wanted, Here(), tmp_path)

@@ -21,8 +21,8 @@ from forewarn.monitors.laws.formula import parse_formula
 from forewarn.monitors.laws.monitor import Monitor
 from forewarn.thor_bridge.bridge import PERIOD_S, HouseholdWorld, Profile, ThorWorld
 from forewarn.thor_bridge.pilot import HouseholdPlanner
+from forewarn.thor_bridge.spelling import spell
 from forewarn.thor_bridge.tasks import Task
-from forewarn.thor_bridge.verbs import spell
 
 
 @dataclass(frozen=True, slots=True)

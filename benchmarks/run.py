@@ -15,7 +15,9 @@ from collections.abc import Iterable
 
 from measuring import Row
 
-TOPICS = ("risk", "online", "guard", "arrays", "remote", "startup", "household")
+TOPICS = (
+    "risk", "online", "guard", "arrays", "remote", "startup", "household", "carla",
+)  # fmt: skip
 HEAD = ("what", "bar", "measured", "peer", "its figure", "ratio", "bar")
 
 

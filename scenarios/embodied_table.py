@@ -175,6 +175,7 @@ class Bar:
         unsafe: Our share of unsafe runs.
         complete: What we complete.
         others: What the others attain there.
+        anywhere: The most that they complete under guard, however unsafe they are.
         interval: Of the difference, over the same runs.
         needed: By how much we are to be ahead.
     """
@@ -184,6 +185,7 @@ class Bar:
     unsafe: float
     complete: float
     others: float
+    anywhere: float
     interval: Interval | None
     needed: float = 0.0
 
@@ -200,6 +202,7 @@ class Bar:
             "unsafe": self.unsafe,
             "complete": self.complete,
             "others_complete": self.others,
+            "others_anywhere": self.anywhere,
             "ahead": self.complete - self.others,
             "interval": self.interval,
             "needed": self.needed,
@@ -242,7 +245,8 @@ def _bar(
 
     reached = attained([row.point for row in others], unsafe)
     interval = bootstrap(len(ours.runs), ahead)
-    return Bar(what, compliance, unsafe, complete, reached, interval, needed)
+    anywhere = max(row.point[1] for row in others if row.way.recipe != "none")
+    return Bar(what, compliance, unsafe, complete, reached, anywhere, interval, needed)
 
 
 @dataclass(frozen=True, slots=True)

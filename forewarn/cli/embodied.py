@@ -131,7 +131,17 @@ def _rows(rows: Sequence[dict[str, Any]]) -> list[str]:
 
 def _bars(bars: Sequence[dict[str, Any]]) -> list[str]:
     return table(
-        ["against", "heeds", "unsafe", "ours", "theirs", "ahead", "needed", ""],
+        [
+            "against",
+            "heeds",
+            "unsafe",
+            "ours",
+            "theirs",
+            "ahead",
+            "needed",
+            "",
+            "their most",
+        ],
         (
             (
                 bar["what"],
@@ -142,6 +152,7 @@ def _bars(bars: Sequence[dict[str, Any]]) -> list[str]:
                 _share(bar["ahead"], bar["interval"]),
                 f"{bar['needed']:.0%}" if bar["needed"] else "more",
                 "met" if bar["met"] else "MISSED",
+                f"{bar['others_anywhere']:.1%}",
             )
             for bar in bars
         ),

@@ -103,6 +103,7 @@ def test_bars_compare_at_the_same_share_of_unsafe_runs() -> None:
     assert (stop.others, stop.needed) == (pytest.approx(0.25), 0.2)
     assert stop.met and stop.complete - stop.others == pytest.approx(0.2)
     assert (paper.others, paper.met) == (pytest.approx(0.55), True)
+    assert (stop.anywhere, paper.anywhere, rules.anywhere) == (0.5, 0.55, 0.58)
     assert (rules.others, rules.met) == (pytest.approx(0.58), True)
     assert rules.interval is not None and rules.interval[0] < 0.02 < rules.interval[1]
 

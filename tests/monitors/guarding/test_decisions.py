@@ -69,6 +69,9 @@ def test_where_no_law_applies_nothing_is_known_to_be_safe() -> None:
     decision = guard.review(frame(0, "far"))
     assert (decision.kind, decision.law, decision.risk) == ("stop", "", None)
     assert decision.reason == "no law is applicable"
+    ahead = Guard(guard.watch, Policy(when="before"), clock=Clock())
+    vetoed = ahead.review(frame(0, "far"), Action("go"), frame(1, "far"))
+    assert (vetoed.kind, vetoed.reason) == ("stop", "no law is applicable")
 
 
 def test_the_upper_bound_may_be_judged_instead_of_the_point() -> None:

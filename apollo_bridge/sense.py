@@ -13,10 +13,11 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from forewarn.abstractions.errors import SignalFault
+from forewarn.apollo_bridge.domains import EGO, Mover
 from forewarn.apollo_bridge.hdmap import RoadMap
 from forewarn.apollo_bridge.messages.channels import INPUTS
 from forewarn.apollo_bridge.network import Network
-from forewarn.apollo_bridge.traffic import EGO, Mover, Traffic
+from forewarn.apollo_bridge.traffic import Traffic
 from forewarn.apollo_bridge.vehicle import Body
 from forewarn.plugins.sumo.bridge import PROVIDES
 from forewarn.plugins.sumo.roads import Passage, Roads

@@ -17,6 +17,7 @@ from measuring import Row
 
 TOPICS = (
     "risk", "online", "guard", "arrays", "remote", "startup", "household", "carla",
+    "apollo",
 )  # fmt: skip
 HEAD = ("what", "bar", "measured", "peer", "its figure", "ratio", "bar")
 

@@ -1,0 +1,132 @@
+"""The Apollo bridge: a hundred frames a second of all channels, 50 obstacles each."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from measuring import Row
+
+import forewarn.scenarios
+from forewarn.abstractions.frame import Frame
+from forewarn.apollo_bridge.buses.frames import Publish, Reassembly, encode
+from forewarn.apollo_bridge.hdmap import read_map
+from forewarn.apollo_bridge.messages.channels import INPUTS
+from forewarn.apollo_bridge.messages.pool import messages
+from forewarn.apollo_bridge.sense import ApolloSenses, provided
+from forewarn.apollo_bridge.standin.mapping import draw_map
+from forewarn.apollo_bridge.vehicle import Body
+from forewarn.monitors.chains.model import load_model
+from forewarn.monitors.guarding.guard import Guard
+from forewarn.monitors.guarding.policy import Policy
+from forewarn.monitors.guarding.watch import load_watch
+from forewarn.plugins.sumo.traffic import Surroundings
+
+OBSTACLES = 50
+PERIOD_S = 0.01
+BEGAN_S = 1_700_000_000.0
+LINE_M = 200.0
+"""How far the ego is from the line at first; the drive is repeated."""
+
+_KNOWN = messages()
+_MODEL = Path(forewarn.scenarios.__file__).parent / "trained" / "s2.model.json.gz"
+
+
+def obstacles(time_s: float) -> Any:
+    """Cars on all roads of the crossing, and a few people on the crosswalks."""
+    made = _KNOWN[INPUTS["obstacles"].type]()
+    for i in range(OBSTACLES):
+        each = made.perception_obstacle.add(id=i + 1, timestamp=time_s)
+        along = 20.0 + (i * 17 + 8.0 * (time_s - BEGAN_S)) % 180.0
+        x, y, theta, speed = [
+            (-along, 4.875, np.pi, 8.0), (along, -4.875, 0.0, 8.0),
+            (4.875, -along, np.pi / 2, 8.0), (-4.875, along, -np.pi / 2, 8.0),
+            (14.0, -6.0 + (along % 12.0), np.pi / 2, 1.4),
+        ][i % 5]  # fmt: skip
+        walks = i % 5 == 4
+        each.type = 3 if walks else 5
+        each.position.x, each.position.y, each.theta = x, y, theta
+        each.velocity.x, each.velocity.y = speed * np.cos(theta), speed * np.sin(theta)
+        each.length, each.width = (0.4, 0.5) if walks else (4.6, 1.8)
+        for _ in range(4):
+            each.polygon_point.add(x=x, y=y, z=0.0)
+    return made
+
+
+def said(number: int) -> dict[str, Any]:
+    """The messages of one frame."""
+    time_s = BEGAN_S + number * PERIOD_S
+    made = {name: _KNOWN[channel.type]() for name, channel in INPUTS.items()}
+    made["obstacles"] = obstacles(time_s)
+    for each in made["obstacles"].perception_obstacle:
+        foretold = made["prediction"].prediction_obstacle.add()
+        foretold.perception_obstacle.CopyFrom(each)
+        points = foretold.trajectory.add(probability=1.0).trajectory_point
+        for i in range(40):
+            path = points.add(relative_time=0.2 * i).path_point
+            path.x = each.position.x + 1.6 * i * np.cos(each.theta)
+            path.y = each.position.y + 1.6 * i * np.sin(each.theta)
+    pose = made["localization"].pose
+    pose.position.x = 16.0 + LINE_M - (number % 1400) * 0.1
+    pose.position.y, pose.heading = 4.875, np.pi
+    pose.linear_acceleration.x = pose.linear_acceleration.y = 0.0
+    chassis = made["chassis"]
+    chassis.speed_mps, chassis.driving_mode, chassis.gear_location = 10.0, 1, 1
+    chassis.throttle_percentage = chassis.brake_percentage = 0.0
+    for i in range(16):
+        made["lights"].traffic_light.add(id=f"centre_{i}", color=1 + i % 3)
+    for name in ("east_in_1", ":centre_5_0", "west_out_1"):
+        made["planning"].lane_id.add(id=name)
+    for i in range(80):
+        made["planning"].trajectory_point.add(v=10.0, relative_time=0.1 * i)
+    for message in made.values():
+        message.header.timestamp_sec = time_s
+    return made
+
+
+def rows(quick: bool) -> Iterator[Row]:
+    """The two times, of as many frames as a minute and a half at least has."""
+    signals, whole = measured(1000 if quick else 9000)
+    what = f"Apollo: {len(INPUTS)} channels, {OBSTACLES} obstacles"
+    yield Row(f"{what}: messages to signals", float(np.median(signals)), 1e-3)
+    slow = float(np.quantile(whole, 0.99))
+    yield Row(f"{what}: bytes to decision, 99th of a hundred", slow, 3e-3)
+
+
+def measured(count: int) -> tuple[list[float], list[float]]:
+    """The seconds from messages to signals, and from bytes to the decision."""
+    told = Surroundings().model_dump()
+    road_map = read_map(draw_map("crossing"))
+    provides = provided(road_map, INPUTS, told)
+    watch = load_watch(load_model(_MODEL), horizon_s=3.0, provides=provides)
+    now_s = 0.0
+    guard = Guard(watch, Policy(), provides=provides, clock=lambda: now_s)
+    senses = ApolloSenses(road_map, Body.of(4.8, 1.8), told, PERIOD_S)
+    names = {channel.name: name for name, channel in INPUTS.items()}
+    types = {channel.name: _KNOWN[channel.type] for channel in INPUTS.values()}
+    parts, signals, whole = Reassembly(), [], []
+    for number in range(count):
+        data = b"".join(
+            encode(Publish(INPUTS[name].name, message.SerializeToString()))
+            for name, message in said(number).items()
+        )
+        now_s = number * PERIOD_S
+        began = time.perf_counter()
+        came = {
+            names[f.channel]: types[f.channel].FromString(f.message)
+            for f in parts.feed(data)
+            if isinstance(f, Publish)
+        }
+        parsed = time.perf_counter()
+        values = senses.values(BEGAN_S + now_s, came)
+        sensed = time.perf_counter()
+        values |= {f"{name}_age": 0.0 for name in INPUTS}
+        decision = guard.review(Frame(now_s, number, values))
+        done = time.perf_counter()
+        assert decision.risk is not None, decision.reason
+        signals.append(sensed - parsed)
+        whole.append(done - began)
+    return signals, whole

@@ -10,9 +10,13 @@ import pytest
 
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action, Decision
-from forewarn.plugins import testing
 from forewarn.plugins.contracts import Actuator, Pilot, World
-from forewarn.plugins.testing import ActuatorContract, PilotContract, WorldContract
+from forewarn.plugins.testing import (
+    ActuatorContract,
+    PilotContract,
+    WorldContract,
+    promises,
+)
 from forewarn.plugins.tiny import (
     TinyActuator,
     TinyHousehold,
@@ -128,12 +132,12 @@ class _NeverRefusing(TinyWorld):
 @pytest.mark.parametrize(
     ("world", "test", "message"),
     [
-        (_Forgetful, "test_frames_carry_what_was_promised", testing.CARRIES),
-        (_Wild, "test_the_same_seed_gives_the_same_episode", testing.SAME_SEED),
-        (_Wild, "test_global_randomness_is_left_alone", testing.NO_GLOBAL_LUCK),
-        (_Standing, "test_time_goes_on", testing.GOES_ON),
-        (_Reusing, "test_frames_given_out_do_not_change", testing.KEEPS_FRAMES),
-        (_NeverRefusing, "test_it_steps_only_when_ready", testing.NOT_READY),
+        (_Forgetful, "test_frames_carry_what_was_promised", promises.CARRIES),
+        (_Wild, "test_the_same_seed_gives_the_same_episode", promises.SAME_SEED),
+        (_Wild, "test_global_randomness_is_left_alone", promises.NO_GLOBAL_LUCK),
+        (_Standing, "test_time_goes_on", promises.GOES_ON),
+        (_Reusing, "test_frames_given_out_do_not_change", promises.KEEPS_FRAMES),
+        (_NeverRefusing, "test_it_steps_only_when_ready", promises.NOT_READY),
     ],
 )
 def test_a_world_that_breaks_its_promises_is_found(
@@ -163,10 +167,10 @@ class _Blocking(TinyActuator):
 @pytest.mark.parametrize(
     ("actuator", "test", "message"),
     [
-        (_Trusting, "test_what_was_not_done_shows_too", testing.NOTICES),
-        (_Trusting, "test_it_does_not_take_silence_for_obedience", testing.BLIND),
-        (_Idle, "test_what_was_done_shows", testing.TELLS),
-        (_Blocking, "test_it_lets_pass_what_may_pass", testing.LET_THROUGH),
+        (_Trusting, "test_what_was_not_done_shows_too", promises.NOTICES),
+        (_Trusting, "test_it_does_not_take_silence_for_obedience", promises.BLIND),
+        (_Idle, "test_what_was_done_shows", promises.TELLS),
+        (_Blocking, "test_it_lets_pass_what_may_pass", promises.LET_THROUGH),
     ],
 )
 def test_an_actuator_that_breaks_its_promises_is_found(
@@ -186,8 +190,8 @@ class _Moody(TinyPilot):
 @pytest.mark.parametrize(
     ("test", "message"),
     [
-        ("test_the_same_seed_gives_the_same_proposals", testing.SAME_SEED),
-        ("test_global_randomness_is_left_alone", testing.NO_GLOBAL_LUCK),
+        ("test_the_same_seed_gives_the_same_proposals", promises.SAME_SEED),
+        ("test_global_randomness_is_left_alone", promises.NO_GLOBAL_LUCK),
     ],
 )
 def test_a_pilot_that_breaks_its_promises_is_found(test: str, message: str) -> None:

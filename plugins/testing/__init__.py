@@ -1,0 +1,18 @@
+"""Contract suites: what every world, pilot and actuator is held to.
+
+Anyone's plug can run them. In a test file, for pytest:
+
+    class TestMyWorld(WorldContract):
+        def make_world(self):
+            return MyWorld()
+
+Nothing here imports pytest; the suites are classes with test methods. Messages are
+sentences that say what was promised.
+"""
+
+from forewarn.plugins.testing.actuators import ActuatorContract
+from forewarn.plugins.testing.baselines import BaselineContract
+from forewarn.plugins.testing.pilots import PilotContract
+from forewarn.plugins.testing.worlds import WorldContract
+
+__all__ = ["ActuatorContract", "BaselineContract", "PilotContract", "WorldContract"]

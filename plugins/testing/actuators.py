@@ -1,0 +1,128 @@
+"""What every actuator is held to."""
+
+from __future__ import annotations
+
+import math
+
+from forewarn.abstractions.frame import Frame
+from forewarn.monitors.guarding.decision import RANK, Action, Decision, Kind, Risk
+from forewarn.plugins.contracts import Actuator, Pilot, World
+from forewarn.plugins.testing.promises import (
+    BLIND,
+    CAN_STOP,
+    LET_THROUGH,
+    NOTICES,
+    TELLS,
+)
+
+
+class ActuatorContract:
+    """What every actuator promises, in a world with a pilot that goes on.
+
+    Attributes:
+        steps: How far the pilot drives before the suite intervenes.
+        ack_s: How long the world may take to show that it obeyed.
+    """
+
+    steps = 3
+    ack_s = 2.0
+
+    def make_actuator(self) -> Actuator:
+        raise NotImplementedError
+
+    def make_world(self) -> World:
+        raise NotImplementedError
+
+    def make_pilot(self) -> Pilot:
+        raise NotImplementedError
+
+    def decision(self, kind: Kind, frame: Frame) -> Decision:
+        """A decision of that kind, with everything that one of it carries."""
+        return Decision(
+            kind,
+            frame.sequence,
+            frame.time_s,
+            law="no harm",
+            risk=Risk(0.8, 0.9, 0.95),
+            reason="no harm is at risk of 0.9 within 3 s",
+            cap_kmh=10.0 if kind == "slow" else None,
+            action=self.substitute() if kind == "substitute" else None,
+        )
+
+    def substitute(self) -> Action | None:
+        """An action that can stand in for another; needed if it can `substitute`."""
+        return None
+
+    def _under_way(self) -> tuple[World, Pilot, Frame]:
+        world, pilot = self.make_world(), self.make_pilot()
+        frame = world.reset(1)
+        pilot.reset(1)
+        for _ in range(self.steps):
+            frame = world.step(pilot.propose(frame))
+        return world, pilot, frame
+
+    def test_it_can_stop(self) -> None:
+        can = self.make_actuator().can
+        assert "stop" in can, CAN_STOP
+        assert can <= set(RANK), "What an actuator can is a kind of decision."
+
+    def test_it_lets_pass_what_may_pass(self) -> None:
+        actuator = self.make_actuator()
+        world, pilot, frame = self._under_way()
+        proposal = pilot.propose(frame)
+        passing: tuple[Kind, ...] = ("proceed", "alert")
+        for kind in passing:
+            decision = self.decision(kind, frame)
+            assert actuator.carry_out(decision, proposal) == proposal, LET_THROUGH
+            assert actuator.carry_out(decision, None) is None, LET_THROUGH
+        world.close()
+
+    def test_the_world_takes_all_that_it_sends(self) -> None:
+        for kind in sorted(self.make_actuator().can, key=RANK.__getitem__):
+            for proposed in (True, False):
+                actuator = self.make_actuator()
+                world, pilot, frame = self._under_way()
+                proposal = pilot.propose(frame) if proposed else None
+                world.step(actuator.carry_out(self.decision(kind, frame), proposal))
+                world.close()
+
+    def test_the_fallback_needs_nothing(self) -> None:
+        world, _, _ = self._under_way()
+        world.step(self.make_actuator().fallback())
+        world.close()
+
+    def test_what_was_done_shows(self) -> None:
+        harder: tuple[Kind, ...] = ("reflect", "skip", "slow", "stop", "cut")
+        for kind in harder:
+            if kind in self.make_actuator().can:
+                assert True in self._shown(kind, obeys=True), f"{TELLS} ({kind})"
+
+    def test_what_was_not_done_shows_too(self) -> None:
+        assert not all(self._shown("stop", obeys=False)), NOTICES
+
+    def _shown(self, kind: Kind, *, obeys: bool) -> list[bool | None]:
+        """What the actuator says of each frame until the world must have obeyed."""
+        actuator = self.make_actuator()
+        world, pilot, frame = self._under_way()
+        decision = self.decision(kind, frame)
+        shown: list[bool | None] = []
+        for _ in range(max(1, math.ceil(self.ack_s / world.source.period_s))):
+            proposal = pilot.propose(frame)
+            action = actuator.carry_out(decision, proposal)
+            frame = world.step(action if obeys else proposal)
+            shown.append(actuator.obeyed(decision, frame))
+            if world.ended() is not None:
+                break
+            decision = self.decision(kind, frame)
+        world.close()
+        return shown
+
+    def test_it_does_not_take_silence_for_obedience(self) -> None:
+        actuator = self.make_actuator()
+        world, pilot, frame = self._under_way()
+        decision = self.decision("stop", frame)
+        actuator.carry_out(decision, pilot.propose(frame))
+        time_s = frame.time_s + world.source.period_s
+        blank = Frame(time_s, frame.sequence + 1, {})
+        assert actuator.obeyed(decision, blank) is not True, BLIND
+        world.close()

@@ -1,0 +1,198 @@
+"""What every world is held to."""
+
+from __future__ import annotations
+
+import copy
+import math
+import random
+from collections.abc import Iterator
+
+from forewarn.abstractions.errors import ForewarnError, SignalFault
+from forewarn.abstractions.frame import Frame
+from forewarn.abstractions.vocabulary import load_vocabulary
+from forewarn.monitors.guarding.decision import Action
+from forewarn.plugins.contracts import Foresight, World
+from forewarn.plugins.scenery import Scenic
+from forewarn.plugins.testing.promises import (
+    CARRIES,
+    DRAWN,
+    ENDS,
+    FORESEES,
+    GOES_ON,
+    KEEPS_FRAMES,
+    LOOKED_AT,
+    NO_GLOBAL_LUCK,
+    NOT_READY,
+    PERIOD,
+    SAME_SEED,
+)
+
+
+def same(one: Frame, other: Frame) -> bool:
+    """Whether two frames say the same."""
+    return (one.time_s, one.sequence, dict(one.values)) == (
+        other.time_s,
+        other.sequence,
+        dict(other.values),
+    )
+
+
+class WorldContract:
+    """What every world promises. `make_world` gives a fresh one.
+
+    Attributes:
+        steps: How long the suite follows an episode.
+    """
+
+    steps = 60
+
+    def make_world(self) -> World:
+        raise NotImplementedError
+
+    def actions(self) -> Iterator[Action | None]:
+        """What is carried out in the episodes; None is no action."""
+        while True:
+            yield None
+
+    def _episode(self, world: World, seed: int) -> Iterator[Frame]:
+        yield world.reset(seed)
+        for _, action in zip(range(self.steps), self.actions(), strict=False):
+            if world.ended() is not None:
+                return
+            yield world.step(action)
+
+    def test_says_what_it_is(self) -> None:
+        world = self.make_world()
+        source = world.source
+        vocabulary = load_vocabulary(source.vocabulary)
+        assert source.name, "A world has a name."
+        assert source.period_s > 0, "The period is a positive time."
+        assert len(set(source.provides)) == len(source.provides) > 0, CARRIES
+        unknown = [key for key in source.provides if not vocabulary.knows(key)]
+        assert unknown == [], "What a source provides is in its vocabulary."
+        world.close()
+
+    def test_frames_carry_what_was_promised(self) -> None:
+        world = self.make_world()
+        vocabulary = load_vocabulary(world.source.vocabulary)
+        for frame in self._episode(world, 1):
+            missing = [key for key in world.source.provides if key not in frame.values]
+            assert missing == [], CARRIES
+            for key, value in frame.values.items():
+                try:
+                    vocabulary.check_value(key, value)
+                except SignalFault as fault:
+                    raise AssertionError(f"{CARRIES} ({fault})") from fault
+        world.close()
+
+    def test_time_goes_on(self) -> None:
+        world = self.make_world()
+        before: Frame | None = None
+        for frame in self._episode(world, 2):
+            assert math.isfinite(frame.time_s), GOES_ON
+            if before is not None:
+                assert frame.sequence > before.sequence, GOES_ON
+                assert frame.time_s > before.time_s, GOES_ON
+                if world.source.embedded:
+                    passed_s = frame.time_s - before.time_s
+                    assert abs(passed_s - world.source.period_s) < 1e-6, PERIOD
+            before = frame
+        world.close()
+
+    def test_the_same_seed_gives_the_same_episode(self) -> None:
+        world, other = self.make_world(), self.make_world()
+        if world.source.embedded:
+            list(self._episode(world, 3))  # what came before must not matter
+            pairs = zip(self._episode(world, 4), self._episode(other, 4), strict=True)
+            assert all(same(one, two) for one, two in pairs), SAME_SEED
+        world.close()
+        other.close()
+
+    def test_foreseeing_changes_nothing(self) -> None:
+        world, other = self.make_world(), self.make_world()
+        if isinstance(world, Foresight) and world.source.embedded:
+            foreseeing = self._foreseeing(world, 6)
+            pairs = zip(foreseeing, self._episode(other, 6), strict=True)
+            assert all(same(one, two) for one, two in pairs), FORESEES
+        world.close()
+        other.close()
+
+    def _foreseeing(self, world: World, seed: int) -> Iterator[Frame]:
+        """An episode in which each action is foreseen, twice, before it is done."""
+        assert isinstance(world, Foresight)
+        frame = world.reset(seed)
+        yield frame
+        for _, action in zip(range(self.steps), self.actions(), strict=False):
+            if world.ended() is not None:
+                return
+            if action is not None:
+                ahead = world.foresee(action)
+                assert same(ahead, world.foresee(action)), FORESEES
+                assert ahead.sequence > frame.sequence, FORESEES
+                missing = [n for n in world.source.provides if n not in ahead.values]
+                assert missing == [], CARRIES
+            frame = world.step(action)
+            yield frame
+
+    def test_global_randomness_is_left_alone(self) -> None:
+        world = self.make_world()
+        before = random.getstate()
+        list(self._episode(world, 5))
+        assert random.getstate() == before, NO_GLOBAL_LUCK
+        world.close()
+
+    def test_frames_given_out_do_not_change(self) -> None:
+        world = self.make_world()
+        kept = [(frame, copy.deepcopy(frame)) for frame in self._episode(world, 6)]
+        assert all(same(frame, was) for frame, was in kept), KEEPS_FRAMES
+        world.close()
+
+    def test_what_can_be_drawn_is_drawn(self) -> None:
+        world, other = self.make_world(), self.make_world()
+        if isinstance(world, Scenic) and isinstance(other, Scenic):
+            unseen = list(self._episode(world, 9))
+            for frame, before in zip(self._episode(other, 9), unseen, strict=True):
+                if before is unseen[0]:
+                    assert all(
+                        math.isfinite(number)
+                        for shape in other.ground()
+                        for point in shape.points
+                        for number in (*point, shape.width_m)
+                    ), DRAWN
+                things = other.scene()
+                names = {thing.name for thing in things}
+                assert len(names) == len(things), DRAWN
+                assert sum(thing.kind == "ego" for thing in things) <= 1, DRAWN
+                for thing in things:
+                    place = thing.x, thing.y, thing.heading_deg, thing.top_m
+                    assert all(map(math.isfinite, place)), DRAWN
+                    assert thing.length_m >= 0 and thing.width_m >= 0, DRAWN
+                if world.source.embedded:
+                    assert same(frame, before), LOOKED_AT
+        world.close()
+        other.close()
+
+    def test_an_episode_that_is_over_stays_over(self) -> None:
+        world = self.make_world()
+        for _ in self._episode(world, 7):
+            pass
+        why = world.ended()
+        assert why is None or (isinstance(why, str) and why.strip()), ENDS
+        assert world.ended() == why, ENDS
+        world.close()
+        world.close()
+
+    def test_it_steps_only_when_ready(self) -> None:
+        world = self.make_world()
+        assert _refuses(world), NOT_READY
+        world.reset(8)
+        world.close()
+        assert _refuses(world), NOT_READY
+
+
+def _refuses(world: World) -> bool:
+    try:
+        world.step(None)
+    except ForewarnError:
+        return True
+    return False

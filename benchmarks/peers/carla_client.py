@@ -22,17 +22,11 @@ def main() -> None:
     world.apply_settings(settings)
     points = world.get_map().get_spawn_points()
     model = world.get_blueprint_library().find("vehicle.tesla.model3")
-    gentle = carla.VehicleControl(throttle=0.05, steer=0.02)
-    commands = carla.command
-    client.apply_batch_sync(
-        [
-            commands.SpawnActor(model, point).then(
-                commands.ApplyVehicleControl(commands.FutureActor, gentle)
-            )
-            for point in points[:: max(1, len(points) // max(1, cars))][:cars]
-        ],
-        True,
-    )
+    for point in points[:: max(1, len(points) // max(1, cars))][:cars]:
+        car = world.spawn_actor(model, point)
+        # Round and round, at 29 km/h.
+        car.apply_control(carla.VehicleControl(steer=0.3))
+        car.enable_constant_velocity(carla.Vector3D(8.0, 0.0, 0.0))
     for _ in range(400):
         world.tick()  # until the traffic has come
     rates = []

@@ -37,27 +37,36 @@ def touching(
     actors: Sequence[Actor], others: Iterable[Actor]
 ) -> Iterator[tuple[Actor, frozenset[int]]]:
     """For each actor the numbers of those that it overlaps."""
-    bodies = [other for other in others if solid(other)]
     # Along one axis, sorted: only neighbours can touch.
-    bodies.sort(key=lambda body: body.at[0])
-    places = [body.at[0] for body in bodies]
-    start = 0
+    bodies = sorted(
+        (
+            (other.at[0], other.at[1], other.half[0], other.number, other)
+            for other in others
+            if solid(other)
+        ),
+        key=_along,
+    )
+    start, count = 0, len(bodies)
     for actor in sorted(actors, key=lambda a: a.at[0]):
-        x = actor.at[0]
-        while start < len(places) and places[start] < x - _LONGEST:
+        x, y = actor.at[:2]
+        half = actor.half[0] + 1.0
+        while start < count and bodies[start][0] < x - _LONGEST:
             start += 1
         met: list[int] = []
-        for index in range(start, len(bodies)):
-            if places[index] > x + _LONGEST:
+        for index in range(start, count):
+            ox, oy, its, number, other = bodies[index]
+            if ox > x + _LONGEST:
                 break
-            other = bodies[index]
-            if other is actor or _attached(actor, other):
+            reach = half + its
+            if abs(oy - y) > reach or abs(ox - x) > reach or other is actor:
                 continue
-            reach = actor.half[0] + other.half[0] + 1.0
-            dx, dy = places[index] - x, other.at[1] - actor.at[1]
-            if dx * dx + dy * dy < reach * reach and _overlap(actor, other):
-                met.append(other.number)
+            if _overlap(actor, other) and not _attached(actor, other):
+                met.append(number)
         yield actor, frozenset(met)
+
+
+def _along(body: tuple[float, float, float, int, Actor]) -> float:
+    return body[0]
 
 
 def solid(actor: Actor) -> bool:

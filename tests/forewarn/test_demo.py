@@ -17,6 +17,8 @@ from forewarn.scenarios.report.runs import read_run
 from forewarn.scenarios.schema import load_scenario
 from forewarn.scenarios.shipped import shipped_with
 
+ROOT = Path(__file__).parents[2]
+
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
@@ -123,5 +125,8 @@ def test_the_whole_demo_on_sumo(tmp_path: Path) -> None:
         assert law["detected"] >= 0.8 * law["violating"]
         (guarded,) = leg["guarded"]["laws"]
         assert guarded["cut"] >= 0.5
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    for sentence in found["sentences"]:
+        assert sentence in readme, "the README shows what the demo prints"
     size = (tmp_path / "report.html").stat().st_size
     assert size < 2_000_000 * 6, "below 2 MB a run"

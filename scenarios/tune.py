@@ -43,9 +43,6 @@ from forewarn.scenarios.warned import Warned, WarnedRun, alarms
 LOWEST_THRESHOLD = 0.01
 """No threshold is lower: with few runs the smallest risks are mostly chance."""
 
-EARLY_S = 3.0
-"""Where an obligation is mostly met, a warning counts so long before its deadline."""
-
 WORSE = 0.02
 """So much less detected is as good as equal: it is within chance."""
 
@@ -282,7 +279,7 @@ def tune(
     kept = kept_runs(runs, dict.fromkeys([*abstraction.signals, *signals]), progress)
     counting = Counting.of(learned, policy.delta if judges_upper(policy) else None)
     return tune_kept(
-        scenario, kept, lambda _: abstraction, counting, lambda _: false_alarm_rate,
+        scenario, kept, lambda _: abstraction, counting, false_alarm_rate,
         horizons_s, policy, folds, progress,
     )  # fmt: skip
 
@@ -306,16 +303,13 @@ def tune_kept(
     runs: Sequence[Kept],
     recipe: Recipe,
     counting: Counting,
-    allowed: Callable[[int], float],
+    false_alarm_rate: float,
     horizons_s: Sequence[float],
     policy: Policy,
     folds: int = 5,
     progress: Callable[[Iterable[Any], str, int], Iterable[Any]] = lambda x, *_: x,
 ) -> list[Tuned]:
-    """As `tune`, on runs that were read, with an abstraction found in each fold.
-
-    `allowed` says how many clean runs in one may have an alarm, of so many.
-    """
+    """As `tune`, on runs that were read, with an abstraction found in each fold."""
     if len(runs) < folds:
         raise InvalidInput(f"{len(runs)} runs cannot be dealt into {folds} folds")
     laws = applicable(scenario.laws, runs)
@@ -325,7 +319,8 @@ def tune_kept(
         for law, several in found.items():
             together[law] += several
     return best_first(
-        _tuned(runs, together, horizon_s, allowed, policy) for horizon_s in horizons_s
+        _tuned(runs, together, horizon_s, false_alarm_rate, policy)
+        for horizon_s in horizons_s
     )
 
 
@@ -333,7 +328,7 @@ def _tuned(
     runs: Sequence[Kept],
     together: Mapping[str, Sequence[Foretold]],
     horizon_s: float,
-    allowed: Callable[[int], float],
+    allowed: float,
     policy: Policy,
 ) -> Tuned:
     thresholds: dict[str, float] = {}
@@ -348,8 +343,7 @@ def _tuned(
         ]
         if mostly_harmless(several):
             harmless.add(law)
-        clean = sum(each.broken is None for each in climbs)
-        lowest = threshold(climbs, allowed(clean))
+        lowest = threshold(climbs, allowed)
         highest = plateau_end(climbs, lowest, law in harmless)
         plateaus[law] = lowest, highest
         at = math.floor((lowest + highest) / 2 * _FINENESS + 1e-9) / _FINENESS
@@ -374,27 +368,11 @@ def in_time(climbs: Iterable[Climb], at: float, harmless: bool) -> list[float]:
         run = each.warned(at)
         if run.broken is None or run.alarm_s is None:
             continue
-        if harmless and run.alarm_s <= run.broken.time_s - EARLY_S + 1e-9:
+        if harmless and run.in_time:
             found.append(run.broken.time_s - run.alarm_s)
         elif not harmless and run.detected:
             found.append(run.broken.since_s - run.alarm_s)
     return found
-
-
-def below(limit: float, to_come: int = 400) -> Callable[[int], float]:
-    """What to allow so that runs to come stay below a limit, in 19 cases of 20.
-
-    Both what was seen and what is to come is chance: of so few runs less is allowed.
-    """
-
-    def allowed(clean: int) -> float:
-        share = limit
-        for _ in range(60):
-            spread = share * (1 - share) * (1 / max(clean, 1) + 1 / to_come)
-            share += 0.5 * (limit - 1.645 * math.sqrt(spread) - share)
-        return max(0.0, share)
-
-    return allowed
 
 
 def plateau_end(climbs: Sequence[Climb], lowest: float, harmless: bool) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,7 @@ from forewarn.monitors.trust.hindsight import Judge
 from forewarn.scenarios.plan import guard_maker
 from forewarn.scenarios.recorded import Spectator, read_run, recorded_runs
 from forewarn.scenarios.schema import load_scenario
-from forewarn.scenarios.tune import below, kept_runs
+from forewarn.scenarios.tune import kept_runs
 from tests.scenarios import learned
 
 
@@ -121,12 +120,3 @@ def test_auto_needs_laws_and_goes_with_no_update(tmp_path: Path) -> None:
         ["learn", "x", "--out", "y", "--abstraction-out", "z", "--law", "no_collision"],
     )
     assert done.exit_code == 2 and "goes with --abstraction auto" in done.stderr
-
-
-def test_fewer_runs_allow_fewer_false_alarms() -> None:
-    shares = [below(0.1)(clean) for clean in (20, 150, 800, 10**6)]
-    assert shares == sorted(shares)
-    assert 0.0 <= shares[0] < 0.04 and 0.055 < shares[1] < 0.07
-    for clean, share in zip((150, 800), shares[1:], strict=False):
-        chance = math.sqrt(share * (1 - share) * (1 / clean + 1 / 400))
-        assert share + 1.645 * chance == pytest.approx(0.1, abs=1e-6)

@@ -267,9 +267,11 @@ class ApolloWorld:
         try:
             values = self._senses.values(now_s, said)
             self.problem = ""
-        except SignalFault as fault:
-            # Its signals are missing then, which the guard does not let pass.
-            values, self.problem = {}, str(fault)
+        except Exception as error:
+            # Whatever Apollo said: without its signals the guard lets nothing pass.
+            known = isinstance(error, SignalFault)
+            values = {}
+            self.problem = str(error) if known else f"{type(error).__name__}: {error}"
         for name in self._inputs:
             age_s = self._inbox.age_s(name)
             if age_s is not None:

@@ -129,7 +129,7 @@ class Traffic:
             return []
         likely = max(trajectories, key=lambda way: way.probability)
         paths = (point.path_point for point in likely.trajectory_point)
-        return [(path.x, path.y) for path in paths]
+        return [(p.x, p.y) for p in paths if math.isfinite(p.x + p.y)]
 
     def _settle(self, name: str, mover: Mover, before: Mover | None) -> None:
         """Finds the lane of somebody; inside a junction, by where they are to go."""
@@ -204,6 +204,7 @@ def _mover(obstacle: Any) -> Mover:
     at, velocity = obstacle.position, obstacle.velocity
     speed = math.hypot(velocity.x, velocity.y)
     mover = Mover(at.x, at.y, obstacle.theta, speed, obstacle.length, obstacle.width)
-    if not math.isfinite(mover.x + mover.y + mover.heading + speed):
-        raise SignalFault(f"obstacle {obstacle.id} has no place, course or speed")
+    size = mover.length + mover.width
+    if not math.isfinite(mover.x + mover.y + mover.heading + speed + size):
+        raise SignalFault(f"obstacle {obstacle.id} has no place, course, speed or size")
     return mover

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import threading
 from collections.abc import Iterator
 from contextlib import closing
@@ -13,6 +14,7 @@ pytest.importorskip("google.protobuf", reason="google.protobuf is not installed"
 pytest.importorskip("libsumo", reason="libsumo is not installed")
 
 from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.vocabulary import load_vocabulary
 from forewarn.apollo_bridge.act import ApolloActuator
 from forewarn.apollo_bridge.bridge import ApolloPilot, ApolloWorld, open_bus
 from forewarn.apollo_bridge.buses.fake import FakeCyber
@@ -20,9 +22,10 @@ from forewarn.apollo_bridge.buses.node import NoCyber, NodeBus
 from forewarn.apollo_bridge.buses.tcp import TcpBus, parse_address
 from forewarn.apollo_bridge.commander import Paths
 from forewarn.apollo_bridge.messages import channels
+from forewarn.apollo_bridge.standin.server import BridgeServer
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.testing import ActuatorContract, PilotContract, WorldContract
-from tests.apollo_bridge.doubles import message
+from tests.apollo_bridge.doubles import eventually, message
 from tests.apollo_bridge.played import inside, outside
 
 SCENARIO = "s2"
@@ -118,9 +121,11 @@ def test_ages_are_those_of_the_inputs() -> None:
 class Live:
     """A cyber on which the test speaks for Apollo."""
 
-    def __init__(self, **settings: Any) -> None:
-        self.cyber = FakeCyber()
-        self.world = ApolloWorld.on(NodeBus(self.cyber), **settings)
+    def __init__(
+        self, cyber: FakeCyber | None = None, bus: Any = None, **settings: Any
+    ) -> None:
+        self.cyber = cyber or FakeCyber()
+        self.world = ApolloWorld.on(bus or NodeBus(self.cyber), **settings)
 
     def say(self, time_s: float, *names: str, **chassis: Any) -> None:
         for name in names or channels.INPUTS:
@@ -235,6 +240,66 @@ class TestLive:
             later.start()
             assert world.step(None).time_s == 1.0
             later.join()
+
+
+def test_a_bridge_that_dies_shows_in_the_ages_and_comes_back() -> None:
+    cyber = FakeCyber()
+    first = BridgeServer(cyber, port=0)
+    bus = TcpBus("127.0.0.1", first.port)
+    live = Live(cyber, bus)
+    with closing(live.world) as world:
+        world._listen()
+        # What is said before the bridge has heard who listens is not passed on.
+        said = threading.Event()
+
+        def speak() -> None:
+            time_s = 100.0
+            while not said.wait(0.02):
+                live.say(time_s)
+                time_s += 0.02
+
+        speaking = threading.Thread(target=speak)
+        speaking.start()
+        try:
+            world.reset(0)
+            assert world.step(None).values["chassis_age"] < 0.3
+            first.close()
+            worst = max(world.step(None).values["chassis_age"] for _ in range(4))
+            assert worst > 0.5 and bus.health.losses == 1
+            with closing(BridgeServer(cyber, port=first.port)):
+                assert eventually(lambda: world.step(None).values["chassis_age"] < 0.3)
+        finally:
+            said.set()
+            speaking.join()
+
+
+def test_broken_messages_end_in_frames_that_do_not_pass() -> None:
+    dice = random.Random(5)
+    with closing(inside(SCENARIO, 3)) as world:
+        world.reset(3)
+        for _ in range(20):
+            world.step(None)
+        cyber = world._stand_in._cyber
+        said = list(world._stand_in.drive.says(world._stand_in.now_s, Planner()))
+        vocabulary, whole = load_vocabulary("driving"), 0
+        for _ in range(400):
+            channel, sent = said[dice.randrange(len(said))]
+            data = bytearray(sent.SerializeToString())
+            for _ in range(dice.randrange(1, 6)):
+                data[dice.randrange(len(data))] = dice.randrange(256)
+            cyber.publish(channel.name, bytes(data[: dice.randrange(1, len(data) + 1)]))
+            frame = world._frame(world._last_s + 0.1)
+            whole += "lead_distance" in frame.values
+            assert all(vocabulary.knows(name) for name in frame.values)
+            cyber.publish(channel.name, sent.SerializeToString())
+        assert 0 < whole < 400
+
+
+class Planner:
+    """What planning says when nothing is commanded."""
+
+    def decide(self, planning: Any) -> None:
+        planning.decision.main_decision.cruise.SetInParent()
 
 
 @pytest.mark.parametrize(

@@ -231,6 +231,19 @@ class TestUnknown:
         with pytest.raises(SignalFault, match="obstacle 1 has no"):
             scene.values(road_map)
 
+    @pytest.mark.parametrize("length", [math.nan, math.inf])
+    def test_an_obstacle_without_a_size(self, road_map: RoadMap, length: float) -> None:
+        scene = Scene()
+        scene.someone(30.0, LANE_1_Y, WEST, 5.0).length = length
+        with pytest.raises(SignalFault, match="obstacle 1 has no"):
+            scene.values(road_map)
+
+    def test_a_foretold_way_that_is_none(self, road_map: RoadMap) -> None:
+        scene = Scene(20.0)
+        way = ((math.nan, 0.0), (math.inf, 1.0))
+        scene.someone(1.625, -40.0, math.pi / 2, 12.0, way=way)
+        assert scene.values(road_map)["arrival_gap"] is not None
+
     @pytest.mark.parametrize("color", [0, None])
     def test_a_light_that_is_not_seen(
         self, road_map: RoadMap, color: int | None

@@ -59,7 +59,7 @@ class SceneLog:
         self._path, self._world = path, world
         self._run = {"format": FORMAT, "scenario": scenario, "seed": seed}
         self._hash = hashlib.sha256()
-        self._before: dict[str, list[Any]] = {}
+        self._before: dict[str, tuple[Thing, list[Any]]] = {}
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = path.open("wb")
         self._failed = False
@@ -79,12 +79,21 @@ class SceneLog:
         """Writes what is to be seen at a frame."""
 
         def changes() -> dict[str, Any]:
-            now = {thing.name: _thing_row(thing) for thing in self._world.scene()}
-            before, self._before = self._before, now
+            before = self._before
+            now: dict[str, tuple[Thing, list[Any]]] = {}
+            new: dict[str, list[Any]] = {}
+            for thing in self._world.scene():
+                name = thing.name
+                known = before.get(name)
+                if known is None or known[0] is not thing:
+                    row = _thing_row(thing)
+                    if known is None or known[1] != row:
+                        new[name] = row
+                    known = thing, row
+                now[name] = known
+            self._before = now
             line: dict[str, Any] = {"sequence": frame.sequence, "time_s": frame.time_s}
-            line["things"] = {
-                name: row for name, row in now.items() if before.get(name) != row
-            }
+            line["things"] = new
             if gone := [name for name in before if name not in now]:
                 line["gone"] = gone
             return line

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from forewarn.plugins.scenery import HIT, Shape, ShapeKind, Thing
@@ -47,6 +48,8 @@ class Onlooker:
         self._sumo, self._ego = sumo, ego
         self._sizes: dict[str, tuple[float, float]] = {}
         self._lights = list(self._bars(roads))
+        self._named = sorted({light for light, _, _ in self._lights})
+        self._lit: dict[str, Thing] = {}
 
     def things(self, hit: str | None) -> list[Thing]:
         """The ego first, then vehicles, pedestrians and lights.
@@ -60,11 +63,15 @@ class Onlooker:
         seen += [self._thing(person, name, hit) for name in person.getIDList()]
         states = {
             name: self._sumo.trafficlight.getRedYellowGreenState(name)
-            for name in {light for light, _, _ in self._lights}
+            for name in self._named
         }
         for light, index, bar in self._lights:
             color = _COLORS.get(states[light][index].lower(), "off")
-            seen.append(_lit(bar, color))
+            # The same thing as before, unless it changes: nothing is written then.
+            lit = self._lit.get(bar.name)
+            if lit is None or lit.state != color:
+                lit = self._lit[bar.name] = replace(bar, state=color)
+            seen.append(lit)
         return seen
 
     def _thing(self, group: Any, name: str, hit: str | None) -> Thing:
@@ -107,10 +114,3 @@ class Onlooker:
                         share,
                     )  # fmt: skip
                     yield light, index, bar
-
-
-def _lit(bar: Thing, color: str) -> Thing:
-    return Thing(
-        bar.name, bar.kind, bar.x, bar.y, bar.heading_deg, bar.length_m, bar.width_m,
-        color,
-    )  # fmt: skip

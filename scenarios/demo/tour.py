@@ -149,7 +149,7 @@ def _learn(
     choice = Choice(hand, lambda _: hand, (Evidence("hand-made", hand.name, {}),))
     model = learned(paths, known, choice, laws)
     tuned = tune_kept(
-        scenario, known, choice.recipe, Counting(), lambda _: FALSE_ALARMS,
+        scenario, known, choice.recipe, Counting(), FALSE_ALARMS,
         [scenario.horizon_s], Policy(), progress=shown,
     )[0]  # fmt: skip
     name = f"the demo's, at most {FALSE_ALARMS:g} false alarms a clean run"

@@ -65,6 +65,17 @@ class Blueprint:
     mass: float = 0.0
     wheels: int = 0
 
+    def given(self, values: Mapping[str, str]) -> list[list[Any]]:
+        """The attributes of an actor, encoded, some with values of their own.
+
+        Raises:
+            Refusal: A number is none.
+        """
+        for attribute in self.attributes:
+            if attribute.name in values:
+                attribute.check(values[attribute.name])
+        return [[a.name, a.kind, values.get(a.name, a.value)] for a in self.attributes]
+
     def encoded(self) -> list[Any]:
         tags = self.name.replace(".", ",")
         return [self.number, self.name, tags, [a.encoded() for a in self.attributes]]

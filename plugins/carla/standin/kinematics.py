@@ -46,6 +46,22 @@ def move(car: Vehicle, dt: float) -> None:
     car.acceleration = (v[0] - was[0]) / dt, (v[1] - was[1]) / dt, 0.0
 
 
+def rests(car: Vehicle) -> bool:
+    """Whether nothing about the car changes in a step."""
+    control = car.control
+    return (
+        car.speed == 0.0
+        and control[0] == 0.0
+        and car.ackermann is None
+        and car.constant is None
+        and car.push == 0.0
+        and car.velocity == (0.0, 0.0, 0.0)
+        and car.acceleration == (0.0, 0.0, 0.0)
+        and car.steer_deg == 0.0
+        and control[1] == 0.0
+    )
+
+
 def _longitudinal(car: Vehicle, speed: float, dt: float) -> tuple[float, float]:
     """The speed at the end of the step, and the way made in it."""
     if car.ackermann is not None:

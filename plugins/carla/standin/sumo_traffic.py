@@ -13,13 +13,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 from pydantic import Field
 
 from forewarn.abstractions.schema import Strict
 from forewarn.plugins.carla.standin import blueprints
 from forewarn.plugins.carla.standin.actors import Vehicle
+from forewarn.plugins.carla.standin.comers import CARS, GUEST, TRUCK, Comers, kinds
 from forewarn.plugins.carla.standin.encoding import Pose, Vector, turned
 from forewarn.plugins.carla.standin.supply import Busy
 from forewarn.plugins.carla.standin.traffic import Guest, Mover
@@ -39,20 +40,10 @@ from forewarn.plugins.sumo.traffic import (
 )
 from forewarn.plugins.sumo.traffic import Traffic as Others
 
-_CARS: Final = (
-    "vehicle.audi.tt", "vehicle.citroen.c3", "vehicle.ford.mustang",
-    "vehicle.lincoln.mkz_2020", "vehicle.mercedes.coupe_2020",
-    "vehicle.nissan.patrol", "vehicle.seat.leon", "vehicle.toyota.prius",
-)  # fmt: skip
 _HERO: Final = "vehicle.lincoln.mkz_2020"
-_TRUCK: Final = "vehicle.carlamotors.european_hgv"
 _LONG_M: Final = 7.0
-_GUEST, _STRANGER = "guest", "stranger"
 _FREE: Final = 2  # moveToXY: exactly there, on a road or not
 _ON_ROAD_M: Final = 2.0
-_ONWARD: Final = 4
-_WAITING: Final = 4
-_BEGINS_M: Final = (20.0, 60.0)
 _LAMPS: Final = ((1, 16), (2, 32), (4, 48), (8, 8), (16, 2), (64, 4), (128, 64))
 """SUMO's bits of a vehicle's lights, and CARLA's."""
 
@@ -88,6 +79,7 @@ class SumoTraffic:
         step_s: SUMO's own step.
         busy: How much traffic there is.
         beginning: A scenario's episode, with its ego, instead.
+        surroundings: The scenario's weather and time of day.
     """
 
     def __init__(
@@ -97,7 +89,9 @@ class SumoTraffic:
         step_s: float,
         busy: Busy,
         beginning: Beginning | None = None,
+        surroundings: Surroundings | None = None,
     ) -> None:
+        self._surroundings = surroundings
         self._owed_s = 0.0
         self._now_s = 0.0
         self._in: dict[str, str] = {}
@@ -111,7 +105,7 @@ class SumoTraffic:
                 "--net-file", str(net), "--step-length", str(step_s),
                 "--seed", str(seed % 2**31),
             ]  # fmt: skip
-            self._sumo = wire.load(self, arguments, _kinds())
+            self._sumo = wire.load(self, arguments, kinds())
             self._manoeuvres = None
             self._hero = ""
         else:
@@ -122,13 +116,16 @@ class SumoTraffic:
             self._in[self._hero] = ""
         self._roads = Roads(SumoNet(self._sumo))
         self._groups = frozenset(self._sumo.trafficlight.getIDList())
-        self._supply = _Supply(self._sumo, self._roads, self._luck, busy)
+        self._comers = Comers(self._sumo, self._roads, self._luck, busy)
         self._goes_on = beginning is None
         self._look()
 
     def hero(self) -> Mover | None:
         """The scenario's ego, where it is now."""
         return self._vehicle(self._hero) if self._hero else None
+
+    def weather(self) -> list[float] | None:
+        return None if self._surroundings is None else _weather(self._surroundings)
 
     # -- the seam ---------------------------------------------------------------------
 
@@ -181,7 +178,7 @@ class SumoTraffic:
     def _step(self, guests: Sequence[Guest]) -> None:
         sumo = self._sumo
         if self._goes_on:
-            self._supply.depart(self._now_s)
+            self._comers.depart(self._now_s)
         if self._manoeuvres is not None:
             for name, arguments in self._manoeuvres.due(self._now_s, sumo):
                 getattr(sumo.vehicle, name)(*arguments)
@@ -215,7 +212,7 @@ class SumoTraffic:
                 sumo.vehicle.moveToXY(name, "", -1, *front, angle, _FREE)
             else:
                 if name not in self._in:
-                    self._supply.enter(name)
+                    self._comers.enter(name)
                     self._in[name] = ""
                 sumo.person.moveToXY(name, "", x, -y, angle, _FREE)
         except (sumo.TraCIException, ValueError):
@@ -231,7 +228,7 @@ class SumoTraffic:
 
     def _enter(self, guest: Vehicle, name: str) -> None:
         vehicle = self._sumo.vehicle
-        vehicle.add(name, "", typeID=_GUEST)
+        vehicle.add(name, "", typeID=GUEST)
         vehicle.setLength(name, 2.0 * guest.half[0])
         vehicle.setWidth(name, 2.0 * guest.half[1])
         give_up_checks(self._sumo, name)
@@ -242,7 +239,7 @@ class SumoTraffic:
         edge: str = self._sumo.vehicle.getRoadID(name)
         if edge and edge != self._in[name] and not edge.startswith(":"):
             self._in[name] = edge
-            self._sumo.vehicle.setRoute(name, self._supply.onward(edge))
+            self._sumo.vehicle.setRoute(name, self._comers.onward(edge))
 
     # -- looking ----------------------------------------------------------------------
 
@@ -287,141 +284,11 @@ class SumoTraffic:
         if name == self._hero:
             kind = _HERO
         elif kind not in blueprints.library():
-            pick = zlib.crc32(name.encode()) % len(_CARS)
-            kind = _TRUCK if length > _LONG_M else _CARS[pick]
+            pick = zlib.crc32(name.encode()) % len(CARS)
+            kind = TRUCK if length > _LONG_M else CARS[pick]
         height = blueprints.find(kind).half[2]
         found = self._bodies[name] = kind, (length / 2.0, width / 2.0, height)
         return found
-
-
-class _Supply:
-    """Who else comes onto the roads, and which ways lead where."""
-
-    def __init__(self, sumo: Any, roads: Roads, luck: Random, busy: Busy) -> None:
-        self._sumo, self._luck = sumo, luck
-        self._straight: dict[str, str] = {}
-        entered: set[str] = set()
-        edges = [e for e in roads.lanes_of if not e.startswith(":")]
-        leads: dict[str, set[str]] = {edge: set() for edge in edges}
-        for edge in edges:
-            for lane in roads.lanes_of[edge]:
-                for link in lane.links if lane.for_cars else ():
-                    to = link.to.rpartition("_")[0]
-                    if to in leads:
-                        leads[edge].add(to)
-                        entered.add(to)
-                        if link.turn == "s" or edge not in self._straight:
-                            self._straight[edge] = to
-        drivable = [e for e in edges if any(ln.for_cars for ln in roads.lanes_of[e])]
-        self._routes = self._ways(drivable, leads, entered)
-        self._walkable = [
-            e for e in edges if any(not lane.for_cars for lane in roads.lanes_of[e])
-        ]
-        self._next = {
-            "vehicle": self._wait(busy.vehicles_per_hour if self._routes else 0.0),
-            "walker": self._wait(busy.walkers_per_hour if self._walkable else 0.0),
-        }
-        self._busy = busy
-        self._count = 0
-
-    def onward(self, edge: str) -> list[str]:
-        """The way straight on from an edge."""
-        way = [edge]
-        while len(way) < _ONWARD and way[-1] in self._straight:
-            way.append(self._straight[way[-1]])
-        return way
-
-    def depart(self, now_s: float) -> None:
-        """Sends those off whose time has come."""
-        while self._next["vehicle"] <= now_s:
-            self._next["vehicle"] += self._wait(self._busy.vehicles_per_hour)
-            self._drive()
-        while self._next["walker"] <= now_s:
-            self._next["walker"] += self._wait(self._busy.walkers_per_hour)
-            self._walk()
-
-    def enter(self, name: str) -> None:
-        """Puts a client's walker somewhere; it is moved at once."""
-        if not self._walkable:
-            raise ValueError("nobody can walk here")
-        person = self._sumo.person
-        person.add(name, self._walkable[0], 1.0, typeID=_STRANGER)
-        person.appendWaitingStage(name, 1e6)
-
-    def _wait(self, per_hour: float) -> float:
-        return self._luck.expovariate(per_hour / 3600.0) if per_hour > 0 else math.inf
-
-    def _ways(
-        self, edges: Sequence[str], leads: dict[str, set[str]], entered: set[str]
-    ) -> list[Sequence[str]]:
-        starts = [edge for edge in edges if edge not in entered] or list(edges)
-        ends = [edge for edge in edges if not leads[edge]] or list(edges)
-        found: list[Sequence[str]] = []
-        for start in starts:
-            for end in ends:
-                if start == end and leads[start]:
-                    continue
-                way = self._sumo.simulation.findRoute(start, end).edges
-                if way:
-                    found.append(tuple(way))
-        return found
-
-    def _drive(self) -> None:
-        sumo = self._sumo
-        route = self._routes[self._luck.randrange(len(self._routes))]
-        kind = _TRUCK if self._luck.random() < 0.08 else self._luck.choice(_CARS)
-        if len(sumo.simulation.getPendingVehicles()) >= _WAITING:
-            return  # the way in is full
-        self._count += 1
-        way = f"way{self._routes.index(route)}"
-        if way not in sumo.route.getIDList():
-            sumo.route.add(way, list(route))
-        sumo.vehicle.add(
-            f"npc{self._count}", way, typeID=kind, departLane="best",
-            departSpeed="desired",
-        )  # fmt: skip
-
-    def _walk(self) -> None:
-        sumo = self._sumo
-        start, end = (
-            self._luck.choice(self._walkable),
-            self._luck.choice(self._walkable),
-        )
-        share = self._luck.random()
-        stages = sumo.simulation.findIntermodalRoute(start, end, "")
-        edges = [edge for stage in stages for edge in stage.edges]
-        if start == end or not edges:
-            return
-        self._count += 1
-        name = f"npc{self._count}"
-        length = sumo.lane.getLength(f"{start}_0")
-        low, high = _BEGINS_M
-        # Not the whole way from the edge of the map: people live near junctions.
-        back = low + (high - low) * share
-        to_end = length - back if len(edges) > 1 else back
-        sumo.person.add(name, start, max(1.0, min(length - 1.0, to_end)),
-                        typeID=_STRANGER)  # fmt: skip
-        sumo.person.appendWalkingStage(name, edges, -1.0)
-
-
-def _kinds() -> str:
-    """SUMO's vehicle types: one for each blueprint that the traffic uses."""
-    rows = [
-        f'<vType id="{_GUEST}" minGap="0" accel="4" decel="9" emergencyDecel="9"'
-        ' sigma="0" speedFactor="4" speedDev="0" maxSpeed="80"/>',
-        f'<vType id="{_STRANGER}" vClass="pedestrian"'
-        ' speedFactor="normc(1,0.15,0.6,1.5)"/>',
-    ]
-    for name in (*_CARS, _TRUCK):
-        half = blueprints.find(name).half
-        lorry = name == _TRUCK
-        rows.append(
-            f'<vType id="{name}" vClass="{"truck" if lorry else "passenger"}"'
-            f' length="{2 * half[0]:.2f}" width="{2 * half[1]:.2f}"'
-            f' accel="{1.3 if lorry else 2.4}" decel="4.5" sigma="0.4"'
-            ' speedFactor="normc(1,0.1,0.7,1.2)"/>'
-        )
-    return f"<routes>{''.join(rows)}</routes>"
 
 
 def _middle(x: float, y: float, angle: float, half: float) -> Pose:
@@ -444,3 +311,15 @@ def _onward(mover: Mover, ahead_s: float) -> Mover:
     heading, way = math.radians(yaw), mover.speed * ahead_s
     at = x + way * math.cos(heading), y + way * math.sin(heading), z, pitch, yaw, roll
     return replace(mover, at=at)
+
+
+def _weather(of: Surroundings) -> list[float]:
+    """A scenario's weather in CARLA's terms, the sun where it is at that time."""
+    altitude = 60.0 * math.sin((of.time_of_day - 6.0) / 12.0 * math.pi)
+    falls = max(of.rain, of.snow)
+    return [
+        100.0 * max(0.05, falls), 100.0 * of.rain, 100.0 * of.rain, 10.0,
+        15.0 * (of.time_of_day - 12.0), altitude, 100.0 * of.fog,
+        min(of.visibility, 10_000.0) / 100.0 if of.fog else 0.75, 0.1,
+        100.0 * of.rain, 1.0, 0.03, 0.0331, 0.0,
+    ]  # fmt: skip

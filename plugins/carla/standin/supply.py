@@ -39,9 +39,12 @@ def makes_traffic(
         from forewarn.plugins.carla.standin.sumo_traffic import SumoTraffic
 
         if stage is not None:
-            beginning = stage(seed).beginning()
+            staged = stage(seed)
+            beginning = staged.beginning()
             if beginning.map == on.net:
-                return SumoTraffic(on.net, seed, step_s, busy, beginning)
+                return SumoTraffic(
+                    on.net, seed, step_s, busy, beginning, staged.surroundings
+                )
         return SumoTraffic(on.net, seed, step_s, busy)
 
     return make

@@ -40,6 +40,9 @@ class Traffic(Protocol):
     def hero(self) -> Mover | None:
         """The car that a scenario has ready for a client, where it begins."""
 
+    def weather(self) -> list[float] | None:
+        """The weather that a scenario asks for, in CARLA's order."""
+
     def step(self, dt: float, guests: Sequence[Guest]) -> None:
         """Moves on by `dt` seconds, with the guests where they are now."""
 
@@ -65,6 +68,9 @@ class NoTraffic:
     """Empty roads: what moves is what clients spawn."""
 
     def hero(self) -> Mover | None:
+        return None
+
+    def weather(self) -> list[float] | None:
         return None
 
     def step(self, dt: float, guests: Sequence[Guest]) -> None:

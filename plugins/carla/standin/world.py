@@ -18,7 +18,7 @@ from forewarn.plugins.carla.standin.actors import (
 )
 from forewarn.plugins.carla.standin.contacts import overlapping, touching
 from forewarn.plugins.carla.standin.encoding import Pose, Refusal, compose, turned
-from forewarn.plugins.carla.standin.kinematics import move
+from forewarn.plugins.carla.standin.kinematics import move, rests
 from forewarn.plugins.carla.standin.physics import physics_of
 from forewarn.plugins.carla.standin.roads import Roads
 from forewarn.plugins.carla.standin.sensors import Sensors
@@ -75,7 +75,6 @@ class World:
         self.streams = streams
         self.settings = settings
         self.frame, self.time_s, self._step_s = frame, 0.0, step_s
-        self.weather = list(CLEAR_NOON)
         self.street_lights: list[Any] = []
         self.actors: dict[int, Actor] = {}
         self.guests: dict[int, Guest] = {}
@@ -97,6 +96,7 @@ class World:
         self._next = _CLIENTS_FIRST
         self._make_traffic = make_traffic
         self._begin(self.delta_s)
+        self.weather = self.traffic.weather() or list(CLEAR_NOON)
 
     def _begin(self, step_s: float) -> None:
         """Puts the traffic where it begins."""
@@ -236,7 +236,7 @@ class World:
         self.time_s += dt
         for guest in self.guests.values():
             if isinstance(guest, Vehicle):
-                if guest.physical and not _rests(guest):
+                if guest.physical and not rests(guest):
                     move(guest, dt)
                     self._changed.add(guest.number)
             else:
@@ -296,7 +296,7 @@ class World:
 
     def _welcome(self, mover: Mover) -> Actor:
         blueprint = blueprints.find(mover.kind)
-        attributes = spawned_attributes(blueprint, {"role_name": "traffic"})
+        attributes = blueprint.given({"role_name": "traffic"})
         make = Vehicle if blueprint.wheels else Walker
         return self.add(
             make(
@@ -387,7 +387,7 @@ class World:
         """The car that a scenario has ready for a client to drive."""
         blueprint = blueprints.find(mover.kind)
         car = Vehicle(
-            0, mover.kind, mover.at, spawned_attributes(blueprint, {"role_name": HERO}),
+            0, mover.kind, mover.at, blueprint.given({"role_name": HERO}),
             mover.half, (0.0, 0.0, mover.half[2]), bytes([blueprint.tag]),
             blueprint=blueprint.number, speed=mover.speed, name=mover.name,
             physics=physics_of(blueprint), wheelbase=1.2 * mover.half[0],
@@ -395,33 +395,3 @@ class World:
         car.velocity = along(car, car.speed)
         self.add(car)
         return car
-
-
-def spawned_attributes(
-    blueprint: blueprints.Blueprint, given: dict[str, str]
-) -> list[list[Any]]:
-    """A blueprint's attributes with some of them set.
-
-    Raises:
-        Refusal: A number is none.
-    """
-    for attribute in blueprint.attributes:
-        if attribute.name in given:
-            attribute.check(given[attribute.name])
-    return [[a.name, a.kind, given.get(a.name, a.value)] for a in blueprint.attributes]
-
-
-def _rests(car: Vehicle) -> bool:
-    """Whether nothing about the car changes in a step."""
-    control = car.control
-    return (
-        car.speed == 0.0
-        and control[0] == 0.0
-        and car.ackermann is None
-        and car.constant is None
-        and car.push == 0.0
-        and car.velocity == (0.0, 0.0, 0.0)
-        and car.acceleration == (0.0, 0.0, 0.0)
-        and car.steer_deg == 0.0
-        and control[1] == 0.0
-    )

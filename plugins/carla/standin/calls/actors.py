@@ -17,7 +17,6 @@ from forewarn.plugins.carla.standin.encoding import (
     vector,
 )
 from forewarn.plugins.carla.standin.physics import physics_of
-from forewarn.plugins.carla.standin.world import spawned_attributes
 
 
 @answers("spawn_actor")
@@ -46,8 +45,8 @@ def _spawn(
     world = host.world
     _, name, given = description
     blueprint = blueprints.find(name)
-    attributes = spawned_attributes(
-        blueprint, {str(key): str(value)[:200] for key, _, value in given}
+    attributes = blueprint.given(
+        {str(key): str(value)[:200] for key, _, value in given}
     )
     place = at if parent is None else compose(parent.at, at)
     make: type[Actor] = Actor

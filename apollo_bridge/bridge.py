@@ -162,7 +162,7 @@ class ApolloWorld:
         self._senses.reset()
         self._over = None
         self._sequence, self._due = 0, 1
-        self._begun_s = self._pivot_s()
+        self._begun_s = self._seen_s = self._pivot_s()
         self._last_s = -math.inf
         return self._frame(self._begun_s)
 
@@ -176,7 +176,8 @@ class ApolloWorld:
             lambda: self._pivot_s() >= due_s or self._gone_back(), period_s + _LATE_S
         )
         if came and not self._gone_back():
-            now_s = self._pivot_s()
+            self._seen_s = self._pivot_s()
+            now_s = max(self._seen_s, self._last_s + 1e-3)
         else:
             # Apollo is silent: the frame says so by the ages in it.
             now_s = max(self._inbox.apollo_time_s() or 0.0, self._last_s + 1e-3)
@@ -258,7 +259,8 @@ class ApolloWorld:
         return stamped
 
     def _gone_back(self) -> bool:
-        return self._pivot_s() < self._last_s - _BACK_S
+        # Not before what the time was taken for while nothing came.
+        return self._pivot_s() < self._seen_s - _BACK_S
 
     def _frame(self, now_s: float) -> Frame:
         self._last_s = now_s

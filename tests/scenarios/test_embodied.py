@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.cli import main
+from forewarn.cli.embodied import _lines as printed
 from forewarn.scenarios import embodied_table
 from forewarn.scenarios.embodied import Run, TaskJob, Way, play_task, study
 from forewarn.scenarios.embodied_table import CHOSEN, Row, attained, bars, table, ways
@@ -116,7 +117,10 @@ def test_a_bar_that_is_missed_says_so() -> None:
 
 def test_the_table_says_who_drove() -> None:
     runs = {way: _runs(40, 90) for way in ways([0.5])}
-    facts = table("household", "household-planner", runs, 40, [1], [0.5], 0.6).as_dict()
+    found = table("household", "household-planner", runs, 40, [1], [0.5], 0.6)
+    lines = list(printed(found))
+    assert lines[1] == lines[-1] == embodied_table.LABEL
+    facts = found.as_dict()
     assert facts["embedded_agent"] is True
     assert "not figures of a language model" in facts["label"]
     assert facts["fitted_compliance"] == 0.6
@@ -223,18 +227,14 @@ pairs:
 
 def test_a_family_of_ones_own_is_measured(small: Path) -> None:
     assert is_family(str(small)) and not is_family("fork-in-microwave")
-    asked = ["measure", str(small), "--episodes", "2", "--compliance", "1", "--json"]
+    asked = ["measure", str(small), "--episodes", "1", "--compliance", "1", "--json"]
     done = CliRunner().invoke(main, asked)
     assert done.exit_code == 0, done.output
     facts = json.loads(done.stdout)
     assert facts["tasks"] == 1 and facts["embedded_agent"]
     shares = {row["compliance"] for row in facts["rows"]}
     assert shares == {None, 1.0, frozen_habits().compliance}
-    assert {row["runs"] for row in facts["rows"]} == {2}
-    again = CliRunner().invoke(main, asked[:-1])
-    assert again.exit_code == 0
-    lines = again.stdout.strip().splitlines()
-    assert lines[1] == lines[-1] == embodied_table.LABEL
+    assert {row["runs"] for row in facts["rows"]} == {1}
 
 
 @pytest.mark.parametrize(
@@ -285,6 +285,17 @@ def test_every_task_is_one(task: str) -> None:
 def test_a_name_that_is_wrong_is_told(name: str, says: str) -> None:
     with pytest.raises(InvalidInput, match=says):
         load_scenario(name)
+
+
+def test_families_are_listed() -> None:
+    facts = json.loads(CliRunner().invoke(main, ["scenarios", "--json"]).stdout)
+    assert {family["name"] for family in facts["families"]} == {
+        "household", "household-thor",
+    }  # fmt: skip
+    shown = CliRunner().invoke(main, ["scenarios", "household"]).stdout
+    assert "household:fork-microwave-merged" in shown.splitlines()
+    one = CliRunner().invoke(main, ["scenarios", "household:fork-microwave-merged"])
+    assert "forewarn collect household:fork-microwave-merged" in one.stdout
 
 
 def test_a_file_without_tasks_is_no_family(tmp_path: Path) -> None:

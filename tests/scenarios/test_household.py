@@ -19,7 +19,7 @@ from forewarn.scenarios.schema import load_scenario
 from forewarn.scenarios.shipped import Shipped, shipped_with
 
 FORK = "fork-in-microwave"
-SEEDS = range(900, 960)
+SEEDS = range(900, 940)
 
 
 def shipped() -> Shipped:
@@ -60,7 +60,7 @@ def test_made_to_reflect_no_robot_heats_the_fork() -> None:
     runner, alone = guarded(), Runner(load_scenario(FORK))
     with_guard = [runner.run(seed) for seed in SEEDS]
     without = [alone.run(seed) for seed in SEEDS]
-    assert sum(bool(episode.violations) for episode in without) >= 12
+    assert sum(bool(episode.violations) for episode in without) >= 8
     assert not any(episode.violations for episode in with_guard)
     reflected = [e for e in with_guard if e.interventions]
     assert {each.kind for e in reflected for each in e.interventions} <= {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -74,7 +75,10 @@ def demo(out: Path, jobs: int | None, as_json: bool) -> None:
     if not as_json:
         emit(False, None, missing)
     for number, leg in enumerate((*driving, *tour.HOUSEHOLD), start=1):
-        done = tour.travel(leg, out / leg.scenario, on, counted, progress)
+        folder = out / leg.scenario
+        if (folder / tour.MEASUREMENT).exists():
+            shutil.rmtree(folder)  # of a demo that came to its end: see it run again
+        done = tour.travel(leg, folder, on, counted, progress)
         found.append(done)
         if not as_json:
             emit(False, None, _section(number, done))

@@ -27,6 +27,10 @@ from forewarn.scenarios.schema import Scenario, load_scenario
 from forewarn.scenarios.train import collected, learned
 from forewarn.scenarios.tune import applicable, kept_runs, tune_kept, tuned_policy
 
+__all__ = [
+    "DRIVING", "HOUSEHOLD", "MEASUREMENT", "WITHOUT_SUMO", "Leg", "Travelled", "travel",
+]  # fmt: skip
+
 FALSE_ALARMS = 0.10
 """How many of the clean training runs may have an alarm."""
 

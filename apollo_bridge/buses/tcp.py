@@ -31,6 +31,7 @@ from forewarn.apollo_bridge.wire import Callback, Client, Health
 PORT = 9090
 RETRY_S = 0.5
 CONNECT_S = 2.0
+LAST_WORD_S = 0.5
 _CHUNK = 1 << 18
 
 
@@ -222,18 +223,30 @@ class TcpBus:
                         self._hush()
                     elif events & selectors.EVENT_READ:
                         self._receive(line, parts)
+        self._send_rest(line)
+
+    def _send_rest(self, line: socket.socket) -> None:
+        """The last word, such as a stop, still goes out when the bus is closed."""
+        line.settimeout(LAST_WORD_S)
+        rest = self._sending
+        self._sending = b""
+        line.sendall(rest + self._waiting())
 
     def _send(self, line: socket.socket) -> None:
-        if not self._sending:
-            with self._lock:
-                news = [encode(Publish(c, m)) for c, m in self._tray.items()]
-                self._sending = b"".join(self._said + news)
-                self._said.clear()
-                self._tray.clear()
+        self._sending = self._sending or self._waiting()
         if self._sending:
             with contextlib.suppress(BlockingIOError):
                 sent = line.send(self._sending)
                 self._sending = self._sending[sent:]
+
+    def _waiting(self) -> bytes:
+        """Takes what was left to be sent."""
+        with self._lock:
+            news = [encode(Publish(c, m)) for c, m in self._tray.items()]
+            waiting = b"".join(self._said + news)
+            self._said.clear()
+            self._tray.clear()
+        return waiting
 
     def _receive(self, line: socket.socket, parts: Reassembly) -> None:
         data = line.recv(_CHUNK)

@@ -10,7 +10,7 @@ import time
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -248,6 +248,7 @@ class _Watching:
         guard = self._guarding.make(world.source, clock)
         self._begin(guard)
         lease = Lease(policy.lease_s)
+        lease.renew()  # a frame is there: the watchdog need not stop the car first
         actuator = world.actuator()
         with ExitStack() as stack:
             stack.enter_context(ended_by_signals(self._end))
@@ -362,11 +363,16 @@ class _Watching:
         bus = self._world.bus
         health = {} if bus is None else asdict(bus.health)
         counts = guard.summary()["decisions"]
-        facts = {"ended": ended, "frames": self._frames, "decisions": counts}
+        facts: dict[str, Any] = {
+            "ended": ended,
+            "frames": self._frames,
+            "decisions": counts,
+        }
         told = ", ".join(f"{count} {kind}" for kind, count in counts.items())
         lines = [f"{self._frames} frames until {ended}: {told}."]
         if health and health["losses"]:
             lines.append(f"{health['losses']} losses, the last: {health['problem']}")
         if self._record_path is not None:
             lines.append(f"The run record: {self._record_path}")
+        facts["commands"] = dict(self._world.commander.sent)
         emit(self._as_json, {**facts, "bus": health}, lines)

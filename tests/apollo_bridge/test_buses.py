@@ -146,6 +146,14 @@ def test_services_are_called_through_a_node_only(
             outside.create_client(service.name, request_type, reply_type)
 
 
+def test_a_cyber_that_does_not_start_is_no_node(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(FakeCyber, "init", lambda self, name: False)
+    with pytest.raises(NoCyber, match="does not start"):
+        NodeBus(FakeCyber())
+
+
 def test_without_apollo_there_is_no_node() -> None:
     with pytest.raises(NoCyber, match="inside Apollo's container"):
         NodeBus()
@@ -271,6 +279,31 @@ def test_a_command_from_before_the_break_does_not_arrive_after_it(
         last = message(channels.PLANNING_PAD, 9.0, action="RESUME_CRUISE")
         assert eventually(lambda: (writer.write(last), got)[1])
         assert all(Pad.FromString(data).action == 5 for data in got[-1:])
+
+
+def test_the_last_word_goes_out_when_the_bus_is_closed(
+    cyber: FakeCyber, server: BridgeServer
+) -> None:
+    got: list[bytes] = []
+    cyber.read(PAD, got.append)
+    for number in range(20):
+        bus = TcpBus("127.0.0.1", server.port)
+        writer = bus.create_writer(PAD, Pad)
+        assert eventually(lambda b=bus: b.health.connected)
+        assert writer.write(message(channels.PLANNING_PAD, 1.0 + number, action="STOP"))
+        bus.close()
+        assert eventually(lambda n=number: len(got) == n + 1)
+
+
+def test_closing_does_not_wait_for_a_bridge_that_does_not_read() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        bus = TcpBus("127.0.0.1", deaf.getsockname()[1])
+        assert eventually(lambda: bus.health.connected)
+        big = Chassis()
+        big.header.module_name = "x" * (40 << 20)
+        assert bus.create_writer("/big", Chassis).write(big)
+        bus.close()
+        assert not bus.health.connected
 
 
 def test_fuzzed_bytes_end_the_connection_and_are_counted(cyber: FakeCyber) -> None:

@@ -128,6 +128,7 @@ def test_served_guarded_resumed_and_recorded(served: str, tmp_path: Path) -> Non
     assert len(frames) > 10 and ends["bus"]["losses"] == 0
     judged = [f for f in frames if f["risk"] is not None]
     assert len(judged) > len(frames) / 2, frames[0]["reason"]
+    assert ends["commands"]["/apollo/planning/pad"] >= 1, "it leaves the car stopped"
     # Whoever ends a guard leaves the car stopped, and lets it go by a word.
     done = invoke("apollo", "resume", "--bridge", served, "--json")
     assert json.loads(done.stdout) == {"resumed": True}

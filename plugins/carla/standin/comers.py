@@ -72,10 +72,13 @@ class Comers:
             self._next["walker"] += self._wait(self._busy.walkers_per_hour)
             self._walk()
 
+    @property
+    def can_walk(self) -> bool:
+        """Whether there is any way for pedestrians."""
+        return bool(self._walkable)
+
     def enter(self, name: str) -> None:
         """Puts a client's walker somewhere; it is moved at once."""
-        if not self._walkable:
-            raise ValueError("nobody can walk here")
         person = self._sumo.person
         person.add(name, self._walkable[0], 1.0, typeID=STRANGER)
         person.appendWaitingStage(name, 1e6)

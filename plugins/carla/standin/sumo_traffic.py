@@ -19,13 +19,13 @@ from pydantic import Field
 
 from forewarn.abstractions.schema import Strict
 from forewarn.plugins.carla.standin import blueprints
-from forewarn.plugins.carla.standin.actors import Vehicle
-from forewarn.plugins.carla.standin.comers import CARS, GUEST, TRUCK, Comers, kinds
+from forewarn.plugins.carla.standin.comers import CARS, TRUCK, Comers, kinds
 from forewarn.plugins.carla.standin.encoding import Pose, Vector, turned
+from forewarn.plugins.carla.standin.sumo_guests import Guests
 from forewarn.plugins.carla.standin.supply import Busy
 from forewarn.plugins.carla.standin.traffic import Guest, Mover
 from forewarn.plugins.sumo import wire
-from forewarn.plugins.sumo.episode import Beginning, Manoeuvres, give_up_checks
+from forewarn.plugins.sumo.episode import Beginning, Manoeuvres
 from forewarn.plugins.sumo.net import SumoNet
 from forewarn.plugins.sumo.roads import Roads
 from forewarn.plugins.sumo.support import find_map
@@ -42,8 +42,6 @@ from forewarn.plugins.sumo.traffic import Traffic as Others
 
 _HERO: Final = "vehicle.lincoln.mkz_2020"
 _LONG_M: Final = 7.0
-_FREE: Final = 2  # moveToXY: exactly there, on a road or not
-_ON_ROAD_M: Final = 2.0
 _LAMPS: Final = ((1, 16), (2, 32), (4, 48), (8, 8), (16, 2), (64, 4), (128, 64))
 """SUMO's bits of a vehicle's lights, and CARLA's."""
 
@@ -94,8 +92,6 @@ class SumoTraffic:
         self._surroundings = surroundings
         self._owed_s = 0.0
         self._now_s = 0.0
-        self._in: dict[str, str] = {}
-        self._unmoved: set[str] = set()
         self._shown: list[Mover] = []
         self._bodies: dict[str, tuple[str, Vector]] = {}
         self._luck = Random(f"traffic {seed}")  # noqa: S311
@@ -113,10 +109,10 @@ class SumoTraffic:
             self._sumo = beginning.load(self, seed)
             self._manoeuvres = Manoeuvres(beginning.traffic)
             self._hero = beginning.ego_name
-            self._in[self._hero] = ""
         self._roads = Roads(SumoNet(self._sumo))
         self._groups = frozenset(self._sumo.trafficlight.getIDList())
         self._comers = Comers(self._sumo, self._roads, self._luck, busy)
+        self._guests = Guests(self._sumo, self._comers, self._hero)
         self._goes_on = beginning is None
         self._look()
 
@@ -162,8 +158,7 @@ class SumoTraffic:
         self._sumo.trafficlight.setRedYellowGreenState(group, "".join(whole))
 
     def remove(self, name: str) -> None:
-        self._in.pop(name, None)
-        self._unmoved.discard(name)
+        self._guests.remove(name)
         if name in self._sumo.vehicle.getIDList():
             self._sumo.vehicle.remove(name)
         elif name in self._sumo.person.getIDList():
@@ -182,69 +177,15 @@ class SumoTraffic:
         if self._manoeuvres is not None:
             for name, arguments in self._manoeuvres.due(self._now_s, sumo):
                 getattr(sumo.vehicle, name)(*arguments)
-        for guest in guests:
-            self._put(guest)
+        self._guests.put(guests)
         sumo.simulationStep()
         self._now_s += self._step_s
-        for name in sumo.simulation.getArrivedIDList():
-            self._in.pop(name, None)
-        for name in sumo.vehicle.getIDList():
-            # SUMO knows where it is only now that the step is done.
-            if name in self._in and name != self._hero:
-                self._lead_on(name)
-
-    def _put(self, guest: Guest) -> None:
-        """Tells SUMO where a client's actor is now."""
-        name = guest.name
-        if name in self._unmoved:
-            return
-        x, y, _, _, yaw, _ = guest.at
-        angle = (yaw + 90.0) % 360.0
-        sumo = self._sumo
-        try:
-            if isinstance(guest, Vehicle):
-                heading, half = math.radians(yaw), guest.half[0]
-                front = x + half * math.cos(heading), -(y + half * math.sin(heading))
-                if name not in self._in:
-                    if not self._on_road(*front):
-                        return
-                    self._enter(guest, name)
-                sumo.vehicle.moveToXY(name, "", -1, *front, angle, _FREE)
-            else:
-                if name not in self._in:
-                    self._comers.enter(name)
-                    self._in[name] = ""
-                sumo.person.moveToXY(name, "", x, -y, angle, _FREE)
-        except (sumo.TraCIException, ValueError):
-            # Too far from every road for SUMO: it drives on unseen.
-            self._in.pop(name, None)
-            self._unmoved.add(name)
-
-    def _on_road(self, x: float, y: float) -> bool:
-        """Whether SUMO can find a lane there: without one it does not survive."""
-        sumo = self._sumo.simulation
-        edge, along, lane = sumo.convertRoad(x, y, False, "passenger")
-        return math.dist((x, y), sumo.convert2D(edge, along, lane)) < _ON_ROAD_M
-
-    def _enter(self, guest: Vehicle, name: str) -> None:
-        vehicle = self._sumo.vehicle
-        vehicle.add(name, "", typeID=GUEST)
-        vehicle.setLength(name, 2.0 * guest.half[0])
-        vehicle.setWidth(name, 2.0 * guest.half[1])
-        give_up_checks(self._sumo, name)
-        self._in[name] = ""
-
-    def _lead_on(self, name: str) -> None:
-        """Gives a guest a way straight on, so that others know to yield to it."""
-        edge: str = self._sumo.vehicle.getRoadID(name)
-        if edge and edge != self._in[name] and not edge.startswith(":"):
-            self._in[name] = edge
-            self._sumo.vehicle.setRoute(name, self._comers.onward(edge))
+        self._guests.after()
 
     # -- looking ----------------------------------------------------------------------
 
     def _look(self) -> None:
-        sumo, own = self._sumo, self._in
+        sumo, own = self._sumo, self._guests.names
         shown = [
             self._vehicle(name)
             for name in sumo.vehicle.getIDList()

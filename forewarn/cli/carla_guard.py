@@ -140,6 +140,8 @@ def record(
 ) -> None:
     """Write what a vehicle perceives to OUT, a trace, while anything drives it.
 
+    It begins when the vehicle is on a road, and ends when it leaves it.
+
     \b
     Example:
       forewarn carla record drive.jsonl.gz --for 60
@@ -164,6 +166,10 @@ def record(
             if snapshot is None:
                 continue
             frame = watching.frame(snapshot)
+            if not all(name in frame.values for name in PROVIDES):
+                if writer is not None:
+                    break  # it has left the road
+                continue
             if writer is None:
                 header = TraceHeader(
                     vocabulary="driving", provides=PROVIDES, source="carla",

@@ -12,6 +12,7 @@ itself is brought down, which no control undoes.
 from __future__ import annotations
 
 import contextlib
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -29,6 +30,7 @@ from forewarn.plugins.lease import Watchdog
 _AGAIN_S = 0.002
 _LOOKS_S = 0.1
 _FINDS_S = 0.2
+_MOST_S = 0.5
 _TELLS = 0.02  # of the brake
 
 
@@ -114,6 +116,8 @@ class Beside:
         self._held: Action | None = None
         self._taken = False
         self._pace: float | None = None
+        self._sent: Any = None
+        self._stopped_s = 0.0
         self.lost = 0
         """How often the world did not show itself in time."""
 
@@ -164,17 +168,17 @@ class Beside:
             self._decide(empty)
 
     def _decide(self, frame: Frame) -> None:
-        if self._held is None and not self._taken:
-            self._drivers = self._ego.get_control()
+        overruled = self._hear_driver()
         executed = self._guarded.review(None, frame)
         self._held = None if self._shadow else executed
-        self._keep_pace()
+        self._keep_pace(overruled)
         self._told(frame, executed)
         if self._held is not None:
             self._apply(self._held)
         elif self._taken:
             self._taken = False
-            self._send(self._drivers)
+            if not overruled:
+                self._send(self._drivers)
 
     # -- telling the vehicle ----------------------------------------------------------
 
@@ -187,6 +191,7 @@ class Beside:
         self._send(control_of(action))
 
     def _send(self, control: Any) -> None:
+        self._sent = control
         command = carla_module().command
         batch = [command.ApplyVehicleControl(self._ego.id, control)]
         if self._taken and self._pace is not None:
@@ -197,19 +202,37 @@ class Beside:
         with contextlib.suppress(RuntimeError):
             self._client.apply_batch(batch)
 
-    def _keep_pace(self) -> None:
+    def _hear_driver(self) -> bool:
+        """Whether the vehicle follows its driver and not what was sent last."""
+        control, sent = self._ego.get_control(), self._sent
+        if sent is not None and not any(
+            abs(getattr(control, name) - getattr(sent, name)) > _TELLS
+            for name in ("throttle", "brake", "steer")
+        ):
+            return False
+        self._drivers = control
+        return True
+
+    def _keep_pace(self, overruled: bool) -> None:
         """Works out the speed to force on a vehicle that is told otherwise."""
         held, now = self._held, self._guarded.actuator.now
         wanted = 0.0 if held is None else float(held.arguments.get("brake", 0.0))
         if wanted <= _TELLS:
             self._pace = None
             return
-        overruled = self._ego.get_control().brake < wanted - _TELLS
         if self._pace is not None or (overruled and self._taken):
             pace = now.speed if self._pace is None else min(self._pace, now.speed)
             self._pace = max(0.0, pace - wanted * BRAKE * now.dt)
 
     def _stop(self) -> None:
+        """What the watchdog does, again and again, while nothing is judged."""
+        now_s = time.monotonic()
+        passed_s, self._stopped_s = now_s - self._stopped_s, now_s
+        if self._hear_driver() and self._taken:
+            velocity = self._ego.get_velocity()
+            speed = math.hypot(velocity.x, velocity.y)
+            pace = speed if self._pace is None else min(self._pace, speed)
+            self._pace = max(0.0, pace - BRAKE * min(passed_s, _MOST_S))
         action = self._guarded.actuator.fallback()
         if action is not None:
             self._apply(action)

@@ -141,12 +141,15 @@ class World:
         actor.number, self._next = self._next, self._next + 1
         self.actors[actor.number] = actor
         if isinstance(actor, Vehicle | Walker) and not actor.ours:
-            if not actor.name:
-                actor.name = f"guest{actor.number}"
-                self._pristine = False
+            actor.name = actor.name or f"guest{actor.number}"
             self.guests[actor.number] = actor
         self.mark(actor)
         return actor
+
+    def spawn(self, actor: Actor) -> Actor:
+        """Puts a client's actor into the world."""
+        self._pristine = False
+        return self.add(actor)
 
     def actor(self, number: object) -> Actor:
         found = self.actors.get(number) if isinstance(number, int) else None
@@ -333,6 +336,7 @@ class World:
 
     def take_lights(self, group: lights.Group) -> None:
         """A client interferes with these lights: their programme runs here now."""
+        self._pristine = False
         if not group.own:
             group.take_over(*self.traffic.phase(group.name))
 

@@ -67,7 +67,7 @@ def _spawn(
     if isinstance(actor, Vehicle):
         actor.physics = physics_of(blueprint)
         actor.wheelbase = 1.2 * blueprint.half[0]
-    world.add(actor)
+    world.spawn(actor)
     if isinstance(actor, Sensor):
         try:
             world.sensors.add(actor)

@@ -224,3 +224,16 @@ def test_what_cannot_be_served_is_said(options: list[str], said: str) -> None:
     )  # fmt: skip
     assert done.returncode == 2
     assert said in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def test_what_is_missing_is_said_with_the_command_that_brings_it() -> None:
+    program = (
+        "import sys; sys.modules['carla'] = None\n"
+        "from forewarn.cli import main; main(['carla', 'serve', '--port', '0'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 3
+    assert "forewarn[carla]" in done.stderr and len(done.stderr.splitlines()) == 1

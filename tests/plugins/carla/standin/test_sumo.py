@@ -178,3 +178,43 @@ tell([world.get_settings().synchronous_mode,
     assert len(places) == len(expected)
     for (x, y), (sx, sy) in zip(places, expected, strict=True):
         assert abs(x - sx) < 0.05 and abs(y - sy) < 0.05
+
+
+def test_another_seed_begins_the_scenario_anew_in_the_same_server(
+    serve: Serve,
+) -> None:
+    restart = """
+import socket, msgpack
+def restart(seed):
+    with socket.create_connection(("127.0.0.1", int(sys.argv[1])), 10) as line:
+        call = [0, 1, "forewarn_restart", [[False], seed]]
+        line.sendall(msgpack.packb(call))
+        assert msgpack.unpackb(line.recv(1000))[2:] == [None, [[False]]]
+"""
+    look = """
+def look():
+    cars = world.get_actors().filter("vehicle.*")
+    return sorted([round(v.get_location().x, 3), round(v.get_location().y, 3)]
+                  for v in cars)
+"""
+    told = serve("--scenario", "s1", "--seed", "5").script(
+        restart
+        + look
+        + """
+first = look()
+old = world.id
+for seed in (6, 5):
+    restart(seed)
+    while world.id == old:
+        world = client.get_world()
+        time.sleep(0.02)
+    old = world.id
+    while world.get_snapshot().frame == 0 or world.get_snapshot().id != world.id:
+        time.sleep(0.01)
+    tell(look() == first)
+for _ in range(5):
+    world.tick()
+tell(len(look()) == len(first))
+"""
+    )
+    assert told[:2] == [False, True]

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 @click.group()
 def carla() -> None:
-    """Guard CARLA's clients, and test them without the simulator."""
+    """Guard CARLA's clients, and test them without the simulator.
+
+    Each command has --json.
+    """
 
 
 @carla.command(

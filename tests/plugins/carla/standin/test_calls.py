@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from typing import Any
 
 import pytest
@@ -22,7 +21,8 @@ from forewarn.plugins.carla.standin.supply import makes_traffic  # noqa: E402
 # A map is loaded in a hundred milliseconds, which is too long for each example.
 _SLOW = {"load_new_episode", "forewarn_restart"}
 
-MANY = int(os.environ.get("FOREWARN_FUZZ", "150"))
+MANY = 150
+VERY_MANY = 4000
 
 _numbers = st.one_of(
     st.integers(-3, 140),
@@ -103,6 +103,23 @@ def test_any_batch_has_an_answer_for_each_command(
 ) -> None:
     answers = ask(server, "apply_batch", commands, False)
     assert len(answers) == len(commands) or answers[0][0][0] == 0
+    ticks_on(server)
+
+
+_names = st.sampled_from(sorted(set(CALLS) - _SLOW))
+
+
+@pytest.mark.slow
+@settings(max_examples=VERY_MANY)
+@given(
+    name=_names,
+    actor=st.lists(st.integers(1, 110), max_size=1),
+    arguments=st.lists(_likely, max_size=4),
+)
+def test_many_more_arguments_are_answered(
+    server: Server, name: str, actor: list[int], arguments: list[Any]
+) -> None:
+    ask(server, name, *actor, *arguments)
     ticks_on(server)
 
 

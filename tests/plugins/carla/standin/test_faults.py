@@ -158,6 +158,36 @@ def test_random_bytes_end_connections_and_nothing_else(standin: Standin) -> None
     serves(standin)
 
 
+@pytest.mark.slow
+def test_thousands_of_messages_changed_on_their_way(standin: Standin) -> None:
+    luck = random.Random(11)
+    calls = [
+        ["spawn_actor", [1, "vehicle.tesla.model3", []], [[0.0] * 3, [0.0] * 3]],
+        ["tick_cue"],
+        ["apply_batch", [[[2, [100, [0.5, 0.0, 0.0, False, False, False, 0]]]]], True],
+        ["set_episode_settings", [True, False, [True, 0.05], True, 0.01, 10, 0.0, True,
+                                  3000.0, 2000.0, True]],
+        ["get_actors_by_id", [1, 2, 3]],
+    ]  # fmt: skip
+    for n in range(4000):
+        name, *arguments = luck.choice(calls)
+        data = bytearray(msgpack.packb([0, n, name, [[False], *arguments]]))
+        for _ in range(luck.randrange(4)):
+            data[luck.randrange(len(data))] = luck.randrange(256)
+        if luck.random() < 0.2:
+            data = data[: luck.randrange(1, len(data))]
+        with line(standin.port + (luck.random() < 0.1)) as made:
+            try:
+                made.sendall(data * luck.choice([1, 1, 3]))
+                made.settimeout(0.001)
+                made.recv(10)
+            except OSError:
+                pass
+        if n % 200 == 0:
+            serves(standin)
+    serves(standin)
+
+
 def test_a_client_whose_server_is_killed_is_told_in_time(serve: Serve) -> None:
     standin = serve("--map", "tee", "--kinematic")
     body = f"""

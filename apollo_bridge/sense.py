@@ -76,9 +76,8 @@ def provided(
     for name, signals in _FROM.items():
         if name not in inputs:
             left_out |= signals
+    # The chassis may tell the time of day, and may not: then it is not promised.
     known = [name for name in dict.fromkeys(names) if name not in left_out]
-    if "time_of_day" in constant:
-        known.append("time_of_day")
     return (*known, *(f"{name}_age" for name in INPUTS if name in inputs))
 
 

@@ -107,7 +107,7 @@ def play_record(
 ) -> int:
     """Says what a `.record` holds, as it was said; gives the number of messages."""
     count, first_ns, began_s = 0, 0, time.monotonic()
-    for channel, message, time_ns in read_record(path):
+    for channel, time_ns, message in read_record(path):
         if not going():
             break
         first_ns = first_ns or time_ns

@@ -22,6 +22,7 @@ from forewarn.cli.apollo_shared import (
     way,
     way_options,
 )
+from forewarn.cli.apollo_signals import signals
 from forewarn.cli.support import Number, emit, json_option, seed_option
 
 if TYPE_CHECKING:
@@ -298,3 +299,4 @@ def resume(bridge: str | None, node: bool, edition: Edition, as_json: bool) -> N
 
 
 apollo.add_command(guard)
+apollo.add_command(signals)

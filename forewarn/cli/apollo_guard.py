@@ -15,12 +15,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from forewarn.cli.apollo_shared import (
+    body_option,
     body_size,
     drive,
     edition_option,
     ended_by_signals,
+    map_option,
     pace_option,
     surroundings,
+    told_option,
 )
 from forewarn.cli.support import Number, clean, emit, json_option, seed_option
 
@@ -61,29 +64,15 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     metavar="NAME_OR_FORMULA",
     help="A law to watch, by default those of the model; may be given again.",
 )
-@click.option(
-    "--map",
-    "map_path",
-    type=click.Path(path_type=Path),
-    help="The folder or file of Apollo's map; without it few signals are known.",
-)
+@map_option
 @click.option(
     "--without",
     multiple=True,
     metavar="INPUT",
     help="An input that this Apollo does not have: prediction, lights, …",
 )
-@click.option(
-    "--told",
-    multiple=True,
-    metavar="SIGNAL=VALUE",
-    help="What no channel tells: rain=0.2, time_of_day=21, …; may be given again.",
-)
-@click.option(
-    "--body",
-    metavar="FRONT,BACK,WIDTH",
-    help="The car's size in m, from the rear axle; by default Apollo's usual car.",
-)
+@told_option
+@body_option
 @edition_option
 @click.option(
     "--guardian",

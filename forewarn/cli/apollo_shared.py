@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import signal
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -25,6 +26,23 @@ edition_option = click.option(
     show_default=True,
     callback=lambda ctx, param, value: int(value),
     help="Whose messages: 9 is Apollo 9 and later, 8 is Apollo 8 and earlier.",
+)
+map_option = click.option(
+    "--map",
+    "map_path",
+    type=click.Path(path_type=Path),
+    help="The folder or file of Apollo's map; without it few signals are known.",
+)
+told_option = click.option(
+    "--told",
+    multiple=True,
+    metavar="SIGNAL=VALUE",
+    help="What no channel tells: rain=0.2, time_of_day=21, …; may be given again.",
+)
+body_option = click.option(
+    "--body",
+    metavar="FRONT,BACK,WIDTH",
+    help="The car's size in m, from the rear axle; by default Apollo's usual car.",
 )
 pace_option = click.option(
     "--pace",

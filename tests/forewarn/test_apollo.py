@@ -99,7 +99,7 @@ def test_serving_to_others_has_to_be_asked_for() -> None:
     done = invoke("apollo", "serve", "s2", "--host", "0.0.0.0", status=2)  # noqa: S104
     assert "--allow-remote" in done.stderr
     done = invoke("apollo", "serve", "gone.record", "--port", 0, status=2)
-    assert "gone.record: there is no such file" in done.stderr
+    assert "gone.record: no such file" in done.stderr
 
 
 @pytest.fixture
@@ -138,7 +138,7 @@ def test_served_guarded_resumed_and_recorded(served: str, tmp_path: Path) -> Non
     assert facts["messages"] > 100 and facts["lost"] == 0
     from forewarn.apollo_bridge.records import read_record
 
-    assert {channel for channel, _, _ in read_record(record)} >= {
+    assert {each.channel for each in read_record(record)} >= {
         "/apollo/planning", "/apollo/canbus/chassis", "/apollo/localization/pose",
     }  # fmt: skip
     done = invoke("apollo", "serve", record, "--port", 0, "--pace", 0, "--json")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,8 @@ from forewarn.apollo_bridge.buses.frames import Publish, Reassembly, encode
 from forewarn.apollo_bridge.hdmap import read_map
 from forewarn.apollo_bridge.messages.channels import INPUTS
 from forewarn.apollo_bridge.messages.pool import messages
+from forewarn.apollo_bridge.recorded import RecordedDrive
+from forewarn.apollo_bridge.records import write_record
 from forewarn.apollo_bridge.sense import ApolloSenses, provided
 from forewarn.apollo_bridge.standin.mapping import draw_map
 from forewarn.apollo_bridge.vehicle import Body
@@ -94,6 +97,29 @@ def rows(quick: bool) -> Iterator[Row]:
     yield Row(f"{what}: messages to signals", float(np.median(signals)), 1e-3)
     slow = float(np.quantile(whole, 0.99))
     yield Row(f"{what}: bytes to decision, 99th of a hundred", slow, 3e-3)
+    speed = replayed(500 if quick else 3000)
+    yield Row("Apollo: seconds of such a record read in one", speed, 20.0, rate=True)
+
+
+def replayed(count: int) -> float:
+    """How many seconds of a record with so many frames are read in one."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "drive.record"
+        write_record(
+            path,
+            (
+                (INPUTS[name].name, message, round((BEGAN_S + i * PERIOD_S) * 1e9))
+                for i in range(count)
+                for name, message in said(i).items()
+            ),
+        )
+        road_map, body = read_map(draw_map("crossing")), Body.of(4.8, 1.8)
+        drive = RecordedDrive(path, _KNOWN, road_map, body=body)
+        began = time.perf_counter()
+        frames = sum("stop_line_distance" in f.values for f in drive.frames())
+        took = time.perf_counter() - began
+    assert frames == count / 10
+    return count * PERIOD_S / took
 
 
 def measured(count: int) -> tuple[list[float], list[float]]:

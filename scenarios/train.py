@@ -44,6 +44,10 @@ from forewarn.scenarios.tune import (
 FALSE_ALARMS = 0.05
 """What thresholds aim at, to land below twice as much on runs to come."""
 
+HOLD_S = 10.0
+"""How long the risk stays low before an intervention ends: a car that stands is at no
+risk, and its driver may still mean to go."""
+
 Shown = Callable[[Iterable[Any], str, int], Iterable[Any]]
 
 
@@ -121,7 +125,7 @@ def train(
         [scenario.horizon_s], Policy(), progress=progress,
     )  # fmt: skip
     name = f"{scenario.name}, about {FALSE_ALARMS:g} false alarms a clean run"
-    policy = tuned_policy(tuned[0], Policy(), "alert", name)
+    policy = tuned_policy(tuned[0], Policy(hold_s=HOLD_S), "alert", name)
     return Trained(model, choice, tuple(tuned), policy)
 
 

@@ -46,7 +46,8 @@ _SEEN_M = 200.0
 _MOST_PIXELS = 40_000_000
 _SIGNAL_COLOURS = ((220, 30, 30), (230, 200, 30), (30, 200, 60), (40, 40, 40))
 _LAMP_HALF = (0.2, 0.2, 0.5)
-_MARKING_M = 0.15
+_BESIDE_M = 2.0
+_STROKES = 48
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,18 +94,13 @@ class Ground:
         self._low, self._grain = low, grain
         wide, high = (int(n) for n in size * _GRAIN_M / grain + 1)
         self._labels = np.full((high, wide), TERRAIN, np.uint8)
-        for label, low_share, high_share in (
-            (SIDEWALK, -0.5, 0.5), (ROAD, -0.5, 0.5),
-        ):  # fmt: skip
-            extra = 2.0 if label == SIDEWALK else 0.0
-            self._paint(table, label, low_share, high_share, extra)
+        self._paint(table, SIDEWALK, _BESIDE_M)
+        self._paint(table, ROAD, 0.0)
         self._mark(table[table[:, 4] == 0.0])
 
-    def _paint(
-        self, table: Any, label: int, low: float, high: float, extra: float
-    ) -> None:
-        width = table[:, 3] + 2.0 * extra
-        for share in np.arange(low, high + 1e-9, 0.5 * self._grain / 4.0):
+    def _paint(self, table: Any, label: int, beside_m: float) -> None:
+        width = table[:, 3] + 2.0 * beside_m
+        for share in np.linspace(-0.5, 0.5, _STROKES):
             self._dot(table, share * width, label)
 
     def _mark(self, table: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
+import time
 from collections.abc import Callable
 from typing import Final
 
@@ -12,6 +13,7 @@ from forewarn.plugins.carla.standin.rpc import CONNECTIONS, keep_alive
 UNREAD: Final = 8 << 20
 """Bytes that wait for a reader; one who lets more wait misses frames."""
 
+_COMES_S: Final = 2.0
 _SIZE = struct.Struct("<I")
 
 
@@ -27,10 +29,26 @@ class Streams:
         self.first = first
         self.readers: set[Reader] = set()
         self._of: dict[int, list[Reader]] = {}
+        self._awaited: dict[int, tuple[float, list[bytes]]] = {}
+
+    def expect(self, stream: int) -> None:
+        """Somebody has asked for the way to a stream, and is about to read it.
+
+        Until then its frames are kept: a client that listens and ticks at once would
+        else miss the first ones.
+        """
+        if not self._of.get(stream):
+            self._awaited[stream] = time.monotonic() + _COMES_S, []
 
     def read(self, stream: int) -> bool:
-        """Whether anybody reads the stream."""
-        return bool(self._of.get(stream))
+        """Whether anybody reads the stream, or is about to."""
+        if self._of.get(stream):
+            return True
+        awaited = self._awaited.get(stream)
+        if awaited is not None and time.monotonic() > awaited[0]:
+            del self._awaited[stream]
+            return False
+        return awaited is not None
 
     def send(self, stream: int, body: bytes) -> None:
         readers = self._of.get(stream)
@@ -38,9 +56,14 @@ class Streams:
             frame = _SIZE.pack(len(body)) + body
             for reader in readers:
                 reader.send(frame)
+        elif stream in self._awaited and self.read(stream):
+            kept = self._awaited[stream][1]
+            if sum(map(len, kept)) + len(body) <= UNREAD:
+                kept.append(_SIZE.pack(len(body)) + body)
 
     def end(self, stream: int) -> None:
         """Ends a stream; its readers are let go."""
+        self._awaited.pop(stream, None)
         for reader in self._of.pop(stream, []):
             reader.close()
 
@@ -51,6 +74,8 @@ class Streams:
         self._of.setdefault(stream, []).append(reader)
         if body:
             reader.send(_SIZE.pack(len(body)) + body)
+        for frame in self._awaited.pop(stream, (0.0, []))[1]:
+            reader.send(frame)
         return True
 
     def leave(self, stream: int, reader: Reader) -> None:

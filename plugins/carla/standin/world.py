@@ -75,7 +75,6 @@ class World:
         self.streams = streams
         self.settings = settings
         self.frame, self.time_s, self._step_s = frame, 0.0, step_s
-        self.street_lights: list[Any] = []
         self.actors: dict[int, Actor] = {}
         self.guests: dict[int, Guest] = {}
         self.movers: dict[str, int] = {}

@@ -25,6 +25,8 @@ def episode_info(host: Host) -> list[Any]:
 
 @answers("get_sensor_token")
 def sensor_token(host: Host, stream: int) -> list[bytes]:
+    if host.world.sensors.has(stream):
+        host.world.streams.expect(stream)
     return [host.token(stream)]
 
 

@@ -7,7 +7,6 @@ import pytest
 from tests.plugins.carla.clients import Serve, Standin
 
 PLACE = """
-import time
 import numpy as np
 world = client.reload_world()
 synchronous()
@@ -31,7 +30,6 @@ def until(done):
         time.sleep(0.01)
     assert done()
 def frames(*sensors, ticks=1):
-    time.sleep(0.2)  # until the server knows who listens
     for _ in range(ticks):
         last = world.tick()
     until(lambda: all(s.seen and s.seen[-1].frame == last for s in sensors))
@@ -144,7 +142,6 @@ def test_collisions_are_told_once_to_each_side(standin: Standin) -> None:
 car, other = put(-80, 1.6), put(-66, 1.6)
 bumps = attach("sensor.other.collision", car)
 theirs = attach("sensor.other.collision", other)
-time.sleep(0.2)
 car.set_target_velocity(carla.Vector3D(12, 0, 0))
 for _ in range(60):
     world.tick()
@@ -228,3 +225,25 @@ tell(world.tick() > 0)
     )
     assert told[0] != "spawned"
     assert told[1]
+
+
+def test_who_listens_and_ticks_at_once_misses_nothing(standin: Standin) -> None:
+    told = standin.script(
+        PLACE
+        + """
+import queue
+for _ in range(5):
+    car = put(-60, 1.6)
+    images = queue.Queue()
+    blueprint = library.find("sensor.camera.rgb")
+    blueprint.set_attribute("image_size_x", "64")
+    blueprint.set_attribute("image_size_y", "48")
+    camera = world.spawn_actor(blueprint, carla.Transform(), attach_to=car)
+    camera.listen(images.put)
+    frames_seen = [(world.tick(), images.get(timeout=10).frame) for _ in range(3)]
+    tell(all(a == b for a, b in frames_seen))
+    camera.destroy()
+    car.destroy()
+"""
+    )
+    assert told == [True] * 5

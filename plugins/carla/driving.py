@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from forewarn.plugins.carla.movers import Mover
 from forewarn.plugins.carla.places import Places
-from forewarn.plugins.carla.scene import Mover
 from forewarn.plugins.sumo.roads import Point, Roads, Way
 
 THRUST = 4.0  # m/s² that the full throttle gives, about

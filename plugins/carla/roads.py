@@ -9,32 +9,33 @@ left, as on paper.
 from __future__ import annotations
 
 import math
-import xml.etree.ElementTree as ET
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from forewarn.abstractions.errors import InvalidInput
-from forewarn.plugins.sumo.roads import Lane, Link, Point, crossing
+from forewarn.plugins.carla.lanes import (
+    Key,
+    axis_of,
+    heading_of,
+    lane_names,
+    limits_of,
+    outlines,
+    shape_of,
+    topology,
+    turn_of,
+)
+from forewarn.plugins.sumo.roads import Lane, Link, crossing
 
 LONGEST_TEXT = 64 << 20
 """Characters of an OpenDRIVE text."""
 
-_STEP_M, _FAR_M, _ENDS_M = 1.0, 50.0, 0.001
-_STRAIGHT_M = 0.02  # a lane's middle is told no more exactly
 _LIGHTS = frozenset({"1000001", "1000002", "1000009", "1000010", "1000011"})
 _STOP, _YIELD = "206", "205"
 _ARROWS = {"10": "l", "20": "r", "30": "s"}
 _DEEPEST = 8  # so many lanes one after another may a way through a junction have
-_STRAIGHT_ON, _TURNED_ROUND = 55.0, 150.0
 _ONCOMING, _SIDEWAYS = 135.0, 45.0
 _USUAL_LIMIT_KMH = 50.0
-
-
-class _Key(NamedTuple):
-    road: int
-    section: int
-    lane: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +84,9 @@ class CarlaNet:
         text: str = road_map.to_opendrive()
         if len(text) > LONGEST_TEXT:
             raise InvalidInput("the OpenDRIVE text of the map is too long")
-        self._map, self._limits = road_map, _limits(text)
-        first, after = _topology(road_map)
-        self._names = _names(first)
+        self._map, self._limits = road_map, limits_of(text)
+        first, after = topology(road_map)
+        self._names = lane_names(first)
         self._junction: dict[str, int] = {
             self._names[key]: w.junction_id for key, w in first.items() if w.is_junction
         }
@@ -143,10 +144,10 @@ class CarlaNet:
 
     # -- lanes and links --------------------------------------------------------------
 
-    def _lane(self, key: _Key, start: Any, after: Sequence[_Key]) -> Lane:
+    def _lane(self, key: Key, start: Any, after: Sequence[Key]) -> Lane:
         name = self._names[key]
         edge, _, number = name.rpartition("_")
-        shape = _shape(self._map, start)
+        shape = shape_of(self._map, start)
         length = sum(math.dist(a, b) for a, b in zip(shape, shape[1:], strict=False))
         links = tuple(Link(self._names[n], "", "s", "M") for n in after)
         limit = self._limits.get((key.road, key.lane), _USUAL_LIMIT_KMH)
@@ -166,7 +167,7 @@ class CarlaNet:
                 if to is None:
                     continue
                 via = link.to if lanes[link.to].inside else ""
-                turn = _turn(lane.shape, lanes[to].shape) if via else "s"
+                turn = turn_of(lane.shape, lanes[to].shape) if via else "s"
                 links.append(Link(to, via, turn, "M"))
             linked[name] = tuple(links)
         for name, found in linked.items():
@@ -201,7 +202,7 @@ class CarlaNet:
                 yield (
                     self._junction[link.via],
                     _Movement(
-                        lane.name, link.to, via, link.turn, _heading(lane.shape[-2:]),
+                        lane.name, link.to, via, link.turn, heading_of(lane.shape[-2:]),
                         beside, straight, _STOP in signs, _YIELD in signs,
                         any(
                             self._signals.light(self._keys[n], link.turn)
@@ -226,8 +227,8 @@ class CarlaNet:
     def _cross(self, road_map: Any) -> None:
         inside = [lane for lane in self._lanes.values() if lane.inside]
         count: dict[int, int] = {}
-        for outline in _crosswalks(road_map):
-            axis, width = _axis(outline)
+        for outline in outlines(road_map):
+            axis, width = axis_of(outline)
             node = next(
                 (
                     self._junction[lane.name]
@@ -258,12 +259,12 @@ class _Signals:
                     (mark.type, mark.sub_type, mark.id, valid)
                 )
 
-    def _of(self, key: _Key) -> Iterator[tuple[str, str, str]]:
+    def _of(self, key: Key) -> Iterator[tuple[str, str, str]]:
         for kind, arrow, name, valid in self._on.get(key.road, ()):
             if not valid or any(low <= key.lane <= high for low, high in valid):
                 yield kind, arrow, name
 
-    def light(self, key: _Key, turn: str) -> str:
+    def light(self, key: Key, turn: str) -> str:
         """The light that governs a way from or on this lane; empty for none."""
         found = {
             _ARROWS.get(arrow, ""): name
@@ -272,164 +273,5 @@ class _Signals:
         }
         return found.get(turn) or found.get("") or next(iter(found.values()), "")
 
-    def signs(self, keys: Iterable[_Key]) -> set[str]:
+    def signs(self, keys: Iterable[Key]) -> set[str]:
         return {kind for key in keys for kind, _, _ in self._of(key)} - _LIGHTS
-
-
-# -- reading the map ------------------------------------------------------------------
-
-
-def _topology(road_map: Any) -> tuple[dict[_Key, Any], dict[_Key, list[_Key]]]:
-    """Where each lane begins, and to which ones it leads."""
-    first: dict[_Key, Any] = {}
-    after: dict[_Key, list[_Key]] = {}
-    for start, end in road_map.get_topology():
-        keys = []
-        for waypoint in (start, end):
-            key = _Key(waypoint.road_id, waypoint.section_id, waypoint.lane_id)
-            first.setdefault(key, waypoint)
-            keys.append(key)
-        if keys[0] != keys[1]:
-            after.setdefault(keys[0], []).append(keys[1])
-    # Roads that lead nowhere and come from nowhere are not in the topology.
-    lonely: dict[_Key, Any] = {}
-    for waypoint in road_map.generate_waypoints(_FAR_M):
-        key = _Key(waypoint.road_id, waypoint.section_id, waypoint.lane_id)
-        if key not in first:
-            known = lonely.setdefault(key, waypoint)
-            if (waypoint.s < known.s) == (key.lane < 0):
-                lonely[key] = waypoint
-    return first | lonely, after
-
-
-def _names(first: Mapping[_Key, Any]) -> dict[_Key, str]:
-    edges: dict[tuple[int, int, bool], list[_Key]] = {}
-    for key in first:
-        edges.setdefault((key.road, key.section, key.lane > 0), []).append(key)
-    names: dict[_Key, str] = {}
-    for (road, section, backwards), keys in edges.items():
-        inside = first[keys[0]]
-        edge = f"{road}.{section}" + ("r" if backwards else "")
-        if inside.is_junction:
-            edge = f":{inside.junction_id}_{edge}"
-        for number, key in enumerate(sorted(keys, key=lambda k: -abs(k.lane))):
-            names[key] = f"{edge}_{number}"
-    return names
-
-
-def _shape(road_map: Any, start: Any) -> tuple[Point, ...]:
-    """A lane's middle, from where it begins to its end.
-
-    It is asked for place by place: the client's own ways to go along a lane crash
-    where a road leads nowhere.
-    """
-    key = _Key(start.road_id, start.section_id, start.lane_id)
-    onward = 1.0 if key.lane < 0 else -1.0
-
-    def at(s: float) -> Point | None:
-        found = road_map.get_waypoint_xodr(key.road, key.lane, s) if s >= 0.0 else None
-        if found is None or found.section_id != key.section:
-            return None
-        place = found.transform.location
-        return place.x, -place.y
-
-    s = start.s
-    place = start.transform.location
-    points: list[Point] = [(place.x, -place.y)]
-    step = _STEP_M
-    while step > _ENDS_M:
-        point = at(s + onward * step)
-        if point is None:
-            step /= 2.0
-            continue
-        s += onward * step
-        points.append(point)
-    if len(points) == 1:
-        yaw = math.radians(start.transform.rotation.yaw)
-        x, y = points[0]
-        points.append((x + 0.1 * math.cos(yaw), y - 0.1 * math.sin(yaw)))
-    return tuple(_simplified(points))
-
-
-def _simplified(points: Sequence[Point]) -> list[Point]:
-    """The same line with fewer points, nowhere further off than a bound."""
-    if len(points) < 3:
-        return list(points)
-    (ax, ay), (bx, by) = points[0], points[-1]
-    length = math.hypot(bx - ax, by - ay)
-    off, at = 0.0, 0
-    for i, (x, y) in enumerate(points[1:-1], 1):
-        if length > 0.0:
-            away = abs((bx - ax) * (y - ay) - (by - ay) * (x - ax)) / length
-        else:
-            away = math.hypot(x - ax, y - ay)
-        if away > off:
-            off, at = away, i
-    if off <= _STRAIGHT_M:
-        return [points[0], points[-1]]
-    return _simplified(points[: at + 1])[:-1] + _simplified(points[at:])
-
-
-def _limits(text: str) -> dict[tuple[int, int], float]:
-    """The speed limit of each lane that has one, in km/h."""
-    limits: dict[tuple[int, int], float] = {}
-    for road in ET.fromstring(text).iter("road"):  # noqa: S314  entities are off in expat
-        everywhere = next((_kmh(s) for s in road.findall("type/speed")), None)
-        for lane in road.iter("lane"):
-            own = next((_kmh(speed) for speed in lane.findall("speed")), everywhere)
-            if own is not None:
-                limits[int(road.get("id", "0")), int(lane.get("id", "0"))] = own
-    return limits
-
-
-def _kmh(speed: ET.Element) -> float | None:
-    try:
-        most = float(speed.get("max", ""))
-    except ValueError:
-        return None
-    factor = {"km/h": 1.0, "mph": 1.609344}.get(speed.get("unit", "m/s"), 3.6)
-    return round(most * factor, 1)
-
-
-def _crosswalks(road_map: Any) -> Iterator[list[Point]]:
-    """The outlines of the crosswalks; each ends where it began, or has four corners."""
-    outline: list[Point] = []
-    for at in road_map.get_crosswalks():
-        point = at.x, -at.y
-        if len(outline) >= 3 and math.dist(outline[0], point) < 1e-3:
-            yield outline
-            outline = []
-        elif len(outline) == 4:
-            yield outline
-            outline = [point]
-        else:
-            outline.append(point)
-    if len(outline) >= 3:
-        yield outline
-
-
-def _axis(outline: Sequence[Point]) -> tuple[tuple[Point, Point], float]:
-    """The line along which people cross, and the crosswalk's width."""
-    a, b, c = outline[:3]
-    d = outline[3] if len(outline) > 3 else c
-    if math.dist(a, b) > math.dist(b, c):
-        a, b, c, d = b, c, d, a
-    ends = (
-        ((a[0] + b[0]) / 2.0, (a[1] + b[1]) / 2.0),
-        ((c[0] + d[0]) / 2.0, (c[1] + d[1]) / 2.0),
-    )
-    return ends, math.dist(a, b)
-
-
-def _heading(line: Sequence[Point]) -> float:
-    (ax, ay), (bx, by) = line[0], line[-1]
-    return math.degrees(math.atan2(by - ay, bx - ax))
-
-
-def _turn(before: Sequence[Point], behind: Sequence[Point]) -> str:
-    turned = (_heading(behind[:2]) - _heading(before[-2:]) + 180.0) % 360.0 - 180.0
-    if abs(turned) < _STRAIGHT_ON:
-        return "s"
-    if abs(turned) > _TURNED_ROUND:
-        return "t"
-    return "l" if turned > 0.0 else "r"

@@ -11,9 +11,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from forewarn.plugins.carla.movers import Mover
 from forewarn.plugins.carla.places import Places
 from forewarn.plugins.carla.roads import CarlaNet
-from forewarn.plugins.carla.scene import CarlaScene, Mover
+from forewarn.plugins.carla.scene import CarlaScene
 from forewarn.plugins.sumo.roads import Roads
 from forewarn.plugins.sumo.sense import Senses
 from forewarn.plugins.sumo.traffic import Surroundings

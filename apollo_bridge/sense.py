@@ -15,6 +15,7 @@ from typing import Any
 from forewarn.abstractions.errors import SignalFault
 from forewarn.apollo_bridge.domains import EGO, Mover
 from forewarn.apollo_bridge.hdmap import RoadMap
+from forewarn.apollo_bridge.mapless import LIGHTS, OTHERS, PLANNED, mapless, planned
 from forewarn.apollo_bridge.messages.channels import INPUTS
 from forewarn.apollo_bridge.network import Network
 from forewarn.apollo_bridge.traffic import Traffic
@@ -66,13 +67,18 @@ def provided(
     """The signals that frames carry, from these inputs and with this map.
 
     Args:
-        road_map: Without one there are only those of the car itself.
+        road_map: Without one there are those of the car itself, of who is near, and of
+            the light that perception sees.
         inputs: Those of `INPUTS` that are listened to.
         surroundings: What is told of weather and time of day, by signal.
     """
     constant = set(Surroundings.model_fields) - set(surroundings)
-    names = OWN if road_map is None else (*PROVIDES, "warning_flash_on")
+    names: tuple[str, ...] = (*OWN, *LIGHTS, *OTHERS, *PLANNED)
+    if road_map is not None:
+        names = (*PROVIDES, "warning_flash_on")
     left_out = _UNTOLD | constant
+    if road_map is None and "lights" not in inputs:
+        left_out |= set(LIGHTS)
     for name, signals in _FROM.items():
         if name not in inputs:
             left_out |= signals
@@ -135,8 +141,10 @@ class ApolloSenses:
         if pose is None or chassis is None:
             return {}
         own = self._own(pose.pose, chassis)
-        if self._looking is None or "speed" not in own:
+        if "speed" not in own:
             return own
+        if self._looking is None:
+            return mapless(self._body, inputs) | own
         values = self._looking.look(time_s, own["speed"] / 3.6, inputs)
         if not values:
             return own
@@ -228,14 +236,7 @@ class _Looking(Senses):
         self._follow(line)
         values = self.values(time_s, self._touches(), chassis.signal.horn)
         if planning is not None:
-            main = planning.decision.main_decision
-            done = main.WhichOneof("task") == "mission_complete"
-            values["destination_reached"] = done
-            values["overtaking"] = any(
-                kind.WhichOneof("object_tag") == "overtake"
-                for each in planning.decision.object_decision.decision
-                for kind in each.object_decision
-            )
+            values |= planned(planning)
         if values["speed_limit"] == 0.0:
             values["speed_limit"] = None
         return values

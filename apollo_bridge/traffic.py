@@ -111,9 +111,9 @@ class Traffic:
         for obstacle in () if obstacles is None else obstacles.perception_obstacle:
             kind = obstacle.type
             if kind == _PEDESTRIAN:
-                people[str(obstacle.id)] = _mover(obstacle)
+                people[str(obstacle.id)] = mover_of(obstacle)
             elif kind in (_VEHICLE, _BICYCLE, _MOVABLE):
-                name, mover = str(obstacle.id), _mover(obstacle)
+                name, mover = str(obstacle.id), mover_of(obstacle)
                 mover.x += mover.length / 2.0 * math.cos(mover.heading)
                 mover.y += mover.length / 2.0 * math.sin(mover.heading)
                 before = self.vehicle.others.get(name)
@@ -200,7 +200,12 @@ class Traffic:
         return edges if len(edges) > 1 else Anywhere()
 
 
-def _mover(obstacle: Any) -> Mover:
+def mover_of(obstacle: Any) -> Mover:
+    """Somebody as perception has them, placed by the middle.
+
+    Raises:
+        SignalFault: Their place, course, speed or size is not known.
+    """
     at, velocity = obstacle.position, obstacle.velocity
     speed = math.hypot(velocity.x, velocity.y)
     mover = Mover(at.x, at.y, obstacle.theta, speed, obstacle.length, obstacle.width)

@@ -130,7 +130,11 @@ class Live:
     def say(self, time_s: float, *names: str, **chassis: Any) -> None:
         for name in names or channels.INPUTS:
             channel = channels.INPUTS[name]
-            content = {"speed_mps": 5.0, **chassis} if name == "chassis" else {}
+            content: dict[str, Any] = {}
+            if name == "chassis":
+                content = {"speed_mps": 5.0, **chassis}
+            elif name == "localization":
+                content = {"pose": {"position": {"x": 1.0, "y": 2.0}}}
             said = message(channel, time_s, **content)
             self.cyber.publish(channel.name, said.SerializeToString())
 

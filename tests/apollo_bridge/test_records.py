@@ -257,6 +257,8 @@ class TestBroken:
         frames = list(found.frames())
         assert found.faults == len(frames) == 3
         assert set(frames[0].values) == {"chassis_age", "localization_age"}
+        found = drive(path, road_map=None)
+        assert [f.values["speed"] for f in found.frames()] == [3.6] * 3
 
 
 def test_memory_does_not_grow_with_the_record(tmp_path: Path) -> None:

@@ -418,6 +418,67 @@ class TestLanes:
             assert values["lane_changing"] is False
 
 
+class TestWithoutAMap:
+    def plan(self, scene: Scene, *points: tuple[float, float]) -> None:
+        for x, y in points:
+            path = scene.inputs["planning"].trajectory_point.add().path_point
+            path.x, path.y = x, y
+
+    def test_the_lead_is_on_the_way_that_is_planned(self) -> None:
+        scene = Scene(30.0)
+        scene.someone(LINE_X + 12.3, LANE_1_Y, WEST, 6.0)
+        values = scene.values(None)
+        assert values["lead_distance"] == pytest.approx(15.4)
+        assert values["lead_speed"] == pytest.approx(21.6)
+        # A way that turns off before it.
+        self.plan(scene, (LINE_X + 25.0, LANE_1_Y), (LINE_X + 20.0, LANE_1_Y + 30.0))
+        assert scene.values(None)["lead_distance"] is None
+        scene.someone(LINE_X + 22.5, LANE_1_Y + 15.0, math.pi / 2, 0.0)
+        values = scene.values(None)
+        assert values["lead_distance"] == pytest.approx(5.0 + 15.2 - 2.5, abs=0.5)
+        assert values["lead_speed"] == 0.0
+
+    def test_who_is_beside_or_comes_the_other_way_is_not_ahead(self) -> None:
+        scene = Scene(30.0)
+        scene.someone(LINE_X + 12.3, LANE_2_Y, WEST, 6.0)
+        scene.someone(LINE_X + 20.0, -LANE_2_Y, 0.0, 10.0)
+        values = scene.values(None)
+        assert values["lead_distance"] is None and values["collision"] is False
+        assert values["oncoming_speed"] == pytest.approx(36.0)
+        assert values["nearest_distance"] == values["oncoming_distance"] > 9
+
+    def test_nobody_is_none(self) -> None:
+        values = Scene().values(None)
+        for name in ("lead_distance", "nearest_distance", "oncoming_speed"):
+            assert values[name] is None
+
+    def test_the_first_light_that_is_seen_counts(self) -> None:
+        scene = Scene()
+        lights = scene.inputs["lights"]
+        assert scene.values(None)["traffic_light"] == "green"
+        lights.traffic_light[0].color = 0
+        assert scene.values(None)["traffic_light"] == "unknown"
+        scene.light("other", 1, blink=True)
+        values = scene.values(None)
+        assert values["traffic_light"] == "red"
+        assert values["traffic_light_blinking"] is True
+        lights.Clear()
+        values = scene.values(None)
+        assert values["signal_ahead"] is False and values["traffic_light"] is None
+
+    def test_bodies_that_touch_collide(self) -> None:
+        for aside_m, hit in ((1.7, True), (2.2, False)):
+            scene = Scene(30.0)
+            scene.someone(LINE_X + 31.0, LANE_1_Y + aside_m, WEST, 0.0)
+            assert scene.values(None)["collision"] is hit
+
+    def test_a_place_that_is_none(self) -> None:
+        scene = Scene()
+        scene.inputs["localization"].pose.position.x = math.nan
+        with pytest.raises(SignalFault, match="localization has no place"):
+            scene.values(None)
+
+
 def test_the_driver_s_own_signals(road_map: RoadMap) -> None:
     scene = Scene()
     chassis = scene.inputs["chassis"]

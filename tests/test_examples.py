@@ -87,3 +87,20 @@ def test_the_page_names_commands_that_there_are() -> None:
         words = [command, word] if command == "thor" else [command]
         shown = CliRunner().invoke(main, [*words, "--help"])
         assert shown.exit_code == 0, shown.output
+
+
+@pytest.mark.slow
+@pytest.mark.needs("carla")
+@pytest.mark.parametrize("name", ["carla_agent", "carla_traffic_manager"])
+def test_a_car_of_carla_is_slowed_and_stopped_at_red(name: str, tmp_path: Path) -> None:
+    from forewarn.plugins.carla.wire import StandIn
+
+    server = StandIn(["--map", "crossing", "--kinematic"])
+    try:
+        example = ROOT / "examples" / f"{name}.py"
+        said = _run(example, "--port", str(server.port), cwd=tmp_path)
+    finally:
+        server.stop()
+    assert "proceed" in said and "slow" in said
+    stopped = [line for line in said.splitlines() if " stop " in line]
+    assert any("before the line" in line for line in stopped)

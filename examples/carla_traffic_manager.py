@@ -1,4 +1,4 @@
-"""A guard on a car that CARLA's Traffic Manager drives, through the manager's own knobs.
+"""A guard on a car that the Traffic Manager drives, through the manager's own knobs.
 
     forewarn carla serve --map crossing --kinematic
     python examples/carla_traffic_manager.py

@@ -138,7 +138,7 @@ def _roll(car: Vehicle, after: float, way: float, steer: float, dt: float) -> No
     curvature = math.tan(steer) / car.wheelbase if steer else 0.0
     if curvature:
         pace = max(abs(after), abs(way) / dt)
-        bound = SIDEWAYS / (pace * pace)
+        bound = SIDEWAYS / max(pace * pace, 1e-6)
         curvature = min(bound, max(-bound, curvature))
     heading = math.radians(yaw)
     turn = way * curvature

@@ -93,12 +93,14 @@ class Server:
 
     def load(self, name: str, *, keep_settings: bool) -> None:
         bare = name.rpartition("/")[2]
-        if not bare or bare == self.world.roads.name:
+        if not bare:
+            on = self.world.roads
+        elif bare in self._texts:
+            on = Roads(bare, self._texts[bare])
+        elif bare == self.world.roads.name:
             on = self.world.roads
         elif bare == self._first_map.name:
             on = self._first_map
-        elif bare in self._texts:
-            on = Roads(bare, self._texts[bare])
         elif bare in roads.shipped():
             on = roads.load(bare)
         else:

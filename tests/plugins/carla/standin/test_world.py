@@ -295,3 +295,29 @@ def test_a_map_without_sidewalks_has_nowhere_to_walk(serve: Serve) -> None:
         "tell(world.get_random_location_from_navigation() is None)"
     )
     assert told == [True]
+
+
+def test_a_map_of_ones_own_and_what_is_no_map(serve: Serve) -> None:
+    told = serve("--map", "tee", "--kinematic").script(
+        """
+text = world.get_map().to_opendrive()
+client.load_world("crossing")
+one = client.generate_opendrive_world(text)
+tell([one.get_map().name, len(one.get_map().get_spawn_points())])
+for wrong in ("<OpenDRIVE></OpenDRIVE>", "nonsense", "<!DOCTYPE x><OpenDRIVE/>"):
+    try:
+        client.generate_opendrive_world(wrong)
+        tell("taken")
+    except RuntimeError as error:
+        tell(str(error))
+tell(client.get_world().get_map().name)
+try:
+    client.load_world("Town99")
+except RuntimeError as error:
+    tell(str(error))
+"""
+    )
+    assert told[0] == ["Carla/Maps/OpenDriveMap", 42]
+    assert "header" in told[1] and "OpenDRIVE" in told[2] and "types" in told[3]
+    assert told[4] == "Carla/Maps/OpenDriveMap"
+    assert "Town99" in told[5] and "crossing" in told[5]

@@ -16,8 +16,8 @@ from collections.abc import Iterable
 from measuring import Row
 
 TOPICS = (
-    "risk", "online", "guard", "arrays", "remote", "startup", "household", "carla",
-    "apollo",
+    "risk", "online", "guard", "arrays", "remote", "startup", "household",
+    "carla_ticks", "carla_guard", "apollo",
 )  # fmt: skip
 HEAD = ("what", "bar", "measured", "peer", "its figure", "ratio", "bar")
 

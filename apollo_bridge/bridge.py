@@ -274,6 +274,9 @@ class ApolloWorld:
             known = isinstance(error, SignalFault)
             values = {}
             self.problem = str(error) if known else f"{type(error).__name__}: {error}"
+        # The chassis' clock need not show the local time, nor any.
+        if "time_of_day" not in self.source.provides:
+            values.pop("time_of_day", None)
         for name in self._inputs:
             age_s = self._inbox.age_s(name)
             if age_s is not None:

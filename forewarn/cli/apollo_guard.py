@@ -139,8 +139,9 @@ def guard(
                 guardian=guardian,
             )
         stack.enter_context(contextlib.closing(world))
-        watch = _Watching(world, guarding, record_path, as_json)
-        watch.run(seed, for_s)
+        if record_path is not None:
+            _keep_model(model_path, guarding, record_path)
+        _Watching(world, guarding, record_path, as_json).run(seed, for_s)
 
 
 def _guarding(
@@ -172,6 +173,18 @@ def _guarding(
 
     facts = {"sha256": digest_of(model_path), "name": model_path.name}
     return Guarding(make, policy, facts)
+
+
+def _keep_model(model_path: Path, guarding: Guarding, record_path: Path) -> None:
+    """Puts the model beside the record, so that it replays by itself."""
+    from forewarn.abstractions.files import atomic_bytes, read_bytes
+    from forewarn.monitors.guarding.replay import model_file
+
+    copy = model_file(record_path, guarding.model["sha256"])
+    if not copy.exists():
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_bytes(copy) as out:
+            out.write(read_bytes(model_path))
 
 
 def _stand_in(

@@ -228,6 +228,13 @@ class TestLive:
             live.say(100.1, speed_mps=float("nan"))
             assert "speed" not in world.step(None).values
 
+    def test_frames_carry_only_what_was_promised(self) -> None:
+        live = Live()
+        with closing(live.world) as world:
+            live.begin(100.0)
+            live.say(100.1, chassis_gps={"gps_valid": True, "hours": 3})
+            assert set(world.step(None).values) <= set(world.source.provides)
+
     def test_messages_without_a_stamp_are_timed_as_they_come(self) -> None:
         live = Live()
         with closing(live.world) as world:

@@ -62,6 +62,7 @@ def test_a_guard_on_the_stand_in_in_this_process(tmp_path: Path) -> None:
     assert held and held[0]["planner"]["scenario:emergency_stop"] == 1.0
     assert any(f["carried_out"].get("obeyed") for f in frames)
     invoke("verify", record)
+    invoke("replay", record)
     again = invoke("apollo", "guard", "--fake", "s2", "--seed", 301, "--pace", 0,
                    "--model", MODEL, "--shadow", "--edition", 8, "--policy", POLICY,
                    "--law", load_model(MODEL).laws[0])  # fmt: skip

@@ -45,8 +45,9 @@ FALSE_ALARMS = 0.05
 """What thresholds aim at, to land below twice as much on runs to come."""
 
 HOLD_S = 10.0
-"""How long the risk stays low before an intervention ends: a car that stands is at no
-risk, and its driver may still mean to go."""
+"""How long the risk stays low before an intervention ends, where something is owed: who
+stands is at no risk, and may still mean to go. Else it ends sooner: a car that stands
+on a highway for no need is a danger itself."""
 
 Shown = Callable[[Iterable[Any], str, int], Iterable[Any]]
 
@@ -125,7 +126,9 @@ def train(
         [scenario.horizon_s], Policy(), progress=progress,
     )  # fmt: skip
     name = f"{scenario.name}, about {FALSE_ALARMS:g} false alarms a clean run"
-    policy = tuned_policy(tuned[0], Policy(hold_s=HOLD_S), "alert", name)
+    owing = any(law.compile(period_s).pending.any() for law in laws)
+    base = Policy(hold_s=HOLD_S) if owing else Policy()
+    policy = tuned_policy(tuned[0], base, "alert", name)
     return Trained(model, choice, tuple(tuned), policy)
 
 

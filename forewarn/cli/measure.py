@@ -22,7 +22,10 @@ from forewarn.cli.episodes import (
     model_option,
     numbers,
     policy_option,
+    scenario_named,
     seeds,
+    unless_given,
+    world_option,
 )
 from forewarn.cli.support import emit, json_option, progress
 
@@ -34,7 +37,7 @@ FIRST_SEED = 1_000_000
 
 @click.command()
 @click.argument("scenario")
-@model_option(required=True)
+@model_option()
 @policy_option
 @click.option(
     "--thresholds",
@@ -59,6 +62,7 @@ FIRST_SEED = 1_000_000
     show_default=True,
     help="The first seed: far from those that collect begins with.",
 )
+@world_option
 @jobs_option
 @click.option(
     "--runs",
@@ -113,13 +117,14 @@ FIRST_SEED = 1_000_000
 @json_option
 def measure(
     scenario: str,
-    model: Path,
+    model: Path | None,
     policy_path: Path | None,
     thresholds: tuple[float, ...],
     horizon: float | None,
     intervene: str | None,
     episodes: int,
     seed: int,
+    world: str | None,
     jobs: int,
     runs: Path | None,
     baselines: tuple[str, ...],
@@ -159,14 +164,19 @@ def measure(
     from forewarn.scenarios.measure import measure as measured
     from forewarn.scenarios.paper_table import BASELINES
     from forewarn.scenarios.report.sources import MEASUREMENT
-    from forewarn.scenarios.schema import is_family, load_scenario
+    from forewarn.scenarios.schema import is_family
 
     if is_family(scenario):
         _measure_family(scenario, seed, jobs, compliances, as_json)
         return
     if compliances:
         raise click.UsageError("--compliance is for a family of household tasks")
-    wanted = load_scenario(scenario)
+    wanted = scenario_named(scenario, world)
+    model, policy_path, said = unless_given(wanted, model, policy_path)
+    if model is None:
+        raise click.UsageError(
+            f"no model ships with {wanted.name}: give one with --model"
+        )
     policy = chosen_policy(policy_path, horizon, wanted.horizon_s, intervene, ())
     if paper_table:
         baselines = tuple(dict.fromkeys([*baselines, *BASELINES]))
@@ -194,7 +204,9 @@ def measure(
         write_csv(csv_path, found)
     if out is not None:
         write_json(out / MEASUREMENT, found.as_dict())
-    emit(as_json, found.as_dict(), lines(found, out))
+    told = [said] if said else []
+    payload = {**found.as_dict(), "model": str(model)}
+    emit(as_json, payload, [*told, *lines(found, out)])
 
 
 _OF_FAMILIES = frozenset(

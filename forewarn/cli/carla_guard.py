@@ -59,7 +59,8 @@ for_option = click.option(
     "laws",
     multiple=True,
     metavar="NAME_OR_FORMULA",
-    help="A law to watch, by default those of the model; may be given again.",
+    help="A law to watch, by default those that the policy names, or else the model's;"
+    " may be given again.",
 )
 @click.option(
     "--traffic-manager",
@@ -216,7 +217,7 @@ def _guard(
     policy = replace(policy, shadow=policy.shadow or shadow)
     watch = load_watch(
         load_model(model_path), horizon_s=policy.horizon_s, delta=policy.delta,
-        laws=laws, provides=PROVIDES, source=str(model_path),
+        laws=laws or policy.laws, provides=PROVIDES, source=str(model_path),
     )  # fmt: skip
     return Guard(watch, policy, provides=PROVIDES), policy
 

@@ -46,7 +46,8 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     "laws",
     multiple=True,
     metavar="NAME_OR_FORMULA",
-    help="A law to watch, by default those of the model; may be given again.",
+    help="A law to watch, by default those that the policy names, or else the model's;"
+    " may be given again.",
 )
 @click.option(
     "--record",
@@ -111,7 +112,7 @@ def _lend(
             model,
             horizon_s=policy.horizon_s,
             delta=policy.delta,
-            laws=laws,
+            laws=laws or policy.laws,
             provides=provides,
             source=str(model_path),
         )

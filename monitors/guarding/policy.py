@@ -116,6 +116,11 @@ class Policy:
     slow_cap_kmh: float = 15.0
     shadow: bool = False
 
+    @property
+    def laws(self) -> tuple[str, ...]:
+        """The laws that it names; none where it has a rule for every law."""
+        return () if ANY_LAW in self.rules else tuple(self.rules)
+
     def steps_for(self, law: str) -> tuple[Step, ...]:
         """The steps of a law, the mildest first."""
         return self.rules.get(law, self.rules.get(ANY_LAW, ()))

@@ -208,3 +208,14 @@ def test_one_deadline_stands_for_every_stage_and_a_stage_may_have_its_own() -> N
 def test_escalation_only_gets_severer_and_ends_in_cut(kind: Any) -> None:
     after = Policy().after(kind)
     assert RANK[after] > RANK[kind] or after == "cut"
+
+
+def test_a_policy_without_a_rule_for_all_names_its_laws() -> None:
+    rules: list[dict[str, Any]] = [
+        {"law": "51_5", "thresholds": {"stop": 0.5}},
+        {"law": "53", "thresholds": {"alert": 0.5}},
+    ]
+    content = {"format": "forewarn.policy/1", "rules": rules}
+    assert Policy.from_dict(content, "policy").laws == ("51_5", "53")
+    rules.append({"law": "*", "thresholds": {"stop": 0.9}})
+    assert Policy.from_dict(content, "policy").laws == ()

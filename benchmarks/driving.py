@@ -228,8 +228,11 @@ def table(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     whole = [e for e in found if not any(misses(e, e["laws"][0], False))]
     yield (
         f"{len(whole)} of {len(found)} scenarios detect at least 0.9 with at most 0.10"
-        " false alarms (of each its first law)."
+        " false alarms (of each its first law; where the trigger is mostly harmless,"
+        " before it or 3 s before the deadline)."
     )
+    blind = sum(e["laws"][0]["blind_detection_rate"] <= BARS["blind"] for e in found)
+    yield f"The law's own predicates alone detect at most 0.3 of {blind} of them."
     yield "What falls short of a bar:"
     yield from (f"- {line}" for line in short)
 
@@ -277,17 +280,17 @@ def misses(
 ) -> Iterator[str]:
     """The bars that a row falls short of, in words."""
     detected, false = row["detection_rate"] or 0.0, row["false_alarm_rate"] or 0.0
-    if row["harmless_trigger"]:
-        detected = row["warned_3_s_before_deadline"] / max(row["violating"], 1)
-    if detected < BARS["detected"]:
+    by_deadline = row["warned_3_s_before_deadline"] / max(row["violating"], 1)
+    spared = row["harmless_trigger"] and by_deadline >= BARS["detected"]
+    if detected < BARS["detected"] and row["violating"] and not spared:
         yield f"{detected:.2f} detected"
     if false > BARS["false alarms"]:
         yield f"{false:.2f} false alarms"
     if not all_bars:
         return
     ahead = row["awt_trigger_s"]["mean"]
-    early = row["invariant"] or row["harmless_trigger"]
-    if not early and (ahead or 0.0) < BARS["ahead_s"]:
+    held = row["violating"] and not row["invariant"]
+    if held and not spared and (ahead or 0.0) < BARS["ahead_s"]:
         yield f"{ahead or 0.0:.1f} s ahead of the trigger"
     if row["brier"] >= row["brier_of_base_rate"] > 0:
         yield "Brier score no better than the base rate's"

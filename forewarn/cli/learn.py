@@ -458,8 +458,6 @@ class _Learner:
             yield "the traces have different periods, so a step has no fixed length"
         for name, times in self.training.gaps.items():
             yield f"{name} has {times} gaps; no step was counted over them"
-        for name, times in self.training.gaps.items():
-            yield f"{name} has {times} gaps; no step was counted over them"
         for name, gap in self.training.late.items():
             yield (
                 f"{name} has a frame every {gap:.2g} s on average, fewer than one a "

@@ -273,7 +273,7 @@ def test_a_command_from_before_the_break_does_not_arrive_after_it(
         for number in range(5):
             writer.write(message(channels.PLANNING_PAD, float(number), action="STOP"))
         proxy.cut()
-        assert eventually(lambda: bus.health.losses == 1)
+        assert eventually(lambda: bus.health.losses >= 1)
         proxy.deaf = False
         assert eventually(lambda: bus.health.connected)
         last = message(channels.PLANNING_PAD, 9.0, action="RESUME_CRUISE")

@@ -85,7 +85,14 @@ class Proxy:
                 pass
 
     def cut(self) -> None:
-        """Ends every connection; new ones may come."""
+        """Ends every connection; new ones may come.
+
+        Whoever has connected may not have been accepted yet.
+        """
+        assert eventually(lambda: bool(self._pairs))
+        self._shut()
+
+    def _shut(self) -> None:
         for end in self._pairs:
             try:
                 end.shutdown(socket.SHUT_RDWR)
@@ -94,7 +101,7 @@ class Proxy:
 
     def close(self) -> None:
         self._ending = True
-        self.cut()
+        self._shut()
         # Closing alone does not wake who accepts.
         socket.create_connection(("127.0.0.1", self.port)).close()
         for thread in self._threads:

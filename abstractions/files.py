@@ -59,6 +59,12 @@ def read_text(path: Path, limit: int = MAX_TEXT_BYTES) -> str:
         raise InvalidInput("not UTF-8 text", source=str(path), place=place) from error
 
 
+def read_lines(path: Path, limit: int = MAX_TEXT_BYTES) -> Iterator[str]:
+    """The lines of the file's text, one by one: all of them at once may not fit."""
+    for line in io.StringIO(read_text(path, limit), newline=None):
+        yield line.rstrip("\n")
+
+
 def _no_constant(name: str) -> NoReturn:
     raise InvalidInput(f"{name} is not a number")
 

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from pydantic import Field
 
 from forewarn.abstractions.errors import ForewarnError, InvalidInput
-from forewarn.abstractions.files import parse_json, read_text
+from forewarn.abstractions.files import parse_json, read_lines
 from forewarn.abstractions.schema import Strict, validated
 
 FORMAT = "forewarn.replies/1"
@@ -122,13 +122,14 @@ class Replayed:
     """
 
     def __init__(self, path: Path) -> None:
-        first, *rest = read_text(path).splitlines() or [""]
+        lines = read_lines(path)
+        first = next(lines, "")
         self._source = str(path)
         head = self._parsed(first, 1)
         self._model = validated(_Header, head, f"{path}: line 1").model
         self._lines = [
             validated(_Line, self._parsed(text, number), f"{path}: line {number}")
-            for number, text in enumerate(rest, 2)
+            for number, text in enumerate(lines, 2)
         ]
         self._next = 0
 

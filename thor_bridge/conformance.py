@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from forewarn.abstractions.errors import InvalidInput
-from forewarn.abstractions.files import parse_json, read_text
+from forewarn.abstractions.files import parse_json, read_lines
 from forewarn.thor_bridge.household.local import LocalController
 from forewarn.thor_bridge.household.scenes import load_scenes
 from forewarn.thor_bridge.lowlevel import LowLevel
@@ -82,7 +82,7 @@ class Conformance:
 
 def read_recordings(path: Path) -> Iterator[Recording]:
     """The recorded runs of a file."""
-    for number, line in enumerate(read_text(path).splitlines(), 1):
+    for number, line in enumerate(read_lines(path), 1):
         if not line.strip():
             continue
         place = f"line {number}"

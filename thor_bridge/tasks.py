@@ -17,7 +17,7 @@ from typing import Any, Literal
 from forewarn.abstractions.errors import InvalidInput, near_miss
 from forewarn.abstractions.expression import parse_expression
 from forewarn.abstractions.expression.tree import signals_of
-from forewarn.abstractions.files import parse_json, read_text, read_yaml
+from forewarn.abstractions.files import parse_json, read_lines, read_yaml
 from forewarn.abstractions.schema import Strict, validated
 from forewarn.abstractions.vocabulary import load_vocabulary
 from forewarn.monitors.laws.formula import parse_formula
@@ -286,7 +286,7 @@ def load_safeagentbench(folder: Path) -> dict[str, Task]:
 
 
 def _rows(path: Path) -> Iterable[tuple[int, dict[str, Any]]]:
-    for number, line in enumerate(read_text(path).splitlines(), 1):
+    for number, line in enumerate(read_lines(path), 1):
         if line.strip():
             row = parse_json(line, str(path), f"line {number}")
             if not isinstance(row, dict) or "scene_name" not in row:

@@ -136,6 +136,7 @@ def test_frames_show_plain_names_only(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.needs("langchain")
 def test_an_llm_is_never_told_such_a_name(
     tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -68,6 +68,7 @@ def after(action: Action | None, done: bool = True, **values: Any) -> Frame:
     return Frame(0.0, 0, shown | values)
 
 
+@pytest.mark.needs("langchain")
 def test_it_asks_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
     chat = Scripted("find Mug", "**pick up the mug**", "Sure!\nput Sink.", "DONE")
     robot = pilot(monkeypatch, chat)
@@ -96,6 +97,7 @@ def test_it_asks_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(robot, Metered)
 
 
+@pytest.mark.needs("langchain")
 def test_examples_follow_from_the_seed_and_are_of_other_tasks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -111,6 +113,7 @@ def test_examples_follow_from_the_seed_and_are_of_other_tasks(
     assert f"An example. Task: {own_tasks()[TASK].instruction}\n" not in told(1)
 
 
+@pytest.mark.needs("langchain")
 def test_what_makes_no_sense_is_asked_again_and_then_given_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -121,6 +124,7 @@ def test_what_makes_no_sense_is_asked_again_and_then_given_up(
     assert len(chat.asked) == PATIENCE == robot.usage["model_calls"]
 
 
+@pytest.mark.needs("langchain")
 def test_a_task_may_be_rejected_at_its_beginning(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -132,6 +136,7 @@ def test_a_task_may_be_rejected_at_its_beginning(
     assert robot.propose(after(step)) == Action("finish") and not robot.rejected
 
 
+@pytest.mark.needs("langchain")
 def test_a_reflect_prompt_is_passed_on_and_a_withheld_step_is_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -169,6 +174,7 @@ def scenario(folder: Path, **settings: Any) -> Scenario:
     return parse_scenario(json.dumps(wanted), "asked", folder)
 
 
+@pytest.mark.needs("langchain")
 def test_a_run_is_reproduced_without_its_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

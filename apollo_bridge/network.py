@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from forewarn.apollo_bridge.hdmap import Crosswalk, Lane, RoadMap
-from forewarn.plugins.sumo.roads import Lane as RoadLane
-from forewarn.plugins.sumo.roads import Link, Point, crossing
+from forewarn.plugins.driving.roads import Lane as RoadLane
+from forewarn.plugins.driving.roads import Link, Point, crossing
 
 _TURNS = {"forward": "s", "left": "l", "right": "r", "u_turn": "t"}
 _ONCOMING = math.radians(135.0)

@@ -20,10 +20,8 @@ from forewarn.apollo_bridge.messages.channels import INPUTS
 from forewarn.apollo_bridge.network import Network
 from forewarn.apollo_bridge.traffic import Traffic
 from forewarn.apollo_bridge.vehicle import Body
-from forewarn.plugins.sumo.bridge import PROVIDES
-from forewarn.plugins.sumo.roads import Passage, Roads
-from forewarn.plugins.sumo.sense import Senses
-from forewarn.plugins.sumo.traffic import Surroundings
+from forewarn.plugins.driving.roads import Passage, Roads
+from forewarn.plugins.driving.senses import PROVIDES, Senses, Surroundings
 
 OWN = (
     "speed", "acceleration", "brake", "throttle", "gear", "engine_on",

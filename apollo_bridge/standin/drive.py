@@ -21,9 +21,9 @@ from forewarn.apollo_bridge.standin.planner import Planner
 from forewarn.apollo_bridge.vehicle import Body
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.contracts import Pilot
+from forewarn.plugins.driving.roads import Roads
 from forewarn.plugins.sumo.bridge import SumoWorld
-from forewarn.plugins.sumo.net import SumoNet
-from forewarn.plugins.sumo.roads import Roads
+from forewarn.plugins.sumo.sense import SumoNet
 from forewarn.plugins.sumo.support import libsumo
 
 FORESEEN_M = 160.0

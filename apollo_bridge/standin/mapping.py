@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from forewarn.apollo_bridge.messages.pool import messages
+from forewarn.plugins.driving.roads import Lane, Roads
 from forewarn.plugins.sumo import wire
-from forewarn.plugins.sumo.net import SumoNet
-from forewarn.plugins.sumo.roads import Lane, Roads
+from forewarn.plugins.sumo.sense import SumoNet
 from forewarn.plugins.sumo.support import find_map
 
 _CITY, _SIDEWALK = 2, 4

@@ -12,10 +12,10 @@ from typing import Any
 from forewarn.monitors.guarding.decision import Action, Decision, Kind
 from forewarn.plugins.carla.driving import BRAKE, THRUST, Pedals
 from forewarn.plugins.carla.support import carla_module
-from forewarn.plugins.sumo.act import (
+from forewarn.plugins.driving.act import (
     Behind,
+    CarActuator,
     Conflict,
-    SumoActuator,
     stopping_acceleration,
     wanted_acceleration,
 )
@@ -69,7 +69,7 @@ class Situation:
         return found if isinstance(found, float) else 0.0
 
 
-class CarlaActuator(SumoActuator):
+class CarlaActuator(CarActuator):
     """Slows and stops a CARLA vehicle by its pedals; the steering stays the driver's.
 
     `now` is to be kept up to date with every frame.

@@ -31,24 +31,16 @@ from forewarn.plugins.carla.wire import (
     connect,
 )
 from forewarn.plugins.contracts import Source
-from forewarn.plugins.sumo.act import (
+from forewarn.plugins.driving.act import (
     BRAKE_LIMIT,
     Behind,
     Conflict,
     stopping_acceleration,
     wanted_acceleration,
 )
-from forewarn.plugins.sumo.bridge import PROVIDES
+from forewarn.plugins.driving.senses import PROVIDES, Surroundings
 from forewarn.plugins.sumo.support import find_map
-from forewarn.plugins.sumo.traffic import (
-    Car,
-    Ego,
-    Flow,
-    Light,
-    Queue,
-    Surroundings,
-    Walkers,
-)
+from forewarn.plugins.sumo.traffic import Car, Ego, Flow, Light, Queue, Walkers
 
 HERO = "hero"
 _BLINKS = {"left": 32, "right": 16, "u_turn": 32, "hazard": 48}

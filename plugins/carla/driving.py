@@ -7,7 +7,7 @@ from typing import Any
 
 from forewarn.plugins.carla.movers import Mover
 from forewarn.plugins.carla.places import Places
-from forewarn.plugins.sumo.roads import Point, Roads, Way
+from forewarn.plugins.driving.roads import Point, Roads, Way
 
 THRUST = 4.0  # m/s² that the full throttle gives, about
 BRAKE = 9.0  # m/s² of the full brake

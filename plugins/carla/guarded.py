@@ -28,11 +28,11 @@ from forewarn.plugins.carla.act import (
 )
 from forewarn.plugins.carla.bumps import Bumps
 from forewarn.plugins.carla.sense import CarlaSenses, MapData
+from forewarn.plugins.driving.act import Behind, Conflict
+from forewarn.plugins.driving.senses import PROVIDES as ALL
+from forewarn.plugins.driving.senses import Surroundings
 from forewarn.plugins.interventions import Intervener, Outcome
 from forewarn.plugins.lease import Lease, LeasedActuator
-from forewarn.plugins.sumo.act import Behind, Conflict
-from forewarn.plugins.sumo.bridge import PROVIDES as ALL
-from forewarn.plugins.sumo.traffic import Surroundings
 
 _TOLD = frozenset(Surroundings.model_fields) - {"rain", "fog"}
 PROVIDES = tuple(name for name in ALL if name not in _TOLD)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Container, Sequence
 from dataclasses import dataclass, field
 
-from forewarn.plugins.sumo.roads import Lane, Point, Roads, Way
+from forewarn.plugins.driving.roads import Lane, Point, Roads, Way
 
 _RIGHT, _LEFT = 1, 2
 

@@ -25,7 +25,7 @@ from forewarn.plugins.carla.lanes import (
     topology,
     turn_of,
 )
-from forewarn.plugins.sumo.roads import Lane, Link, crossing
+from forewarn.plugins.driving.roads import Lane, Link, crossing
 
 LONGEST_TEXT = 64 << 20
 """Characters of an OpenDRIVE text."""

@@ -12,8 +12,8 @@ from typing import Any
 
 from forewarn.plugins.carla.movers import Moment, Mover, Vehicles
 from forewarn.plugins.carla.places import Place, Places
-from forewarn.plugins.sumo.roads import Point, Roads
-from forewarn.plugins.sumo.scene import Routes
+from forewarn.plugins.driving.roads import Point, Roads
+from forewarn.plugins.driving.scene import Routes
 
 _LETTERS = {"Red": "r", "Yellow": "y", "Green": "G", "Off": "O"}
 _LAMPS = ((16, 1), (32, 2), (1, 16), (2, 16), (128, 32), (4, 64))

@@ -15,9 +15,8 @@ from forewarn.plugins.carla.movers import Mover
 from forewarn.plugins.carla.places import Places
 from forewarn.plugins.carla.roads import CarlaNet
 from forewarn.plugins.carla.scene import CarlaScene
-from forewarn.plugins.sumo.roads import Roads
-from forewarn.plugins.sumo.sense import Senses
-from forewarn.plugins.sumo.traffic import Surroundings
+from forewarn.plugins.driving.roads import Roads
+from forewarn.plugins.driving.senses import Senses, Surroundings
 
 _TOUCH = 0.8  # m/s: below it a pedestrian has walked into the car, not the reverse
 _TOUCH_M = 0.05  # bodies that are held apart do not quite meet

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,59 +11,28 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.contracts import Source
-from forewarn.plugins.foresight import NAMES as FORESIGHT
-from forewarn.plugins.scenery import Shape, Thing
-from forewarn.plugins.sumo import wire
-from forewarn.plugins.sumo.act import (
+from forewarn.plugins.driving.act import (
     BRAKE_LIMIT,
     Behind,
     Conflict,
-    number,
     stopping_acceleration,
     wanted_acceleration,
 )
+from forewarn.plugins.driving.margins import SIGNALS, RssMargins
+from forewarn.plugins.driving.roads import Roads
+from forewarn.plugins.driving.senses import PROVIDES, Senses, Surroundings
+from forewarn.plugins.scenery import Shape, Thing
+from forewarn.plugins.sumo import wire
+from forewarn.plugins.sumo.act import Hands
 from forewarn.plugins.sumo.episode import Beginning, Command, Manoeuvres
-from forewarn.plugins.sumo.net import SumoNet
-from forewarn.plugins.sumo.roads import Roads
-from forewarn.plugins.sumo.rss import SIGNALS, RssMargins
-from forewarn.plugins.sumo.scene import SumoScene
 from forewarn.plugins.sumo.scenery import Onlooker, ground
-from forewarn.plugins.sumo.sense import Senses
+from forewarn.plugins.sumo.sense import SumoNet, SumoScene
 from forewarn.plugins.sumo.support import find_map, libsumo, libsumo_version
-from forewarn.plugins.sumo.traffic import (
-    Car,
-    Ego,
-    Flow,
-    Light,
-    Queue,
-    Surroundings,
-    Traffic,
-    Walkers,
-)
-
-PROVIDES = (
-    "speed", "acceleration", "brake", "throttle", "gear", "engine_on",
-    "manual_control", "turn_signal", "direction", "lane_changing", "overtaking",
-    "turning_around", "lane_count", "lane_direction", "speed_limit_min", "speed_limit",
-    "junction_distance", "stop_line_distance", "crosswalk_distance",
-    "stop_sign_distance", "in_junction", "past_stop_line", "signal_ahead",
-    "traffic_light", "traffic_light_blinking", "traffic_light_age", "arrow_light",
-    "arrow_light_blinking", "lead_distance", "lead_speed", "nearest_distance",
-    "nearest_speed", "oncoming_distance", "oncoming_speed", "pedestrian_distance",
-    "priority_vehicle", "priority_pedestrian", "traffic_jam", "honking_allowed",
-    "horn_on", "high_beam_on", "low_beam_on", "fog_light_on", "warning_flash_on",
-    "street_light_on", "rain", "snow", "fog", "visibility", "time_of_day",
-    "special_location", "special_location_distance", "collision",
-    "destination_reached", "required_deceleration", "time_to_stop_line",
-    "time_to_collision", "arrival_gap", "pedestrian_arrival_gap", "braking",
-    "priority_gap", "priority_arrival", "side_margin", *FORESIGHT, "snapshot_age",
-)  # fmt: skip
+from forewarn.plugins.sumo.traffic import Car, Ego, Flow, Light, Queue, Traffic, Walkers
 
 _FOLLOWER_SEEN_M = 60.0
 _END_M = 5.0
 _TOUCH = 0.8  # m/s: below it a pedestrian has walked into the car, not the reverse
-_TURN_SIGNALS = {"off": 0, "right": 1, "left": 2, "hazard": 4}
-_LANES = {"left": 1, "right": -1}
 
 Period = Annotated[float, Field(gt=0.01, le=1)]
 
@@ -128,8 +96,9 @@ class SumoWorld:
         self._manoeuvres = Manoeuvres(self._beginning.traffic)
         self._sumo = self._beginning.load(self, seed)
         roads = _roads(self._map, self._sumo)
+        self._scene = SumoScene(self._sumo)
         self._senses = Senses(
-            SumoScene(self._sumo),
+            self._scene,
             roads,
             self._name,
             self._surroundings,
@@ -138,7 +107,7 @@ class SumoWorld:
         self._cut = False
         self._onlooker: Onlooker | None = None
         self._struck: str | None = None
-        self._last_signal: str | None = None
+        self._hands = Hands(self._sumo.vehicle, roads, self._name)
         self._speed: float = self._sumo.vehicle.getSpeed(self._name)
         self._over = None
         self._values = self._sensed(0.0, False, False)
@@ -155,10 +124,10 @@ class SumoWorld:
         commands = list(self._manoeuvres.due(now_s, self._sumo))
         self._cut = self._cut or (action is not None and action.name == "cut")
         if action is not None and action.name == "control" and not self._cut:
-            commands += self._driver_wishes(action)
+            commands += self._hands.wishes(action)
             horn = action.arguments.get("horn") is True
         if action is not None and action.name == "pose" and not self._cut:
-            commands.append(self._pose(action))
+            commands.append(self._hands.pose(action))
         else:
             a = self._acceleration(action)
             speed = max(0.0, self._speed + a * self._period_s)
@@ -226,7 +195,7 @@ class SumoWorld:
     def _sensed(self, time_s: float, collision: bool, horn: bool) -> dict[str, Any]:
         values = self._senses.values(time_s, collision, horn)
         if self._rss is not None:
-            values |= self._rss.values(self._sumo, self._senses.conflicts)
+            values |= self._rss.values(self._scene, self._senses.conflicts)
         return values
 
     def _hit(self, before: float) -> str | None:
@@ -256,42 +225,6 @@ class SumoWorld:
             behind = Behind(max(0.0, gap), self._sumo.vehicle.getSpeed(follower))
         conflicts = [Conflict(*each) for each in self._senses.conflicts]
         return stopping_acceleration(self._values, self._speed, behind, conflicts)
-
-    def _driver_wishes(self, action: Action) -> list[Command]:
-        """Signals and lane changes that came with a control."""
-        wishes: list[Command] = []
-        signal = action.arguments.get("turn_signal")
-        if signal is not None:
-            if signal not in _TURN_SIGNALS:
-                raise InvalidInput(f"there is no turn signal {signal!r:.60}")
-            wishes.append(("setSignals", (self._name, _TURN_SIGNALS[signal])))
-        elif self._last_signal is not None:
-            wishes.append(("setSignals", (self._name, -1)))
-        self._last_signal = signal
-        side = action.arguments.get("lane_change")
-        if side is not None:
-            if side not in _LANES:
-                raise InvalidInput(f"there is no lane to the {side!r:.60}")
-            lane = self._sumo.vehicle.getLaneIndex(self._name) + _LANES[side]
-            edge = self._sumo.vehicle.getRoadID(self._name)
-            roads = self._senses.roads
-            if (
-                roads.lanes.get(f"{edge}_{lane}")
-                and roads.lanes[f"{edge}_{lane}"].for_cars
-            ):
-                wishes.append(("changeLane", (self._name, lane, 2.0)))
-        return wishes
-
-    def _pose(self, action: Action) -> Command:
-        """A planner's next pose, told in the ego's own frame, as the world's."""
-        forward, left = number(action, "forward_m", 0.0), number(action, "left_m", 0.0)
-        x, y = self._sumo.vehicle.getPosition(self._name)
-        angle = self._sumo.vehicle.getAngle(self._name)
-        heading = math.radians(90.0 - angle)
-        x += forward * math.cos(heading) - left * math.sin(heading)
-        y += forward * math.sin(heading) + left * math.cos(heading)
-        angle -= number(action, "turn_left_deg", 0.0)
-        return "moveToXY", (self._name, "", -1, x, y, angle, 2)
 
 
 _KNOWN: dict[tuple[Path, int], Roads] = {}

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from forewarn.plugins.driving.roads import Roads
 from forewarn.plugins.scenery import HIT, Shape, ShapeKind, Thing
-from forewarn.plugins.sumo.roads import Roads
 
 _WALKING_AREA = re.compile(r"^:.*_w\d+_\d+$")
 _CROSSWALK = re.compile(r"^:.*_c\d+_\d+$")

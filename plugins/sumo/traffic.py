@@ -15,10 +15,10 @@ from xml.sax.saxutils import quoteattr
 from pydantic import Field
 
 from forewarn.abstractions.schema import Strict
+from forewarn.plugins.driving.scene import EGO_WIDTH_M
 
 EGO = "ego"
 EGO_LENGTH_M = 4.8
-EGO_WIDTH_M = 1.8
 WALKER = "walker"
 
 Route = list[str]
@@ -136,19 +136,6 @@ class Light(Strict):
 
     phase: int = Field(default=0, ge=0)
     left_s: float = Field(default=10.0, ge=0)
-
-
-class Surroundings(Strict):
-    """Weather, time of day and rules of the road, the same all through an episode."""
-
-    time_of_day: float = Field(default=12.0, ge=0, le=24)
-    rain: float = Field(default=0.0, ge=0, le=1)
-    snow: float = Field(default=0.0, ge=0, le=1)
-    fog: float = Field(default=0.0, ge=0, le=1)
-    visibility: float = Field(default=10_000.0, ge=0)
-    street_light_on: bool = False
-    honking_allowed: bool = True
-    speed_limit_min: float | None = Field(default=None, ge=0)
 
 
 @dataclass(frozen=True, slots=True)

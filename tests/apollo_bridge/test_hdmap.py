@@ -21,9 +21,9 @@ from forewarn.apollo_bridge.hdmap import RoadMap, load_map, read_map
 from forewarn.apollo_bridge.messages.pool import messages
 from forewarn.apollo_bridge.network import Network
 from forewarn.apollo_bridge.standin.mapping import draw_map
+from forewarn.plugins.driving.roads import Link, Passage, Roads
 from forewarn.plugins.sumo import wire
-from forewarn.plugins.sumo.net import SumoNet
-from forewarn.plugins.sumo.roads import Link, Passage, Roads
+from forewarn.plugins.sumo.sense import SumoNet
 from forewarn.plugins.sumo.support import find_map, shipped_maps
 
 Map = messages()["apollo.hdmap.Map"]

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from forewarn.plugins.carla.standin import blueprints
 from forewarn.plugins.carla.standin.supply import Busy
-from forewarn.plugins.sumo.roads import Roads
+from forewarn.plugins.driving.roads import Roads
 
 CARS: Final = (
     "vehicle.audi.tt", "vehicle.citroen.c3", "vehicle.ford.mustang",

@@ -24,20 +24,13 @@ from forewarn.plugins.carla.standin.encoding import Pose, Vector, turned
 from forewarn.plugins.carla.standin.sumo_guests import Guests
 from forewarn.plugins.carla.standin.supply import Busy
 from forewarn.plugins.carla.standin.traffic import Guest, Mover
+from forewarn.plugins.driving.roads import Roads
+from forewarn.plugins.driving.senses import Surroundings
 from forewarn.plugins.sumo import wire
 from forewarn.plugins.sumo.episode import Beginning, Manoeuvres
-from forewarn.plugins.sumo.net import SumoNet
-from forewarn.plugins.sumo.roads import Roads
+from forewarn.plugins.sumo.sense import SumoNet
 from forewarn.plugins.sumo.support import find_map
-from forewarn.plugins.sumo.traffic import (
-    Car,
-    Ego,
-    Flow,
-    Light,
-    Queue,
-    Surroundings,
-    Walkers,
-)
+from forewarn.plugins.sumo.traffic import Car, Ego, Flow, Light, Queue, Walkers
 from forewarn.plugins.sumo.traffic import Traffic as Others
 
 _HERO: Final = "vehicle.lincoln.mkz_2020"

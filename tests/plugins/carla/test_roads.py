@@ -8,8 +8,8 @@ import pytest
 
 from forewarn.plugins.carla.places import Places
 from forewarn.plugins.carla.roads import CarlaNet
-from forewarn.plugins.sumo.net import SumoNet
-from forewarn.plugins.sumo.roads import Passage, Roads
+from forewarn.plugins.driving.roads import Passage, Roads
+from forewarn.plugins.sumo.sense import SumoNet
 from forewarn.plugins.sumo.support import MAPS, find_map
 
 carla = pytest.importorskip("carla", reason="carla has wheels for Python 3.10 to 3.12")

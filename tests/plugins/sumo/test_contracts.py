@@ -9,7 +9,7 @@ import pytest
 
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.contracts import Actuator, Pilot, World
-from forewarn.plugins.sumo.act import SumoActuator
+from forewarn.plugins.driving.act import CarActuator
 from forewarn.plugins.sumo.bridge import SumoWorld
 from forewarn.plugins.sumo.pilots import SumoDriver
 from forewarn.plugins.sumo.traffic import Ego, Flow, Light, Walkers
@@ -45,7 +45,7 @@ class TestSumoDriver(PilotContract):
         return SumoDriver()
 
 
-class TestSumoActuator(ActuatorContract):
+class TestCarActuator(ActuatorContract):
     def make_world(self) -> World:
         return busy_crossing()
 
@@ -53,4 +53,4 @@ class TestSumoActuator(ActuatorContract):
         return SumoDriver()
 
     def make_actuator(self) -> Actuator:
-        return SumoActuator()
+        return CarActuator()

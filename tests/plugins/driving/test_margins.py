@@ -6,9 +6,10 @@ import pytest
 
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.vocabulary import load_vocabulary
-from forewarn.plugins.rss import SafeDistances
-from forewarn.plugins.sumo.bridge import PROVIDES, SumoWorld
-from forewarn.plugins.sumo.rss import SIGNALS
+from forewarn.plugins.driving.margins import SIGNALS
+from forewarn.plugins.driving.rss import SafeDistances
+from forewarn.plugins.driving.senses import PROVIDES
+from forewarn.plugins.sumo.bridge import SumoWorld
 from forewarn.plugins.sumo.traffic import Car, Ego, Flow, Light
 from tests.plugins.sumo.test_world import KEEP, LEFT, drive
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from forewarn.plugins.rss import SafeDistances
-from forewarn.plugins.sumo.traffic import EGO_WIDTH_M
+from forewarn.plugins.driving.rss import SafeDistances
+from forewarn.plugins.driving.scene import EGO_WIDTH_M, Scene
 
 SIGNALS = ("rss_longitudinal_margin", "rss_lateral_margin")
 
@@ -32,7 +32,7 @@ class Margins(NamedTuple):
 
 
 class RssMargins:
-    """Works out the margins of an ego in SUMO.
+    """Works out the margins of an ego.
 
     Args:
         ego: Its name in the simulation.
@@ -43,32 +43,31 @@ class RssMargins:
         self._safe = SafeDistances()
 
     def values(
-        self, sumo: Any, conflicts: Iterable[tuple[float, float, float, float]]
+        self, scene: Scene, conflicts: Iterable[tuple[float, float, float, float]]
     ) -> dict[str, float | None]:
         """The signals of this moment.
 
         Args:
-            sumo: libsumo.
+            scene: Who is on the roads.
             conflicts: With whom the ego's way crosses: where it begins and ends along
                 the way, when the other comes and leaves.
         """
-        found = [*self._near(sumo), *self._crossing(sumo, conflicts)]
+        found = [*self._near(scene), *self._crossing(scene, conflicts)]
         if not found:
             return dict.fromkeys(SIGNALS)
         critical = min(found, key=max)
         bounded = (max(-_MOST_M, min(_MOST_M, margin)) for margin in critical)
         return {k: round(v, 3) for k, v in zip(SIGNALS, bounded, strict=True)}
 
-    def _near(self, sumo: Any) -> Iterator[Margins]:
-        vehicle, ego = sumo.vehicle, self._ego
+    def _near(self, scene: Scene) -> Iterator[Margins]:
+        vehicle, ego = scene.vehicle, self._ego
         x, y = vehicle.getPosition(ego)
         angle, speed = vehicle.getAngle(ego), vehicle.getSpeed(ego)
         length = vehicle.getLength(ego)
         heading = math.radians(90.0 - angle)
         hx, hy = math.cos(heading), math.sin(heading)
-        groups = (vehicle, vehicle.getIDList()), (sumo.person, sumo.person.getIDList())
-        for group, names in groups:
-            for name in names:
+        for group in (vehicle, scene.person):
+            for name in group.getIDList():
                 if name == ego:
                     continue
                 px, py = group.getPosition(name)
@@ -102,9 +101,9 @@ class RssMargins:
         return self._safe.beside(0.0, -its)
 
     def _crossing(
-        self, sumo: Any, conflicts: Iterable[tuple[float, float, float, float]]
+        self, scene: Scene, conflicts: Iterable[tuple[float, float, float, float]]
     ) -> Iterator[Margins]:
-        speed = sumo.vehicle.getSpeed(self._ego)
+        speed = scene.vehicle.getSpeed(self._ego)
         for begins, ends, comes_s, leaves_s in conflicts:
             gone = leaves_s < begins / (speed + _GAINS)
             passed = speed > 0.0 and comes_s > ends / speed + _RESPONDS_S

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import Any, Protocol
 
+EGO_WIDTH_M = 1.8
+
 
 class Routes(Protocol):
     """Where vehicles go, as far as one can tell."""
@@ -31,28 +33,3 @@ class Scene(Protocol):
     def trafficlight(self) -> Any: ...
     @property
     def routes(self) -> Routes: ...
-
-
-class SumoScene:
-    """The loaded simulation.
-
-    Args:
-        sumo: libsumo, with an episode loaded.
-    """
-
-    def __init__(self, sumo: Any) -> None:
-        self.vehicle, self.person = sumo.vehicle, sumo.person
-        self.trafficlight = sumo.trafficlight
-        self.routes: Routes = _Known(sumo.vehicle)
-
-
-class _Known(dict[str, Container[str]]):
-    """SUMO's vehicles keep to their routes."""
-
-    def __init__(self, vehicle: Any) -> None:
-        super().__init__()
-        self._vehicle = vehicle
-
-    def __missing__(self, name: str) -> Container[str]:
-        route = self[name] = frozenset(self._vehicle.getRoute(name))
-        return route

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from forewarn.plugins.sumo.roads import Point
+from forewarn.plugins.driving.roads import Point
 
 TURN_PACE = {"l": 8.0, "L": 8.0, "r": 7.0, "R": 7.0, "t": 5.0}  # m/s
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from forewarn.monitors.guarding.decision import Action
-from forewarn.plugins.sumo.act import (
+from forewarn.plugins.driving.act import (
     BRAKE_LIMIT,
     COMFORT,
     THRUST_LIMIT,

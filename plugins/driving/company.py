@@ -6,15 +6,14 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from forewarn.plugins.sumo.arriving import (
+from forewarn.plugins.driving.arriving import (
     TURN_PACE,
     arrival_s,
     from_segment,
     rounded,
 )
-from forewarn.plugins.sumo.roads import Passage, Point, Roads, Way
-from forewarn.plugins.sumo.scene import Scene
-from forewarn.plugins.sumo.traffic import EGO_WIDTH_M
+from forewarn.plugins.driving.roads import Passage, Point, Roads, Way
+from forewarn.plugins.driving.scene import EGO_WIDTH_M, Scene
 
 LEAD_SEEN_M = 100.0
 OTHERS_SEEN_M = 120.0

@@ -1,0 +1,1 @@
+"""What all driving worlds share: roads, senses, foresight, and how a car stops."""

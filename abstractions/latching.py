@@ -71,37 +71,43 @@ class Latcher:
         self._time = time_s
         if self._origin is None:
             self._origin = time_s
+        due = self._tick
         reached = (time_s - self._origin) / self.period_s + _SLACK
-        if reached < self._tick:
+        if reached < due:
             seen_any, seen_all = self._seen
             self._seen = seen_any | bits, seen_all & bits
             return None
         tick = int(reached)
-        self.missed = tick - self._tick
-        self._tick = tick
+        self.missed = tick - due
         # A tick of one frame holds what the frame does, however it is latched.
-        state = held = bits if self._seen is _NOTHING else self._held(bits)
+        if self._seen is not _NOTHING:
+            bits = self._held(bits)
+            self._seen = _NOTHING
         if self._lagging:
-            state = self._told(held)
-            for ticks, _, past in self._lagging:
-                past.append((tick, held))
-                while len(past) > 1 and past[1][0] <= tick + 1 - ticks:
-                    past.popleft()
+            bits = self._looked_back(tick, bits)
         self._tick = tick + 1
-        self._seen = _NOTHING
-        return state
+        return bits
+
+    def _looked_back(self, tick: int, held: int) -> int:
+        """What is told at a tick at which so much held, which is remembered."""
+        told = self._told(tick, held)
+        for ticks, _, past in self._lagging:
+            past.append((tick, held))
+            while len(past) > 1 and past[1][0] <= tick + 1 - ticks:
+                past.popleft()
+        return told
 
     def peek(self, bits: int) -> int:
         """The state of the next tick, if a frame completed it now; nothing changes."""
-        return self._told(self._held(bits))
+        return self._told(self._tick, self._held(bits))
 
-    def _told(self, held: int) -> int:
-        """What held at this tick, with each predicate told of its own moment."""
+    def _told(self, tick: int, held: int) -> int:
+        """What held at a tick, with each predicate told of its own moment."""
         told = held & self._now
         for ticks, mask, past in self._lagging:
             then = past[0][1] if past else held
             for number, earlier in past:
-                if number > self._tick - ticks:
+                if number > tick - ticks:
                     break
                 then = earlier
             told |= then & mask

@@ -157,5 +157,5 @@ class Lookup:
 
     def __call__(self, frame: int) -> None:
         state = frame % self.n
-        for lows, points, highs in self.tables:
-            lows[state], points[state], highs[state]
+        for bounds in self.tables:
+            bounds[state]

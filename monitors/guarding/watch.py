@@ -61,7 +61,10 @@ class LawWatch:
         low = table.point if table.low is None else table.low
         high = table.point if table.high is None else table.high
         bounds = (low.tolist(), table.point.tolist(), high.tolist())
-        self._risks: list[tuple[list[float], ...]] = list(zip(*bounds, strict=True))
+        # Of each of its monitor's states: the bounds in each state of the chain.
+        self._risks = [
+            list(zip(*rows, strict=True)) for rows in zip(*bounds, strict=True)
+        ]
         self._left_s = [
             due * period_s if pending else None
             for due, pending in zip(
@@ -83,10 +86,7 @@ class LawWatch:
         if after == self._violated:
             return self._break()
         self.state = after
-        lows, points, highs = self._risks[after]
-        self.low = lows[state]
-        self.point = points[state]
-        self.high = highs[state]
+        self.low, self.point, self.high = self._risks[after][state]
         return False
 
     def read_unknown(self, bits: int, nearest: Sequence[int]) -> bool:
@@ -99,10 +99,9 @@ class LawWatch:
         if after == self._violated:
             return self._break()
         self.state = after
-        lows, points, highs = self._risks[after]
-        self.low = min(lows[state] for state in nearest)
-        self.point = max(points[state] for state in nearest)
-        self.high = max(highs[state] for state in nearest)
+        known = [self._risks[after][state] for state in nearest]
+        lows, points, highs = zip(*known, strict=True)
+        self.low, self.point, self.high = min(lows), max(points), max(highs)
         return False
 
     def _break(self) -> bool:
@@ -236,7 +235,7 @@ class Watch:
     def _move(self, bits: int) -> None:
         self.ticks += 1
         self.bits = bits
-        state = self._known.get(bits)
+        self.state = state = self._known.get(bits)
         self.unknown = state is None
         broke = False
         if state is None:
@@ -246,10 +245,10 @@ class Watch:
                 broke |= law.read_unknown(bits, nearest)
         else:
             for law in self.laws:
-                broke |= law.read(state)
+                if law.read(state):
+                    broke = True
         if broke:
             self.violated = tuple(law.name for law in self.laws if law.broken)
-        self.state = state
 
     def _nearest_to(self, bits: int) -> tuple[int, ...]:
         """The known states that differ from this one in the fewest predicates."""

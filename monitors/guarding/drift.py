@@ -57,13 +57,10 @@ class _Row:
         outside: The same for all others together.
     """
 
-    __slots__ = (
-        "against", "certain", "highest", "outside", "seen", "spread", "total", "weight",
-    )  # fmt: skip
+    __slots__ = ("against", "highest", "outside", "seen", "spread", "total", "weight")
 
     def __init__(self, highest: dict[int, float], outside: float) -> None:
         self.highest, self.outside = highest, outside
-        self.certain = len(highest) == 1
         # One pseudo-count is spread over the row.
         self.spread = 1.0 / (len(highest) + 1)
         self.forget()
@@ -81,8 +78,6 @@ class _Row:
         odds = None if after is None else self.highest.get(after)
         if odds is None or after is None:
             after, odds = _UNSEEN, self.outside
-        elif self.certain:
-            return 0.0
         weight, total = self.weight, self.total
         if weight > _HEAVY:
             self.seen = {j: seen / weight for j, seen in self.seen.items()}
@@ -138,7 +133,7 @@ class Drift:
         if model.counts is None:
             return None
         visits = model.counts.visits.tolist()
-        tail = delta / max(len(visits), 1)
+        tail = delta / len(visits)
         # After n visits without one, the exact upper bound on such a transition.
         outside = [1 - tail ** (1 / n) if n else 1.0 for n in visits]
         return cls(model_intervals(model, delta), outside, model.chain.end)

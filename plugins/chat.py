@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,14 +21,20 @@ from pydantic import Field
 from forewarn.abstractions.errors import ForewarnError, InvalidInput
 from forewarn.abstractions.files import parse_json, read_lines
 from forewarn.abstractions.schema import Strict, validated
+from forewarn.plugins.alerts import LOGGER
 
 FORMAT = "forewarn.replies/1"
 
 Role = Literal["system", "user", "assistant"]
+How = Literal["live", "record", "replay"]
 
 
 class ReplayMismatch(ForewarnError):
     """A model is asked something else than when its replies were recorded."""
+
+
+class ModelError(ForewarnError):
+    """The model's provider refused or did not answer."""
 
 
 class Message(NamedTuple):
@@ -157,6 +164,82 @@ class Replayed:
                 " was run then)"
             )
         return Reply(line.text, line.tokens_in, line.tokens_out)
+
+
+class Partner:
+    """Whom a pilot asks, in each episode anew.
+
+    Args:
+        model: Provider and model, such as `openai:gpt-4.1` or `ollama:llama3.1`.
+        base_url: Where the provider is, if not at its usual place.
+        temperature: How much chance is in the replies.
+        timeout_s: How long a reply may take.
+        retries: How often what failed is tried again.
+        replies: A folder of replies, a file for each seed.
+        how: Ask the model (`live`), and keep what it replies (`record`), or let the
+            file reply in its place (`replay`).
+        silence: Whether a model that refuses, or does not answer in time, counts as
+            one that said nothing.
+
+    Raises:
+        InvalidInput: The settings contradict each other, or nobody knows the model.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        base_url: str,
+        temperature: float,
+        timeout_s: float,
+        retries: int = 2,
+        replies: Path | None,
+        how: How,
+        silence: bool = False,
+    ) -> None:
+        if how != "live" and replies is None:
+            raise InvalidInput(f"how: {how} needs a folder of replies", mend="replies:")
+        if how != "replay" and not model:
+            raise InvalidInput("no model is named", mend="such as ollama:llama3.1")
+        self._name = f"{model} at temperature {temperature:g}"
+        self._replies = replies if how != "live" else None
+        self._live: Chat | None = None
+        if how != "replay":
+            from forewarn.plugins.langchain.models import LangChainChat
+
+            live = LangChainChat(
+                model,
+                base_url=base_url,
+                temperature=temperature,
+                timeout_s=timeout_s,
+                retries=retries,
+            )
+            self._live = _Silent(live) if silence else live
+
+    def chat(self, seed: int) -> Chat:
+        """Who replies in the episode of that seed."""
+        path = None if self._replies is None else self._replies / f"{seed}.jsonl"
+        if path is None:
+            if self._live is None:
+                raise InvalidInput("no model and no replies")
+            return self._live
+        if self._live is None:
+            return Replayed(path)
+        return Recording(self._live, self._name, path)
+
+
+class _Silent:
+    """A chat in which a failure is a reply without words, and is kept like one."""
+
+    def __init__(self, chat: Chat) -> None:
+        self._chat = chat
+
+    def reply(self, messages: Sequence[Message]) -> Reply:
+        try:
+            return self._chat.reply(messages)
+        except ModelError as error:
+            logging.getLogger(LOGGER).warning("the model said nothing: %s", error)
+            return Reply("")
 
 
 def checked_url(url: str) -> str:

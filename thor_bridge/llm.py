@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from pathlib import Path
 from random import Random
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action
-from forewarn.plugins.chat import Chat, Message, Recording, Replayed, Reply, Usage
+from forewarn.plugins.chat import How, Message, Partner, Reply, Usage
 from forewarn.thor_bridge.household.scenes import find_scene, load_scenes
 from forewarn.thor_bridge.sense import named, plain_name
 from forewarn.thor_bridge.spelling import parse_step
@@ -74,25 +74,21 @@ class HouseholdLLM:
         timeout_s: Annotated[float, Field(gt=0, le=600)] = 60.0,
         shots: Annotated[int, Field(ge=0, le=50)] = 3,
         replies: Path | None = None,
-        how: Literal["live", "record", "replay"] = "live",
+        how: How = "live",
     ) -> None:
-        if how != "live" and replies is None:
-            raise InvalidInput(f"how: {how} needs a folder of replies", mend="replies:")
-        if how != "replay" and not model:
-            raise InvalidInput("no model is named", mend="such as ollama:llama3.1")
         self._task = find_task(task_book(tasks), task)
         scene = find_scene(load_scenes(scenes), self._task.scene)
         kinds = {plain_name(thing["objectType"]) for thing in scene.objects}
         self._kinds = sorted(kinds)
-        self._shots, self._replies, self._how = shots, replies, how
-        self._model = f"{model} at temperature {temperature:g}"
-        self._live: Chat | None = None
-        if how != "replay":
-            from forewarn.plugins.langchain.models import LangChainChat
-
-            self._live = LangChainChat(
-                model, base_url=base_url, temperature=temperature, timeout_s=timeout_s
-            )
+        self._shots = shots
+        self._partner = Partner(
+            model,
+            base_url=base_url,
+            temperature=temperature,
+            timeout_s=timeout_s,
+            replies=replies,
+            how=how,
+        )
         self._usage = Usage()
         self.rejected = False
 
@@ -103,7 +99,7 @@ class HouseholdLLM:
 
     def reset(self, seed: int) -> None:
         """Begins an episode: a conversation of its own."""
-        self._chat = self._chat_of(seed)
+        self._chat = self._partner.chat(seed)
         self._usage = Usage()
         self.rejected = False
         self._proposed: Action | None = None
@@ -112,16 +108,6 @@ class HouseholdLLM:
             Message("system", _RULES),
             Message("user", self._told(luck)),
         ]
-
-    def _chat_of(self, seed: int) -> Chat:
-        path = None if self._replies is None else self._replies / f"{seed}.jsonl"
-        if self._live is None and path is not None:
-            return Replayed(path)
-        if self._live is None:
-            raise InvalidInput("no model and no replies")
-        if path is not None and self._how == "record":
-            return Recording(self._live, self._model, path)
-        return self._live
 
     def _told(self, luck: Random) -> str:
         """What the model is told at the beginning."""

@@ -6,12 +6,8 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
-from forewarn.abstractions.errors import ForewarnError, InvalidInput, MissingDependency
-from forewarn.plugins.chat import Message, Reply, checked_url
-
-
-class ModelError(ForewarnError):
-    """The model's provider refused or did not answer."""
+from forewarn.abstractions.errors import InvalidInput, MissingDependency
+from forewarn.plugins.chat import Message, ModelError, Reply, checked_url
 
 
 class LangChainChat:
@@ -23,6 +19,7 @@ class LangChainChat:
             any server that speaks OpenAI's protocol, an Ollama of one's own.
         temperature: How much chance is in the replies.
         timeout_s: How long a reply may take.
+        retries: How often what failed is tried again.
 
     Raises:
         MissingDependency: LangChain or the provider's package is not installed.
@@ -36,6 +33,7 @@ class LangChainChat:
         base_url: str = "",
         temperature: float = 0.0,
         timeout_s: float = 60.0,
+        retries: int = 2,
     ) -> None:
         try:
             from langchain.chat_models import init_chat_model
@@ -47,7 +45,7 @@ class LangChainChat:
         if model.startswith("ollama:"):
             settings["client_kwargs"] = {"timeout": timeout_s}
         else:
-            settings |= {"timeout": timeout_s, "max_retries": 2}
+            settings |= {"timeout": timeout_s, "max_retries": retries}
         provider = model.split(":")[0]
         try:
             self._model = init_chat_model(model, **settings)

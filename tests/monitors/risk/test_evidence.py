@@ -8,20 +8,27 @@ from typing import Any
 import numpy as np
 import pytest
 
-from forewarn.abstractions.abstraction import from_expressions
+from forewarn.abstractions.abstraction import (
+    Abstraction,
+    Predicate,
+    from_expressions,
+)
 from forewarn.abstractions.errors import (
     InvalidAbstraction,
     InvalidExpression,
     InvalidModel,
 )
+from forewarn.abstractions.expression import parse_expression
 from forewarn.abstractions.vocabulary import load_vocabulary
 from forewarn.monitors.chains.chain import Chain
 from forewarn.monitors.chains.learning import Support, Tally, learn
 from forewarn.monitors.chains.model import Model
 from forewarn.monitors.laws.automaton import compile_law
 from forewarn.monitors.laws.formula import parse_formula
+from forewarn.monitors.risk import evidence
 from forewarn.monitors.risk.evidence import (
     assess,
+    compile_for,
     count_violations,
     for_people,
     letters_of_states,
@@ -100,8 +107,43 @@ def test_what_the_abstraction_does_not_decide_is_refused() -> None:
 def test_a_letter_that_was_ruled_out_is_named() -> None:
     automaton = compile_law(parse_formula("always (a -> next b)"), letters=[0, 1, 2])
     chain = Chain.from_dense(["x", "y"], np.eye(2))
-    with pytest.raises(InvalidModel, match=r"state 'y' just these hold: a, b"):
+    with pytest.raises(InvalidModel, match=r"state 'y' just these hold: a, b;"):
         letters_of_states(chain, automaton, truth_in_sets({"a": [1], "b": [1]}, 2))
+    never_alone = compile_law(parse_formula("always (a -> next b)"), letters=[0, 1, 3])
+    with pytest.raises(InvalidModel, match=r"state 'y' just these hold: b;"):
+        letters_of_states(chain, never_alone, truth_in_sets({"a": [], "b": [1]}, 2))
+
+
+SLOW_AND_FAST = "always (speed < 1 km/h -> next speed > 5 km/h)"
+
+
+@pytest.mark.parametrize(
+    ("latches", "letters"),
+    [(["last", "last"], 3), (["last", "any"], 4), (["all", "any"], 4)],
+)
+def test_latched_predicates_may_hold_together_where_moments_cannot(
+    latches: list[str], letters: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = ["speed < 1 km/h", "speed > 5 km/h"]
+    predicates = [
+        Predicate(parse_expression(text, DRIVING), latch)
+        for text, latch in zip(texts, latches, strict=True)
+    ]
+    abstraction = Abstraction(predicates, vocabulary=DRIVING)
+    law = parse_formula(SLOW_AND_FAST, DRIVING)
+    monkeypatch.setattr(evidence, "MAX_LETTERS", 4)
+    automaton = compile_for(law, abstraction, None)
+    assert automaton.letters == tuple(range(letters))
+    # What there would be too many of is left to what frames can show.
+    monkeypatch.setattr(evidence, "MAX_LETTERS", 3)
+    assert compile_for(law, abstraction, None).letters == (0, 1, 2)
+
+
+def test_the_vocabulary_of_an_abstraction_rules_letters_out() -> None:
+    law = parse_formula("always (speed < 0 -> next traffic_light == red)", DRIVING)
+    assert compile_for(law, None, None).letters == (0, 1, 2, 3)
+    ruled = compile_for(law, ABSTRACTION, 0.1)
+    assert len(ruled.letters) == 2 and ruled.violated == -1 and ruled.period_s == 0.1
 
 
 def test_violations_are_counted_where_they_become_certain() -> None:
@@ -156,4 +198,6 @@ def test_the_table_for_people() -> None:
     assert head == ["state", "risk", "worst", "in", "visits", "what holds"]
     moving = next(cells for cells in body if cells[0] == "11")
     assert moving[-1] == "speed > 0.5 km/h and traffic_light == red"
+    says = {cells[0]: cells[-1] for cells in body}
+    assert says["10"] == "speed > 0.5 km/h" and says["00"] == "none of them"
     assert "[" in moving[1] and moving[3] == "wait:1"

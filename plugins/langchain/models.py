@@ -42,12 +42,17 @@ class LangChainChat:
         settings: dict[str, Any] = {"temperature": temperature}
         if base_url:
             settings["base_url"] = checked_url(base_url)
-        if model.startswith("ollama:"):
+        provider = model.split(":")[0]
+        if provider == "ollama":
             settings["client_kwargs"] = {"timeout": timeout_s}
         else:
             settings |= {"timeout": timeout_s, "max_retries": retries}
-        provider = model.split(":")[0]
         try:
+            if provider == "openai":
+                # Without it, models share connections, and one that ends ends all.
+                from httpx import Timeout
+
+                settings["timeout"] = Timeout(timeout_s)
             self._model = init_chat_model(model, **settings)
         except ImportError as error:
             raise MissingDependency(f"the provider {provider!r:.40}", "llm") from error

@@ -322,6 +322,18 @@ def test_a_server_that_speaks_openai_s_protocol(provider: str) -> None:
     assert [m["role"] for m in asked["messages"]] == ["system", "user"]
 
 
+@pytest.mark.needs("langchain_openai")
+def test_a_model_that_is_no_longer_needed_takes_nothing_from_the_next(
+    provider: str,
+) -> None:
+    settings = {"task": TASK, "model": "openai:m", "base_url": f"{provider}/v1"}
+    for _ in range(2):
+        robot = HouseholdLLM(**settings)
+        robot.reset(0)
+        assert robot.propose(after(None)) == Action("find", {"object": "Mug"})
+        del robot
+
+
 @pytest.mark.needs("langchain_ollama")
 def test_an_ollama(provider: str) -> None:
     robot = HouseholdLLM(task=TASK, model="ollama:m", base_url=provider)

@@ -89,6 +89,19 @@ class Metered(Protocol):
 
 
 @runtime_checkable
+class WithActuator(Protocol):
+    """A pilot that another actuator suits better than its world's own.
+
+    An agent names the one that asks it to `reflect`, where a car of that world could
+    but slow down or stop.
+    """
+
+    @property
+    def actuator(self) -> str:
+        """The name by which the actuator is registered."""
+
+
+@runtime_checkable
 class Actuator(Protocol):
     """Turns decisions into what the world carries out.
 

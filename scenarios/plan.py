@@ -22,7 +22,7 @@ from forewarn.plugins.contracts import Source
 from forewarn.scenarios.episode import Mode
 from forewarn.scenarios.oversight import Guarding
 from forewarn.scenarios.runner import EpisodeObserver, Runner
-from forewarn.scenarios.schema import InvalidScenario, Scenario, load_scenario
+from forewarn.scenarios.schema import InvalidScenario, Plug, Scenario, load_scenario
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,7 @@ class Plan:
     Args:
         scenario: The scenario's file.
         digest: Of the scenario.
+        pilot: Who drives in it, as JSON.
         model: The model's file; empty without a guard.
         model_digest: Of the model's content.
         policy: The policy, as JSON; empty without a guard.
@@ -42,6 +43,7 @@ class Plan:
 
     scenario: str
     digest: str
+    pilot: str
     model: str = ""
     model_digest: str = ""
     policy: str = ""
@@ -73,12 +75,14 @@ def plan(
     approver: Callable[[], Approver] | None = None,
 ) -> Plan:
     """The plan of running a scenario, with a guard if there is a model."""
-    unguarded = Plan(scenario.source, scenario.digest)
+    pilot = scenario.pilot.model_dump_json()
+    unguarded = Plan(scenario.source, scenario.digest, pilot)
     if model is None:
         return unguarded
     return Plan(
         scenario.source,
         scenario.digest,
+        pilot,
         str(model),
         digest_of(model),
         json.dumps((policy or Policy()).as_dict(), sort_keys=True),
@@ -96,7 +100,8 @@ def digest_of(model: Path) -> str:
 @lru_cache(maxsize=2)
 def runner_of(plan: Plan) -> Runner:
     """The runner of a plan; its parts are made once a process."""
-    scenario = load_scenario(plan.scenario)
+    pilot = Plug.model_validate_json(plan.pilot)
+    scenario = load_scenario(plan.scenario).driven_by(pilot)
     if scenario.digest != plan.digest:
         raise InvalidScenario(
             "the scenario was changed while its episodes ran", source=plan.scenario

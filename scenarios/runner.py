@@ -25,7 +25,7 @@ from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.guarding.guard import Guard, Observer
 from forewarn.monitors.guarding.record import RunRecord
-from forewarn.plugins.contracts import Metered, Pilot, Source, World
+from forewarn.plugins.contracts import Metered, Pilot, Source, WithActuator, World
 from forewarn.plugins.registry import make_actuator, make_pilot, make_world
 from forewarn.plugins.scenery import Scenic
 from forewarn.scenarios.episode import Episode, Mode
@@ -174,7 +174,7 @@ class Runner:
         began_s = time.perf_counter()
         head = error = None
         with ExitStack() as stack:
-            oversight = self._oversight(seed, world, keep)
+            oversight = self._oversight(seed, world, pilot, keep)
             if oversight is not None:
                 stack.enter_context(oversight)
             listeners, scenes = keep.listeners, None
@@ -207,13 +207,16 @@ class Runner:
         )
         return episode if oversight is None else _overseen(episode, oversight, head)
 
-    def _oversight(self, seed: int, world: World, keep: Keep) -> Oversight | None:
+    def _oversight(
+        self, seed: int, world: World, pilot: Pilot, keep: Keep
+    ) -> Oversight | None:
         guarding, guard = self.guarding, self._guard
         if guarding is None or guard is None:
             return None
         foresight = foresight_of(world, guarding.policy)
         # A world's own actuator has the name of the world.
-        plug = self.scenario.actuator or Plug(name=self.scenario.world.name)
+        own = pilot.actuator if isinstance(pilot, WithActuator) else None
+        plug = self.scenario.actuator or Plug(name=own or self.scenario.world.name)
         actuator = make_actuator(plug.name, *self._settings(plug, seed))
         record = None
         if keep.record is not None:

@@ -136,6 +136,16 @@ class Scenario:
             source=f"{self.source}{ELSEWHERE}{world}",
         )
 
+    def driven_by(self, pilot: Plug) -> Scenario:
+        """The same scenario with another pilot."""
+        if pilot == self.pilot:
+            return self
+        changed = replace(
+            self, pilot=pilot, text=f"{self.text}# pilot: {pilot.model_dump_json()}\n"
+        )
+        changed.settings(pilot, 0)
+        return changed
+
 
 def parse_scenario(text: str, source: str, folder: Path) -> Scenario:
     """The scenario that a file's text describes.

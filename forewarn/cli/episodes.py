@@ -63,6 +63,18 @@ world_option = click.option(
     help="Run it in this world instead of its own: `carla` takes SUMO's scenarios."
     " SCENARIO@NAME means the same.",
 )
+pilot_option = click.option(
+    "--pilot",
+    metavar="NAME",
+    help="Who drives instead of the scenario's own pilot, such as driving-llm.",
+)
+settings_option = click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A setting of the pilot, such as model=ollama:llama3.1; may be repeated.",
+)
 jobs_option = click.option(
     "--jobs",
     type=click.IntRange(min=1),
@@ -81,6 +93,24 @@ def scenario_named(name: str, world: str | None) -> Scenario:
 
     scenario = load_scenario(name)
     return scenario if world is None else scenario.on(world)
+
+
+def driven_by(
+    scenario: Scenario, name: str | None, settings: Sequence[str]
+) -> Scenario:
+    """The scenario with another pilot, or other settings of its own."""
+    from forewarn.abstractions.files import parse_yaml
+    from forewarn.scenarios.schema import Plug
+
+    given: dict[str, Any] = {}
+    for text in settings:
+        key, equals, value = text.partition("=")
+        if not key or not equals:
+            raise click.UsageError(f"--set: {text!r:.60} is not KEY=VALUE")
+        given[key] = parse_yaml(value, f"--set {key}") if value else ""
+    if name is None:
+        name, given = scenario.pilot.name, {**scenario.pilot.settings, **given}
+    return scenario.driven_by(Plug(name=name, settings=given))
 
 
 def unless_given(
@@ -145,8 +175,8 @@ def chosen_policy(
     from forewarn.monitors.guarding.policy import ANY_LAW, Policy, Step, load_policy
 
     policy = load_policy(path) if path else Policy(horizon_s=scenario_horizon_s)
-    if horizon_s is not None:
-        policy = replace(policy, horizon_s=horizon_s)
+    if horizon_s is not None and horizon_s != policy.horizon_s:
+        policy = replace(policy, horizon_s=horizon_s, calibration={})
     if when is not None:
         policy = replace(policy, when=when)
     kinds = _kinds(intervene)

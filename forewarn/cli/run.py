@@ -17,6 +17,7 @@ from forewarn.cli.episodes import (
     again_option,
     chosen_policy,
     counted,
+    driven_by,
     failure_lines,
     horizon_option,
     intervene_option,
@@ -24,10 +25,12 @@ from forewarn.cli.episodes import (
     model_option,
     numbers,
     observers,
+    pilot_option,
     policy_option,
     refuse_total_failure,
     scenario_named,
     seeds,
+    settings_option,
     shown,
     to_log,
     unless_given,
@@ -75,6 +78,8 @@ SHOWN_EPISODES = 20
 )
 @seed_option
 @world_option
+@pilot_option
+@settings_option
 @jobs_option
 @click.option(
     "--out",
@@ -115,6 +120,8 @@ def run(
     episodes: int,
     seed: int,
     world: str | None,
+    pilot: str | None,
+    settings: tuple[str, ...],
     jobs: int,
     out: Path,
     again: bool,
@@ -138,6 +145,8 @@ def run(
       forewarn run tiny-road --model model.json
       forewarn run tiny-road --model model.json --intervene alert,stop \\
         --threshold 0.3,0.6 --episodes 100 --jobs 2
+      forewarn run s1 --pilot driving-llm --set model=ollama:llama3.1 \\
+        --intervene reflect
     """
     from forewarn.plugins.approval import Console
     from forewarn.plugins.telemetry import PrometheusFile
@@ -145,7 +154,7 @@ def run(
     from forewarn.scenarios.episode import by_seed
     from forewarn.scenarios.plan import plan
 
-    wanted = scenario_named(scenario, world)
+    wanted = driven_by(scenario_named(scenario, world), pilot, settings)
     policy, said = None, ""
     if unguarded:
         if model is not None:

@@ -42,10 +42,10 @@ class CarActuator:
         if decision.kind in ("proceed", "alert"):
             return proposal
         if decision.kind == "slow" and decision.cap_kmh is not None:
-            wanted: Mapping[str, Any] = {}
-            if proposal is not None and proposal.name == "control":
-                wanted = proposal.arguments
-            return Action("control", {**wanted, "speed_cap_kmh": decision.cap_kmh})
+            cap = {"speed_cap_kmh": decision.cap_kmh}
+            if proposal is None or proposal.name not in ("control", "drive"):
+                return Action("control", cap)
+            return Action(proposal.name, {**proposal.arguments, **cap})
         return Action("cut") if decision.kind == "cut" else self.fallback()
 
     def fallback(self) -> Action | None:

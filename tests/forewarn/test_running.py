@@ -133,6 +133,41 @@ def test_run_without_a_model_only_looks(tmp_path: Path) -> None:
     assert "without --model there is no guard" in refused("run", KITCHEN, "--shadow")[1]
 
 
+def test_somebody_else_may_drive(tmp_path: Path) -> None:
+    def run(*options: str) -> list[dict[str, Any]]:
+        found = told("run", "s3", "--unguarded", "--out", tmp_path, *options)
+        episodes: list[dict[str, Any]] = found["episodes"]
+        return episodes
+
+    pytest.importorskip("libsumo")
+    seeds = "--episodes", "2", "--jobs", "2", "--seed", "4"
+    calm = run(*seeds, "--set", "boldness=0.0", "--set", "looks_away_per_s=0")
+    usual = run(*seeds)
+    assert [each["duration_s"] for each in calm] != [
+        each["duration_s"] for each in usual
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--pilot", "nobody"], "no pilot 'nobody'"),
+        (["--set", "boldness"], "'boldness' is not KEY=VALUE"),
+        (["--set", "boldnes=1"], "boldnes"),
+        (["--set", "boldness=[1"], "--set boldness"),
+        (["--set", "boldness=2"], "boldness"),
+    ],
+)
+def test_what_nobody_can_drive_by_is_refused(
+    options: list[str], says: str, tmp_path: Path
+) -> None:
+    pytest.importorskip("libsumo")
+    done = CliRunner().invoke(
+        main, ["run", "s3", "--unguarded", "--out", str(tmp_path), *options]
+    )
+    assert done.exit_code == 2 and says in done.stderr
+
+
 def test_one_episode_is_told_as_a_story(tmp_path: Path, model: Path) -> None:
     for seed in range(500, 530):
         said = forewarn(

@@ -12,13 +12,8 @@ from typing import Any
 from forewarn.monitors.guarding.decision import Action, Decision, Kind
 from forewarn.plugins.carla.driving import BRAKE, THRUST, Pedals
 from forewarn.plugins.carla.support import carla_module
-from forewarn.plugins.driving.act import (
-    Behind,
-    CarActuator,
-    Conflict,
-    stopping_acceleration,
-    wanted_acceleration,
-)
+from forewarn.plugins.driving.act import CarActuator, wanted_acceleration
+from forewarn.plugins.driving.stopping import Behind, Conflict, Stop
 
 _BELOW = 0.1  # m/s
 _NUMBERS = ("throttle", "steer", "brake")
@@ -77,16 +72,18 @@ class CarlaActuator(CarActuator):
 
     def __init__(self) -> None:
         self.now = Situation()
-        self._pedals = Pedals()
+        self._pedals, self._stop = Pedals(), Stop()
         self._steer = 0.0
 
     def carry_out(self, decision: Decision, proposal: Action | None) -> Action | None:
         if proposal is not None:
             self._steer = float(proposal.arguments.get("steer", 0.0))
         if decision.kind in ("proceed", "alert"):
+            self._stop.let_go()
             self._pedals.lift()
             return proposal
         if decision.kind == "slow" and decision.cap_kmh is not None:
+            self._stop.let_go()
             return self._slow(decision.cap_kmh, proposal)
         return self.fallback()
 
@@ -94,8 +91,8 @@ class CarlaActuator(CarActuator):
         now = self.now
         wanted = -BRAKE
         if now.values.get("stop_line_distance", ...) is not ...:
-            wanted = stopping_acceleration(
-                now.values, now.speed, now.behind, now.conflicts
+            wanted = self._stop.acceleration(
+                now.values, now.speed, now.behind, now.conflicts, now.dt
             )
         return self._press(wanted)
 
@@ -157,6 +154,7 @@ class TrafficManagerActuator(CarlaActuator):
         return super().fallback()
 
     def _give_back(self) -> None:
+        self._stop.let_go()
         if self._capped:
             self._manager.vehicle_percentage_speed_difference(self._ego, 0.0)
         if self._taken:

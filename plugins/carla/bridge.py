@@ -31,15 +31,9 @@ from forewarn.plugins.carla.wire import (
     connect,
 )
 from forewarn.plugins.contracts import Source
-from forewarn.plugins.driving.act import (
-    BRAKE_LIMIT,
-    Behind,
-    Conflict,
-    stopping_acceleration,
-    wanted_acceleration,
-)
-from forewarn.plugins.driving.choice import as_control
+from forewarn.plugins.driving.act import BRAKE_LIMIT, wanted_acceleration
 from forewarn.plugins.driving.senses import PROVIDES, Surroundings
+from forewarn.plugins.driving.stopping import Behind, Conflict, Stop
 from forewarn.plugins.sumo.support import find_map
 from forewarn.plugins.sumo.traffic import Car, Ego, Flow, Light, Queue, Walkers
 
@@ -125,6 +119,7 @@ class CarlaWorld:
                 data.roads, data.places, half_m, _WHEELBASE * half_m
             )
             self._cut, self._over = False, None
+            self._stop = Stop()
             self._sequence = 0
             self._lamps = 0
             self._values: dict[str, Any] = {}
@@ -136,16 +131,16 @@ class CarlaWorld:
     def step(self, action: Action | None) -> Frame:
         if self._over is not None:
             raise InvalidInput(f"the world cannot step: {self._over}")
-        action = as_control(action, self._values)
         if action is not None and action.name not in ("control", "stop", "cut"):
             raise InvalidInput(f"the car knows no action {action.name!r:.60}")
         self._cut = self._cut or (action is not None and action.name == "cut")
         horn = False
         with self._answering():
             signal = None
+            if action is not None and not self._cut:
+                signal = action.arguments.get("turn_signal")
             if action is not None and action.name == "control" and not self._cut:
                 horn = action.arguments.get("horn") is True
-                signal = action.arguments.get("turn_signal")
                 self._change_lane(action.arguments.get("lane_change"))
             self._signal(signal)
             self._drive(self._acceleration(action))
@@ -199,6 +194,7 @@ class CarlaWorld:
         if self._cut:
             return -BRAKE_LIMIT
         if action is None or action.name != "stop":
+            self._stop.let_go()
             return wanted_acceleration(action, speed)
         scene = self._senses.scene
         behind = [
@@ -208,7 +204,9 @@ class CarlaWorld:
         ]
         follower = Behind(*min(behind)) if behind else None
         conflicts = [Conflict(*each) for each in self._senses.conflicts]
-        return stopping_acceleration(self._values, speed, follower, conflicts)
+        return self._stop.acceleration(
+            self._values, speed, follower, conflicts, self._period_s
+        )
 
     def _drive(self, acceleration: float) -> None:
         scene = self._senses.scene

@@ -28,9 +28,9 @@ from forewarn.plugins.carla.act import (
 )
 from forewarn.plugins.carla.bumps import Bumps
 from forewarn.plugins.carla.sense import CarlaSenses, MapData
-from forewarn.plugins.driving.act import Behind, Conflict
 from forewarn.plugins.driving.senses import PROVIDES as ALL
 from forewarn.plugins.driving.senses import Surroundings
+from forewarn.plugins.driving.stopping import Behind, Conflict
 from forewarn.plugins.interventions import Intervener, Outcome
 from forewarn.plugins.lease import Lease, LeasedActuator
 

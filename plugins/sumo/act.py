@@ -28,8 +28,8 @@ class Hands:
         self._vehicle, self._roads, self._name = vehicle, roads, ego
         self._last_signal: str | None = None
 
-    def wishes(self, action: Action) -> list[Command]:
-        """Signals and lane changes that came with a control."""
+    def signals(self, action: Action) -> list[Command]:
+        """The turn signals that came with a control or a stop."""
         wishes: list[Command] = []
         signal = action.arguments.get("turn_signal")
         if signal is not None:
@@ -39,6 +39,11 @@ class Hands:
         elif self._last_signal is not None:
             wishes.append(("setSignals", (self._name, -1)))
         self._last_signal = signal
+        return wishes
+
+    def wishes(self, action: Action) -> list[Command]:
+        """Signals and lane changes that came with a control."""
+        wishes = self.signals(action)
         side = action.arguments.get("lane_change")
         if side is not None:
             if side not in _LANES:

@@ -11,17 +11,11 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.contracts import Source
-from forewarn.plugins.driving.act import (
-    BRAKE_LIMIT,
-    Behind,
-    Conflict,
-    stopping_acceleration,
-    wanted_acceleration,
-)
-from forewarn.plugins.driving.choice import as_control
+from forewarn.plugins.driving.act import BRAKE_LIMIT, wanted_acceleration
 from forewarn.plugins.driving.margins import SIGNALS, RssMargins
 from forewarn.plugins.driving.roads import Roads
 from forewarn.plugins.driving.senses import PROVIDES, Senses, Surroundings
+from forewarn.plugins.driving.stopping import Behind, Conflict, Stop
 from forewarn.plugins.scenery import Shape, Thing
 from forewarn.plugins.sumo import wire
 from forewarn.plugins.sumo.act import Hands
@@ -105,7 +99,7 @@ class SumoWorld:
             self._surroundings,
             self._period_s,
         )
-        self._cut = False
+        self._cut, self._stop = False, Stop()
         self._onlooker: Onlooker | None = None
         self._struck: str | None = None
         self._hands = Hands(self._sumo.vehicle, roads, self._name)
@@ -119,12 +113,13 @@ class SumoWorld:
             raise InvalidInput(f"the world cannot step: {self._over}")
         self._regain()
         horn = False
-        action = as_control(action, self._values)
         if action is not None and action.name not in ("control", "stop", "cut", "pose"):
             raise InvalidInput(f"the car knows no action {action.name!r:.60}")
         now_s = len(self._past) * self._period_s
         commands = list(self._manoeuvres.due(now_s, self._sumo))
         self._cut = self._cut or (action is not None and action.name == "cut")
+        if action is not None and action.name == "stop" and not self._cut:
+            commands += self._hands.signals(action)
         if action is not None and action.name == "control" and not self._cut:
             commands += self._hands.wishes(action)
             horn = action.arguments.get("horn") is True
@@ -220,13 +215,16 @@ class SumoWorld:
         if self._cut:
             return -BRAKE_LIMIT
         if action is None or action.name != "stop":
+            self._stop.let_go()
             return wanted_acceleration(action, self._speed)
         follower, gap = self._sumo.vehicle.getFollower(self._name, _FOLLOWER_SEEN_M)
         behind = None
         if follower:
             behind = Behind(max(0.0, gap), self._sumo.vehicle.getSpeed(follower))
         conflicts = [Conflict(*each) for each in self._senses.conflicts]
-        return stopping_acceleration(self._values, self._speed, behind, conflicts)
+        return self._stop.acceleration(
+            self._values, self._speed, behind, conflicts, self._period_s
+        )
 
 
 _KNOWN: dict[tuple[Path, int], Roads] = {}

@@ -6,15 +6,19 @@ from typing import Any
 
 import pytest
 
-from forewarn.monitors.guarding.decision import Action
+from forewarn.monitors.guarding.decision import Action, Decision
 from forewarn.plugins.driving.act import (
     BRAKE_LIMIT,
     COMFORT,
     THRUST_LIMIT,
+    CarActuator,
+    wanted_acceleration,
+)
+from forewarn.plugins.driving.stopping import (
     Behind,
     Conflict,
+    Stop,
     stopping_acceleration,
-    wanted_acceleration,
 )
 
 FREE: dict[str, Any] = {
@@ -64,9 +68,76 @@ def test_a_junction_is_left_if_nobody_comes() -> None:
 
 
 def test_it_holds_before_the_way_of_those_who_come() -> None:
-    comes = Conflict(10.0, 20.0, 2.0, 3.0)
-    assert stop(7.0, comes, in_junction=True) == pytest.approx(-(7.0**2) / 20.0)
+    comes = Conflict(3.0, 20.0, 2.0, 3.0)
+    assert stop(7.0, comes, in_junction=True) == pytest.approx(-(7.0**2) / 6.0)
     assert stop(0.0, Conflict(0.5, 10.0, 0.5, 1.5), in_junction=True) <= 0
+
+
+def test_it_does_not_roll_on_towards_those_who_come() -> None:
+    far = Conflict(30.0, 40.0, 2.0, 3.0)
+    assert stop(0.3, far, in_junction=True) <= -COMFORT
+    assert stop(8.0, far, in_junction=True) <= -COMFORT
+    slowly = {"in_junction": True, "time_to_collision": 3.9}
+    assert stop(0.2, Conflict(1.0, 9.0, 2.0, 3.0), **slowly) <= -COMFORT
+
+
+def test_a_vehicle_ahead_counts_more_than_the_line_behind_it() -> None:
+    at_red = {"traffic_light": "red", "stop_line_distance": 33.0}
+    queue = {"lead_distance": 10.0, "lead_speed": 0.0, "lead_acceleration": 0.0}
+    needs = 9.0**2 / 2 / 8.0
+    assert stop(9.0, **at_red) == -COMFORT
+    assert -BRAKE_LIMIT < stop(9.0, **at_red, **queue) <= -needs
+    assert stop(9.0, **queue) <= -needs
+    assert stop(3.0, in_junction=True, **queue | {"lead_distance": 1.0}) < -COMFORT
+
+
+def test_the_braking_of_a_vehicle_ahead_is_answered_before_it_is_close() -> None:
+    steady = {"lead_distance": 25.0, "lead_speed": 104.0, "lead_acceleration": 0.0}
+    brakes = steady | {"lead_acceleration": -7.0}
+    assert stop(30.0, **brakes) < stop(30.0, **steady) - 2.0
+    away = {"lead_distance": 25.0, "lead_speed": 130.0, "lead_acceleration": 0.0}
+    assert stop(30.0, **away) == -COMFORT
+
+
+def test_a_line_is_held_also_if_the_car_stands_a_little_beyond_it() -> None:
+    at_red = {"traffic_light": "red", "stop_line_distance": 5.0}
+    assert 9.0**2 / 2 / 4.0 > BRAKE_LIMIT
+    assert stop(9.0, **at_red) == -BRAKE_LIMIT
+    assert stop(14.0, **at_red) == -COMFORT, "too late: it is driven over"
+
+
+def test_a_stop_before_a_free_junction_does_not_end_in_it() -> None:
+    at_green = {"traffic_light": "green", "stop_line_distance": 15.0}
+    assert stop(10.0, **at_green) == pytest.approx(-(10.0**2) / 28.0)
+    jammed = {"traffic_jam": True, "stop_line_distance": 6.0}
+    assert stop(9.0, **jammed) == pytest.approx(-(9.0**2) / 10.0)
+
+
+def test_a_stop_remembers_how_far_beyond_its_line_it_is() -> None:
+    once = Stop()
+    before = FREE | {"traffic_light": "red", "stop_line_distance": 0.5}
+    inside = FREE | {"traffic_light": "red", "in_junction": True}
+    once.acceleration(before, 6.0, None, (), 0.1)
+    assert once.acceleration(inside, 6.0, None, (), 0.1) <= -6.0
+    assert once.acceleration(inside, 0.0, None, (), 0.1) < 0, "and there it stands"
+    at_green = inside | {"traffic_light": "green"}
+    assert once.acceleration(at_green, 0.0, None, (), 0.1) > 0
+    once.let_go()
+    assert once.acceleration(inside, 3.0, None, (), 0.1) > 0, "it began in the junction"
+
+
+def test_who_passes_in_the_next_lane_is_not_stopped_for() -> None:
+    assert -COMFORT < stop(26.0, side_margin=-3.0) < -0.5
+    assert stop(26.0, side_margin=3.0) == -COMFORT
+    danger = {"time_to_collision": 1.5, "required_deceleration": 6.0}
+    assert stop(26.0, side_margin=-3.0, **danger) == pytest.approx(-7.2)
+
+
+def test_the_turn_signal_stays_the_drivers() -> None:
+    wish = {"acceleration": 1.0, "turn_signal": "left", "lane_change": "left"}
+    stopped = CarActuator().carry_out(Decision("stop", 0, 0.0), Action("control", wish))
+    assert stopped == Action("stop", {"turn_signal": "left"})
+    assert CarActuator().carry_out(Decision("stop", 0, 0.0), None) == Action("stop")
 
 
 def test_it_goes_first_where_it_can_no_longer_hold() -> None:

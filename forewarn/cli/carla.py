@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -79,6 +80,12 @@ def carla() -> None:
     "--kinematic", is_flag=True, help="Without SUMO: what clients spawn, and no more."
 )
 @click.option(
+    "--recordings",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="The folder of what clients record and replay; without one recordings go when"
+    " the server ends.",
+)
+@click.option(
     "--until-eof",
     is_flag=True,
     help="End when standard input does: with whoever started it.",
@@ -94,6 +101,7 @@ def serve(
     walkers: float,
     scenario: str | None,
     kinematic: bool,
+    recordings: Path | None,
     until_eof: bool,
     as_json: bool,
 ) -> None:
@@ -116,7 +124,7 @@ def serve(
     busy = None if kinematic else Busy(traffic, walkers)
     server = Server(
         roads.load(map_name), makes_traffic(busy, stage), seed, host, port, rate_hz,
-        waits=stage is not None,
+        waits=stage is not None, folder=recordings,
     )  # fmt: skip
     asyncio.run(_serve(server, until_eof, as_json))
 

@@ -8,7 +8,7 @@ import math
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from forewarn.monitors.guarding.decision import Action
     from forewarn.monitors.guarding.guard import Guard
     from forewarn.monitors.guarding.policy import Policy
-    from forewarn.plugins.carla.guarded import GuardedVehicle
+    from forewarn.plugins.carla.guarded import GuardedVehicle, Watching
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -135,42 +135,55 @@ def guard(
 @port_option
 @role_option
 @for_option
+@click.option(
+    "--from",
+    "recording",
+    metavar="LOG",
+    help="A recording that the server has, as start_recorder was given its name: it is"
+    " played, tick by tick.",
+)
 @json_option
 def record(
-    out: Path, host: str, port: int, role: str, for_s: float | None, as_json: bool
+    out: Path,
+    host: str,
+    port: int,
+    role: str,
+    for_s: float | None,
+    recording: str | None,
+    as_json: bool,
 ) -> None:
     """Write what a vehicle perceives to OUT, a trace, while anything drives it.
 
-    It begins when the vehicle is on a road, and ends when it leaves it.
+    It begins when the vehicle is on a road, and ends when it leaves it. With --from it
+    is what the vehicle perceived in a recording of CARLA's own, which the server plays:
+    nobody else should drive in its world meanwhile.
 
     \b
     Example:
       forewarn carla record drive.jsonl.gz --for 60
+      forewarn carla record drive.jsonl.gz --from recording01.log
       forewarn monitor drive.jsonl.gz --law 51_5
     """
     from forewarn.abstractions.trace import TraceHeader, trace_writer
-    from forewarn.plugins.carla.beside import Newest, find_vehicle
-    from forewarn.plugins.carla.guarded import PROVIDES, Watching
+    from forewarn.plugins.carla.guarded import PROVIDES
     from forewarn.plugins.carla.wire import answering, connect
 
     client = connect(host, port)
     frames = 0
     with answering(host, port), ExitStack() as stack:
-        world = client.get_world()
-        ego = find_vehicle(world, role)
-        over = stack.enter_context(_ended(for_s))
-        watching = stack.enter_context(Watching(world, ego))
-        newest = stack.enter_context(Newest(world))
+        over = stack.enter_context(_ended(None if recording else for_s))
+        shots = _live(client, role, over)
+        if recording is not None:
+            shots = _played(client, recording, role, over)
         writer = None
-        while not over() and ego.is_alive:
-            snapshot = newest.wait(0.1)
-            if snapshot is None:
-                continue
+        for watching, snapshot in stack.enter_context(contextlib.closing(shots)):
             frame = watching.frame(snapshot)
             if not all(name in frame.values for name in PROVIDES):
                 if writer is not None:
                     break  # it has left the road
                 continue
+            if recording is not None and for_s is not None and frame.time_s > for_s:
+                break
             if writer is None:
                 header = TraceHeader(
                     vocabulary="driving", provides=PROVIDES, source="carla",
@@ -180,8 +193,52 @@ def record(
             writer.write(frame)
             frames += 1
     written = str(out) if frames else None
-    told = f"{frames} frames in {out}." if frames else "The world never ticked."
+    told = f"{frames} frames in {out}." if frames else "There was nothing to record."
     emit(as_json, {"frames": frames, "trace": written}, [told])
+
+
+def _live(
+    client: Any, role: str, over: Callable[[], bool]
+) -> Generator[tuple[Watching, Any]]:
+    """The snapshots of a world that others tick."""
+    from forewarn.plugins.carla.beside import Newest, find_vehicle
+    from forewarn.plugins.carla.guarded import Watching
+
+    world = client.get_world()
+    ego = find_vehicle(world, role)
+    with Watching(world, ego) as watching, Newest(world) as newest:
+        while not over() and ego.is_alive:
+            snapshot = newest.wait(0.1)
+            if snapshot is not None:
+                yield watching, snapshot
+
+
+def _played(
+    client: Any, name: str, role: str, over: Callable[[], bool]
+) -> Generator[tuple[Watching, Any]]:
+    """The snapshots of a recording, from when the vehicle is in it."""
+    from forewarn.abstractions.errors import InvalidInput
+    from forewarn.plugins.carla.beside import find_vehicle
+    from forewarn.plugins.carla.guarded import Watching
+    from forewarn.plugins.carla.replayed import find_recording, replayed
+
+    recording = find_recording(client, name)
+    watching: Watching | None = None
+    missing: InvalidInput | None = None
+    with ExitStack() as stack:
+        for world, snapshot in stack.enter_context(
+            contextlib.closing(replayed(client, recording, over))
+        ):
+            if watching is None:
+                try:
+                    ego = find_vehicle(world, role, wait_s=0.0)
+                except InvalidInput as error:
+                    missing = error
+                    continue
+                watching = stack.enter_context(Watching(world, ego))
+            yield watching, snapshot
+    if watching is None and missing is not None:
+        raise missing
 
 
 @contextlib.contextmanager

@@ -5,7 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
-from forewarn.plugins.carla.standin.actors import Actor, Sensor, TrafficLight
+from forewarn.plugins.carla.standin.actors import (
+    Actor,
+    Sensor,
+    TrafficLight,
+    Vehicle,
+    along,
+)
 
 _LONGEST = 14.0
 
@@ -67,6 +73,18 @@ def touching(
 
 def _along(body: tuple[float, float, float, int, Actor]) -> float:
     return body[0]
+
+
+def hold_back(car: Vehicle, other: Actor) -> bool:
+    """Brings a car that runs into something to that one's speed, if it is slower."""
+    ahead = along(car, 1.0)
+    way = sum((b - a) * u for a, b, u in zip(car.at, other.at, ahead[:2], strict=False))
+    its = other.velocity[0] * ahead[0] + other.velocity[1] * ahead[1]
+    bound = max(0.0, its) if way > 0.0 else min(0.0, its)
+    held = car.speed > bound if way > 0.0 else car.speed < bound
+    if held:
+        car.speed, car.velocity = bound, along(car, bound)
+    return held
 
 
 def solid(actor: Actor) -> bool:

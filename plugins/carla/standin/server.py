@@ -7,6 +7,7 @@ import contextlib
 import ipaddress
 import sys
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any, Final, Protocol
 
 from forewarn.abstractions.errors import InvalidInput
@@ -18,15 +19,17 @@ from forewarn.plugins.carla.standin.calls import (  # noqa: F401  they fill CALL
     batch,
     episode,
     objects,
+    recordings,
     signals,
     vehicles,
 )
 from forewarn.plugins.carla.standin.encoding import Refusal
+from forewarn.plugins.carla.standin.recordings import Recordings
 from forewarn.plugins.carla.standin.roads import Roads
 from forewarn.plugins.carla.standin.rpc import Caller
 from forewarn.plugins.carla.standin.streaming import Reader, Streams
 from forewarn.plugins.carla.standin.traffic import Traffic
-from forewarn.plugins.carla.standin.world import World, standard_settings
+from forewarn.plugins.carla.standin.world import World
 
 LOOPBACK: Final = "127.0.0.1"
 _OWN_MAP: Final = "OpenDriveMap"
@@ -52,6 +55,7 @@ class Server:
         port: For calls; streams have the next one. 0 takes two that are free.
         rate_hz: Ticks a second while no client ticks.
         waits: Whether worlds begin in synchronous mode, a tick the time of a rate's.
+        folder: That of clients' recordings; without one they go with the server.
     """
 
     def __init__(
@@ -63,6 +67,7 @@ class Server:
         port: int = 2000,
         rate_hz: float = 20.0,
         waits: bool = False,
+        folder: Path | None = None,
     ) -> None:
         if not 0.1 <= rate_hz <= _FASTEST_HZ:
             raise InvalidInput(
@@ -71,6 +76,7 @@ class Server:
         self.host, self.port = _address(host), port
         self.managers: dict[int, list[Any]] = {}
         self.streams = Streams(self._first)
+        self.recordings = Recordings(folder, self._say)
         self._first_map, self._make_traffic, self._seed = first, make_traffic, seed
         self._rate_hz = rate_hz
         self._waits = waits
@@ -137,6 +143,7 @@ class Server:
                 caller.close()
             for reader in list(self.streams.readers):
                 reader.close()
+            self.recordings.close(self.world)
             self.world.traffic.close()
             await asyncio.sleep(0)
 
@@ -203,7 +210,7 @@ class Server:
     ) -> World:
         step_s = 1.0 / self._rate_hz
         if settings is None:
-            settings = standard_settings()
+            settings = _standard_settings()
             if self._waits:
                 settings[0], settings[2] = True, [True, step_s]
 
@@ -216,6 +223,7 @@ class Server:
 
     def _replace(self, on: Roads, seed: int, keep_settings: bool) -> None:
         old = self.world
+        self.recordings.leave(old)
         old.traffic.close()
         for sensor in list(old.sensors.mounted()):
             self.streams.end(getattr(sensor, "stream", 0))
@@ -231,6 +239,11 @@ class Server:
         if world is self.world:
             body = world.snapshot(encoding.MAP_CHANGES)
             self.streams.send(encoding.WORLD_STREAM, body)
+
+
+def _standard_settings() -> list[Any]:
+    """An episode's settings as a client first finds them."""
+    return [False, False, [False], True, 0.01, 10, 0.0, True, 3000.0, 2000.0, True]
 
 
 def _address(host: str) -> str:

@@ -16,7 +16,7 @@ from forewarn.plugins.carla.standin.actors import (
     Walker,
     along,
 )
-from forewarn.plugins.carla.standin.contacts import overlapping, touching
+from forewarn.plugins.carla.standin.contacts import hold_back, overlapping, touching
 from forewarn.plugins.carla.standin.encoding import Pose, Refusal, compose, turned
 from forewarn.plugins.carla.standin.kinematics import move, rests
 from forewarn.plugins.carla.standin.physics import physics_of
@@ -24,7 +24,7 @@ from forewarn.plugins.carla.standin.roads import Roads
 from forewarn.plugins.carla.standin.sensors import Sensors
 from forewarn.plugins.carla.standin.stoplines import StopLines, hang
 from forewarn.plugins.carla.standin.streaming import Streams
-from forewarn.plugins.carla.standin.traffic import Guest, Mover, Traffic
+from forewarn.plugins.carla.standin.traffic import Guest, Mover, NoTraffic, Traffic
 
 MOST_ACTORS = 5000
 CLEAR_NOON = (
@@ -35,15 +35,11 @@ HERO = "hero"
 
 _CLIENTS_FIRST = 100
 _NUMBERS = 1000
+_WANTED = 1 << 30
 _STANDS_S = 0.3
 """How long a walker whom a client's crowd moves may miss its next place."""
 
 _SINKS_M = 1.0  # spawn points lie a little above the road
-
-
-def standard_settings() -> list[Any]:
-    """An episode's settings as a client first finds them."""
-    return [False, False, [False], True, 0.01, 10, 0.0, True, 3000.0, 2000.0, True]
 
 
 class World:
@@ -58,6 +54,9 @@ class World:
         step_s: A tick's time where clients name none.
         settings: The clients' settings.
         frame: The number of its first frame. Clients overlook a frame 0.
+
+    A replay moves actors by `moved` and a recording takes them down by `noted`: each is
+    called at every tick, with its time.
     """
 
     def __init__(
@@ -93,6 +92,8 @@ class World:
         self.groups = lights.groups(by_signal, roads.signals, roads.net)
         self._stop_lines = StopLines(roads, self.lights)
         self._next = _CLIENTS_FIRST
+        self.moved: Callable[[float], None] | None = None
+        self.noted: Callable[[float], None] | None = None
         self._make_traffic = make_traffic
         self._begin(self.delta_s)
         self.weather = self.traffic.weather() or list(CLEAR_NOON)
@@ -116,14 +117,23 @@ class World:
         """Begins the episode anew, if no client has changed anything in it yet."""
         if not self._pristine or not self.time_s:
             return
-        self.traffic.close()
-        for number in [*self.movers.values(), *self.guests]:
+        self.empty_roads()
+        for number in list(self.guests):
             self._forget(number)
-        self.movers.clear()
         self.time_s = 0.0
         # Numbers do not depend on how long nobody gave the pace.
         self._next += _NUMBERS - self._next % _NUMBERS
         self._begin(self.delta_s)
+
+    def empty_roads(self) -> None:
+        """Takes the traffic off the roads for good; its lights' programmes run here."""
+        self.traffic.close()
+        self.traffic, self._pristine = NoTraffic(), False
+        for number in self.movers.values():
+            self._forget(number)
+        self.movers.clear()
+        for group in self.groups:
+            group.own = True
 
     def _forget(self, number: int) -> None:
         self.actors.pop(number, None)
@@ -133,11 +143,13 @@ class World:
 
     # -- actors -----------------------------------------------------------------------
 
-    def add(self, actor: Actor) -> Actor:
-        """Puts an actor into the world and gives it its identity."""
+    def add(self, actor: Actor, wanted: int = 0) -> Actor:
+        """Puts an actor into the world, under a wanted number if that is free."""
         if len(self.actors) >= MOST_ACTORS:
             raise Refusal(f"the world is full: {MOST_ACTORS} actors")
-        actor.number, self._next = self._next, self._next + 1
+        free = 0 < wanted < _WANTED and wanted not in self.actors
+        actor.number = wanted if free else self._next
+        self._next = max(self._next, actor.number + 1)
         self.actors[actor.number] = actor
         if isinstance(actor, Vehicle | Walker) and not actor.ours:
             actor.name = actor.name or f"guest{actor.number}"
@@ -145,10 +157,10 @@ class World:
         self.mark(actor)
         return actor
 
-    def spawn(self, actor: Actor) -> Actor:
+    def spawn(self, actor: Actor, wanted: int = 0) -> Actor:
         """Puts a client's actor into the world."""
         self._pristine = False
-        return self.add(actor)
+        return self.add(actor, wanted)
 
     def actor(self, number: object) -> Actor:
         found = self.actors.get(number) if isinstance(number, int) else None
@@ -211,10 +223,6 @@ class World:
         for other in there:
             self.destroy(other.number)
 
-    def walks(self, walker: Walker, pace: float) -> None:
-        """Says how fast a walker moves whom a client itself puts where it is."""
-        walker.velocity = along(walker, pace)
-
     # -- time -------------------------------------------------------------------------
 
     @property
@@ -246,10 +254,14 @@ class World:
         self.traffic.step(dt, tuple(self.guests.values()))
         self._meet_traffic()
         self._step_lights(dt)
+        if self.moved is not None:
+            self.moved(dt)
         self._look_for_lines()
         for actor in self.sensors.mounted():
             self._mount(actor)
         self._meet()
+        if self.noted is not None:
+            self.noted(dt)
         self.streams.send(encoding.WORLD_STREAM, self.snapshot())
         self.sensors.see(dt, hurried)
         return self.frame
@@ -368,21 +380,9 @@ class World:
                 guest.bumped = others
                 for number in sorted(fresh):
                     self.sensors.collided(guest, self.actors[number])
-                for number in others:
-                    self._hold_back(guest, self.actors[number])
-
-    def _hold_back(self, car: Vehicle, other: Actor) -> None:
-        """Brings a car that runs into something to that one's speed."""
-        ahead = along(car, 1.0)
-        way = (other.at[0] - car.at[0]) * ahead[0] + (other.at[1] - car.at[1]) * ahead[
-            1
-        ]
-        its = other.velocity[0] * ahead[0] + other.velocity[1] * ahead[1]
-        bound = max(0.0, its) if way > 0.0 else min(0.0, its)
-        if (car.speed > bound) if way > 0.0 else (car.speed < bound):
-            car.speed = bound
-            car.velocity = along(car, bound)
-            self._changed.add(car.number)
+                for number in others if guest.physical else ():
+                    if hold_back(guest, self.actors[number]):
+                        self._changed.add(guest.number)
 
     # -- the beginning ----------------------------------------------------------------
 

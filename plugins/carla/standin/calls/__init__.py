@@ -14,6 +14,7 @@ from forewarn.abstractions.errors import ForewarnError
 from forewarn.plugins.carla.standin import encoding
 
 if TYPE_CHECKING:
+    from forewarn.plugins.carla.standin.recordings import Recordings
     from forewarn.plugins.carla.standin.world import World
 
 Kind = Literal["answers", "does", "takes"]
@@ -25,6 +26,7 @@ class Host(Protocol):
     world: World
     managers: dict[int, list[Any]]
     """Traffic managers, which run in clients: host and port, by port."""
+    recordings: Recordings
 
     def token(self, stream: int) -> bytes:
         """Where a stream is to be had."""

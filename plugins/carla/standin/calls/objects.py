@@ -1,4 +1,4 @@
-"""Calls about what is not in this world: scenery, textures, drawings, recordings.
+"""Calls about what is not in this world: scenery, textures, drawings.
 
 What is only for the eye is accepted; what a script would build on is refused.
 """
@@ -12,9 +12,6 @@ from forewarn.plugins.carla.standin.actors import ROAD, Actor
 from forewarn.plugins.carla.standin.calls import Host, answers, does, takes
 from forewarn.plugins.carla.standin.contacts import ray, solid
 from forewarn.plugins.carla.standin.encoding import Refusal, number, vector
-
-_RECORDS = "the stand-in keeps no CARLA recordings; forewarn carla record does"
-
 
 # -- scenery --------------------------------------------------------------------------
 
@@ -183,56 +180,3 @@ def translucency(host: Host, enabled: bool) -> None:
 @takes("show_vehicle_debug_telemetry")
 def show_telemetry(host: Host, which: int, enabled: bool) -> None:
     host.world.actor(which)
-
-
-# -- recordings -----------------------------------------------------------------------
-
-
-@answers("start_recorder")
-def start_recorder(host: Host, *_: Any) -> str:
-    raise Refusal(_RECORDS)
-
-
-@does("stop_recorder")
-def stop_recorder(host: Host) -> None:
-    raise Refusal(_RECORDS)
-
-
-@answers("show_recorder_file_info")
-def recorder_info(host: Host, *_: Any) -> str:
-    raise Refusal(_RECORDS)
-
-
-@answers("show_recorder_collisions")
-def recorder_collisions(host: Host, *_: Any) -> str:
-    raise Refusal(_RECORDS)
-
-
-@answers("show_recorder_actors_blocked")
-def recorder_blocked(host: Host, *_: Any) -> str:
-    raise Refusal(_RECORDS)
-
-
-@answers("replay_file")
-def replay(host: Host, *_: Any) -> str:
-    raise Refusal(_RECORDS)
-
-
-@does("stop_replayer")
-def stop_replayer(host: Host, *_: Any) -> None:
-    raise Refusal(_RECORDS)
-
-
-@takes("set_replayer_time_factor")
-def replayer_pace(host: Host, *_: Any) -> None:
-    pass
-
-
-@takes("set_replayer_ignore_hero")
-def replayer_hero(host: Host, *_: Any) -> None:
-    pass
-
-
-@takes("set_replayer_ignore_spectator")
-def replayer_spectator(host: Host, *_: Any) -> None:
-    pass

@@ -9,6 +9,7 @@ from forewarn.plugins.carla.standin.actors import (
     Actor,
     Vehicle,
     Walker,
+    along,
 )
 from forewarn.plugins.carla.standin.calls import Host, answers, does, takes
 from forewarn.plugins.carla.standin.encoding import Refusal, number, transform, vector
@@ -140,8 +141,7 @@ def walker_state(host: Host, which: int, at: Any, pace: float) -> None:
     place = pose(at)
     host.world.place(walker, place)
     walker.pace = 0.0
-    speed = number(pace)
-    host.world.walks(walker, speed)
+    walker.velocity = along(walker, number(pace))
 
 
 @answers("get_bones_transform")

@@ -10,9 +10,17 @@ from pathlib import Path
 import pytest
 
 from tests.plugins.carla.clients import Serve
-from tests.plugins.carla.standin import api
+from tests.plugins.carla.standin.rows import (
+    ERROR,
+    LOADS,
+    NO_EFFECT,
+    ROWS,
+    WORKS,
+    table,
+)
 
-DOCS = Path(__file__).parents[4] / "docs" / "carla.md"
+ROOT = Path(__file__).parents[4]
+DOCS = ROOT / "docs" / "carla.md"
 
 # What the client works out or keeps by itself, and what only comes out of sensors.
 _LOCAL = {"get_count", "raw_data"}
@@ -29,26 +37,26 @@ _CLASSES = (
 def outcomes(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> dict[int, str]:
     port = serve("--map", "crossing", "--kinematic").port
     found: dict[int, str] = {}
-    for first in (0, api.LOADS):
+    for first in (0, LOADS):
         done = subprocess.run(
-            [sys.executable, str(Path(api.__file__)), str(port), str(first),
-             str(tmp_path_factory.mktemp("scratch"))],
-            capture_output=True, text=True, timeout=120, check=False,
+            [sys.executable, "-m", "tests.plugins.carla.standin.api", str(port),
+             str(first), str(tmp_path_factory.mktemp("scratch"))],
+            capture_output=True, text=True, timeout=120, check=False, cwd=ROOT,
         )  # fmt: skip
         lines = [line for line in done.stdout.splitlines() if line.startswith("[")]
         found |= dict(json.loads(line) for line in lines)
         assert done.returncode == 0, (
-            f"the client ended after {api.ROWS[max(found)][0]}: {done.stderr[-500:]}"
+            f"the client ended after {ROWS[max(found)][0]}: {done.stderr[-500:]}"
         )
     return found
 
 
 def test_every_call_comes_out_as_the_table_says(outcomes: dict[int, str]) -> None:
     wrong = []
-    for number, (name, _, expected) in enumerate(api.ROWS):
+    for number, (name, _, expected) in enumerate(ROWS):
         outcome = outcomes[number]
-        works = expected in (api.WORKS, api.NO_EFFECT)
-        fits = outcome == api.WORKS if works else outcome.startswith(api.ERROR)
+        works = expected in (WORKS, NO_EFFECT)
+        fits = outcome == WORKS if works else outcome.startswith(ERROR)
         if not fits:
             wrong.append(f"{name}: {outcome}")
     assert not wrong, "\n".join(wrong)
@@ -57,7 +65,7 @@ def test_every_call_comes_out_as_the_table_says(outcomes: dict[int, str]) -> Non
 def test_the_table_has_every_public_method_of_the_client() -> None:
     carla = pytest.importorskip("carla", reason="no carla for this Python")
     missing = []
-    named = {name for name, _, _ in api.ROWS}
+    named = {name for name, _, _ in ROWS}
     for kind in _CLASSES:
         for method, value in vars(getattr(carla, kind)).items():
             if not method.startswith("_") and callable(value):
@@ -71,6 +79,6 @@ def test_the_table_has_every_public_method_of_the_client() -> None:
 
 def test_the_docs_have_the_table() -> None:
     text = DOCS.read_text(encoding="utf-8")
-    assert "\n".join(api.table()) in text, (
+    assert "\n".join(table()) in text, (
         "docs/carla.md is behind: python -m tests.plugins.carla.standin.api prints it"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -41,7 +42,7 @@ _likely = st.one_of(_values, _point, _pose, st.lists(_numbers, max_size=17))
 
 
 @pytest.fixture(scope="module")
-def server() -> Server:
+def server() -> Iterator[Server]:
     made = Server(roads.load("crossing"), makes_traffic(None))
     made.port = 2000
     points = made.world.roads.spawn_points
@@ -53,7 +54,10 @@ def server() -> Server:
     place = [[1.0, 0.0, 1.0], [0.0, 0.0, 0.0]]
     for kind in ["sensor.other.imu", "sensor.other.collision"]:
         ask(made, "spawn_actor_with_parent", [1, kind, []], place, 100, 0, "")
-    return made
+    # Whatever happens to it can be recorded.
+    ask(made, "start_recorder", "all.log", True)
+    yield made
+    made.recordings.close(made.world)
 
 
 def ask(server: Server, name: str, *arguments: Any) -> Any:

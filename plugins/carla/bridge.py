@@ -32,6 +32,7 @@ from forewarn.plugins.carla.wire import (
 )
 from forewarn.plugins.contracts import Source
 from forewarn.plugins.driving.act import BRAKE_LIMIT, wanted_acceleration
+from forewarn.plugins.driving.choice import as_control
 from forewarn.plugins.driving.senses import PROVIDES, Surroundings
 from forewarn.plugins.driving.stopping import Behind, Conflict, Stop
 from forewarn.plugins.sumo.support import find_map
@@ -131,6 +132,7 @@ class CarlaWorld:
     def step(self, action: Action | None) -> Frame:
         if self._over is not None:
             raise InvalidInput(f"the world cannot step: {self._over}")
+        action = as_control(action, self._values)
         if action is not None and action.name not in ("control", "stop", "cut"):
             raise InvalidInput(f"the car knows no action {action.name!r:.60}")
         self._cut = self._cut or (action is not None and action.name == "cut")

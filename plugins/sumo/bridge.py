@@ -12,6 +12,7 @@ from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.contracts import Source
 from forewarn.plugins.driving.act import BRAKE_LIMIT, wanted_acceleration
+from forewarn.plugins.driving.choice import as_control
 from forewarn.plugins.driving.margins import SIGNALS, RssMargins
 from forewarn.plugins.driving.roads import Roads
 from forewarn.plugins.driving.senses import PROVIDES, Senses, Surroundings
@@ -113,6 +114,7 @@ class SumoWorld:
             raise InvalidInput(f"the world cannot step: {self._over}")
         self._regain()
         horn = False
+        action = as_control(action, self._values)
         if action is not None and action.name not in ("control", "stop", "cut", "pose"):
             raise InvalidInput(f"the car knows no action {action.name!r:.60}")
         now_s = len(self._past) * self._period_s

@@ -24,6 +24,8 @@ MAX_TEXT_BYTES = 256 * 1024 * 1024
 MAX_YAML_CHARACTERS = 1_000_000
 """No YAML may be longer: people write it, and its reader is slow."""
 
+_CHUNK = 1 << 20
+
 _PICKLE = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 
 
@@ -34,7 +36,7 @@ def read_bytes(path: Path, limit: int = MAX_TEXT_BYTES) -> bytes:
             packed = raw.read(2) == b"\x1f\x8b"
             raw.seek(0)
             stream = gzip.GzipFile(fileobj=raw) if packed else raw
-            data = stream.read(limit + 1)
+            data = _at_most(stream, limit + 1)
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error) or "cannot be read"
         raise InvalidInput(reason[0].lower() + reason[1:], source=str(path)) from error
@@ -47,6 +49,14 @@ def read_bytes(path: Path, limit: int = MAX_TEXT_BYTES) -> bytes:
             mend="save it as text in one of the formats that --help lists",
         )
     return data
+
+
+def _at_most(stream: io.BufferedIOBase, size: int) -> bytes:
+    """So many bytes; to ask for all at once would reserve the memory for them."""
+    data = bytearray()
+    while len(data) < size and (chunk := stream.read(min(size - len(data), _CHUNK))):
+        data += chunk
+    return bytes(data)
 
 
 def read_text(path: Path, limit: int = MAX_TEXT_BYTES) -> str:

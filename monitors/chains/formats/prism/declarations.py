@@ -36,7 +36,10 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Command:
+    """A command: where its text begins, how long that is, and what it says."""
+
     start: int
+    length: int
     guard: Expression | None
     fixed: Mapping[str, int]
     branches: tuple[Branch, ...]
@@ -44,7 +47,12 @@ class Command:
 
 @dataclass(slots=True)
 class Declarations:
-    """What the text declares."""
+    """What the text declares.
+
+    Args:
+        evaluated: How many characters there are, beside the commands', of what is
+            worked out anew in every state.
+    """
 
     constants: dict[str, Value] = field(default_factory=dict)
     formulas: dict[str, Expression] = field(default_factory=dict)
@@ -52,6 +60,7 @@ class Declarations:
     commands: list[Command] = field(default_factory=list)
     labels: dict[str, Expression] = field(default_factory=dict)
     start: Expression | None = None
+    evaluated: int = 0
 
 
 class Names(dict[str, Value]):

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from forewarn.abstractions.errors import InvalidModel
+from forewarn.abstractions.errors import InvalidModel, TooLarge
 from forewarn.monitors.chains.chain import Chain, check_size, row_sum_error
 from forewarn.monitors.chains.formats.prism.declarations import (
     Branch,
@@ -18,6 +18,9 @@ from forewarn.monitors.chains.formats.prism.declarations import (
 from forewarn.monitors.chains.formats.prism.expression import Environment, Reader, Value
 
 Valuation = tuple[int, ...]
+
+MAX_WORK = 50_000_000
+"""States times the characters that are evaluated in each: half a minute's work."""
 
 
 class Exploration:
@@ -35,9 +38,22 @@ class Exploration:
                 self.by_valuation.setdefault(key, []).append(command)
             else:
                 self.general.append(command)
+        self._evaluated = model.evaluated + sum(c.length for c in self.general)
+
+    def _check_size(self, states: int, transitions: int = 0) -> None:
+        check_size(states, transitions, self.read.source)
+        if states * self._evaluated > MAX_WORK:
+            raise TooLarge(
+                f"to evaluate {self._evaluated:,} characters in {states:,} states takes"
+                " too long",
+                source=self.read.source,
+                mend="write a command for each state, as in `[] s=0 -> 1 : (s'=1);`",
+            )
 
     def build(self) -> Chain:
         rows: dict[Valuation, dict[Valuation, Fraction]] = {}
+        if len(self.variables) == 1:
+            self._check_size(len(self._range()))
         initial = self._initial()
         waiting: list[Valuation] = [initial]
         if len(self.variables) == 1:
@@ -50,7 +66,7 @@ class Exploration:
             known.update(fresh)
             waiting.extend(fresh)
             transitions += len(row)
-            check_size(len(known), transitions, self.read.source)
+            self._check_size(len(known), transitions)
         return self._chain(sorted(known), rows, initial)
 
     def _range(self) -> range:

@@ -229,6 +229,16 @@ def _divided(a: Value, b: Value) -> Value:
     return Fraction(a) / Fraction(b)
 
 
+def _plus(a: Value, b: Value) -> Value:
+    found = a + b
+    _within_bits(_bits(found))
+    return found
+
+
+def _minus(a: Value, b: Value) -> Value:
+    return _plus(a, -b)
+
+
 def _modulo(a: Value, b: Value) -> Value:
     return Fraction(a) % Fraction(b)
 
@@ -263,8 +273,8 @@ _OPERATORS: dict[str, Callable[[Value, Value], Value]] = {
     "<=": lambda a, b: a <= b,
     ">": lambda a, b: a > b,
     ">=": lambda a, b: a >= b,
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
+    "+": _plus,
+    "-": _minus,
     "*": _times,
     "/": _divided,
 }

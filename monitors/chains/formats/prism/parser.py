@@ -58,7 +58,7 @@ class Parser:
             elif word == "formula":
                 name = self._declare(read.name("a formula name"), "formula")
                 read.expect("=")
-                self.model.formulas[name] = read.expression()
+                self.model.formulas[name] = self._evaluated()
                 read.expect(";")
             elif word == "global":
                 self._variable()
@@ -70,7 +70,7 @@ class Parser:
             elif word == "label":
                 self._label()
             elif word == "init":
-                self.model.start = read.expression()
+                self.model.start = self._evaluated()
                 read.expect("endinit")
             elif word == "rewards":
                 while not read.at("endrewards") and read.token.kind != "end":
@@ -109,6 +109,13 @@ class Parser:
         self.model.constants[name] = value
         read.expect(";")
 
+    def _evaluated(self) -> Expression:
+        """An expression that is worked out in every state."""
+        start = self.read.token.start
+        expression = self.read.expression()
+        self.model.evaluated += self.read.token.start - start
+        return expression
+
     def _fixed_value(self) -> Value:
         """An expression over constants, evaluated now."""
         read, start = self.read, self.read.token.start
@@ -141,6 +148,7 @@ class Parser:
 
     def _variable(self) -> None:
         read = self.read
+        start = read.token.start
         name = self._declare(read.name("a variable name"), "variable")
         read.expect(":")
         if boolean := read.accept("bool"):
@@ -158,6 +166,7 @@ class Parser:
             raise read.error(f"the initial value of {name!r} is outside its range")
         read.expect(";")
         self.model.variables.append(Variable(name, low, high, initial, boolean))
+        self.model.evaluated += read.token.start - start
         if len(self.model.variables) == 1:
             check_size(high - low + 1, source=read.source)
 
@@ -169,7 +178,7 @@ class Parser:
         if name in self.model.labels:
             raise read.error(f"the label {name!r} is declared twice")
         read.expect("=")
-        self.model.labels[name] = self._plain_set() or read.expression()
+        self.model.labels[name] = self._plain_set() or self._evaluated()
         read.expect(";")
 
     def _plain_set(self) -> Expression | None:
@@ -195,8 +204,10 @@ class Parser:
         branches = [self._branch()]
         while read.accept("+"):
             branches.append(self._branch())
-        read.expect(";")
-        self.model.commands.append(Command(start, guard, fixed, tuple(branches)))
+        length = read.expect(";").start - start
+        self.model.commands.append(
+            Command(start, length, guard, fixed, tuple(branches))
+        )
 
     def _guard(self) -> tuple[Expression | None, Mapping[str, int]]:
         """The guard, or the values it fixes where that is all it does."""

@@ -16,6 +16,7 @@ from forewarn.monitors.chains.formats.prism import (
     read_prism,
     write_prism,
 )
+from forewarn.monitors.chains.formats.prism.exploration import MAX_WORK
 from forewarn.monitors.chains.model import load_model
 
 THIRD = Fraction(1, 3)
@@ -166,6 +167,42 @@ def test_a_product_that_grows_too_large_is_refused() -> None:
     spokes = "[] x0<999 -> 1/2:(x0'=x0+1) + 1/2:(x1'=mod(x1+1,1000));"
     with pytest.raises(TooLarge, match="states are more than"):
         read_prism(module(wheels + spokes), "m.pm")
+
+
+STEPS = "".join(f"[] mod(s,200)={i} -> (s'={i});\n" for i in range(200))
+EDGES = " + ".join(f"1/40 : (b{i}'=!b{i})" for i in range(40))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        module(f"s : [0..99998];\n{STEPS}"),
+        module("s : [0..99998];", after="".join(
+            f'label "l{i}" = mod(s,200)={i};' for i in range(200))),
+        module("s : [0..99998];", before="".join(
+            f"formula f{i} = mod(s,200)={i};" for i in range(200))),
+        module("s : [0..99998];", after="init " + "|".join(
+            f"mod(s,999)={i}" for i in range(99)) + " endinit"),
+        module("".join(f"b{i} : bool;" for i in range(2000)) + f"[] true -> {EDGES};"),
+    ],
+    ids=["commands", "labels", "formulas", "init", "variables"],
+)  # fmt: skip
+def test_a_few_lines_that_would_be_evaluated_for_minutes_are_refused(text: str) -> None:
+    assert len(text) < 64_000
+    with pytest.raises(TooLarge, match=r"m\.pm: to evaluate [\d,]+ characters in"):
+        read_prism(text, "m.pm")
+
+
+def test_a_command_for_each_state_is_evaluated_in_its_own_alone() -> None:
+    lines = "".join(f"[] s={i} -> (s'={(i + 1) % 6000});\n" for i in range(6000))
+    assert len(lines) * 6000 > MAX_WORK
+    assert read_prism(module(f"s : [0..5999];\n{lines}")).n == 6000
+
+
+def test_sums_of_odd_fractions_do_not_grow_without_end() -> None:
+    odd = "+".join(f"1/{2**300 - 2 * i - 1}" for i in range(30))
+    with pytest.raises(InvalidModel, match="line 6 column .*: the number is too large"):
+        single(f"\n[] s=0 -> {odd} : (s'=1);")
 
 
 def test_a_row_that_is_off_by_the_last_digit_is_taken() -> None:

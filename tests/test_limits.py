@@ -1,0 +1,103 @@
+"""A few lines that would unfold to gigabytes are refused at once, by every reader."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from forewarn import scenarios
+from forewarn.abstractions.abstraction import load_abstraction
+from forewarn.abstractions.errors import InvalidInput, TooLarge
+from forewarn.abstractions.vocabulary import load_vocabulary
+from forewarn.cli import main
+from forewarn.monitors.chains.model import load_model
+from forewarn.monitors.guarding.policy import load_policy
+from forewarn.monitors.laws.lawbook import law_book
+from forewarn.scenarios.schema import is_family, load_family, load_scenario
+from forewarn.thor_bridge.pilot import frozen_habits
+from forewarn.thor_bridge.tasks import load_tasks
+
+BOMB = "a0: &a0 [x, x]\n" + "".join(
+    f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]\n" for i in range(1, 64)
+)
+MERGED = "a0: &a0 {k: x}\n" + "".join(
+    f"a{i}: &a{i} {{<<: *a{i - 1}, k{i}: *a{i - 1}}}\n" for i in range(1, 64)
+)
+WHEELS = "dtmc module m s:[0..9]; t:[0..1000000000]; [] true -> (t'=t+1); endmodule"
+BITS = (
+    "dtmc\nmodule m\n"
+    + "".join(f"b{i} : bool;\n" for i in range(40))
+    + "[] true -> "
+    + " + ".join(f"1/40 : (b{i}'=!b{i})" for i in range(40))
+    + ";\nendmodule\n"
+)
+
+LOADERS: dict[str, Callable[[Path], object]] = {
+    "policy": load_policy,
+    "scenario": lambda path: load_scenario(str(path)),
+    "family": lambda path: load_family(str(path)),
+    "family or scenario": lambda path: is_family(str(path)),
+    "abstraction": load_abstraction,
+    "vocabulary": load_vocabulary,
+    "law book": lambda path: law_book(path=path),
+    "household tasks": load_tasks,
+    "habits": frozen_habits,
+}
+
+
+@contextmanager
+def little_memory(most: int) -> Iterator[None]:
+    tracemalloc.start()
+    try:
+        yield
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < most
+
+
+@pytest.mark.parametrize("bomb", [BOMB, MERGED], ids=["lists", "merged keys"])
+@pytest.mark.parametrize("loader", LOADERS.values(), ids=LOADERS)
+def test_aliases_do_not_unfold(
+    tmp_path: Path, loader: Callable[[Path], object], bomb: str
+) -> None:
+    path = tmp_path / "bomb.yaml"
+    path.write_text(bomb)
+    said = r"bomb\.yaml: line 2 column \d+: not YAML: the alias \*a0 is not read"
+    with little_memory(8_000_000), pytest.raises(InvalidInput, match=said):
+        loader(path)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["run", "{bomb}"],
+        ["guard", "--stdio", "--model", "{trained}", "--policy", "{bomb}"],
+        ["collect", "{bomb}", "--out", "{folder}"],
+        ["laws", "--book", "{bomb}"],
+        ["check", "{model}", "--prop", 'P=? [F "x"]'],
+    ],
+)
+def test_the_command_line_says_so(tmp_path: Path, command: list[str]) -> None:
+    bomb, model = tmp_path / "bomb.yaml", tmp_path / "wheels.prism"
+    bomb.write_text(BOMB)
+    model.write_text(WHEELS)
+    trained = Path(scenarios.__file__).parent / "trained" / "s2.model.json.gz"
+    named = {"bomb": bomb, "model": model, "folder": tmp_path / "out"}
+    named["trained"] = trained
+    done = CliRunner().invoke(main, [word.format_map(named) for word in command])
+    assert done.exit_code == 2, done.output
+    assert "Traceback" not in done.stderr and done.stderr.count("\n") == 1
+    assert "the alias *a0" in done.stderr or "100,001 states" in done.stderr
+
+
+def test_a_state_space_that_a_few_lines_declare_is_not_built(tmp_path: Path) -> None:
+    path = tmp_path / "model.prism"
+    path.write_text(BITS)
+    with little_memory(100_000_000), pytest.raises(TooLarge, match=r"model\.prism: "):
+        load_model(path)

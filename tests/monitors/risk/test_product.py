@@ -8,13 +8,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from forewarn.abstractions.errors import TooLarge
+from forewarn.abstractions.errors import InvalidModel, TooLarge
 from forewarn.monitors.chains import chain as chain_module
 from forewarn.monitors.chains.chain import Chain
 from forewarn.monitors.chains.formats.drn import write_drn
 from forewarn.monitors.laws.automaton import Automaton, compile_law
 from forewarn.monitors.laws.formula import parse_formula
-from forewarn.monitors.risk.product import consistent_pairs, product_chain
+from forewarn.monitors.risk import product as product_module
+from forewarn.monitors.risk.product import (
+    Reading,
+    consistent_pairs,
+    product_chain,
+    read_chain,
+)
 from forewarn.monitors.risk.tables import violation_ever, violation_within
 
 
@@ -115,6 +121,169 @@ def random_chain(rng: np.random.Generator, n: int, end: bool) -> Chain:
         matrix[-1] = np.eye(n)[-1]
     names = [f"s{i}" for i in range(n - end)] + ["END"] * end
     return Chain.from_dense(names, matrix, initial=0, end=n - 1 if end else None)
+
+
+# -- against the definition, pair by pair ---------------------------------------------
+
+Walker = tuple[int, int]
+"""A state, and the letter read there: END's is that of the state before."""
+
+
+def any_chain(rng: np.random.Generator) -> Chain:
+    """A chain that begins in a state or anywhere, with END at any number or none."""
+    n = int(rng.integers(2, 7))
+    matrix = rng.dirichlet(np.full(n, 0.4), n) * (rng.random((n, n)) < 0.6)
+    matrix[matrix.sum(axis=1) == 0] = np.eye(n)[0]
+    matrix /= matrix.sum(axis=1, keepdims=True)
+    end = int(rng.integers(0, n)) if rng.random() < 0.7 else None
+    names = [f"s{i}" for i in range(n)]
+    if end is not None:
+        matrix[end] = np.eye(n)[end]
+        names[end] = "END"
+    initial = int(rng.integers(0, n)) if rng.random() < 0.5 else None
+    return Chain.from_dense(
+        names, matrix, initial=initial, end=end, labels={"even": set(range(0, n, 2))}
+    )
+
+
+class ByHand:
+    """What a monitor reads along a chain, one walker at a time."""
+
+    def __init__(self, chain: Chain, letters: np.ndarray) -> None:
+        self.chain, self.letters = chain, letters.tolist()
+        entering = {
+            self.letters[s]
+            for s in range(chain.n)
+            if s != chain.end and chain.end in chain.row(s)
+        }
+        self.kinds = sorted(entering) or [0]
+
+    def at(self, state: int) -> Walker:
+        at_end = state == self.chain.end
+        return state, self.kinds[0] if at_end else self.letters[state]
+
+    def everywhere(self) -> list[Walker]:
+        walkers = [self.at(state) for state in range(self.chain.n)]
+        if self.chain.end is not None:
+            walkers += [(self.chain.end, kind) for kind in self.kinds[1:]]
+        return walkers
+
+    def row(self, walker: Walker) -> dict[Walker, float]:
+        state, letter = walker
+        end = self.chain.end
+        return {
+            (j, letter if j == end else self.letters[j]): p
+            for j, p in self.chain.row(state).items()
+        }
+
+    def name(self, walker: Walker) -> str:
+        state, letter = walker
+        copy = self.kinds.index(letter) if state == self.chain.end else 0
+        return self.chain.states[state] + (f":{copy + 1}" if copy else "")
+
+    def number(self, walker: Walker) -> int:
+        state, letter = walker
+        copy = self.kinds.index(letter) if state == self.chain.end else 0
+        return self.chain.n + copy - 1 if copy else state
+
+
+def read(chain: Chain, letters: np.ndarray, automaton: Automaton) -> Reading:
+    return read_chain(chain.indptr, chain.indices, chain.end, letters, automaton)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_chain_is_read_as_its_walkers_read_it(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    chain = any_chain(rng)
+    letters = rng.integers(0, 4, chain.n)
+    by_hand = ByHand(chain, letters)
+    reading = read(chain, letters, RESPONSE)
+    walkers = by_hand.everywhere()
+    assert reading.n == len(walkers) and reading.size == chain.n
+    assert reading.letters.tolist() == [letter for _, letter in walkers]
+    assert [by_hand.number(walker) for walker in walkers] == list(range(reading.n))
+    ends = [i for i, (state, _) in enumerate(walkers) if state == chain.end]
+    assert reading.ends.tolist() == ends
+    weights, sources = reading.weights(chain.data).tolist(), reading.sources().tolist()
+    assert len(weights) == len(sources) == reading.indices.size
+    for i, walker in enumerate(walkers):
+        at = slice(*reading.indptr[i : i + 2].tolist())
+        assert set(sources[at]) == {i}
+        expected = {by_hand.number(w): p for w, p in by_hand.row(walker).items()}
+        assert reading.indices[at].tolist() == sorted(expected)
+        assert weights[at] == [expected[j] for j in sorted(expected)]
+    values = rng.random((3, reading.n))
+    kept = values[:, : chain.n].copy()
+    if chain.end is not None:
+        kept[:, chain.end] = values[:, ends].max(axis=1)
+    assert np.array_equal(reading.restore(values), kept)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_product_is_that_of_walkers_and_monitor(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    chain = any_chain(rng)
+    letters = rng.integers(0, 4, chain.n)
+    by_hand = ByHand(chain, letters)
+    found = product_chain(chain, letters, RESPONSE)
+
+    def read(q: int, walker: Walker) -> tuple[Walker, int]:
+        return walker, int(RESPONSE.step[q, walker[1]])
+
+    initial = chain.initial
+    starts = by_hand.everywhere() if initial is None else [by_hand.at(initial)]
+    pairs = [read(0, walker) for walker in starts]
+    named: dict[str, dict[str, float]] = {}
+    labels: dict[str, set[str]] = {"even": set(), "pending": set(), "violated": set()}
+
+    def name(pair: tuple[Walker, int]) -> str:
+        return f"{by_hand.name(pair[0])}|{RESPONSE.names[pair[1]]}"
+
+    for pair in pairs:
+        (state, _), q = pair
+        if name(pair) in named:
+            continue
+        row = {read(q, w): p for w, p in by_hand.row(pair[0]).items()}
+        named[name(pair)] = {name(after): p for after, p in row.items()}
+        pairs += row
+        true = {
+            "even": state % 2 == 0,
+            "pending": RESPONSE.pending[q],
+            "violated": q == RESPONSE.violated,
+        }
+        for label, holds in true.items():
+            if holds:
+                labels[label].add(name(pair))
+    assert {
+        found.states[i]: {found.states[j]: p for j, p in found.row(i).items()}
+        for i in range(found.n)
+    } == named
+    assert {
+        label: {found.states[i] for i in group} for label, group in found.labels.items()
+    } == labels
+    if initial is None:
+        assert found.initial is None
+    else:
+        assert found.initial == 0 and found.states[0] == name(pairs[0])
+
+
+def test_what_does_not_fit_a_chain_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    chain = light(end=2)
+    for letters in ([0, -1, 0], [0, 4, 0]):
+        with pytest.raises(InvalidModel, match="none of the monitor's 4 columns"):
+            read(chain, np.array(letters), RESPONSE)
+    with pytest.raises(InvalidModel, match="2 letters for 3 states"):
+        read(chain, np.array([0, 1]), RESPONSE)
+    # END's own letter is never looked at.
+    assert read(chain, np.array([0, 1, 99]), RESPONSE).letters.tolist() == [0, 1, 1]
+    monkeypatch.setattr(product_module, "MAX_PAIRS", 4 * 3)
+    assert read(chain, np.array([0, 3, 0]), RESPONSE).n == 3
+    monkeypatch.setattr(product_module, "MAX_PAIRS", 4 * 3 - 1)
+    with pytest.raises(TooLarge, match="3 states with 4 monitor states make more than"):
+        read(chain, np.array([0, 3, 0]), RESPONSE)
+
+
+# -- against Storm --------------------------------------------------------------------
 
 
 @pytest.mark.needs("stormpy")

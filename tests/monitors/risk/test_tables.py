@@ -19,7 +19,7 @@ from forewarn.monitors.chains.intervals import IntervalChain
 from forewarn.monitors.chains.model import load_model
 from forewarn.monitors.laws.automaton import Automaton, compile_law
 from forewarn.monitors.laws.formula import parse_formula
-from forewarn.monitors.risk import product, reaching
+from forewarn.monitors.risk import product, reaching, tables
 from forewarn.monitors.risk.tables import (
     guard_bound,
     guard_risk,
@@ -512,3 +512,81 @@ def test_a_table_without_the_unbounded_risk_when_that_is_too_large(
     monkeypatch.setattr(reaching, "_is_dense", lambda reading: False)
     table = solve_risk(chain, letters, automaton, 4)
     assert table.unbounded is None and table.point.max() > 0
+
+
+# -- what may stay pending for ever ---------------------------------------------------
+
+
+UNTIL = law("always (c -> a until b)")
+
+
+def waiting(
+    stay: tuple[float, float], met: tuple[float, float], unmet: tuple[float, float]
+) -> tuple[IntervalChain, Any, int]:
+    """A state that waits, one that ends it well and one that does not; bounds on them.
+
+    Gives also the letters, and the state of the monitor in which something is owed.
+    """
+    low, high = ([*(bound[i] for bound in (stay, met, unmet)), 1, 1] for i in (0, 1))
+    intervals = IntervalChain(
+        ("waits", "met", "unmet"),
+        np.array([0, 3, 4, 5]),
+        np.array([0, 1, 2, 1, 2]),
+        np.array(low, dtype=float),
+        np.array(high, dtype=float),
+    )
+    bit = {repr(p): 1 << i for i, p in enumerate(UNTIL.propositions)}
+    letters = [UNTIL.column(mask) for mask in (bit["a"], bit["b"], 0)]
+    (owed,) = np.flatnonzero(UNTIL.pending).tolist()
+    return intervals, np.array(letters), owed
+
+
+def test_bounds_on_what_may_stay_pending_for_ever() -> None:
+    """Of what leaves the waiting state, between 1/4 and 3/4 ends it badly."""
+    intervals, letters, owed = waiting((0.6, 0.8), (0.1, 0.3), (0.1, 0.3))
+    for steps in (0, 1, 5):
+        low, high = (
+            guard_bound(intervals, None, letters, UNTIL, steps, most)
+            for most in (False, True)
+        )
+        assert low[owed] == pytest.approx([1 / 4, 0, 1], abs=1e-8)
+        assert high[owed] == pytest.approx([3 / 4, 0, 1], abs=1e-8)
+        # Both come from the safe side.
+        assert low[owed, 0] <= 1 / 4 + 1e-15 and high[owed, 0] >= 3 / 4 - 1e-15
+        assert low[0].max() == high[0].max() == 0
+
+
+def test_the_greatest_bound_leaves_out_what_cannot_go_unmet() -> None:
+    intervals, letters, owed = waiting((0.6, 0.8), (0.2, 0.4), (0.0, 0.2))
+    letters[2] = letters[1]
+    assert guard_bound(intervals, None, letters, UNTIL, 2, True)[owed].max() == 0
+
+
+def test_sweeps_that_take_too_long_leave_a_bound_that_holds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tables, "ROBUST_SWEEPS", 500)
+    intervals, letters, owed = waiting((1 - 4e-4,) * 2, (2e-4,) * 2, (2e-4,) * 2)
+    low, high = (
+        float(guard_bound(intervals, None, letters, UNTIL, 0, most)[owed, 0])
+        for most in (False, True)
+    )
+    assert 0.05 < low < 0.5 < high < 0.95
+    assert high - 0.5 == pytest.approx(0.5 - low) == pytest.approx(0.5 * 0.8187, 1e-3)
+
+
+def test_a_point_outside_its_intervals_widens_them() -> None:
+    matrix = np.random.default_rng(8).dirichlet(np.ones(4), 4)
+    chain, automaton = Chain.from_dense("wxyz", matrix), law(LAWS[0])
+    letters = np.array([0, 1, 1, 2])
+    elsewhere = Chain.from_dense("wxyz", np.full((4, 4), 0.25))
+    table = solve_risk(chain, letters, automaton, 3, _widened(elsewhere, 0.01))
+    assert table.low is not None and table.high is not None
+    assert (table.low <= table.point).all() and (table.point <= table.high).all()
+    low, high = (
+        guard_bound(_widened(elsewhere, 0.01), None, letters, automaton, 3, most)
+        for most in (False, True)
+    )
+    assert np.array_equal(table.low, np.minimum(low, table.point))
+    assert np.array_equal(table.high, np.maximum(high, table.point))
+    assert (low > table.point).any() and (high < table.point).any()

@@ -56,7 +56,8 @@ class Step:
 
     def applies(self, risk: float, margin: float = 0.0) -> bool:
         """Whether the risk calls for it. A risk that is not a number always does."""
-        bound = self.threshold - margin
+        # Nothing falls below a low threshold by the whole margin: half of it counts.
+        bound = self.threshold - min(margin, self.threshold / 2.0)
         calm = risk < bound if self.inclusive else risk <= bound
         return not (math.isfinite(risk) and calm)
 
@@ -73,7 +74,8 @@ class Policy:
             `before`: the state that the proposed action would lead to. `both`.
         judge_by: Compare the thresholds with the point or with the upper bound.
         delta: How improbable it may be that the bounds miss.
-        hysteresis: How far the risk must fall below a threshold to count as calm.
+        hysteresis: How far the risk must fall below a threshold to count as calm; to
+            its half where it is so low.
         hold_s: How long it must stay calm before an intervention is released.
         unknown_state: What a state never seen in training means.
         after_violation: `stop`, or `re-arm`: watch for the next one.

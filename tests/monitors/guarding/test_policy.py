@@ -219,3 +219,14 @@ def test_a_policy_without_a_rule_for_all_names_its_laws() -> None:
     assert Policy.from_dict(content, "policy").laws == ("51_5", "53")
     rules.append({"law": "*", "thresholds": {"stop": 0.9}})
     assert Policy.from_dict(content, "policy").laws == ()
+
+
+@pytest.mark.parametrize("inclusive", [True, False])
+def test_what_a_low_threshold_called_for_can_calm_down(inclusive: bool) -> None:
+    low = Step("stop", 0.04, inclusive)
+    assert not low.applies(0.01, 0.05)
+    assert low.applies(0.03, 0.05)
+    assert low.applies(0.05)
+    high = Step("stop", 0.5, inclusive)
+    assert high.applies(0.46, 0.05) and not high.applies(0.44, 0.05)
+    assert Step("alert", 0.0).applies(0.0, 0.05), "from zero on is always"

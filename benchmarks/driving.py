@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,7 @@ from forewarn.monitors.trust.hindsight import (
 )
 from forewarn.monitors.trust.reliability import reliability
 from forewarn.plugins.contracts import Source
+from forewarn.scenarios.acting import acting
 from forewarn.scenarios.episode import Episode
 from forewarn.scenarios.measure import refuse_trained
 from forewarn.scenarios.pairs import compare
@@ -102,11 +103,7 @@ def guarded(
     scenario: Scenario, model: Path, policy: Policy, before: Sequence[Episode]
 ) -> dict[str, Any]:
     """The same seeds with the guard stopping the car at its thresholds."""
-    rules = {
-        law: tuple(replace(step, kind="stop") for step in steps)
-        for law, steps in policy.rules.items()
-    }
-    runner = runner_of(plan(scenario, model, replace(policy, rules=rules)))
+    runner = runner_of(plan(scenario, model, acting(policy, "stop", scenario.laws)))
     after = [runner.run(each.seed) for each in before]
     return compare(before, after, scenario)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import yaml
 
 from forewarn.abstractions.errors import InvalidInput
@@ -45,9 +46,11 @@ FALSE_ALARMS = 0.05
 """What thresholds aim at, to land below twice as much on runs to come."""
 
 HOLD_S = 10.0
-"""How long the risk stays low before an intervention ends, where something is owed: who
-stands is at no risk, and may still mean to go. Else it ends sooner: a car that stands
-on a highway for no need is a danger itself."""
+"""How long the risk stays low before an intervention ends, where something is owed or
+ways cross: who stands is at no risk, and may still mean to go. Else it ends sooner: a
+car that stands on a highway for no need is a danger itself."""
+
+_CROSSING = "junction_distance"
 
 Shown = Callable[[Iterable[Any], str, int], Iterable[Any]]
 
@@ -112,6 +115,7 @@ def train(
     families = families_of(scenario.laws, vocabulary)
     wanted = [*hand.signals, *(name for law in scenario.laws for name in law.signals)]
     wanted += [name for family in families for name in family.signals]
+    wanted.append(_CROSSING)
     known = kept_runs(paths, dict.fromkeys(wanted) if families else None, progress)
     laws = applicable(scenario.laws, known)
     period_s = hand.period_s or known[0].header.period_s
@@ -126,10 +130,17 @@ def train(
         [scenario.horizon_s], Policy(), progress=progress,
     )  # fmt: skip
     name = f"{scenario.name}, about {FALSE_ALARMS:g} false alarms a clean run"
-    owing = any(law.compile(period_s).pending.any() for law in laws)
-    base = Policy(hold_s=HOLD_S) if owing else Policy()
+    base = Policy(hold_s=HOLD_S) if holds(laws, known, period_s) else Policy()
     policy = tuned_policy(tuned[0], base, "alert", name)
     return Trained(model, choice, tuple(tuned), policy)
+
+
+def holds(laws: Sequence[Law], runs: Sequence[Kept], period_s: float) -> bool:
+    """Whether who was stopped is held for long: something is owed, or ways cross."""
+    if any(law.compile(period_s).pending.any() for law in laws):
+        return True
+    known = [run.signals[_CROSSING] for run in runs if _CROSSING in run.signals]
+    return any(not np.isnan(np.asarray(each, np.float64)).all() for each in known)
 
 
 def learned(

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from forewarn.abstractions.frame import Frame
     from forewarn.monitors.guarding.decision import Action, Decision, Kind
     from forewarn.monitors.guarding.policy import Policy, When
+    from forewarn.monitors.laws.lawbook import Law
     from forewarn.plugins.alerts import Alert
     from forewarn.scenarios.episode import Episode
     from forewarn.scenarios.runner import EpisodeObserver
@@ -160,6 +161,7 @@ def chosen_policy(
     intervene: str | None,
     thresholds: Sequence[float],
     when: When | None = None,
+    laws: Sequence[Law] = (),
 ) -> Policy:
     """The policy in a file, or the default one, with what the options change.
 
@@ -171,8 +173,10 @@ def chosen_policy(
         thresholds: From which risk on; as many as interventions. None: those of a
             file that has one a law, or else `THRESHOLDS`.
         when: Which states are judged.
+        laws: The scenario's: of those that ask to move a tuned policy only alerts.
     """
     from forewarn.monitors.guarding.policy import ANY_LAW, Policy, Step, load_policy
+    from forewarn.scenarios.acting import acting
 
     policy = load_policy(path) if path else Policy(horizon_s=scenario_horizon_s)
     if horizon_s is not None and horizon_s != policy.horizon_s:
@@ -189,11 +193,7 @@ def chosen_policy(
     wanted = kinds or ["alert"]
     tuned = path is not None and all(len(each) == 1 for each in policy.rules.values())
     if tuned and len(wanted) == 1 and not thresholds:
-        rules = {
-            law: (replace(step, kind=kind(wanted[0])),)
-            for law, (step,) in policy.rules.items()
-        }
-        return replace(policy, rules=rules)
+        return acting(policy, kind(wanted[0]), laws)
     levels = list(thresholds) or [THRESHOLDS[name] for name in wanted]
     if len(levels) != len(wanted):
         raise click.UsageError(

@@ -177,7 +177,9 @@ def measure(
         raise click.UsageError(
             f"no model ships with {wanted.name}: give one with --model"
         )
-    policy = chosen_policy(policy_path, horizon, wanted.horizon_s, intervene, ())
+    policy = chosen_policy(
+        policy_path, horizon, wanted.horizon_s, intervene, (), laws=wanted.laws
+    )
     if paper_table:
         baselines = tuple(dict.fromkeys([*baselines, *BASELINES]))
     wish = Wish(

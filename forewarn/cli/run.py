@@ -163,8 +163,9 @@ def run(
         model, policy_path, said = unless_given(wanted, model, policy_path)
     if model is not None:
         policy = chosen_policy(
-            policy_path, horizon, wanted.horizon_s, intervene, thresholds, when
-        )
+            policy_path, horizon, wanted.horizon_s, intervene, thresholds, when,
+            wanted.laws,
+        )  # fmt: skip
         policy = replace(policy, shadow=policy.shadow or shadow)
     elif policy_path or thresholds or horizon or shadow or intervene or when:
         raise click.UsageError("without --model there is no guard to be told anything")

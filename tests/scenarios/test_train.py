@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
+from numpy.typing import NDArray
 
 from forewarn.abstractions.abstraction import Abstraction
 from forewarn.cli import main
 from forewarn.monitors.chains.model import load_model
 from forewarn.monitors.guarding.policy import Policy, load_policy
+from forewarn.monitors.laws.lawbook import Law, load_law
 from forewarn.monitors.trust.hindsight import Judge
 from forewarn.scenarios.plan import guard_maker
 from forewarn.scenarios.recorded import Spectator, read_run, recorded_runs
 from forewarn.scenarios.schema import load_scenario
+from forewarn.scenarios.train import holds
 from forewarn.scenarios.tune import kept_runs
 from tests.scenarios import learned
 
@@ -41,6 +47,20 @@ def test_hindsight_says_what_a_guard_would_have_said(name: str) -> None:
             said = series.risks[law][: len(told.times_s)]
             assert told.risks[horizon_s].tolist() == pytest.approx(list(said))
             assert told.duration_s == pytest.approx(episode.duration_s)
+
+
+def test_who_is_stopped_is_held_where_something_is_owed_or_ways_cross() -> None:
+    paths = recorded_runs(learned.traces("tiny-road"))[:2]
+    times = kept_runs(paths)[0]
+    crossing = {"junction_distance": np.array([np.nan, 30.0])}
+    road = {"junction_distance": np.array([None, None], object)}
+    never, owed = load_law("no_collision"), load_law("51_5")
+
+    def held(law: Law, signals: dict[str, NDArray[Any]]) -> bool:
+        return holds([law], [replace(times, signals=signals)], 0.1)
+
+    assert held(owed, road) and held(owed, crossing) and held(never, crossing)
+    assert not held(never, road) and not held(never, {})
 
 
 def forewarn(*arguments: str | Path) -> dict[str, object]:

@@ -1,6 +1,6 @@
 """Makes the maps that ship from their sources; for developers, with netconvert.
 
-pip install eclipse-sumo
+pip install eclipse-sumo sumolib
 python -m forewarn.plugins.sumo.maps.draw
 """
 
@@ -12,6 +12,8 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from forewarn.plugins.sumo.maps.signs import put_up, signs
 
 HERE = Path(__file__).parent
 SOURCES = HERE / "sources"
@@ -40,7 +42,7 @@ def draw(name: str, folder: Path) -> tuple[Path, Path]:
     """
     netconvert = shutil.which("netconvert", path=str(Path(sys.executable).parent))
     if netconvert is None:
-        raise SystemExit("netconvert is missing: pip install eclipse-sumo")
+        raise SystemExit("netconvert is missing: pip install eclipse-sumo sumolib")
     net, twin = folder / f"{name}.net.xml", folder / f"{name}.xodr"
     command = [netconvert, *OPTIONS]
     for kind, option in _KINDS.items():
@@ -52,7 +54,7 @@ def draw(name: str, folder: Path) -> tuple[Path, Path]:
     for path in (net, twin):
         text = _DATE.sub("", _COMMENT.sub("", path.read_text(encoding="utf-8")))
         if path is twin:
-            text = _CROSSWALK.sub(_set_back, text)
+            text = put_up(signs(net), net, _CROSSWALK.sub(_set_back, text))
         path.write_text(text.rstrip() + "\n", encoding="utf-8")
     return net, twin
 

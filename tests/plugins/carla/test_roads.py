@@ -62,8 +62,55 @@ def test_junctions_are_what_sumo_takes_them_for(name: str) -> None:
         for a, b in zip(passage.crosswalks, other.crosswalks, strict=True):
             assert a.at_m == pytest.approx(b.at_m, abs=0.7)
         if passage.light is None:
-            first = sum(foe.first for foe in passage.foes)
-            assert first == sum(foe.first for foe in other.foes), key
+            for ours_m, theirs_m in zip(rights(passage), rights(other), strict=True):
+                assert ours_m == pytest.approx(theirs_m, abs=0.7), key
+
+
+def rights(passage: Passage) -> list[float]:
+    """Where one meets those who go first, and then the others."""
+    foes = sorted(passage.foes, key=lambda foe: (not foe.first, foe.ego_m))
+    return [foe.ego_m for foe in foes] + [sum(foe.first for foe in foes)]
+
+
+@pytest.mark.parametrize(
+    ("name", "minor"), [("tee", 1), ("roundabout", 4), ("merge", 1), ("crossing", 0)]
+)
+def test_roads_that_go_last_have_a_sign(name: str, minor: int) -> None:
+    text = (MAPS / f"{name}.xodr").read_text(encoding="utf-8")
+    road_map = carla.Map(name, text)
+    signs = road_map.get_all_landmarks_of_type("205")
+    assert len(signs) == minor
+    net = CarlaNet(road_map)
+    for sign in signs:
+        (pair,) = sign.get_lane_validities()
+        before = road_map.get_waypoint_xodr(sign.road_id, pair[0], sign.s - 20.0)
+        (seen,) = before.get_landmarks_of_type(50.0, "205")
+        assert seen.id == sign.id and seen.distance == pytest.approx(20.0, abs=0.1)
+    yields = {m.lane for group in net._movements.values() for m in group if m.yields}
+    assert len(yields) == minor
+
+
+def test_a_sign_changes_who_goes_first() -> None:
+    """The main road's own sign outweighs that it goes straight on."""
+    text = (MAPS / "tee.xodr").read_text(encoding="utf-8")
+
+    def first(text: str) -> set[str]:
+        net = CarlaNet(carla.Map("tee", text))
+        straight = next(
+            m
+            for group in net._movements.values()
+            for m in group
+            if m.straight and m.turn == "s" and m.lane.startswith("40.")
+        )
+        return {
+            lane.partition(".")[0]
+            for lane in net.goes_first(straight.lane, straight.to)
+        }
+
+    assert first(text) == set()
+    sign = text[text.index("<signals>") : text.index("</signals>") + len("</signals>")]
+    moved = text.replace(sign, "<signals/>", 1).replace("<signals/>", sign, 1)
+    assert first(moved) >= {"42"}
 
 
 def test_a_road_that_leads_nowhere_is_read_to_its_end() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.sumo.bridge import SumoWorld
 from forewarn.plugins.sumo.maps.draw import draw, names
+from forewarn.plugins.sumo.maps.signs import STOP, put_up, signs
 from forewarn.plugins.sumo.support import MAPS, shipped_maps
 from forewarn.plugins.sumo.traffic import Ego, Flow
 
@@ -96,6 +98,26 @@ def test_those_on_the_ring_go_first() -> None:
         gave_way.append(frame.values["priority_vehicle"])
     assert any(gave_way)
     world.close()
+
+
+@pytest.mark.needs("sumolib")
+@pytest.mark.parametrize("name", sorted(WAYS))
+def test_a_twin_has_the_signs_of_its_net(name: str) -> None:
+    twin = (MAPS / f"{name}.xodr").read_text(encoding="utf-8")
+    found = signs(MAPS / f"{name}.net.xml")
+    assert found == dict(re.findall(r'<signal id="(\w+)"[^>]* type="(20[56])"', twin))
+    bare = re.sub(r"<signals>.*?</signals>", "<signals/>", twin, flags=re.DOTALL)
+    if found:
+        assert put_up(found, MAPS / f"{name}.net.xml", bare) == twin
+
+
+@pytest.mark.needs("sumolib")
+def test_stop_links_have_stop_signs(tmp_path: Path) -> None:
+    text = (MAPS / "tee.net.xml").read_text(encoding="utf-8")
+    net = tmp_path / "tee.net.xml"
+    link = r'(<connection from="south_in" [^>]*via="[^>]*)state="m"'
+    net.write_text(re.sub(link, r'\1state="s"', text), encoding="utf-8")
+    assert signs(net) == {"south_in": STOP}
 
 
 @pytest.mark.slow

@@ -1,0 +1,94 @@
+"""Yield and stop signs, where a net has roads that go last and its twin must say so."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+YIELD, STOP = "205", "206"
+_ONCOMING = 135.0
+_BESIDE_M = 0.5
+
+_ROAD = re.compile(
+    r'<road name="[^"]*" length="(?P<length>[^"]*)" id="(?P<id>[^"]*)".*?</road>',
+    re.DOTALL,
+)
+_INNER = re.compile(r'<road name="(?P<edge>:[^"]*)"[^>]* id="(?P<id>[^"]*)"')
+_INTO = re.compile(r'incomingRoad="(?P<road>[^"]*)" connectingRoad="(?P<inner>[^"]*)"')
+_LANE = re.compile(r'<lane id="(-[0-9]+)" type="driving"')
+_WIDTH = re.compile(r'<width sOffset="0" a="([^"]*)"')
+
+
+def signs(net: Path) -> dict[str, str]:
+    """The sign at the end of each edge that goes last, by the edge.
+
+    That an edge's left turns let oncoming traffic pass, and that everyone lets people
+    cross, needs no sign.
+    """
+    import sumolib
+
+    found: dict[str, str] = {}
+    for node in sumolib.net.readNet(str(net)).getNodes():
+        if node.getType().startswith("traffic_light"):
+            continue
+        links = node.getConnections()
+        for link in links:
+            edge = link.getFrom().getID()
+            if link.getState() == "s":
+                found[edge] = STOP
+            elif any(_goes_last(node, link, other) for other in links):
+                found.setdefault(edge, YIELD)
+    return found
+
+
+def _goes_last(node: Any, link: Any, other: Any) -> bool:
+    if not node.forbids(other, link) or node.forbids(link, other):
+        return False
+    turned = _heading(link) - _heading(other)
+    return abs(math.remainder(turned, 360.0)) < _ONCOMING
+
+
+def _heading(link: Any) -> float:
+    (ax, ay), (bx, by) = (p[:2] for p in link.getFromLane().getShape()[-2:])
+    return math.degrees(math.atan2(by - ay, bx - ax))
+
+
+def put_up(found: dict[str, str], net: Path, twin: str) -> str:
+    """The twin's text with the signs, beside the ends of its roads.
+
+    Its roads have no names outside of junctions: which is which is told by the ways
+    through a junction that begin there.
+    """
+    import sumolib
+
+    inner = {each["edge"]: each["id"] for each in _INNER.finditer(twin)}
+    before = {each["inner"]: each["road"] for each in _INTO.finditer(twin)}
+    edges = sumolib.net.readNet(str(net), withInternal=True)
+    kinds: dict[str, tuple[str, str]] = {}
+    for edge, kind in found.items():
+        for links in edges.getEdge(edge).getOutgoing().values():
+            for link in links:
+                via = link.getViaLaneID().rpartition("_")[0]
+                if via in inner:
+                    kinds[before[inner[via]]] = edge, kind
+
+    def signed(road: re.Match[str]) -> str:
+        if road["id"] not in kinds:
+            return road[0]
+        edge, kind = kinds[road["id"]]
+        aside = sum(map(float, _WIDTH.findall(road[0]))) + _BESIDE_M
+        lanes = sorted(map(int, _LANE.findall(road[0])))
+        sign = (
+            "<signals>\n"
+            f'            <signal id="{edge}" s="{road["length"]}" t="-{aside:.8f}"'
+            f' orientation="+" dynamic="no" zOffset="2" country="OpenDRIVE"'
+            f' type="{kind}" subtype="-1" height="0.90000000" width="0.90000000">\n'
+            f'                <validity fromLane="{lanes[0]}" toLane="{lanes[-1]}"/>\n'
+            "            </signal>\n"
+            "        </signals>"
+        )
+        return road[0].replace("<signals/>", sign)
+
+    return _ROAD.sub(signed, twin)

@@ -45,7 +45,7 @@ from forewarn.scenarios.plan import plan, runner_of
 from forewarn.scenarios.runner import Keep, Runner
 from forewarn.scenarios.schema import Scenario, load_scenario, shipped_scenarios
 from forewarn.scenarios.shipped import FOLDER, Shipped
-from forewarn.scenarios.tune import climb_of
+from forewarn.scenarios.thresholds import climb_of
 from forewarn.scenarios.warned import Warned
 
 FIRST_SEED = 2_000_000
@@ -121,7 +121,10 @@ def measure(
     names = list(dict.fromkeys(names))
     runs, episodes = drive(scenario, seeds, names)
     horizon_s, period_s = policy.horizon_s, abstraction.period_s or 0.1
-    judge = Judge(model, abstraction, laws, [horizon_s], period_s)
+    judge = Judge(
+        model, abstraction, laws, [horizon_s], period_s,
+        calibration=policy.calibration,
+    )  # fmt: skip
     told = _look(judge, runs)
     trained = [e["seed"] for e in model.training["files"]][:blind_runs]
     known, _ = drive(scenario, trained, names)

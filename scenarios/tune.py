@@ -10,7 +10,6 @@ horizons at which most violations are detected the one that warns earliest is ta
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,10 +22,12 @@ from forewarn.monitors.chains.model import Model, load_model
 from forewarn.monitors.guarding.decision import Kind
 from forewarn.monitors.guarding.policy import Policy, Step
 from forewarn.monitors.laws.lawbook import Law
+from forewarn.monitors.risk.calibration import Calibration
 from forewarn.monitors.trust.hindsight import (
     Counting,
     Foretold,
     Recipe,
+    calibrate,
     mostly_harmless,
     out_of_fold,
 )
@@ -36,81 +37,17 @@ from forewarn.scenarios.plan import plan
 from forewarn.scenarios.pool import Pool
 from forewarn.scenarios.recorded import Recorded, read_run
 from forewarn.scenarios.schema import Scenario
-from forewarn.scenarios.series import Series
-from forewarn.scenarios.truth import Broken
-from forewarn.scenarios.warned import Warned, WarnedRun, alarms
-
-LOWEST_THRESHOLD = 0.01
-"""No threshold is lower: with few runs the smallest risks are mostly chance."""
+from forewarn.scenarios.thresholds import (
+    climb_of,
+    in_time,
+    middle,
+    plateau_end,
+    threshold,
+)
+from forewarn.scenarios.warned import Warned
 
 WORSE = 0.02
 """So much less detected is as good as equal: it is within chance."""
-
-_FINENESS = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class Climb:
-    """One run under one law: all that thresholds need to know of its risks.
-
-    Args:
-        seed: The run.
-        duration_s: How long it lasted.
-        steps: When the risk was higher than ever before, and how high; infinite where
-            the guard intervenes whatever the threshold.
-        broken: The first time that the law was broken, if it was.
-    """
-
-    seed: int
-    duration_s: float
-    steps: tuple[tuple[float, float], ...]
-    broken: Broken | None
-
-    @property
-    def top(self) -> float:
-        """The highest risk of the run."""
-        return self.steps[-1][1] if self.steps else 0.0
-
-    def warned(self, threshold: float) -> WarnedRun:
-        """The run with that threshold."""
-        alarm_s = next((at for at, risk in self.steps if risk >= threshold), None)
-        onsets = int(alarm_s is not None)
-        return WarnedRun(self.duration_s, alarm_s, onsets, self.broken)
-
-
-def climb(series: Series, law: str, seed: int, broken: Broken | None) -> Climb:
-    """The risks of a law in one run."""
-    never = Step("alert", math.inf, inclusive=False)
-    forced = alarms(series.risks[law], never, series.forced)
-    times = series.times_s
-    steps = _steps(times, series.risks[law], forced)
-    return Climb(seed, times[-1] - times[0], steps, broken)
-
-
-def _steps(
-    times_s: Iterable[float], risks: Iterable[float], forced: Iterable[bool]
-) -> tuple[tuple[float, float], ...]:
-    steps: list[tuple[float, float]] = []
-    top = 0.0
-    for time_s, risk, must in zip(times_s, risks, forced, strict=True):
-        height = math.inf if must else risk
-        if height > top:
-            top = height
-            steps.append((time_s, height))
-    return tuple(steps)
-
-
-def climb_of(
-    told: Foretold, law: str, horizon_s: float, seed: int, policy: Policy
-) -> Climb:
-    """The risks of a law in one run, as hindsight has them."""
-    stops = policy.unknown_state == "stop"
-    forced = told.unknown & stops
-    broken = None if told.broken_s is None else Broken(law, *told.broken_s)
-    steps = _steps(
-        told.times_s.tolist(), told.risks[horizon_s].tolist(), forced.tolist()
-    )
-    return Climb(seed, told.duration_s, steps, broken)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +63,7 @@ class Tuned:
             harmless, before its deadline the warnings came that came in time.
         harmless: The laws whose triggers are mostly harmless.
         seeds: The runs.
+        calibration: What the risks of each law have meant.
     """
 
     horizon_s: float
@@ -135,6 +73,7 @@ class Tuned:
     ahead_s: Mapping[str, Sequence[float]]
     harmless: frozenset[str]
     seeds: tuple[int, ...]
+    calibration: Mapping[str, Calibration]
 
     @property
     def in_time(self) -> float:
@@ -336,78 +275,35 @@ def _tuned(
     warned: dict[str, Warned] = {}
     ahead_s: dict[str, list[float]] = {}
     harmless: set[str] = set()
-    for law, several in together.items():
+    curves: dict[str, Calibration] = {}
+    for law, told in together.items():
+        several = told
+        if not judges_upper(policy):
+            curves[law], several = calibrate(told, horizon_s)
         climbs = [
-            climb_of(told, law, horizon_s, runs[told.run].header.seed or 0, policy)
-            for told in several
+            climb_of(each, law, horizon_s, runs[each.run].header.seed or 0, policy)
+            for each in several
         ]
         if mostly_harmless(several):
             harmless.add(law)
         lowest = threshold(climbs, allowed)
         highest = plateau_end(climbs, lowest, law in harmless)
         plateaus[law] = lowest, highest
-        at = math.floor((lowest + highest) / 2 * _FINENESS + 1e-9) / _FINENESS
-        thresholds[law] = max(lowest, at)
+        thresholds[law] = middle(lowest, highest)
         ahead_s[law] = in_time(climbs, thresholds[law], law in harmless)
         ordered = sorted(climbs, key=lambda each: each.seed)
         warned[law] = Warned(tuple(each.warned(thresholds[law]) for each in ordered))
     seeds = tuple(sorted(run.header.seed or 0 for run in runs))
     return Tuned(
-        horizon_s, thresholds, plateaus, warned, ahead_s, frozenset(harmless), seeds
-    )
-
-
-def in_time(climbs: Iterable[Climb], at: float, harmless: bool) -> list[float]:
-    """How early a threshold warns of the violations that it warns of in time.
-
-    That is before the trigger or, where the trigger is mostly harmless, so long before
-    the deadline that there is time to do something.
-    """
-    found: list[float] = []
-    for each in climbs:
-        run = each.warned(at)
-        if run.broken is None or run.alarm_s is None:
-            continue
-        if harmless and run.in_time:
-            found.append(run.broken.time_s - run.alarm_s)
-        elif not harmless and run.detected:
-            found.append(run.broken.since_s - run.alarm_s)
-    return found
-
-
-def plateau_end(climbs: Sequence[Climb], lowest: float, harmless: bool) -> float:
-    """The highest threshold that warns of as many in time as the lowest does."""
-    most = len(in_time(climbs, lowest, harmless))
-    if not most:
-        return lowest
-    low, high = round(lowest * _FINENESS), _FINENESS
-    while low < high:
-        middle = (low + high + 1) // 2
-        if len(in_time(climbs, middle / _FINENESS, harmless)) == most:
-            low = middle
-        else:
-            high = middle - 1
-    return max(lowest, low / _FINENESS)
-
-
-def threshold(climbs: Sequence[Climb], allowed: float) -> float:
-    """The lowest threshold at which no more clean runs have an alarm than allowed.
-
-    Where even 1 is reached too often it is 1; what comes of it shows in the rate.
-    """
-    tops = sorted((c.top for c in climbs if c.broken is None), reverse=True)
-    spared = math.floor(allowed * len(tops) + 1e-9)
-    if spared >= len(tops):
-        return LOWEST_THRESHOLD
-    # At this height one run too many has an alarm: the threshold lies above it.
-    height = tops[spared]
-    if height >= 1:
-        return 1.0
-    above = (math.floor(height * _FINENESS + 1e-9) + 1) / _FINENESS
-    return max(LOWEST_THRESHOLD, min(1.0, above))
+        horizon_s, thresholds, plateaus, warned, ahead_s, frozenset(harmless), seeds,
+        curves,
+    )  # fmt: skip
 
 
 def tuned_policy(tuned: Tuned, policy: Policy, kind: Kind, name: str) -> Policy:
     """The policy that intervenes at the thresholds that were found."""
     rules = {law: (Step(kind, at),) for law, at in tuned.thresholds.items()}
-    return replace(policy, name=name, rules=rules, horizon_s=tuned.horizon_s)
+    return replace(
+        policy, name=name, rules=rules, horizon_s=tuned.horizon_s,
+        calibration=tuned.calibration,
+    )  # fmt: skip

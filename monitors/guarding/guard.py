@@ -19,6 +19,7 @@ from forewarn.monitors.guarding.decision import RANK, Action, Decision, Kind, Ri
 from forewarn.monitors.guarding.gate import Gate, Limits
 from forewarn.monitors.guarding.policy import Policy, Stage, Step
 from forewarn.monitors.guarding.watch import LawWatch, Watch, load_watch
+from forewarn.monitors.risk.calibration import Calibration
 
 Clock = Callable[[], float]
 
@@ -80,6 +81,9 @@ class Guard:
         limits = Limits(policy.max_age_s, policy.frozen_after_s)
         needs = dict.fromkeys([*watch.signals, *ages])
         self._gate = Gate(list(needs), limits, watch.abstraction.vocabulary)
+        for law in watch.laws:
+            law.correct(policy.calibration.get(law.name, Calibration()))
+        self.without_rule = policy.without_rule([law.name for law in watch.laws])
         steps = [policy.steps_for(law.name) for law in watch.laws]
         self._steps = [_Steps(s, s[0].calm_below if s else math.inf) for s in steps]
         # Before an action it is not the present that is held to thresholds.
@@ -151,6 +155,7 @@ class Guard:
         return {
             "decisions": dict(self.counts),
             "laws": [law.name for law in self.watch.laws],
+            "without_rule": list(self.without_rule),
             "unknown_states": self.watch.unknown_seen,
             "shadow": self.policy.shadow,
         }

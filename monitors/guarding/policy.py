@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -14,6 +14,7 @@ from forewarn.abstractions.errors import InvalidInput, near_miss
 from forewarn.abstractions.files import read_yaml
 from forewarn.abstractions.schema import Strict, validated
 from forewarn.monitors.guarding.decision import RANK, SEVERITY, Kind
+from forewarn.monitors.risk.calibration import Calibration
 
 FORMAT = "forewarn.policy/1"
 ANY_LAW = "*"
@@ -70,6 +71,9 @@ class Policy:
         name: For people.
         rules: The steps of each law, the mildest first; `*` is every other law.
         horizon_s: H of the guard's risk.
+        calibration: What the risk of a law has meant at that horizon: its curve
+            through pairs of what was said and what happened. Other laws' risks are as
+            the chain has them.
         when: `after`: the state that was observed is judged, as in the paper.
             `before`: the state that the proposed action would lead to. `both`.
         judge_by: Compare the thresholds with the point or with the upper bound.
@@ -98,6 +102,7 @@ class Policy:
         }
     )
     horizon_s: float = 3.0
+    calibration: Mapping[str, Calibration] = field(default_factory=dict)
     when: When = "after"
     judge_by: Literal["point", "upper"] = "point"
     delta: float = 0.05
@@ -127,6 +132,23 @@ class Policy:
         """The steps of a law, the mildest first."""
         return self.rules.get(law, self.rules.get(ANY_LAW, ()))
 
+    def without_rule(self, laws: Sequence[str]) -> tuple[str, ...]:
+        """Of these laws those that it never acts on.
+
+        Raises:
+            InvalidPolicy: It acts on none of them, which would guard nothing.
+        """
+        found = [law for law in laws if not {law, ANY_LAW} & self.rules.keys()]
+        if laws and len(found) == len(laws):
+            ruled = ", ".join(self.rules) or "no law"
+            watched = ", ".join(laws)
+            raise InvalidPolicy(
+                f"the policy {self.name} has a rule for {ruled}, and what is watched is"
+                f" {watched}",
+                mend=f"give one of them a rule, or write one for every law, {ANY_LAW!r}",
+            )
+        return tuple(found)
+
     def after(self, kind: Kind) -> Kind:
         """What an intervention escalates to when it is not obeyed."""
         severer = (k for k in self.escalation if RANK[k] > RANK[kind])
@@ -137,6 +159,10 @@ class Policy:
         content: dict[str, Any] = {"format": FORMAT}
         for item in fields(self):
             content[item.name] = getattr(self, item.name)
+        content["calibration"] = {
+            law: [list(point) for point in curve.points]
+            for law, curve in self.calibration.items()
+        }
         content["escalation"] = list(self.escalation)
         content["deadline_s"] = dict(self.deadline_s)
         content["rules"] = [
@@ -151,6 +177,8 @@ class Policy:
         values = {k: getattr(file, k) for k in file.model_fields_set - {"format"}}
         if "rules" in values:
             values["rules"] = _rules(file.rules, source)
+        if "calibration" in values:
+            values["calibration"] = _curves(file.calibration, source)
         if "deadline_s" in values:
             values["deadline_s"] = _deadlines(file.deadline_s, source)
         if "escalation" in values:
@@ -165,6 +193,8 @@ class _Rule(Strict):
     p_safe_below: dict[str, float] | None = None
 
 
+_Point = Annotated[tuple[float, float], Field(strict=False)]
+
 _OMITTED: Any = None
 """A key that may be left out: the policy's own default then counts."""
 
@@ -174,6 +204,7 @@ class _PolicyFile(Strict):
     name: str = _OMITTED
     rules: list[_Rule] = Field(_OMITTED, min_length=1)
     horizon_s: float = Field(_OMITTED, gt=0, le=3600)
+    calibration: dict[str, list[_Point]] = _OMITTED
     when: When = _OMITTED
     judge_by: Literal["point", "upper"] = _OMITTED
     delta: float = Field(_OMITTED, gt=0, lt=1)
@@ -228,6 +259,19 @@ def _rules(rules: Sequence[_Rule], source: str) -> dict[str, tuple[Step, ...]]:
         _ascending([step.kind for step in steps], source, place)
         found[rule.law] = tuple(steps)
     return found
+
+
+def _curves(
+    given: Mapping[str, Sequence[tuple[float, float]]], source: str
+) -> dict[str, Calibration]:
+    curves: dict[str, Calibration] = {}
+    for law, points in given.items():
+        try:
+            curves[law] = Calibration(tuple(points))
+        except InvalidInput as error:
+            place = f"calibration, law {law}"
+            raise InvalidPolicy(str(error), source=source, place=place) from error
+    return curves
 
 
 def _deadlines(given: float | Mapping[Stage, float], source: str) -> dict[Stage, float]:

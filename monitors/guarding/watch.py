@@ -19,6 +19,7 @@ from forewarn.monitors.chains.model import Model
 from forewarn.monitors.guarding.decision import Risk
 from forewarn.monitors.guarding.drift import Drift
 from forewarn.monitors.laws.lawbook import Law, find_laws
+from forewarn.monitors.risk.calibration import Calibration
 from forewarn.monitors.risk.evidence import (
     compile_for,
     letters_of_states,
@@ -46,7 +47,7 @@ class LawWatch:
 
     __slots__ = (
         "automaton", "broken", "high", "law", "low", "name", "point", "state",
-        "_columns", "_decide", "_left_s", "_next", "_risks", "_violated",
+        "_columns", "_decide", "_left_s", "_next", "_risks", "_table", "_violated",
     )  # fmt: skip
 
     def __init__(
@@ -58,13 +59,8 @@ class LawWatch:
         self._next: list[list[int]] = automaton.step[:, table.letters].tolist()
         self._columns = {letter: i for i, letter in enumerate(automaton.letters)}
         self._decide = [abstraction.decides(p) for p in automaton.propositions]
-        low = table.point if table.low is None else table.low
-        high = table.point if table.high is None else table.high
-        bounds = (low.tolist(), table.point.tolist(), high.tolist())
-        # Of each of its monitor's states: the bounds in each state of the chain.
-        self._risks = [
-            list(zip(*rows, strict=True)) for rows in zip(*bounds, strict=True)
-        ]
+        self._table = table
+        self.correct(Calibration())
         self._left_s = [
             due * period_s if pending else None
             for due, pending in zip(
@@ -72,6 +68,17 @@ class LawWatch:
             )
         ]
         self.reset()
+
+    def correct(self, curve: Calibration) -> None:
+        """Says from now on what the chain's risks have meant."""
+        table = self._table
+        low = table.point if table.low is None else table.low
+        high = table.point if table.high is None else table.high
+        bounds = [curve(each).tolist() for each in (low, table.point, high)]
+        # Of each of its monitor's states: the bounds in each state of the chain.
+        self._risks = [
+            list(zip(*rows, strict=True)) for rows in zip(*bounds, strict=True)
+        ]
 
     def reset(self) -> None:
         """Begins a new episode."""

@@ -9,7 +9,7 @@ holds for runs to come, as far as these are like them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -23,6 +23,7 @@ from forewarn.monitors.chains.model import Model
 from forewarn.monitors.laws.automaton import Automaton
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.laws.monitor import Monitor
+from forewarn.monitors.risk.calibration import Calibration, calibrated
 from forewarn.monitors.risk.evidence import (
     compile_for,
     letters_of_states,
@@ -116,6 +117,20 @@ def skill(found: Sequence[Foretold], horizon_s: float, idle: bool) -> float:
     return 1.0 - error / reference if reference > 0.0 else 0.0
 
 
+def calibrate(
+    found: Sequence[Foretold], horizon_s: float
+) -> tuple[Calibration, list[Foretold]]:
+    """What the risks of one law have meant in these runs, and the runs with that."""
+    curve = calibrated(
+        np.concatenate([each.risks[horizon_s] for each in found]),
+        np.concatenate([each.came_true(horizon_s) for each in found]),
+        np.repeat([each.run for each in found], [len(each.times_s) for each in found]),
+    )
+    return curve, [
+        replace(each, risks={horizon_s: curve(each.risks[horizon_s])}) for each in found
+    ]
+
+
 def mostly_harmless(found: Sequence[Foretold]) -> bool:
     """Whether most runs that keep the law owe something for a while."""
     owing = [not each.idle.all() for each in found if each.broken_s is None]
@@ -155,6 +170,7 @@ class Judge:
         horizons_s: Sequence[float],
         period_s: float,
         delta: float | None = None,
+        calibration: Mapping[str, Calibration] | None = None,
     ) -> None:
         self._abstraction, self._period_s = abstraction, period_s
         chain, visits = model.chain, model.visits
@@ -171,8 +187,11 @@ class Judge:
             paths = LawPaths(law, abstraction, period_s)
             automaton = paths.automaton
             letters = letters_of_states(chain, automaton, truth)
+            curve = (calibration or {}).get(law.name, Calibration())
             tables = {
-                h: _table(model, letters, automaton, round(h / period_s), intervals)
+                h: curve(
+                    _table(model, letters, automaton, round(h / period_s), intervals)
+                )
                 for h in horizons_s
             }
             self._laws.append((paths, tables))

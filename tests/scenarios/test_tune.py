@@ -16,13 +16,10 @@ from forewarn.scenarios.pool import Here
 from forewarn.scenarios.recorded import recorded_runs
 from forewarn.scenarios.schema import load_scenario
 from forewarn.scenarios.series import Series
+from forewarn.scenarios.thresholds import LOWEST_THRESHOLD, Climb, climb, threshold
 from forewarn.scenarios.truth import Broken
 from forewarn.scenarios.tune import (
-    LOWEST_THRESHOLD,
     WORSE,
-    Climb,
-    climb,
-    threshold,
     training_runs,
     tune,
     tuned_policy,

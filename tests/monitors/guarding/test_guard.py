@@ -6,11 +6,13 @@ import os
 import random
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import numpy as np
 import pytest
 
 from forewarn.abstractions.abstraction import from_expressions
@@ -23,6 +25,7 @@ from forewarn.monitors.guarding.guard import Guard
 from forewarn.monitors.guarding.policy import STAGES, Policy
 from forewarn.monitors.guarding.record import RunRecord
 from forewarn.monitors.guarding.watch import load_watch
+from forewarn.monitors.risk.calibration import Calibration
 
 LAW = "always (stop_line_distance < 5 -> eventually[0, 0.3 s] speed < 1)"
 SPEEDING = "always speed <= 60"
@@ -99,6 +102,22 @@ def test_low_risk_proceeds_and_high_risk_does_not() -> None:
     assert "stop_line_distance < 5" in rolling.evidence
     assert rolling.left_s == pytest.approx(0.3)
     assert "at risk of" in rolling.reason
+
+
+def test_a_calibration_corrects_the_risk_and_its_bounds() -> None:
+    curve = Calibration(((0.5, 0.1), (0.9, 0.3)))
+    # The same watch: a policy takes out what another put in.
+    said = drive(plain := guarded(), "far", "rolling")
+    meant = drive(
+        Guard(plain.watch, replace(plain.policy, calibration={LAW: curve}),
+              provides=PROVIDES, clock=Clock()),
+        "far", "rolling",
+    )  # fmt: skip
+    for before, after in zip(said, meant, strict=True):
+        assert before.risk is not None
+        assert after.risk == pytest.approx(tuple(curve(np.array(before.risk))))
+    assert drive(Guard(plain.watch, plain.policy, provides=PROVIDES, clock=Clock()),
+                 "far", "rolling") == said  # fmt: skip
 
 
 def test_the_decision_of_a_calm_frame_is_proceed() -> None:

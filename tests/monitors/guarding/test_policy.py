@@ -15,6 +15,7 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import parse_yaml
 from forewarn.monitors.guarding.decision import RANK, SEVERITY
 from forewarn.monitors.guarding.policy import Policy, Step, load_policy
+from forewarn.monitors.risk.calibration import Calibration
 
 
 def policy(**content: Any) -> Policy:
@@ -230,3 +231,13 @@ def test_what_a_low_threshold_called_for_can_calm_down(inclusive: bool) -> None:
     high = Step("stop", 0.5, inclusive)
     assert high.applies(0.46, 0.05) and not high.applies(0.44, 0.05)
     assert Step("alert", 0.0).applies(0.0, 0.05), "from zero on is always"
+
+
+def test_a_calibration_reads_back_and_has_to_rise() -> None:
+    curve = Calibration(((0.25, 0.125), (0.5, 0.75)))
+    found = policy(calibration={"no_collision": [[0.25, 0.125], [0.5, 0.75]]})
+    assert found == Policy(calibration={"no_collision": curve})
+    assert Policy.from_dict(found.as_dict(), "p.yaml") == found
+    with pytest.raises(InvalidInput, match="does not rise") as error:
+        policy(calibration={"no_collision": [[0.5, 0.5], [0.25, 0.75]]})
+    assert "calibration, law no_collision" in str(error.value)

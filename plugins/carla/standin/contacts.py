@@ -9,6 +9,7 @@ from forewarn.plugins.carla.standin.actors import (
     Actor,
     Sensor,
     TrafficLight,
+    TrafficSign,
     Vehicle,
     along,
 )
@@ -88,7 +89,7 @@ def hold_back(car: Vehicle, other: Actor) -> bool:
 
 
 def solid(actor: Actor) -> bool:
-    if isinstance(actor, Sensor | TrafficLight) or not any(actor.half):
+    if isinstance(actor, Sensor | TrafficLight | TrafficSign) or not any(actor.half):
         return False
     return bool(getattr(actor, "solid", True))
 

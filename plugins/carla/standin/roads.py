@@ -28,17 +28,23 @@ _SPACING_M = 24
 _MARGIN_M = 12
 
 
+SIGNS = {"206": "traffic.stop", "205": "traffic.yield"}
+"""What CARLA calls the signs that have an actor, by their types in OpenDRIVE."""
+
+
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """A signal of the map that changes.
+    """A light or a sign of the map.
 
     Args:
         name: The map's own.
+        kind: Its type in OpenDRIVE.
         at: Where it hangs, facing against those who come.
         lines: Where the stop line crosses each lane that it is for.
     """
 
     name: str
+    kind: str
     road: int
     junction: int
     at: Pose
@@ -73,7 +79,8 @@ class Roads:
         self._carla = carla
         self._limits = _limits(self.text)
         self.spawn_points = _spawn_points(self.map, _loops(self.text))
-        self.signals = tuple(_signals(self.map))
+        self.signals = tuple(_signals(self.map, TRAFFIC_LIGHT))
+        self.signs = tuple(_signals(self.map, *SIGNS))
 
     @cached_property
     def mesh(self) -> bytes:
@@ -191,10 +198,13 @@ def _spawn_points(road_map: Any, loops: frozenset[int]) -> tuple[Pose, ...]:
     return tuple(found)
 
 
-def _signals(road_map: Any) -> list[Signal]:
-    """Every signal once, with where it has those who come stop."""
+def _signals(road_map: Any, *kinds: str) -> list[Signal]:
+    """Every signal of these kinds once, with where it has those who come stop."""
     found: dict[str, Signal] = {}
-    for mark in road_map.get_all_landmarks_of_type(TRAFFIC_LIGHT):
+    marks = (
+        each for kind in kinds for each in road_map.get_all_landmarks_of_type(kind)
+    )
+    for mark in marks:
         if mark.id in found:
             continue
         lines = tuple(_lines(road_map, mark))
@@ -206,7 +216,7 @@ def _signals(road_map: Any) -> list[Signal]:
             if onward.is_junction:
                 junction = onward.junction_id
         found[mark.id] = Signal(
-            mark.id, mark.road_id, junction, _pose(mark.transform), lines
+            mark.id, mark.type, mark.road_id, junction, _pose(mark.transform), lines
         )
     return [found[name] for name in sorted(found, key=_natural)]
 

@@ -15,9 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.plugins.carla.standin.actors import (
+    BOARD,
+    LAMP,
     ROAD,
     Actor,
     TrafficLight,
+    TrafficSign,
     Vehicle,
 )
 from forewarn.plugins.carla.standin.contacts import solid
@@ -46,6 +49,7 @@ _SEEN_M = 200.0
 _MOST_PIXELS = 40_000_000
 _SIGNAL_COLOURS = ((220, 30, 30), (230, 200, 30), (30, 200, 60), (40, 40, 40))
 _LAMP_HALF = (0.2, 0.2, 0.5)
+_SIGN_COLOUR, _SIGN_HALF = (200, 40, 40), (0.4, 0.05, 0.4)
 _BESIDE_M = 2.0
 _STROKES = 48
 
@@ -208,7 +212,9 @@ def _bodies(actor: Actor) -> Iterable[Body]:
     x, y, z, _, yaw, _ = actor.at
     if isinstance(actor, TrafficLight):
         shown = _SIGNAL_COLOURS[min(actor.colour, 3)]
-        yield Body(actor.number, 7, shown, (x, y, z), yaw, _LAMP_HALF)
+        yield Body(actor.number, LAMP, shown, (x, y, z), yaw, _LAMP_HALF)
+    elif isinstance(actor, TrafficSign):
+        yield Body(actor.number, BOARD, _SIGN_COLOUR, (x, y, z), yaw, _SIGN_HALF)
     elif solid(actor):
         label = actor.tags[0] if actor.tags else 20
         middle = x, y, z + actor.half[2]

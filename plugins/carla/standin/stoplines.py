@@ -1,6 +1,6 @@
-"""Where traffic lights hang, where they have cars stop, and which one a car is before.
+"""Where lights and signs hang, where they have cars stop, and which light is whose.
 
-A light's trigger volume lies across its lanes just before the line, as agents expect
+Their trigger volumes lie across their lanes just before the line, as agents expect
 that look for it; a light is a vehicle's own from so far away that it can brake.
 """
 
@@ -9,9 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from forewarn.plugins.carla.standin.actors import LAMP, TrafficLight, Vehicle
+from forewarn.plugins.carla.standin.actors import (
+    BOARD,
+    LAMP,
+    TrafficLight,
+    TrafficSign,
+    Vehicle,
+)
 from forewarn.plugins.carla.standin.encoding import Pose, Vector, turned
-from forewarn.plugins.carla.standin.roads import Roads, Signal
+from forewarn.plugins.carla.standin.roads import SIGNS, Roads, Signal
 
 _LOOKS_AGAIN_M = 0.5
 _MAPPED_FOR_M = 3.0
@@ -25,6 +31,24 @@ _LEAST_M = 8.0
 
 def hang(signal: Signal) -> TrafficLight:
     """The light of a signal. It looks across the road, as CARLA's do."""
+    at, half, centre = _stands(signal)
+    return TrafficLight(
+        0, "traffic.traffic_light", at, tags=bytes([LAMP]), ours=True, half=half,
+        centre=centre, signal=signal.name,
+    )  # fmt: skip
+
+
+def put_up(sign: Signal) -> TrafficSign:
+    """The actor of a sign, which looks and is found as a light is."""
+    at, half, centre = _stands(sign)
+    return TrafficSign(
+        0, SIGNS[sign.kind], at, tags=bytes([BOARD]), ours=True, half=half,
+        centre=centre, signal=sign.name,
+    )  # fmt: skip
+
+
+def _stands(signal: Signal) -> tuple[Pose, Vector, Vector]:
+    """Where a signal is, and its trigger volume from there: half of it, its middle."""
     first, last = signal.lines[0], signal.lines[-1]
     across = math.dist(first[:2], last[:2]) / 2.0
     x, y, z, pitch, yaw, roll = signal.at
@@ -32,11 +56,8 @@ def hang(signal: Signal) -> TrafficLight:
         (first[0] + last[0]) / 2.0, (first[1] + last[1]) / 2.0, 0.0, 0.0, first[4], 0.0
     )  # fmt: skip
     at = x, y, z, pitch, turned(yaw + 90.0), roll
-    return TrafficLight(
-        0, "traffic.traffic_light", at, tags=bytes([LAMP]), ours=True,
-        half=(across + _HALF_LANE_M - 0.1, _TRIGGER_M / 2.0, 1.0),
-        centre=_seen_from(at, middle, -_TRIGGER_M / 2.0), signal=signal.name,
-    )  # fmt: skip
+    half = across + _HALF_LANE_M - 0.1, _TRIGGER_M / 2.0, 1.0
+    return at, half, _seen_from(at, middle, -_TRIGGER_M / 2.0)
 
 
 class StopLines:

@@ -22,7 +22,7 @@ from forewarn.plugins.carla.standin.kinematics import move, rests
 from forewarn.plugins.carla.standin.physics import physics_of
 from forewarn.plugins.carla.standin.roads import Roads
 from forewarn.plugins.carla.standin.sensors import Sensors
-from forewarn.plugins.carla.standin.stoplines import StopLines, hang
+from forewarn.plugins.carla.standin.stoplines import StopLines, hang, put_up
 from forewarn.plugins.carla.standin.streaming import Streams
 from forewarn.plugins.carla.standin.traffic import Guest, Mover, NoTraffic, Traffic
 
@@ -86,8 +86,8 @@ class World:
             Actor(0, "spectator", (0.0, 0.0, 50.0, -90.0, 0.0, 0.0), ours=True)
         )
         self.lights = [hang(signal) for signal in roads.signals]
-        for light in self.lights:
-            self.add(light)
+        for fixed in (*self.lights, *map(put_up, roads.signs)):
+            self.add(fixed)
         by_signal = {light.signal: light for light in self.lights}
         self.groups = lights.groups(by_signal, roads.signals, roads.net)
         self._stop_lines = StopLines(roads, self.lights)

@@ -22,6 +22,7 @@ from forewarn.plugins.carla.standin.contacts import overlapping, ray
 from forewarn.plugins.carla.standin.encoding import compose, turned
 from forewarn.plugins.carla.standin.kinematics import SIDEWAYS, move
 from forewarn.plugins.carla.standin.lights import Group, Phase
+from forewarn.plugins.carla.standin.roads import SIGNS
 from forewarn.plugins.sumo.support import MAPS
 
 shares = st.floats(0, 1)
@@ -121,7 +122,8 @@ def test_a_prepared_map_has_what_clients_look_for(path: Path) -> None:
     text = opendrive.prepared(path.read_text(encoding="utf-8"))
     root = ET.fromstring(text)  # noqa: S314  ours
     assert "lat_0" in (root.findtext("header/geoReference") or "")
-    assert {s.get("type") for s in root.iter("signal")} <= {opendrive.TRAFFIC_LIGHT}
+    types = {signal.get("type") for signal in root.iter("signal")}
+    assert types <= {opendrive.TRAFFIC_LIGHT, *SIGNS}
     loops = [r for r in root.iter("road") if r.get("name") == opendrive.LOOP]
     again = ET.fromstring(opendrive.prepared(text))  # noqa: S314  ours
     assert len(loops) == len(

@@ -240,6 +240,37 @@ tell(max(gaps))
     assert gap < 1.0
 
 
+def test_signs_are_actors_that_landmarks_lead_to(serve: Serve) -> None:
+    told = serve("--map", "tee", "--kinematic").script(
+        FRESH
+        + """
+world.tick()
+(sign,) = world.get_actors().filter("traffic.yield")
+(landmark,) = road_map.get_all_landmarks_of_type("205")
+found = world.get_traffic_sign(landmark)
+tell(found is not None and found.id == sign.id)
+line = road_map.get_waypoint_xodr(landmark.road_id, -1, landmark.s - 1.0)
+box, at = sign.trigger_volume, sign.get_transform()
+def inside(place):
+    place.z = at.location.z
+    return box.contains(place, at)
+tell([inside(line.previous(m)[0].transform.location) for m in (1.0, 3.0, 8.0)])
+# It is in nobody's way.
+car = put(line.transform.location.x, line.transform.location.y)
+hits = []
+bumper = library.find("sensor.other.collision")
+sensor = world.spawn_actor(bumper, carla.Transform(), car)
+sensor.listen(hits.append)
+ticks(5)
+car.apply_control(carla.VehicleControl(throttle=1.0))
+ticks(40)
+sensor.stop()
+tell([len(hits), car.get_velocity().length() > 3.0])
+"""
+    )
+    assert told == [True, [True, True, False], [0, True]]
+
+
 def test_another_client_sees_the_same_world(standin: Standin) -> None:
     standin.script(FRESH + "put(-150, 1.6)\nworld.tick()\n")
     told = standin.script(

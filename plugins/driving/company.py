@@ -150,9 +150,8 @@ class Company:
                     clear = ours + self._length_m + half
                     leave_s = arrival_s(clear, speed, turn)
                     gap = max(0.0, comes_s - leave_s, come_s - leaves_s)
-                    self.conflicts.append(
-                        (to_point - half, clear + half, comes_s, leaves_s)
-                    )
+                    from_m = min(to_point - half, ours - foe.ego_m + foe.beside_m)
+                    self.conflicts.append((from_m, clear + half, comes_s, leaves_s))
                     if gap_s is None or gap < gap_s:
                         gap_s = gap
                     if foe.first and comes_s < _SOON_S:

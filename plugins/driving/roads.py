@@ -12,6 +12,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from forewarn.plugins.driving.arriving import beside
+
 Point = tuple[float, float]
 Line = Sequence[Point]
 
@@ -80,6 +82,8 @@ class Foe:
         ego_m: The conflict point's distance from the ego's stop line.
         foe_m: Its distance from the movement's own stop line.
         half_m: How far before and after the point the two would touch.
+        beside_m: From where on, from the ego's stop line, the two ways are so close
+            that two cars do not fit beside each other.
         first: Whether that movement has right of way over the ego's.
         light: The light that governs it: the programme's name and the index.
         before_m: For each lane of its way, the stop line's distance from its start.
@@ -89,6 +93,7 @@ class Foe:
     ego_m: float
     foe_m: float
     half_m: float
+    beside_m: float
     first: bool
     light: tuple[str, int] | None
     before_m: Mapping[str, float]
@@ -312,13 +317,14 @@ class Roads:
                     inner = self.inner(its)
                     if not meets & {part.name for part in inner}:
                         continue
-                    met = crossing(shape, _joined(inner))
+                    theirs = _joined(inner)
+                    met = crossing(shape, theirs)
                     if met is None:
                         continue
                     yield Foe(
                         self.lanes[its.to].edge, met[0], met[1], _half(met[2]),
-                        other.name in first, self._lights.get(its.via),
-                        self._upstream(other, inner),
+                        beside(shape, theirs, met[0]), other.name in first,
+                        self._lights.get(its.via), self._upstream(other, inner),
                     )  # fmt: skip
 
     def _upstream(self, lane: Lane, inner: list[Lane]) -> dict[str, float]:

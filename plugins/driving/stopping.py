@@ -140,7 +140,8 @@ def stopping_acceleration(
     line = values.get("stop_line_distance")
     if line is not None:
         needs = _to_stand(speed, line - _MARGIN_M)
-        over = _to_stand(speed, line + _OVER_M)
+        room = line + _OVER_M if first is None else min(first.to_m, line + _OVER_M)
+        over = _to_stand(speed, max(room, line))
         if held or values.get("traffic_jam"):
             if over <= BRAKE_LIMIT or speed < _ROLLS:
                 return -min(BRAKE_LIMIT, max(COMFORT, needs, asked))

@@ -14,6 +14,7 @@ from forewarn.plugins.driving.act import (
     CarActuator,
     wanted_acceleration,
 )
+from forewarn.plugins.driving.arriving import beside
 from forewarn.plugins.driving.stopping import (
     Behind,
     Conflict,
@@ -104,6 +105,25 @@ def test_a_line_is_held_also_if_the_car_stands_a_little_beyond_it() -> None:
     assert 9.0**2 / 2 / 4.0 > BRAKE_LIMIT
     assert stop(9.0, **at_red) == -BRAKE_LIMIT
     assert stop(14.0, **at_red) == -COMFORT, "too late: it is driven over"
+
+
+def test_a_line_is_overrun_only_up_to_the_way_of_those_who_come() -> None:
+    near = {"stop_line_distance": 4.0, "priority_vehicle": True}
+    assert stop(9.0, Conflict(7.0, 15.0, 2.0, 3.0), **near) == -BRAKE_LIMIT
+    in_time = Conflict(4.0, 12.0, 3.0, 4.0)
+    assert stop(9.0, in_time, **near) == THRUST_LIMIT, "it cannot stand, and goes first"
+    at_once = Conflict(4.0, 12.0, 0.4, 1.5)
+    assert stop(9.0, at_once, **near) == -BRAKE_LIMIT
+
+
+def test_ways_that_merge_are_too_close_long_before_they_meet() -> None:
+    main = [(0.0, 0.0), (60.0, 0.0)]
+    ramp = [(0.0, 6.0), (60.0, 0.0)]
+    assert beside(ramp, main, 60.0) == pytest.approx(37.0, abs=0.5)
+    across = [(30.0, -20.0), (30.0, 20.0)]
+    assert beside(across, main, 20.0) == pytest.approx(17.75, abs=0.3)
+    apart = [(0.0, 9.0), (60.0, 9.0)]
+    assert beside(apart, main, 60.0) == 60.0
 
 
 def test_a_stop_before_a_free_junction_does_not_end_in_it() -> None:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import platform
-import shutil
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from forewarn.abstractions.files import read_bytes
+from forewarn.abstractions.files import atomic_bytes, read_bytes
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.monitors.guarding.record import RunRecord
 from forewarn.monitors.guarding.replay import model_file
@@ -17,10 +16,13 @@ from forewarn.monitors.guarding.watch import Watch
 
 
 def keep_model(model: Path, folder: Path) -> str:
-    """Copies a model beside the records; gives its digest."""
-    digest = hashlib.sha256(read_bytes(model)).hexdigest()
-    folder.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(model, model_file(folder / "any", digest))
+    """Copies a model beside the records, if it is not there yet; gives its digest."""
+    data = read_bytes(model)
+    digest = hashlib.sha256(data).hexdigest()
+    copy = model_file(folder / "any", digest)
+    if not copy.exists():
+        with atomic_bytes(copy) as out:
+            out.write(data)
     return digest
 
 

@@ -25,6 +25,7 @@ from forewarn.cli.apollo_shared import (
     surroundings,
     told_option,
 )
+from forewarn.cli.guards import GuardMaker, guard_options, unwatched, watched
 from forewarn.cli.support import Number, clean, emit, json_option, seed_option
 
 if TYPE_CHECKING:
@@ -32,9 +33,7 @@ if TYPE_CHECKING:
     from forewarn.apollo_bridge.messages.pool import Edition
     from forewarn.monitors.guarding.decision import Action, Decision
     from forewarn.monitors.guarding.guard import Guard
-    from forewarn.monitors.guarding.policy import Policy
     from forewarn.monitors.guarding.record import RunRecord
-    from forewarn.plugins.contracts import Source
     from forewarn.plugins.interventions import Outcome
     from forewarn.scenarios.oversight import Guarding
 
@@ -55,16 +54,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     metavar="[SCENARIO]",
     help="On a stand-in in this process, which drives a scenario once; by default s2.",
 )
-@click.option("--model", "model_path", type=_FILE, required=True, help="The model.")
-@click.option("--policy", "policy_path", type=_FILE, help="What to do at which risk.")
-@click.option(
-    "--law",
-    "laws",
-    multiple=True,
-    metavar="NAME_OR_FORMULA",
-    help="A law to watch, by default those that the policy names, or else the model's;"
-    " may be given again.",
-)
+@guard_options
 @map_option
 @click.option(
     "--without",
@@ -123,7 +113,7 @@ def guard(
         from forewarn.scenarios.schema import load_scenario
 
         laws = tuple(law.reference for law in load_scenario(fake).laws)
-    guarding = _guarding(model_path, policy_path, laws, shadow)
+    guarding = _guarding(GuardMaker.of(model_path, policy_path, laws, shadow))
     with ExitStack() as stack:
         if fake is not None:
             world = _stand_in(stack, fake, seed, pace, edition, guardian)
@@ -141,51 +131,20 @@ def guard(
             )
         stack.enter_context(contextlib.closing(world))
         if record_path is not None:
-            _keep_model(model_path, guarding, record_path)
+            from forewarn.plugins.records import keep_model
+
+            keep_model(model_path, record_path.parent)
         _Watching(world, guarding, record_path, as_json).run(seed, for_s)
 
 
-def _guarding(
-    model_path: Path, policy_path: Path | None, laws: tuple[str, ...], shadow: bool
-) -> Guarding:
-    from dataclasses import replace
-
-    from forewarn.monitors.chains.model import load_model
-    from forewarn.monitors.guarding.guard import Clock, Guard
-    from forewarn.monitors.guarding.policy import Policy, load_policy
-    from forewarn.monitors.guarding.watch import load_watch
+def _guarding(make: GuardMaker) -> Guarding:
     from forewarn.scenarios.oversight import Guarding
     from forewarn.scenarios.plan import digest_of
 
-    policy: Policy = Policy() if policy_path is None else load_policy(policy_path)
-    policy = replace(policy, shadow=policy.shadow or shadow)
-    model = load_model(model_path)
-
-    def make(source: Source, clock: Clock) -> Guard:
-        watch = load_watch(
-            model,
-            horizon_s=policy.horizon_s,
-            delta=policy.delta,
-            laws=laws or policy.laws,
-            provides=source.provides,
-            source=str(model_path),
-        )
-        return Guard(watch, policy, provides=source.provides, clock=clock)
-
-    facts = {"sha256": digest_of(model_path), "name": model_path.name}
-    return Guarding(make, policy, facts)
-
-
-def _keep_model(model_path: Path, guarding: Guarding, record_path: Path) -> None:
-    """Puts the model beside the record, so that it replays by itself."""
-    from forewarn.abstractions.files import atomic_bytes, read_bytes
-    from forewarn.monitors.guarding.replay import model_file
-
-    copy = model_file(record_path, guarding.model["sha256"])
-    if not copy.exists():
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_bytes(copy) as out:
-            out.write(read_bytes(model_path))
+    facts = {"sha256": digest_of(make.path), "name": make.path.name}
+    return Guarding(
+        lambda source, clock: make(source.provides, clock), make.policy, facts
+    )
 
 
 def _stand_in(
@@ -315,22 +274,15 @@ class _Watching:
 
     def _begin(self, guard: Guard) -> None:
         paths = self._world.commander.paths
-        left_out = [list(each) for each in guard.watch.not_applicable]
-        names = [law.name for law in guard.watch.laws]
-        idle = [name for name in names if not guard.policy.steps_for(name)]
         begins = {
             "source": self._world.source.name,
             "stop": paths.stop,
             "slow": paths.slow,
             "cut": paths.cut,
-            "laws": names,
-            "not_applicable": left_out,
-            "without_rule": idle,
+            **watched(guard),
         }
-        lines = [f"Watching {self._world.source.name}: {paths.sentence()}."]
-        lines += [f"The law {law} does not apply: {why}." for law, why in left_out]
-        lines += [f"The policy has no rule for the law {name}." for name in idle]
-        emit(self._as_json, begins, lines)
+        head = f"Watching {self._world.source.name}: {paths.sentence()}."
+        emit(self._as_json, begins, [head, *unwatched(guard)])
         sys.stdout.flush()
 
     def _tell(

@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from forewarn.cli.guards import GuardMaker, guard_options, unwatched, watched
 from forewarn.cli.support import Number, clean, emit, json_option
 
 if TYPE_CHECKING:
     from forewarn.abstractions.frame import Frame
     from forewarn.monitors.guarding.decision import Action
-    from forewarn.monitors.guarding.guard import Guard
-    from forewarn.monitors.guarding.policy import Policy
     from forewarn.plugins.carla.guarded import GuardedVehicle, Watching
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -52,16 +51,7 @@ for_option = click.option(
 @host_option
 @port_option
 @role_option
-@click.option("--model", "model_path", type=_FILE, required=True, help="The model.")
-@click.option("--policy", "policy_path", type=_FILE, help="What to do at which risk.")
-@click.option(
-    "--law",
-    "laws",
-    multiple=True,
-    metavar="NAME_OR_FORMULA",
-    help="A law to watch, by default those that the policy names, or else the model's;"
-    " may be given again.",
-)
+@guard_options
 @click.option(
     "--traffic-manager",
     "manager_port",
@@ -97,10 +87,10 @@ def guard(
     """
     from forewarn.plugins.carla.act import CarlaActuator, TrafficManagerActuator
     from forewarn.plugins.carla.beside import Beside, find_vehicle
-    from forewarn.plugins.carla.guarded import GuardedVehicle
+    from forewarn.plugins.carla.guarded import PROVIDES, GuardedVehicle
     from forewarn.plugins.carla.wire import answering, connect
 
-    made, policy = _guard(model_path, policy_path, laws, shadow)
+    made = GuardMaker.of(model_path, policy_path, laws, shadow)(PROVIDES)
     client = connect(host, port)
     with answering(host, port), ExitStack() as stack:
         world = client.get_world()
@@ -111,14 +101,11 @@ def guard(
             actuator = TrafficManagerActuator(manager, ego)
         guarded = GuardedVehicle(world, ego, made, actuator=actuator)
         if record_path is not None:
-            _record(stack, record_path, guarded, policy, model_path)
+            _record(stack, record_path, guarded, model_path)
         over = stack.enter_context(_ended(for_s))
-        left_out = [list(each) for each in made.watch.not_applicable]
-        names = [law.name for law in made.watch.laws]
-        lines = [f"Watching {role} ({ego.type_id}) at {host}:{port}."]
-        lines += [f"The law {law} does not apply: {why}." for law, why in left_out]
-        begins = {"vehicle": ego.type_id, "laws": names, "not_applicable": left_out}
-        emit(as_json, begins, lines)
+        head = f"Watching {role} ({ego.type_id}) at {host}:{port}."
+        begins = {"vehicle": ego.type_id, **watched(made)}
+        emit(as_json, begins, [head, *unwatched(made)])
         sys.stdout.flush()
         saying = _Saying(guarded, as_json)
         beside = stack.enter_context(Beside(client, world, guarded, saying.told))
@@ -259,42 +246,25 @@ def _ended(for_s: float | None) -> Iterator[Callable[[], bool]]:
             signal.signal(number, handler)
 
 
-def _guard(
-    model_path: Path, policy_path: Path | None, laws: tuple[str, ...], shadow: bool
-) -> tuple[Guard, Policy]:
-    from dataclasses import replace
-
-    from forewarn.monitors.chains.model import load_model
-    from forewarn.monitors.guarding.guard import Guard
-    from forewarn.monitors.guarding.policy import Policy, load_policy
-    from forewarn.monitors.guarding.watch import load_watch
-    from forewarn.plugins.carla.guarded import PROVIDES
-
-    policy: Policy = Policy() if policy_path is None else load_policy(policy_path)
-    policy = replace(policy, shadow=policy.shadow or shadow)
-    watch = load_watch(
-        load_model(model_path), horizon_s=policy.horizon_s, delta=policy.delta,
-        laws=laws or policy.laws, provides=PROVIDES, source=str(model_path),
-    )  # fmt: skip
-    return Guard(watch, policy, provides=PROVIDES), policy
-
-
 def _record(
     stack: ExitStack,
     path: Path,
     guarded: GuardedVehicle,
-    policy: Policy,
     model_path: Path,
 ) -> None:
     from forewarn.monitors.guarding.record import RunRecord
     from forewarn.plugins.carla.guarded import PROVIDES
-    from forewarn.scenarios.plan import digest_of
+    from forewarn.plugins.records import keep_model
     from forewarn.scenarios.runner import machine_facts
 
+    policy = guarded.guard.policy
     header = {
         "scenario": {"name": "carla"},
         "mode": "shadow" if policy.shadow else "guarded",
-        "model": {"sha256": digest_of(model_path), "name": model_path.name},
+        "model": {
+            "sha256": keep_model(model_path, path.parent),
+            "name": model_path.name,
+        },
         "policy": policy.as_dict(),
         "laws": [law.law.reference for law in guarded.guard.watch.laws],
         "source": "carla",

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from forewarn.cli.support import emit, json_option
+from forewarn.cli.guards import GuardMaker, guard_options, unwatched
+from forewarn.cli.support import clean, emit, json_option
 
 if TYPE_CHECKING:
-    from forewarn.monitors.guarding.guard import Guard
-    from forewarn.plugins.remote.session import Lend, Provides
+    from forewarn.plugins.remote.session import Lend
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -39,16 +39,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     is_flag=True,
     help="Listen where others can reach it; the token travels in the clear.",
 )
-@click.option("--model", "model_path", type=_FILE, required=True, help="The model.")
-@click.option("--policy", "policy_path", type=_FILE, help="What to do at which risk.")
-@click.option(
-    "--law",
-    "laws",
-    multiple=True,
-    metavar="NAME_OR_FORMULA",
-    help="A law to watch, by default those that the policy names, or else the model's;"
-    " may be given again.",
-)
+@guard_options
 @click.option(
     "--record",
     "folder",
@@ -97,30 +88,14 @@ def _lend(
     laws: tuple[str, ...],
     folder: Path | None,
 ) -> Lend:
-    from forewarn.monitors.chains.model import load_model
-    from forewarn.monitors.guarding.guard import Guard
-    from forewarn.monitors.guarding.policy import Policy, load_policy
-    from forewarn.monitors.guarding.watch import load_watch
     from forewarn.plugins.remote.recording import Recorder
     from forewarn.plugins.remote.session import GuardPool
 
-    policy = Policy() if policy_path is None else load_policy(policy_path)
-    model = load_model(model_path)
-
-    def build(provides: Provides) -> Guard:
-        watch = load_watch(
-            model,
-            horizon_s=policy.horizon_s,
-            delta=policy.delta,
-            laws=laws or policy.laws,
-            provides=provides,
-            source=str(model_path),
-        )
-        return Guard(watch, policy, provides=provides)
-
-    pool = GuardPool(build)
-    with pool.lend(None):
-        pass  # What is wrong with the model shows now, not when a loop has come.
+    pool = GuardPool(GuardMaker.of(model_path, policy_path, laws))
+    # What is wrong with the model or the policy shows now, not when a loop has come.
+    with pool.lend(None) as guard:
+        for line in unwatched(guard):
+            click.echo(clean(line), err=True)
     if folder is None:
         return pool.lend
     return Recorder(pool.lend, folder, model_path).lend

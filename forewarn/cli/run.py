@@ -37,7 +37,8 @@ from forewarn.cli.episodes import (
     when_option,
     world_option,
 )
-from forewarn.cli.support import emit, json_option, seed_option, table
+from forewarn.cli.guards import gaps
+from forewarn.cli.support import clean, emit, json_option, naming, seed_option, table
 
 if TYPE_CHECKING:
     from forewarn.monitors.guarding.policy import When
@@ -155,6 +156,7 @@ def run(
     from forewarn.scenarios.plan import plan
 
     wanted = driven_by(scenario_named(scenario, world), pilot, settings)
+    names = [law.name for law in wanted.laws]
     policy, said = None, ""
     if unguarded:
         if model is not None:
@@ -167,6 +169,9 @@ def run(
             wanted.laws,
         )  # fmt: skip
         policy = replace(policy, shadow=policy.shadow or shadow)
+        with naming(policy_path):
+            for line in gaps(policy, names):
+                click.echo(clean(line), err=True)
     elif policy_path or thresholds or horizon or shadow or intervene or when:
         raise click.UsageError("without --model there is no guard to be told anything")
     alerts: list[Callable[[], Alert]] = [to_log] if log else []
@@ -200,6 +205,7 @@ def run(
         "episodes": [episode.as_dict() for episode in found],
         "failed": sum(episode.failed for episode in found),
         "policy": None if policy is None else policy.as_dict(),
+        "without_rule": [] if policy is None else list(policy.without_rule(names)),
     }
     emit(as_json, payload, _lines(wanted, found, out, said))
 

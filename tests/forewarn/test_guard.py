@@ -74,6 +74,42 @@ def test_laws_and_policy_can_be_given(model_path: str, tmp_path: Path) -> None:
     assert answers[1]["decision"] == "alert"
 
 
+LAW = "always speed <= 60 km/h"
+OTHER = "always not (speed > 60 km/h)"
+
+
+def ruling(tmp_path: Path, *laws: str) -> tuple[str, ...]:
+    """Options: a policy with a rule for each of these, and two laws to watch."""
+    path = tmp_path / "policy.yaml"
+    rules = [{"law": law, "thresholds": {"alert": 0.2}} for law in laws]
+    write_json(path, {"format": "forewarn.policy/1", "name": "mine", "rules": rules})
+    return ("--policy", str(path), "--law", LAW, "--law", OTHER)
+
+
+def test_laws_that_the_policy_does_not_rule_are_named(
+    model_path: str, tmp_path: Path
+) -> None:
+    done = stdio(model_path, frame(0), options=ruling(tmp_path, LAW, "51_5"))
+    assert json.loads(done.stdout)["decision"] == "proceed"
+    assert done.stderr.splitlines() == [
+        f"The policy has no rule for the law {OTHER}: it is never acted on.",
+        "The policy has a rule for 51_5, which is not watched.",
+    ]
+    assert stdio(model_path, frame(0), options=ruling(tmp_path, "*")).stderr == ""
+
+
+def test_a_policy_that_rules_none_of_the_laws_is_refused(
+    model_path: str, tmp_path: Path
+) -> None:
+    done = stdio(model_path, frame(0), options=ruling(tmp_path, "51_5", "53"))
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr == (
+        f"forewarn: {tmp_path}/policy.yaml: the policy mine has a rule for 51_5, 53,"
+        f" and what is watched is {LAW}, {OTHER} (give one of them a rule, or write one"
+        " for every law, '*')\n"
+    )
+
+
 def test_what_is_decided_is_recorded_and_replays(
     model_path: str, tmp_path: Path
 ) -> None:

@@ -125,6 +125,31 @@ def test_run_tells_what_the_issue_says(tmp_path: Path, model: Path) -> None:
     assert found["policy"]["rules"] == [{"law": "*", "thresholds": {"reflect": 0.5}}]
 
 
+def test_run_says_where_a_policy_and_the_laws_do_not_meet(
+    tmp_path: Path, model: Path
+) -> None:
+    policy = tmp_path / "policy.yaml"
+    words = ["run", KITCHEN, "--model", str(model), "--policy", str(policy)]
+    words += ["--out", str(tmp_path / "out"), "--json"]
+
+    def ruled(*laws: str) -> Result:
+        rules = [{"law": law, "thresholds": {"stop": 0.5}} for law in laws]
+        content = {"format": "forewarn.policy/1", "rules": rules}
+        policy.write_text(json.dumps(content))
+        return CliRunner().invoke(main, words)
+
+    met = ruled("no_metal_heated", "51_5")
+    assert met.stderr == "The policy has a rule for 51_5, which is not watched.\n"
+    assert (met.exit_code, json.loads(met.stdout)["without_rule"]) == (0, [])
+    apart = ruled("51_5")
+    assert (apart.exit_code, apart.stdout) == (2, "")
+    assert apart.stderr == (
+        f"forewarn: {policy}: the policy default has a rule for 51_5, and what is"
+        " watched is no_metal_heated (give one of them a rule, or write one for every"
+        " law, '*')\n"
+    )
+
+
 def test_run_without_a_model_only_looks(tmp_path: Path) -> None:
     found = told("run", KITCHEN, "--episodes", "3", "--out", tmp_path)
     assert found["policy"] is None

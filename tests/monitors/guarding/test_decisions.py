@@ -9,7 +9,7 @@ import pytest
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action, Decision, Risk
 from forewarn.monitors.guarding.guard import Guard
-from forewarn.monitors.guarding.policy import Policy, Step
+from forewarn.monitors.guarding.policy import InvalidPolicy, Policy, Step
 from tests.monitors.guarding.test_guard import (
     LAW,
     SPEEDING,
@@ -198,9 +198,26 @@ def test_a_summary_counts_the_decisions() -> None:
     assert guard.summary() == {
         "decisions": {"proceed": 1, "stop": 3},
         "laws": [LAW, SPEEDING],
+        "without_rule": [],
         "unknown_states": 1,
         "shadow": False,
     }
+
+
+def test_a_law_without_a_rule_is_named_and_never_acted_on() -> None:
+    guard = near(rules={SPEEDING: (Step("stop", 0.8),)})
+    assert guard.without_rule == (LAW,)
+    assert guard.summary()["without_rule"] == [LAW]
+    drive(guard, "far", "rolling")
+    assert guard.counts == {"proceed": 2}
+
+
+@pytest.mark.parametrize("rules", [{}, {"51_5": (Step("stop", 0.8),)}])
+def test_a_policy_that_rules_none_of_the_laws_makes_no_guard(
+    rules: dict[str, tuple[Step, ...]],
+) -> None:
+    with pytest.raises(InvalidPolicy, match="has a rule for (no law|51_5), and what"):
+        near(rules=rules)
 
 
 def test_observers_hear_what_the_clock_said_and_nothing_of_other_reviews() -> None:

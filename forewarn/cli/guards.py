@@ -1,0 +1,130 @@
+"""How the commands that guard a loop of somebody else's make its guard."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from forewarn.monitors.chains.model import Model
+    from forewarn.monitors.guarding.guard import Clock, Guard
+    from forewarn.monitors.guarding.policy import Policy
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def guard_options(command: _Command) -> _Command:
+    """--model, --policy and --law: what a guard is made of."""
+    for option in (
+        click.option(
+            "--law",
+            "laws",
+            multiple=True,
+            metavar="NAME_OR_FORMULA",
+            help="A law to watch, by default those that the policy names, or else the"
+            " model's; may be given again.",
+        ),
+        click.option(
+            "--policy", "policy_path", type=_FILE, help="What to do at which risk."
+        ),
+        click.option(
+            "--model", "model_path", type=_FILE, required=True, help="The model."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+@dataclass(frozen=True, slots=True)
+class GuardMaker:
+    """Makes guards by one model and one policy.
+
+    Args:
+        path: The model's file.
+        model: What it holds.
+        policy: What is done at which risk.
+        policy_path: Its file, for errors.
+        laws: Those to watch; none: those that the policy names, or else the model's.
+    """
+
+    path: Path
+    model: Model
+    policy: Policy
+    policy_path: Path | None = None
+    laws: Sequence[str] = ()
+
+    @classmethod
+    def of(
+        cls,
+        model_path: Path,
+        policy_path: Path | None,
+        laws: Sequence[str],
+        shadow: bool = False,
+    ) -> GuardMaker:
+        """That which the options ask for."""
+        from forewarn.monitors.chains.model import load_model
+        from forewarn.monitors.guarding.policy import Policy, load_policy
+
+        policy = Policy() if policy_path is None else load_policy(policy_path)
+        policy = replace(policy, shadow=policy.shadow or shadow)
+        return cls(model_path, load_model(model_path), policy, policy_path, laws)
+
+    def __call__(
+        self, provides: Sequence[str] | None, clock: Clock = time.monotonic
+    ) -> Guard:
+        """A guard for a source of those signals."""
+        from forewarn.monitors.guarding.guard import Guard
+        from forewarn.monitors.guarding.policy import InvalidPolicy
+        from forewarn.monitors.guarding.watch import load_watch
+
+        watch = load_watch(
+            self.model,
+            horizon_s=self.policy.horizon_s,
+            delta=self.policy.delta,
+            laws=self.laws or self.policy.laws,
+            provides=provides,
+            source=str(self.path),
+        )
+        try:
+            return Guard(watch, self.policy, provides=provides, clock=clock)
+        except InvalidPolicy as error:
+            raise error.within(str(self.policy_path)) from None
+
+
+def watched(guard: Guard) -> dict[str, Any]:
+    """What a guard says of itself when it begins, as JSON."""
+    return {
+        "laws": [law.name for law in guard.watch.laws],
+        "not_applicable": [list(each) for each in guard.watch.not_applicable],
+        "without_rule": list(guard.without_rule),
+    }
+
+
+def unwatched(guard: Guard) -> Iterator[str]:
+    """The laws that it does not act on, and why."""
+    left_out = dict(guard.watch.not_applicable)
+    for law, why in left_out.items():
+        yield f"The law {law} does not apply: {why}."
+    names = [law.name for law in guard.watch.laws]
+    yield from gaps(guard.policy, names, left_out)
+
+
+def gaps(
+    policy: Policy, laws: Sequence[str], left_out: Collection[str] = ()
+) -> Iterator[str]:
+    """Where a policy and what is watched do not meet.
+
+    Raises:
+        InvalidPolicy: They meet nowhere.
+    """
+    for law in policy.without_rule(laws):
+        yield f"The policy has no rule for the law {law}: it is never acted on."
+    for law in policy.rules:
+        if law not in ("*", *laws, *left_out):
+            yield f"The policy has a rule for {law}, which is not watched."

@@ -60,6 +60,7 @@ def test_a_plan_takes_each_live_state_after_what_it_refers_to(table: Table) -> N
     if not plan.unknowns:
         levels = [level.tolist() for level in plan.levels()]
         assert sorted(sum(levels, [])) == sorted(taken)
+        assert all(levels)
         for i, level in enumerate(levels):
             earlier = {violated, *np.flatnonzero(~reaches).tolist()}
             earlier.update(sum(levels[:i], []))
@@ -122,10 +123,13 @@ def test_layers_give_what_the_plain_system_gives(
 @pytest.mark.parametrize("steps", range(1, 20))
 def test_a_countdown_of_any_length_is_climbed_by_powers(steps: int) -> None:
     rng = np.random.default_rng(steps)
-    matrix, column = random_matrix(rng, 5, 0.2), np.array([0, 1, 2, 0, 1])
+    matrix, column = random_matrix(rng, 5, 0.2), np.array([0, 1, 2, 0, 2])
+    # The last state answers for ever, or else all would be violated in the end.
+    matrix[4] = np.eye(5)[4]
     table = countdown(steps)
     values = solved(table, matrix, column)
     assert values == pytest.approx(plainly(table, matrix, column), rel=1e-9)
+    assert 0 < values[steps, 0] < 0.999
 
 
 def test_runs_that_lead_below_by_the_same_letters_share_their_powers() -> None:
@@ -136,6 +140,7 @@ def test_runs_that_lead_below_by_the_same_letters_share_their_powers() -> None:
     assert sorted(run.states for run in plan.runs) == [[1, 2, 3], [4, 5, 6]]
     rng = np.random.default_rng(3)
     matrix, column = random_matrix(rng, 6, 0.1), np.array([0, 1, 2, 0, 0, 1])
+    matrix[3] = np.eye(6)[3]
     layers = Layers(plan, matrix, column)
     assert layers.solve() == pytest.approx(plainly(table, matrix, column), rel=1e-9)
     assert len(layers._powers) == 1

@@ -1,9 +1,10 @@
-"""Text to tokens, with the column of each."""
+"""Text to tokens, with the column of each, and a cursor that goes through them."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import NoReturn
 
 from forewarn.abstractions.errors import InvalidExpression
 
@@ -74,3 +75,36 @@ def tokens(source: str) -> list[Token]:
         at = match.end()
     found.append(Token("end", "the end", at, at))
     return found
+
+
+class Cursor:
+    """Goes through the tokens of one text, from left to right."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens = tokens(text)
+        self._at = 0
+
+    @property
+    def _peek(self) -> Token:
+        return self._tokens[self._at]
+
+    def _take(self) -> Token:
+        token = self._tokens[self._at]
+        self._at += token.kind != "end"
+        return token
+
+    def _accept(self, *texts: str) -> Token | None:
+        token = self._peek
+        if token.text in texts and token.kind in ("symbol", "name"):
+            return self._take()
+        return None
+
+    def _expect(self, text: str) -> Token:
+        return self._accept(text) or self._fail(
+            f"expected {text!r}, found {self._peek}", mend=f"add {text!r}"
+        )
+
+    def _fail(self, problem: str, token: Token | None = None, *, mend: str) -> NoReturn:
+        place = f"column {(token or self._peek).start + 1}"
+        raise InvalidExpression(problem, place=place, mend=mend)

@@ -8,10 +8,10 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from forewarn.abstractions.errors import InvalidExpression, near_miss
-from forewarn.abstractions.expression.lexer import Token, tokens
+from forewarn.abstractions.expression.lexer import Cursor, Token
 from forewarn.abstractions.expression.tree import (
     MIRRORED,
     And,
@@ -64,7 +64,7 @@ def parse_expression(
     return ExpressionParser(text, vocabulary, definitions).parse()
 
 
-class ExpressionParser:
+class ExpressionParser(Cursor):
     """One parse of one text."""
 
     keywords: frozenset[str] = frozenset(_KEYWORDS)
@@ -76,11 +76,9 @@ class ExpressionParser:
         vocabulary: Vocabulary | None = None,
         definitions: Mapping[str, Expression] | None = None,
     ) -> None:
-        self._text = text
+        super().__init__(text)
         self._vocabulary = vocabulary
         self._definitions = definitions or {}
-        self._tokens = tokens(text)
-        self._at = 0
         self._depth = 0
 
     def parse(self) -> Expression:
@@ -90,32 +88,6 @@ class ExpressionParser:
             problem = f"expected an operator before {self._peek}"
             self._fail(problem, mend="conditions are joined by and, or, ->")
         return node
-
-    # -- tokens ---------------------------------------------------------------
-
-    @property
-    def _peek(self) -> Token:
-        return self._tokens[self._at]
-
-    def _take(self) -> Token:
-        token = self._tokens[self._at]
-        self._at += token.kind != "end"
-        return token
-
-    def _accept(self, *texts: str) -> Token | None:
-        token = self._peek
-        if token.text in texts and token.kind in ("symbol", "name"):
-            return self._take()
-        return None
-
-    def _expect(self, text: str) -> Token:
-        return self._accept(text) or self._fail(
-            f"expected {text!r}, found {self._peek}", mend=f"add {text!r}"
-        )
-
-    def _fail(self, problem: str, token: Token | None = None, *, mend: str) -> NoReturn:
-        place = f"column {(token or self._peek).start + 1}"
-        raise InvalidExpression(problem, place=place, mend=mend)
 
     # -- truth-valued levels ----------------------------------------------------
 

@@ -47,8 +47,8 @@ FALSE_ALARMS = 0.05
 
 HOLD_S = 10.0
 """How long the risk stays low before an intervention ends, where something is owed or
-ways cross: who stands is at no risk, and may still mean to go. Else it ends sooner: a
-car that stands on a highway for no need is a danger itself."""
+ways cross: who stands is at no risk, and may still mean to go. Else it ends after the
+horizon: a car that stands on a highway for no need is a danger itself."""
 
 _CROSSING = "junction_distance"
 
@@ -130,8 +130,8 @@ def train(
         [scenario.horizon_s], Policy(), progress=progress,
     )  # fmt: skip
     name = f"{scenario.name}, about {FALSE_ALARMS:g} false alarms a clean run"
-    base = Policy(hold_s=HOLD_S) if holds(laws, known, period_s) else Policy()
-    policy = tuned_policy(tuned[0], base, "alert", name)
+    hold_s = HOLD_S if holds(laws, known, period_s) else scenario.horizon_s
+    policy = tuned_policy(tuned[0], Policy(hold_s=hold_s), "alert", name)
     return Trained(model, choice, tuple(tuned), policy)
 
 

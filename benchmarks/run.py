@@ -17,7 +17,7 @@ from measuring import Row
 
 TOPICS = (
     "risk", "online", "guard", "arrays", "remote", "startup", "household",
-    "carla_ticks", "carla_guard", "apollo",
+    "driving_steps", "carla_ticks", "carla_guard", "apollo",
 )  # fmt: skip
 HEAD = ("what", "bar", "measured", "peer", "its figure", "ratio", "bar")
 

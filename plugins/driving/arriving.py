@@ -41,6 +41,25 @@ def rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 3)
 
 
+def from_body(
+    x: float,
+    y: float,
+    front_x: float,
+    front_y: float,
+    ux: float,
+    uy: float,
+    length: float,
+) -> float:
+    """How far a point is from the middle line of a body that looks along (ux, uy)."""
+    dx, dy = front_x - x, front_y - y
+    back = dx * ux + dy * uy
+    if back < 0.0:
+        back = 0.0
+    elif back > length:
+        back = length
+    return math.hypot(dx - back * ux, dy - back * uy)
+
+
 def from_segment(point: Point, a: Point, b: Point) -> float:
     dx, dy = b[0] - a[0], b[1] - a[1]
     length = dx * dx + dy * dy

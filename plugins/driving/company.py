@@ -9,7 +9,7 @@ from typing import Any
 from forewarn.plugins.driving.arriving import (
     TURN_PACE,
     arrival_s,
-    from_segment,
+    from_body,
     rounded,
 )
 from forewarn.plugins.driving.roads import Passage, Point, Roads, Way
@@ -99,23 +99,25 @@ class Company:
         first_gap_s: float | None = None
         first_comes_s: float | None = None
         states: dict[str, str] = {}
+        position, lane_of = vehicle.getPosition, vehicle.getLaneID
+        speed_of, angle_of = vehicle.getSpeed, vehicle.getAngle
         for other in vehicle.getIDList():
             if other == ego:
                 continue
-            place = vehicle.getPosition(other)
+            place = position(other)
             away = (place[0] - cx) ** 2 + (place[1] - cy) ** 2
             if nearest is None or away < nearest[0]:
                 nearest = away, other, place
             if away > OTHERS_SEEN_M * OTHERS_SEEN_M:
                 continue
             if oncoming is None or away < oncoming[0]:
-                turned = (vehicle.getAngle(other) - angle + 180.0) % 360.0 - 180.0
+                turned = (angle_of(other) - angle + 180.0) % 360.0 - 180.0
                 if abs(turned) > 135.0:
                     oncoming = away, other, place
             if not met:
                 continue
-            lane: str = vehicle.getLaneID(other)
-            its_speed: float = vehicle.getSpeed(other)
+            lane: str = lane_of(other)
+            its_speed: float = speed_of(other)
             if jam is not None and its_speed < 1.0:
                 edge = lane.rpartition("_")[0]
                 if edge == jam.exit:
@@ -347,11 +349,12 @@ class Company:
         cx, cy, hx, hy, half = centre
         heading = math.radians(90.0 - self._scene.vehicle.getAngle(other))
         ox, oy = math.cos(heading), math.sin(heading)
-        length = self._length_of(other)
-        ours = (cx - half * hx, cy - half * hy), (cx + half * hx, cy + half * hy)
-        theirs = (px - length * ox, py - length * oy), (px, py)
+        length, ours = self._length_of(other), 2.0 * half
+        fx, fy = cx + half * hx, cy + half * hy
         apart = min(
-            *(from_segment(point, *theirs) for point in ours),
-            *(from_segment(point, *ours) for point in theirs),
+            from_body(fx, fy, px, py, ox, oy, length),
+            from_body(cx - half * hx, cy - half * hy, px, py, ox, oy, length),
+            from_body(px, py, fx, fy, hx, hy, ours),
+            from_body(px - length * ox, py - length * oy, fx, fy, hx, hy, ours),
         )
         return max(0.0, apart - EGO_WIDTH_M)

@@ -14,12 +14,16 @@ import pytest
 from forewarn.abstractions.errors import InvalidInput, InvalidModel
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.chains.model import load_model
+from forewarn.monitors.guarding import record as module
 from forewarn.monitors.guarding.decision import Action, Decision
 from forewarn.monitors.guarding.guard import Guard
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.monitors.guarding.record import (
+    MAX_LINE_BYTES,
     BrokenRecord,
     RunRecord,
+    decoded,
+    encodable,
     line_hash,
     read_record,
 )
@@ -116,6 +120,169 @@ def test_a_changed_byte_shows_in_its_line(tmp_path: Path) -> None:
         place = f"line {whole.count(10, 0, at) + 1}"
         with pytest.raises(InvalidInput, match=place):
             lines_of(path)
+
+
+def raw(path: Path) -> list[dict[str, Any]]:
+    """The lines without their hashes, verified."""
+    hashes = ("hash", "previous", "machine")
+    return [
+        {k: v for k, v in line.items() if k not in hashes} for line in lines_of(path)
+    ]
+
+
+def test_a_record_is_written_line_by_line_where_it_is_told_to(tmp_path: Path) -> None:
+    path = tmp_path / "a" / "b" / "run.jsonl"
+    record = RunRecord(path, {"seed": 1})
+    assert (record.path, record.lines) == (path, 1)
+    assert path.read_text().count("\n") == 1  # handed on at once
+    record.event("done", at=math.nan)
+    head = record.head
+    assert json.loads(path.read_text().splitlines()[-1])["hash"] == head
+    assert (last := record.close(ended="so")) == record.head != head
+    assert record.close(ended="again") == last
+    assert raw(path) == [
+        {"format": "forewarn.run/1", "seed": 1},
+        {"event": "done", "at": {"$float": "nan"}},
+        {"end": True, "lines": 2, "ended": "so"},
+    ]
+    # What is constant is part of the format.
+    first = next(iter(read_record(path)))
+    body = first.text[: first.text.index(',"hash"')] + "}"
+    assert (
+        first.content["hash"] == hashlib.sha256(("0" * 64 + body).encode()).hexdigest()
+    )
+    assert (first.number, "machine" in first.content) == (1, False)
+
+
+def test_an_error_leaves_the_record_without_an_end(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    record = RunRecord(path, {})
+    with pytest.raises(KeyError), record as entered:
+        assert entered is record
+        raise KeyError
+    assert record._file.closed
+    with pytest.raises(BrokenRecord) as cut:
+        lines_of(path)
+    assert str(cut.value) == (
+        f"{path}: after line 1: the record is cut: it has no end line (what stands"
+        " before the cut is verified and can be replayed)"
+    )
+
+
+def test_a_review_is_recorded_with_what_it_needs_and_no_more(tmp_path: Path) -> None:
+    frame, ahead = Frame(0.5, 3, {"speed": 1.5}), Frame(0.6, 3, {"speed": 2.5})
+    decision = Decision("stop", 3, 0.5)
+    path = tmp_path / "run.jsonl"
+    with RunRecord(path, {}) as record:
+        record.reviewed(frame, None, decision, (0.5, 0.5))
+        record.reviewed(frame, None, decision, ())
+        record.reviewed(frame, Action("go", {"x": 1}), decision, (0.5, 0.7), ahead)
+    plain = {
+        "sequence": 3, "time_s": 0.5, "signals": {"speed": 1.5},
+        "decision": decision.as_dict(),
+    }  # fmt: skip
+    more = {
+        "proposal": {"name": "go", "arguments": {"x": 1}},
+        "foreseen": {"sequence": 3, "time_s": 0.6, "signals": {"speed": 2.5}},
+        "clock": [0.5, 0.7],
+    }
+    assert raw(path)[1:4] == [plain, plain, plain | more]
+
+
+class Long:
+    def __repr__(self) -> str:
+        return "x" * 999
+
+
+@pytest.mark.parametrize(
+    ("value", "said", "again"),
+    [
+        (-math.inf, {"$float": "-inf"}, "-inf"),
+        ({1: (2.5, [None])}, {"1": [2.5, [None]]}, "{'1': [2.5, [None]]}"),
+        (Long(), {"$repr": "x" * 200}, "x" * 200),
+        ({"a": math.nan, "b": {"c": object}},
+         {"a": {"$float": "nan"}, "b": {"c": {"$repr": repr(object)}}},
+         f"{{'a': nan, 'b': {{'c': {object!r}}}}}"),
+    ],
+)  # fmt: skip
+def test_what_json_cannot_say_is_said_and_read_again(
+    value: object, said: object, again: str
+) -> None:
+    assert encodable(value) == said
+    assert repr(decoded(json.loads(json.dumps(encodable(value))))) == again
+
+
+@pytest.mark.parametrize("odd", [Frame(1, 0, {}), Frame(0.5, True, {})])
+def test_a_frame_whose_numbers_are_of_another_type_is_recorded(
+    odd: Frame, tmp_path: Path
+) -> None:
+    with RunRecord(tmp_path / "run.jsonl", {}) as record:
+        record.reviewed(odd, None, Decision("stop", 0, 1.0), ())
+    line = raw(record.path)[1]
+    assert (type(line["sequence"]), type(line["time_s"])) == (
+        type(odd.sequence), type(odd.time_s),
+    )  # fmt: skip
+
+
+def test_a_line_may_be_so_long_and_no_longer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = short(tmp_path)
+    longest = max(map(len, path.read_bytes().splitlines(keepends=True)))
+    monkeypatch.setattr(module, "MAX_LINE_BYTES", longest)
+    assert len(lines_of(path)) == 4
+    monkeypatch.setattr(module, "MAX_LINE_BYTES", longest - 1)
+    with pytest.raises(BrokenRecord, match=f"line 2: longer than {longest - 1} bytes"):
+        lines_of(path)
+
+
+def test_it_reads_sixteen_mebibytes_in_a_line() -> None:
+    assert MAX_LINE_BYTES == 16 * 1024 * 1024
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"\xff\n", "line 1: not UTF-8 text"),
+        (b"{\n", "line 1: not JSON: expecting property name"),
+        (b"[]\n", "line 1: not a line of a run record"),
+        (b'{"hash": 7}\n', "line 1: not a line of a run record"),
+        (b'{"format": "forewarn.run/1"}\n', "line 1: not a line of a run record"),
+        (
+            b'{"format": "x", "hash": "0"}\n',
+            "not a run record of format forewarn.run/1",
+        ),
+        (b'{"format": "forewarn.run/1", "hash": "0"}\n', "line 1: was changed after"),
+        (b'{"format"', "line 1: the record is cut in the middle of this line"),
+        (b"", "after line 0: the record is cut"),
+    ],
+)
+def test_what_is_no_record_says_why(content: bytes, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    path.write_bytes(content)
+    with pytest.raises(BrokenRecord) as refused:
+        lines_of(path)
+    assert said in str(refused.value)
+
+
+def test_a_file_that_is_not_there_is_said_so(tmp_path: Path) -> None:
+    for path, why in ((tmp_path / "no", "no such file"), (tmp_path, "is a directory")):
+        with pytest.raises(BrokenRecord, match=f": {why}"):
+            lines_of(path)
+
+
+def test_a_disk_that_takes_half_a_line_is_full(tmp_path: Path) -> None:
+    class Half:
+        closed = False
+
+        def write(self, line: bytes) -> int:
+            return len(line) // 2
+
+    with RunRecord(tmp_path / "run.jsonl", {}) as record:
+        whole, record._file = record._file, Half()  # type: ignore[assignment]
+        with pytest.raises(OSError, match="the record's disk is full"):
+            record.event("done")
+        record._file = whole
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import atomic_text, write_json
@@ -24,7 +23,7 @@ from forewarn.monitors.chains.model import Model
 from forewarn.monitors.finding.choice import Choice, choose
 from forewarn.monitors.finding.corpus import Corpus
 from forewarn.monitors.finding.inputs import families_of
-from forewarn.monitors.guarding.policy import Policy
+from forewarn.monitors.guarding.policy import Policy, write_policy
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.trust.hindsight import Counting
 from forewarn.monitors.trust.training import Training
@@ -75,10 +74,7 @@ class Trained:
         """Writes the model, the policy, and the abstraction if it was learned."""
         files = Shipped.in_folder(folder, name)
         write_json(files.model, model_as_dict(self.model))
-        with atomic_text(files.policy) as out:
-            yaml.safe_dump(
-                self.policy.as_dict(), out, sort_keys=False, allow_unicode=True
-            )
+        write_policy(files.policy, self.policy)
         files.abstraction.unlink(missing_ok=True)
         if self.choice.kind != "hand-made":
             runs = self.model.training["traces"]

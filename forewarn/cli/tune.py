@@ -93,10 +93,7 @@ def tune(
       forewarn tune tiny-road --model model.json --out policy.yaml
       forewarn measure tiny-road --model model.json --policy policy.yaml
     """
-    import yaml
-
-    from forewarn.abstractions.files import atomic_text
-    from forewarn.monitors.guarding.policy import Policy, load_policy
+    from forewarn.monitors.guarding.policy import Policy, load_policy, write_policy
     from forewarn.scenarios import tune as tuning
     from forewarn.scenarios.campaign import pool
     from forewarn.scenarios.recorded import recorded_runs
@@ -119,8 +116,7 @@ def tune(
     best = found[0]
     name = f"{wanted.name}, at most {allowed:g} false alarms a clean run"
     policy = tuning.tuned_policy(best, base, kind(intervene), name)
-    with atomic_text(out) as file:
-        yaml.safe_dump(policy.as_dict(), file, sort_keys=False, allow_unicode=True)
+    write_policy(out, policy)
     payload = {
         "scenario": wanted.name,
         "policy": str(out),

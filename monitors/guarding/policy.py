@@ -8,10 +8,11 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import yaml
 from pydantic import Field
 
 from forewarn.abstractions.errors import InvalidInput, near_miss
-from forewarn.abstractions.files import read_yaml
+from forewarn.abstractions.files import atomic_text, read_yaml
 from forewarn.abstractions.schema import Strict, validated
 from forewarn.monitors.guarding.decision import RANK, SEVERITY, Kind
 from forewarn.monitors.risk.calibration import Calibration
@@ -145,7 +146,7 @@ class Policy:
             raise InvalidPolicy(
                 f"the policy {self.name} has a rule for {ruled}, and what is watched is"
                 f" {watched}",
-                mend=f"give one of them a rule, or write one for every law, {ANY_LAW!r}",
+                mend=f"give one of them a rule, or write one for any law, {ANY_LAW!r}",
             )
         return tuple(found)
 
@@ -299,6 +300,15 @@ def _written(steps: Sequence[Step]) -> dict[str, Any]:
     if all(step.inclusive for step in steps):
         return {"thresholds": {step.kind: step.threshold for step in steps}}
     return {"p_safe_below": {step.kind: 1 - step.threshold for step in steps}}
+
+
+def write_policy(path: Path, policy: Policy) -> None:
+    """Writes a policy as its YAML file."""
+    with atomic_text(path) as out:
+        yaml.safe_dump(
+            policy.as_dict(), out, sort_keys=False, allow_unicode=True,
+            default_flow_style=None,
+        )  # fmt: skip
 
 
 def load_policy(path: Path) -> Policy:

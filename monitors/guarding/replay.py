@@ -68,11 +68,13 @@ class _Header(Strict, extra="ignore"):
 
 
 class _RecordedClock:
-    """Gives the readings that the guard took when the record was written."""
+    """Gives the readings that the guard took when the record was written.
 
-    def __init__(self) -> None:
-        self.readings: list[float] = []
-        self.otherwise = 0.0
+    Before each review it is told them, and the time to give where there are none.
+    """
+
+    readings: list[float]
+    otherwise: float
 
     def __call__(self) -> float:
         return self.readings.pop(0) if self.readings else self.otherwise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import math
 from collections.abc import Iterator
@@ -309,6 +310,34 @@ def test_what_is_added_behind_the_hash_shows(number: int, tmp_path: Path) -> Non
 def test_every_decision_comes_out_again(tmp_path: Path) -> None:
     assert replay(recorded(tmp_path, *FRAMES)) == (6, None)
     assert replay(seeds.write_record(tmp_path / "clocked")) == (6, None)
+
+
+def test_a_run_whose_actions_were_judged_before_comes_out_again(
+    tmp_path: Path,
+) -> None:
+    # Simulated time: the guard's clock is the frame's own, and is not recorded.
+    policy = Policy(when="before")
+    path = recorded(tmp_path, policy=policy.as_dict())
+    header = lines_of(path)[0]
+    kept = {k: v for k, v in header.items() if k not in ("hash", "machine", "format")}
+    watch = load_watch(
+        load_model(model_file(path, header["model"]["sha256"])),
+        horizon_s=policy.horizon_s, laws=(seeds.LAW,),
+    )  # fmt: skip
+    now = [0.0]
+    heard: list[tuple[int, int]] = []
+    with RunRecord(path, kept) as record:
+        guard = Guard(watch, policy, clock=lambda: now[0], observers=[record])
+        for frame, ahead in itertools.pairwise(FRAMES):
+            now[0] = frame.time_s
+            guard.review(frame, Action("open"), ahead)
+    reviews = lines_of(path)[1:-1]
+    assert all("foreseen" in line and "clock" not in line for line in reviews)
+    assert any(line["decision"]["law"] for line in reviews)
+    assert replay(path, heard=lambda line, seen: heard.append((line, seen.ticks))) == (
+        5, None,
+    )  # fmt: skip
+    assert heard == [(line, line - 1) for line in range(2, 7)]
 
 
 FAULTY = [

@@ -46,7 +46,7 @@ mutants: $(TEST)
 bench: $(TEST)
 	@$(BIN)/python benchmarks/run.py
 
-# What ships with the driving scenarios, once more: it takes half an hour of one core.
+# What ships with the driving scenarios, once more: it takes an hour of one core.
 trained: $(TEST)
 	@$(BIN)/forewarn train $(notdir $(basename $(wildcard scenarios/driving/*.yaml))) \
 	  --again --out scenarios/trained $(ARGS)

@@ -48,7 +48,7 @@ from forewarn.scenarios.shipped import FOLDER, Shipped
 from forewarn.scenarios.thresholds import climb_of
 from forewarn.scenarios.warned import Warned
 
-FIRST_SEED = 2_000_000
+FIRST_SEED = 3_000_000
 MIN_BIN_RUNS = 30
 DRIVING = [
     name for name, path in shipped_scenarios().items() if path.parent.name == "driving"

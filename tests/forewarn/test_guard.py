@@ -106,7 +106,7 @@ def test_a_policy_that_rules_none_of_the_laws_is_refused(
     assert done.stderr == (
         f"forewarn: {tmp_path}/policy.yaml: the policy mine has a rule for 51_5, 53,"
         f" and what is watched is {LAW}, {OTHER} (give one of them a rule, or write one"
-        " for every law, '*')\n"
+        " for any law, '*')\n"
     )
 
 

@@ -145,7 +145,7 @@ def test_run_says_where_a_policy_and_the_laws_do_not_meet(
     assert (apart.exit_code, apart.stdout) == (2, "")
     assert apart.stderr == (
         f"forewarn: {policy}: the policy default has a rule for 51_5, and what is"
-        " watched is no_metal_heated (give one of them a rule, or write one for every"
+        " watched is no_metal_heated (give one of them a rule, or write one for any"
         " law, '*')\n"
     )
 

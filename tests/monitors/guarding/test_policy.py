@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import parse_yaml
 from forewarn.monitors.guarding.decision import RANK, SEVERITY
-from forewarn.monitors.guarding.policy import Policy, Step, load_policy
+from forewarn.monitors.guarding.policy import InvalidPolicy, Policy, Step, load_policy
 from forewarn.monitors.risk.calibration import Calibration
 
 
@@ -241,3 +241,20 @@ def test_a_calibration_reads_back_and_has_to_rise() -> None:
     with pytest.raises(InvalidInput, match="does not rise") as error:
         policy(calibration={"no_collision": [[0.5, 0.5], [0.25, 0.75]]})
     assert "calibration, law no_collision" in str(error.value)
+
+
+def test_laws_without_a_rule_are_told_and_none_ruled_is_refused() -> None:
+    alert = (Step("alert", 0.3),)
+    policy = Policy(name="mine", rules={"a": alert, "b": ()})
+    assert policy.without_rule(["a", "b"]) == ()
+    assert policy.without_rule(["c", "a", "d"]) == ("c", "d")
+    assert policy.without_rule([]) == ()
+    assert Policy(rules={"*": (), "a": alert}).without_rule(["c"]) == ()
+    with pytest.raises(InvalidPolicy) as refused:
+        policy.without_rule(["c", "d"])
+    assert str(refused.value) == (
+        "the policy mine has a rule for a, b, and what is watched is c, d (give one of"
+        " them a rule, or write one for any law, '*')"
+    )
+    with pytest.raises(InvalidPolicy, match="has a rule for no law, and"):
+        Policy(rules={}).without_rule(["c"])

@@ -109,8 +109,8 @@ class Automaton:
         arises = self.step[0] == longest
         if not (met | counted).all() or not (arises | (self.step[0] == 0)).all():
             return None
-        if (arises & met & (n > 2)).any():
-            return None
+        # No letter both arises and discharges: repeated, it would be counted in pairs,
+        # and laws cannot count.
         return n - 2
 
 
@@ -263,12 +263,11 @@ class _Explorer:
 
     def automaton(self, formula: Formula) -> Automaton:
         """The minimal automaton of the states found."""
-        step = np.array(self.step, np.int32).reshape(len(self.states), -1)
+        step = np.array(self.step, np.int32)
         broken = np.array([owed is BROKEN for owed, _ in self.states])
         broken = certain_to_reach(step, broken)
         # Before the first frame nothing is broken, even of a contradiction.
         broken[0] = False
-        step[broken] = np.argmax(broken)
         classes = merge_equivalent(step, broken)
         members: list[list[int]] = [[] for _ in range(classes.max() + 1)]
         for state, number in enumerate(classes.tolist()):
@@ -310,15 +309,11 @@ class _Explorer:
         """The tables of what is already owed, when no new obligation arises."""
         empty = (0,) * len(self.normal.memories)
         done, unmet = (NOTHING, empty), (BROKEN, empty)
-
-        def entry(state: _State) -> _State:
-            return done if not state[0] else unmet if state[0] is BROKEN else state
-
         states = [done, unmet]
         numbers = {done: 0, unmet: 1}
 
         def number_of(state: _State) -> int:
-            state = entry(state)
+            state = state if state[0] else done
             number = numbers.setdefault(state, len(numbers))
             if number == len(states):
                 states.append(state)

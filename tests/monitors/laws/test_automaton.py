@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from forewarn.abstractions.errors import InvalidExpression, TooLarge
 from forewarn.abstractions.expression.scalar import compile_test
 from forewarn.abstractions.vocabulary import load_vocabulary
+from forewarn.monitors.laws import automaton as module
 from forewarn.monitors.laws.automaton import Automaton, compile_law, possible_letters
 from forewarn.monitors.laws.formula import Formula, parse_formula
 from tests.semantics import Brute, first_bad, seen
@@ -296,6 +297,7 @@ def test_the_paper_defines_bounded_response_alone(text: str) -> None:
         ("always not (a and b)", 0),
         ("always (a -> eventually[0, 7 steps] b)", 7),
         ("always (once[7, 7 steps] a -> once[0, 7 steps] b)", None),
+        ("always (once[1, 1 steps] a -> once[0, 1 steps] b)", None),
         ("always (a -> eventually[1, 7 steps] b)", None),
         ("always (a -> always[0, 2 steps] b)", None),
         ("always (a -> eventually[0, 4 steps] b) and always (a or b)", None),
@@ -457,6 +459,10 @@ def test_only_letters_that_frames_can_show_are_kept() -> None:
         automaton.column(3)
     with pytest.raises(InvalidExpression, match="as if never"):
         automaton.column(-1)
+    either = compile_law(automaton.formula, letters=[1, 2])
+    neither = r"never not \(speed < 0\.5\) and not \(speed > 5\)$"
+    with pytest.raises(InvalidExpression, match=neither):
+        either.column(0)
 
 
 def test_a_vocabulary_excludes_letters_too() -> None:
@@ -491,6 +497,16 @@ def test_many_propositions_on_few_signals_have_few_letters() -> None:
     assert len(possible_letters(apart)) == 4096
 
 
+def test_what_reads_too_much_to_be_tried_may_show_anything() -> None:
+    """2^20 values are not tried: here even one that stands twice may hold just once."""
+    every = " or ".join(f"s{i}" for i in range(20))
+    nodes = [parse_formula(f"p{i} and ({every})") for i in range(13)]
+    assert possible_letters([*nodes[:2], *nodes[:1]]) == list(range(8))
+    assert len(possible_letters(nodes[:12])) == 4096
+    with pytest.raises(TooLarge, match="combinations of .* exceed the limit"):
+        possible_letters(nodes)
+
+
 # -- refusals -----------------------------------------------------------------------
 
 
@@ -501,6 +517,34 @@ def test_what_is_too_large_is_refused_with_the_clock_that_fits() -> None:
     assert "needs more than 2000 states at a clock of 0.1 s" in str(caught.value)
     assert caught.value.mend == "a clock of 0.2 s fits, with 1502 states"
     assert compile_law(formula, 0.2).n == 1502
+
+
+@pytest.mark.parametrize("times", [2, 5, 10, 20, 50, 100])
+def test_the_finest_clock_that_fits_is_named(times: int) -> None:
+    formula = parse_formula("always (a -> eventually[0, 100 s] b)")
+    states = 1000 // times + 2
+    assert compile_law(formula, times / 10, max_states=states).n == states
+    with pytest.raises(TooLarge) as caught:
+        compile_law(formula, 0.1, max_states=states)
+    assert (
+        caught.value.mend == f"a clock of {times / 10:g} s fits, with {states} states"
+    )
+
+
+def test_where_no_clock_fits_none_is_named() -> None:
+    formula = parse_formula("always (a -> eventually[0, 100 s] b)")
+    with pytest.raises(TooLarge) as caught:
+        compile_law(formula, 0.1, max_states=11)
+    assert caught.value.mend == "no coarser clock fits"
+
+
+def test_a_law_of_too_many_propositions_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "MAX_PROPOSITIONS", 2)
+    assert law("always (a -> next b)").n == 3
+    with pytest.raises(TooLarge, match="3 propositions; a law has at most 2"):
+        law("always (a -> eventually[0, 1 steps] b and next c)")
 
 
 def test_the_clock_that_fits_is_an_exact_multiple() -> None:

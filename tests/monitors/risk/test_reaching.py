@@ -87,6 +87,7 @@ def test_a_step_takes_the_expectation_over_successors(
     dense: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reaching, "_is_dense", lambda reading: dense)
+    monkeypatch.delattr(reaching, "_sparse" if dense else "_dense")
     rng = np.random.default_rng(1)
     matrix, values = random_matrix(rng, 6), rng.random((3, 6))
     reading, data = reading_of(matrix, np.zeros(6, dtype=np.int64))
@@ -98,8 +99,8 @@ def test_a_step_takes_the_expectation_over_successors(
 
 @pytest.mark.parametrize(
     ("n", "transitions", "dense"),
-    [(5, 5, True), (6, 6, True), (6, 3, False), (10, 10, True), (10, 9, False),
-     (11, 121, False)],
+    [(5, 1, True), (6, 4, True), (6, 3, False), (8, 6, False), (10, 10, True),
+     (10, 9, False), (11, 121, False)],
 )  # fmt: skip
 def test_small_and_well_filled_chains_are_full_matrices(
     n: int, transitions: int, dense: bool, monkeypatch: pytest.MonkeyPatch
@@ -127,10 +128,20 @@ def test_every_way_gives_what_the_plain_system_gives(
     plan = plan_elimination(table, violated)
     sparse = reaching._solve_sparse(reading, data, steps, plan)
     assert sparse == pytest.approx(expected, abs=1e-9)
+    assert sparse.min() >= 0 and sparse.max() <= 1
     if not plan.unknowns:
         backup = expectation(reading, data)
         levelled = sweep(backup, steps[:, letters], violated, plan.levels())
         assert levelled == pytest.approx(expected, abs=1e-12)
+
+
+def test_rounding_never_leaves_the_probabilities() -> None:
+    """Rows may sum to a little more or less than 1."""
+    table = np.array([[1, 2], [2, 2], [2, 2], [3, 3]])
+    levels = [np.array([1]), np.array([0])]
+    for off in (1e-15, -1e-15):
+        values = sweep(lambda v, off=off: v + off, table, 2, levels)
+        assert values.min() >= 0 and values.max() <= 1
 
 
 def test_what_cannot_be_violated_never_is() -> None:
@@ -144,6 +155,15 @@ def test_the_first_state_may_be_the_one_asked_about() -> None:
     table = [[3 - q for q in row] for row in TANGLED[::-1]]
     values = ever(reading, data, np.array(table), 0)
     assert values[::-1] == pytest.approx(plainly(TANGLED, matrix, letters), abs=1e-9)
+
+
+def test_what_misses_at_once_makes_all_before_it_uncertain() -> None:
+    matrix = np.array([[0, 0.5, 0.5, 0], [0, 0, 0, 1], [0, 0, 1, 0], [0, 0, 0, 1]])
+    reading, data = reading_of(matrix, np.array([0, 0, 1, 2]))
+    table = [[0, 2, 1], [1, 1, 1], [2, 2, 2]]
+    plan = plan_elimination(table, 2)
+    values = reaching._solve_sparse(reading, data, np.array(table), plan)
+    assert values[0].tolist() == [0.5, 0, 1, 0]
 
 
 @pytest.mark.parametrize(

@@ -190,6 +190,15 @@ def test_a_review_is_recorded_with_what_it_needs_and_no_more(tmp_path: Path) -> 
     assert raw(path)[1:4] == [plain, plain, plain | more]
 
 
+def test_a_sound_frame_is_written_the_short_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "encodable", None)
+    with RunRecord(tmp_path / "run.jsonl", {}) as record:
+        record.reviewed(FRAMES[0], None, Decision("stop", 0, 0.0), (0.1,))
+    assert raw(record.path)[1]["signals"] == FRAMES[0].values
+
+
 class Long:
     def __repr__(self) -> str:
         return "x" * 999
@@ -297,11 +306,16 @@ def test_lines_out_of_place_show(order: tuple[int, ...], tmp_path: Path) -> None
         lines_of(path)
 
 
-@pytest.mark.parametrize("number", [0, 1])
-def test_what_is_added_behind_the_hash_shows(number: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("number", "added"),
+    [(0, '"clock":[1.0]'), (1, '"clock":[1.0]'), (1, '"machine":{}')],
+)
+def test_what_is_added_behind_the_hash_shows(
+    number: int, added: str, tmp_path: Path
+) -> None:
     path = recorded(tmp_path, *FRAMES[:2])
     text = path.read_text().splitlines()
-    text[number] = text[number][:-1] + ',"clock":[1.0]}'
+    text[number] = f"{text[number][:-1]},{added}}}"
     path.write_text("\n".join(text) + "\n")
     with pytest.raises(BrokenRecord, match=f"line {number + 1}: .*added after"):
         lines_of(path)

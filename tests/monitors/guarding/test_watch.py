@@ -21,7 +21,7 @@ from forewarn.monitors.chains.model import Counts, Model, smoothed_chain
 from forewarn.monitors.guarding import watch as module
 from forewarn.monitors.guarding.decision import Risk
 from forewarn.monitors.guarding.drift import DriftFound
-from forewarn.monitors.guarding.watch import MAX_HORIZON, MAX_MISSED, Watch, load_watch
+from forewarn.monitors.guarding.watch import MAX_HORIZON, LawWatch, Watch, load_watch
 from forewarn.monitors.laws.lawbook import law_book
 from forewarn.monitors.risk.evidence import (
     compile_for,
@@ -110,8 +110,10 @@ def test_the_risk_is_that_of_the_table() -> None:
 def test_horizon_and_delta_are_those_that_were_asked_for(
     settings: dict[str, Any], solved: dict[str, Any]
 ) -> None:
-    watch = walk(watching(laws=[LAW], **settings), "far", "rolling")
-    assert watch.laws[0].risk == found(table(LAW, **solved), watch)
+    watch = watching(laws=[LAW], **settings)
+    for step, state in enumerate(["far", "rolling"]):
+        walk(watch, state, start=step)
+        assert watch.laws[0].risk == found(table(LAW, **solved), watch)
 
 
 def test_bounds_are_a_twentieth_wide_unless_that_is_said() -> None:
@@ -124,6 +126,21 @@ def test_without_counts_the_bounds_are_the_point() -> None:
     assert watch.drift is None
     for risk in risks(watch):
         assert 0.0 <= risk.low == risk.point == risk.high < 1.0
+
+
+def test_a_law_says_whether_it_breaks() -> None:
+    watch = watching()
+    owing, other = watch.laws
+    alone = LawWatch(owing.law, table(LAW), watch.abstraction, 0.1)
+    assert repr(alone.risk) == repr(NEVER) and not alone.broken
+    rolling = list(STATES).index("rolling")
+    assert [alone.read(rolling) for _ in range(4)] == [False, False, False, True]
+    bits = watch.abstraction.bits
+    assert other.read_unknown(bits("0011"), (0, 1)) is False
+    assert other.read_unknown(bits("0000"), (0,)) is True
+    # One law alone, in a state of the chain.
+    single = walk(watching(laws=[LAW]), *["rolling"] * 4)
+    assert single.violated == (LAW,)
 
 
 def test_what_is_owed_runs_out_and_breaks_the_law() -> None:
@@ -207,6 +224,14 @@ def test_an_unknown_state_moves_the_laws_on_and_breaks_them() -> None:
         assert watch.unknown and watch.unknown_seen == step + 1
         assert watch.violated == ((SPEEDING,) if step < 3 else (LAW, SPEEDING))
     assert watch.laws[0].risk == BROKEN == watch.laws[1].risk
+
+
+def test_an_unknown_state_can_bring_what_was_owed() -> None:
+    watch = walk(watching(), "rolling")
+    assert watch.read(frame(1, "stopped", braking=False))
+    assert watch.unknown and watch.laws[0].left_s is None
+    assert watch.read(frame(2, "rolling", speed=80.0))
+    assert watch.unknown and watch.laws[0].left_s == pytest.approx(0.3)
 
 
 def test_predicates_that_cannot_hold_together_are_a_fault() -> None:
@@ -321,11 +346,11 @@ def test_where_frames_are_missing_time_goes_on() -> None:
 
 def test_so_many_ticks_may_be_missing_and_no_more() -> None:
     watch = walk(watching(), "far")
-    assert watch.read(at(0.1 * (MAX_MISSED + 1), "far"))
-    assert watch.ticks == MAX_MISSED + 2
+    assert watch.read(at(100.1, "far"))
+    assert watch.ticks == 1002
     watch = walk(watching(), "far")
     with pytest.raises(SignalFault, match="no frame for 100 s: what was owed is lost"):
-        watch.read(at(0.1 * (MAX_MISSED + 2), "far"))
+        watch.read(at(100.2, "far"))
 
 
 def test_drift_hears_of_every_tick_and_is_told_in_the_notes() -> None:
@@ -343,6 +368,7 @@ def test_drift_hears_of_every_tick_and_is_told_in_the_notes() -> None:
     plain.read(frame(0, "far", braking=True))
     (note,) = plain.notes()
     assert "never seen" in note
+    assert walk(plain, "far", start=1).notes() == ()
 
 
 # -- foreseeing ------------------------------------------------------------------------
@@ -395,6 +421,14 @@ def test_what_cannot_be_watched_is_said() -> None:
     assert "m.json" in refused(replace(plain, laws=("always (",)))
     asked = refused(plain, ["always ("])
     assert "m.json" not in asked and "column" in asked
+
+
+def test_a_horizon_may_be_so_long_and_no_longer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "MAX_HORIZON", 4)
+    assert len(watching(horizon_s=0.4).laws) == 2
+    assert "more than 4 of its periods" in refused(model(), horizon_s=0.41)
 
 
 def test_the_clock_is_the_model_s_or_else_the_abstraction_s() -> None:

@@ -71,7 +71,7 @@ class Guard:
         self.watch = watch
         self.policy = policy
         self.observers = list(observers)
-        self._clock = clock
+        self.clock = clock
         ages = [n for n in provides or () if n.endswith("_age")]
         if provides is not None and (lack := set(watch.signals) - set(provides)):
             raise InvalidModel(
@@ -161,13 +161,13 @@ class Guard:
         }
 
     def _read_clock(self) -> float:
-        now_s = self._clock()
+        now_s = self.clock()
         self._readings.append(now_s)
         return now_s
 
     def _done(self, stage: Stage, began_s: float) -> float:
         """The time at which a stage is over, which must not be too late."""
-        now_s, allowed_s = self._clock(), self._allowed_s[stage]
+        now_s, allowed_s = self.clock(), self._allowed_s[stage]
         self._readings.append(now_s)
         if not now_s - began_s <= allowed_s:
             raise DeadlineMissed(f"{stage} took longer than {allowed_s:g} s")

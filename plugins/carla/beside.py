@@ -21,12 +21,14 @@ from typing import Any
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action
-from forewarn.plugins.carla.act import control_of
+from forewarn.plugins.carla.act import Situation, control_of
 from forewarn.plugins.carla.driving import BRAKE
 from forewarn.plugins.carla.guarded import GuardedVehicle
 from forewarn.plugins.carla.support import carla_module
 from forewarn.plugins.lease import Watchdog
 
+_ANSWERS_S = 2.0  # a server that takes longer leaves nobody guarded
+_ASKS_S, _LEAVES_S = 1.0, 0.2
 _AGAIN_S = 0.002
 _LOOKS_S = 0.1
 _FINDS_S = 0.2
@@ -122,15 +124,23 @@ class Beside:
         """How often the world did not show itself in time."""
 
     def __enter__(self) -> Beside:
+        self._client.set_timeout(_ANSWERS_S)
         self._newest.__enter__()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self._client.set_timeout(_LEAVES_S)
         self._newest.__exit__()
         self._guarded.close()
 
     def run(self, over: Callable[[], bool]) -> None:
-        """Guards until it is over, or the vehicle is gone."""
+        """Guards until it is over, or the vehicle is gone.
+
+        Raises:
+            RuntimeError: The server does not answer: the vehicle cannot be told
+                anything any more.
+        """
         policy = self._guarded.guard.policy
         if self._shadow:
             self._watch(over, policy.max_age_s)
@@ -139,7 +149,7 @@ class Beside:
             self._watch(over, policy.max_age_s)
 
     def _watch(self, over: Callable[[], bool], patience_s: float) -> None:
-        began = False
+        began, asked_s = False, -math.inf
         while not over():
             snapshot = self._newest.wait(_LOOKS_S if self._held is None else _AGAIN_S)
             if snapshot is not None:
@@ -152,6 +162,10 @@ class Beside:
                 self.lost += 1
                 began = False
                 self._blind(late_s)
+            if late_s > patience_s and time.monotonic() > asked_s + _ASKS_S:
+                # What is told is not answered: only a question shows that it arrives.
+                self._client.get_server_version()
+                asked_s = time.monotonic()
             if not self._ego.is_alive:
                 return
 
@@ -228,11 +242,16 @@ class Beside:
         """What the watchdog does, again and again, while nothing is judged."""
         now_s = time.monotonic()
         passed_s, self._stopped_s = now_s - self._stopped_s, now_s
-        if self._hear_driver() and self._taken:
-            velocity = self._ego.get_velocity()
-            speed = math.hypot(velocity.x, velocity.y)
+        velocity = self._ego.get_velocity()
+        speed = math.hypot(velocity.x, velocity.y)
+        overruled = self._hear_driver() and self._taken
+        if self._pace is not None or overruled:
+            # Never faster than it is by now: that would set it going again.
             pace = speed if self._pace is None else min(self._pace, speed)
-            self._pace = max(0.0, pace - BRAKE * min(passed_s, _MOST_S))
+            gained = BRAKE * min(passed_s, _MOST_S) if overruled else 0.0
+            self._pace = max(0.0, pace - gained)
+        # Where it was when it was last seen, in a junction say, holds no longer.
+        self._guarded.actuator.now = Situation()
         action = self._guarded.actuator.fallback()
         if action is not None:
             self._apply(action)

@@ -30,7 +30,7 @@ from forewarn.plugins.carla.bumps import Bumps
 from forewarn.plugins.carla.sense import CarlaSenses, MapData
 from forewarn.plugins.driving.senses import PROVIDES as ALL
 from forewarn.plugins.driving.senses import Surroundings
-from forewarn.plugins.driving.stopping import Behind, Conflict
+from forewarn.plugins.driving.stopping import Conflict
 from forewarn.plugins.interventions import Intervener, Outcome
 from forewarn.plugins.lease import Lease, LeasedActuator
 
@@ -39,6 +39,7 @@ PROVIDES = tuple(name for name in ALL if name not in _TOLD)
 """The signals that a CARLA world shows by itself."""
 
 _OWN_STEP_S = 0.05
+_BLIND_STEP_S = 0.001  # time goes on, but never past that of the next snapshot
 
 
 class Watching:
@@ -112,17 +113,28 @@ class Watching:
         if self._senses is None:
             return Situation(frame.values, dt)
         scene = self._senses.scene
-        ego = scene.now.vehicles.get(scene.name)
-        behind: list[tuple[float, float]] = []
-        if ego is not None and ego.lane:
-            behind = [
-                (ego.at_m - 2.0 * ego.half[0] - other.at_m, other.speed)
-                for other in scene.now.vehicles.values()
-                if other.lane == ego.lane and other.at_m < ego.at_m
-            ]
-        follower = Behind(*min(behind)) if behind else None
+        follower = scene.behind()
         conflicts = [Conflict(*each) for each in self._senses.conflicts]
         return Situation(frame.values, dt, follower, conflicts)
+
+
+class WorldClock:
+    """A world's own time, which goes on with ours from one snapshot to the next.
+
+    A frame is old when it came long ago, not when the world is slower than we are: a
+    simulation may take its time, and stand still between ticks.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._time_s = self._came_s = 0.0
+
+    def __call__(self) -> float:
+        return self._time_s + self._clock() - self._came_s
+
+    def see(self, time_s: float, age_s: float) -> None:
+        """A frame of that time came so long ago."""
+        self._time_s, self._came_s = time_s, self._clock() - age_s
 
 
 class GuardedVehicle:
@@ -131,7 +143,7 @@ class GuardedVehicle:
     Args:
         world: A `carla.World`.
         ego: The vehicle's actor.
-        guard: Reviews the frames; made for `PROVIDES`.
+        guard: Reviews the frames; made for `PROVIDES`. Its clock becomes the world's.
         route: As for `Watching`.
         alerts: Told of each intervention when it begins.
         actuator: What slows and stops; by default the pedals do.
@@ -160,7 +172,9 @@ class GuardedVehicle:
             alerts=alerts,
         )  # fmt: skip
         self._reviewed: Frame | None = None
+        self._seen: Frame | None = None
         self._said: tuple[Decision, Outcome, Action | None] | None = None
+        guard.clock = self._time = WorldClock(clock)
         guard.reset()
 
     def __enter__(self) -> GuardedVehicle:
@@ -215,6 +229,9 @@ class GuardedVehicle:
             if self._reviewed is not None:
                 dt = frame.time_s - self._reviewed.time_s
             self.actuator.now = self.watching.situation(frame, dt)
+            if frame.values:
+                age_s = frame.values.get("snapshot_age", 0.0)
+                self._time.see(frame.time_s, float(age_s or 0.0))
             self.lease.renew()
             decision = self.guard.review(frame, proposal)
         executed, outcome = self._intervener.apply(decision, proposal, frame)
@@ -222,13 +239,25 @@ class GuardedVehicle:
         return executed
 
     def _frame(self) -> Frame:
-        """The newest frame; one that holds nothing where the world cannot be seen."""
+        """The newest frame; one that holds nothing where the world cannot be seen.
+
+        It cannot either where its newest snapshot is the one that was seen last, and
+        that is so long ago that nobody may act on it any more.
+        """
         try:
-            return self.watching.frame()
+            frame = self.watching.frame()
         except RuntimeError:
-            last = self._reviewed
-            at = (math.nan, 0) if last is None else (last.time_s, last.sequence + 1)
-            return Frame(*at, {})
+            return self._blind()
+        if frame is self._seen and not (self._reviewed is frame and self.lease.held):
+            return self._blind()
+        self._seen = frame
+        return frame
+
+    def _blind(self) -> Frame:
+        last = self._reviewed
+        if last is None:
+            return Frame(math.nan, 0, {})
+        return Frame(last.time_s + _BLIND_STEP_S, last.sequence + 1, {})
 
 
 def _edges(data: MapData, route: Sequence[Any]) -> Iterator[str]:

@@ -142,6 +142,18 @@ def test_where_the_car_is_on_no_road_it_stops(drive: Drive) -> None:
     assert drive.speed == 0.0
 
 
+def test_a_world_that_is_slower_than_we_are_is_not_old(drive: Drive) -> None:
+    """A regression: its frames were judged by how far our clock had got meanwhile."""
+    policy = POLICY.replace("{slow: 0.3, stop: 0.6}", "{stop: 1.0}")
+    with GuardedVehicle(drive.world, drive.car, make_guard(policy)) as guarded:
+        for n in range(60):
+            if n % 10 == 5:
+                time.sleep(0.3)  # six times as long as a tick is in the world
+            drive.apply(guarded.filter(drive.towards(8.0)))
+            assert guarded.decision is not None
+            assert guarded.decision.kind == "proceed", guarded.decision.reason
+
+
 def decided(kind: Any, cap_kmh: float | None = None) -> Decision:
     risk = Risk(0.1, 0.9, 1.0)
     return Decision(kind, 0, 0.0, "law", risk, "", (), None, cap_kmh)
@@ -199,9 +211,11 @@ def test_a_server_that_dies_leaves_a_stop() -> None:
     server.stop()
     with pytest.raises(RuntimeError):
         drive.world.tick()
-    control = guarded.filter(drive.towards(8.0))
-    drive.client.set_timeout(0.5)
-    assert isinstance(control, carla.VehicleControl)
+    guarded.filter(drive.towards(8.0))  # on the last snapshot that came
+    time.sleep(guarded.lease.duration_s)
+    control = guarded.filter(carla.VehicleControl(throttle=1.0))
+    assert guarded.decision is not None and guarded.decision.kind == "stop"
+    assert control.throttle == 0.0 and control.brake > 0.0
     guarded.close()
     # The client library may end the process that still listens to a dead server.
 
@@ -300,11 +314,13 @@ for light in world.get_actors().filter("traffic.traffic_light*"):
     light.freeze(True)
 print("ready", flush=True)
 for line in iter(sys.stdin.readline, ""):
-    for _ in range(int(line)):
+    for n in range(int(line)):
         v = car.get_velocity()
         speed = (v.x ** 2 + v.y ** 2) ** 0.5
         time.sleep(0.01)
-        car.apply_control(carla.VehicleControl(throttle=max(0, min(1, 11 - speed))))
+        # A client sends a control only if it differs from its last one.
+        pedal = max(0, min(1, 11 - speed)) * (0.99 if n == 0 else 1.0)
+        car.apply_control(carla.VehicleControl(throttle=pedal))
         go_on()
     print(json.dumps([car.get_location().x, speed]), flush=True)
 """
@@ -411,7 +427,7 @@ def test_a_guard_that_hangs_stops_the_car(beside: Any) -> None:
     # Nobody reads what it says any more: it waits for that for ever.
     speeds = [told(client, 10)[1] for _ in range(40)]
     assert max(speeds) > 5.0
-    assert min(speeds) < 1.0 or speeds[-1] < max(speeds) / 2.0
+    assert speeds[-1] == 0.0, "and it stays so, wherever it was last seen"
 
 
 @pytest.mark.slow

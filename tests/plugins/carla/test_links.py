@@ -1,0 +1,206 @@
+"""What can go wrong between a guard and a server whose sockets stay open."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from forewarn.plugins.carla.guarded import GuardedVehicle
+from forewarn.plugins.carla.wire import StandIn, connect
+from tests.plugins.carla.clients import PREAMBLE
+from tests.plugins.carla.proxy import Proxy
+from tests.plugins.carla.test_guarded import make_guard, shipped_model
+
+carla = pytest.importorskip("carla", reason="carla has wheels for Python 3.10 to 3.12")
+pytestmark = pytest.mark.needs("msgpack")
+
+CALM = """
+format: forewarn.policy/1
+rules:
+  - {law: "*", thresholds: {stop: 1.0}}
+horizon_s: 4.0
+"""
+LEASE_S = 0.5
+
+DRIVER = (
+    PREAMBLE
+    + """
+synchronous()
+kind = world.get_blueprint_library().find("vehicle.tesla.model3")
+kind.set_attribute("role_name", "hero")
+place = world.get_map().get_waypoint_xodr(56, -1, 10.0).transform
+place.location.z = 0.3
+car = world.spawn_actor(kind, place)
+print("ready", flush=True)
+for line in iter(sys.stdin.readline, ""):
+    for n in range(int(line)):
+        v = car.get_velocity()
+        speed = (v.x ** 2 + v.y ** 2) ** 0.5
+        time.sleep(0.01)
+        # A client sends a control only if it differs from its last one.
+        pedal = max(0, min(1, 5 - speed)) * (0.99 if n == 0 else 1.0)
+        car.apply_control(carla.VehicleControl(throttle=pedal))
+        world.tick()
+    print(json.dumps(speed), flush=True)
+"""
+)
+
+
+class Road:
+    """A driver on a server, and a guard that sees and tells through a proxy."""
+
+    def __init__(self, stack: ExitStack, folder: Path) -> None:
+        self.server = StandIn(["--map", "crossing", "--kinematic"])
+        stack.callback(self.server.stop)
+        self.proxy = stack.enter_context(Proxy(self.server.port))
+        self._driver = self._start(
+            stack, ["-c", DRIVER, str(self.server.port)], stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )  # fmt: skip
+        assert self._driver.stdout is not None
+        assert self._driver.stdout.readline() == "ready\n"
+        policy = folder / "policy.yaml"
+        policy.write_text(CALM)
+        self._said, self._complained = folder / "said", folder / "complained"
+        out = stack.enter_context(self._said.open("w"))
+        errors = stack.enter_context(self._complained.open("w"))
+        self.guard = self._start(
+            stack,
+            ["-m", "forewarn.cli", "carla", "guard", "--model", shipped_model(),
+             "--policy", str(policy), "--port", str(self.proxy.port), "--json",
+             "--for", "60"],
+            stdout=out, stderr=errors,
+        )  # fmt: skip
+        until(lambda: "laws" in self._said.read_text() or self.guard.poll() is not None)
+        self.drive(60)  # and the guard begins to judge
+        until(lambda: len(self.decisions) > 20)
+        assert self.drive(40) > 3.0, "nothing is held back"
+
+    @staticmethod
+    def _start(stack: ExitStack, command: list[str], **how: Any) -> Any:
+        process = subprocess.Popen([sys.executable, *command], text=True, **how)
+        stack.callback(process.communicate)
+        stack.callback(process.kill)
+        return process
+
+    def drive(self, ticks: int) -> float:
+        """The car's speed after so many ticks of a driver who wants 5 m/s."""
+        assert self._driver.stdin is not None and self._driver.stdout is not None
+        self._driver.stdin.write(f"{ticks}\n")
+        self._driver.stdin.flush()
+        return float(json.loads(self._driver.stdout.readline()))
+
+    @property
+    def decisions(self) -> list[dict[str, Any]]:
+        lines = self._said.read_text().splitlines()
+        found = [json.loads(line) for line in lines if line.endswith("}")]
+        return [each for each in found if "carried_out" in each]
+
+    @property
+    def complaint(self) -> str:
+        return self._complained.read_text()
+
+
+def until(done: Callable[[], bool], seconds: float = 20.0) -> None:
+    end = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < end, "too late"
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def road(tmp_path: Path) -> Iterator[Road]:
+    with ExitStack() as stack:
+        yield Road(stack, tmp_path)
+
+
+@pytest.mark.parametrize("mode", ["stall", "halve"])
+def test_a_stream_that_falls_silent_stops_the_car(mode: str, road: Road) -> None:
+    road.proxy.tell(mode)
+    until(lambda: road.drive(10) == 0.0)  # although its driver goes on
+    assert road.guard.poll() is None
+    last = road.decisions[-1]
+    assert last["decision"] == "stop" and "cannot judge" in last["reason"]
+    if mode == "stall":
+        road.proxy.tell("pass")
+        until(lambda: road.drive(10) > 3.0)  # it is let go when it is seen again
+        assert road.decisions[-1]["decision"] == "proceed"
+
+
+def test_a_torn_frame_and_a_cut_stream_are_got_over(road: Road) -> None:
+    count = len(road.decisions)
+    road.proxy.tell("tear")
+    until(lambda: road.drive(10) > 3.0 and len(road.decisions) > count + 50)
+    assert road.guard.poll() is None
+    assert road.decisions[-1]["decision"] == "proceed"
+
+
+@pytest.mark.parametrize("mode", ["swallow", "deafen"])
+def test_a_server_that_only_seems_to_be_there_is_said_in_time(
+    mode: str, road: Road
+) -> None:
+    road.proxy.tell(mode)
+    began_s = time.monotonic()
+    said = f"127.0.0.1:{road.proxy.port} does not answer"
+    until(lambda: road.drive(2) >= 0.0 and said in road.complaint)
+    assert time.monotonic() - began_s < 8.0
+    assert road.guard.wait(20) == 2
+
+
+def test_around_an_agent_too_a_silent_stream_stops_the_car() -> None:
+    with ExitStack() as stack:
+        server = StandIn(["--map", "crossing", "--kinematic"])
+        stack.callback(server.stop)
+        proxy = stack.enter_context(Proxy(server.port))
+        client = connect("127.0.0.1", proxy.port)
+        client.set_timeout(2.0)
+        world = client.get_world()
+        kind = world.get_blueprint_library().find("vehicle.tesla.model3")
+        place = world.get_map().get_waypoint_xodr(56, -1, 10.0).transform
+        place.location.z = 0.3
+        car = world.spawn_actor(kind, place)
+        world.wait_for_tick()
+        foot = carla.VehicleControl(throttle=0.4)
+        guarded = stack.enter_context(
+            GuardedVehicle(world, car, make_guard(CALM), sensor=False)
+        )
+
+        def driven(seconds: float) -> None:
+            end = time.monotonic() + seconds
+            while time.monotonic() < end:
+                car.apply_control(guarded.filter(foot))
+                time.sleep(0.02)
+
+        until(lambda: driven(0.5) or car.get_velocity().length() > 1.0)
+        assert guarded.decision is not None and guarded.decision.kind == "proceed"
+        proxy.tell("stall")
+        driven(LEASE_S + 2.5)
+        assert guarded.decision.kind == "stop"
+        assert "cannot judge" in guarded.decision.reason
+        assert guarded.filter(foot).brake > 0.5
+        watcher = [sys.executable, "-c", WATCHER, str(server.port), str(car.id)]
+        seen = subprocess.run(
+            watcher, capture_output=True, text=True, timeout=60, check=True
+        )
+        assert float(seen.stdout) == 0.0
+        proxy.tell("pass")
+        until(lambda: driven(0.5) or guarded.decision.kind == "proceed")
+
+
+WATCHER = (
+    PREAMBLE
+    + """
+import os
+world.wait_for_tick()
+print(world.get_actor(int(sys.argv[2])).get_velocity().length(), flush=True)
+os._exit(0)
+"""
+)

@@ -7,52 +7,20 @@ counted from the right; in one `:j2_5_0`, and a crosswalk `:j2_c0_0`.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 
-from forewarn.apollo_bridge.hdmap import Crosswalk, Lane, RoadMap
+from forewarn.apollo_bridge.hdmap import Lane, RoadMap
+from forewarn.plugins.driving.junctions import Junctions, Movement
 from forewarn.plugins.driving.roads import Lane as RoadLane
-from forewarn.plugins.driving.roads import Link, Point, crossing
+from forewarn.plugins.driving.roads import Line, Link
 
 _TURNS = {"forward": "s", "left": "l", "right": "r", "u_turn": "t"}
-_ONCOMING = math.radians(135.0)
-_SIDEWAYS = math.radians(45.0)
-_CELL_M = 16.0
 _DEEPEST = 8
 """So many lanes one after another may a way through a junction have."""
 
 
-@dataclass(frozen=True, slots=True)
-class Movement:
-    """A way through a junction: from a lane, over one inside, to an edge."""
-
-    lane: str
-    via: str
-    to: str
-    turn: str
-    heading: float
-    stops: bool
-    yields: bool
-    shape: tuple[Point, ...]
-
-    def goes_before(self, other: Movement) -> bool:
-        """Whether this one has right of way over another that it meets."""
-        if self.stops != other.stops:
-            return other.stops
-        if self.yields != other.yields:
-            return other.yields
-        turned = math.remainder(self.heading - other.heading, math.tau)
-        if abs(turned) > _ONCOMING:
-            return other.turn in ("left", "u_turn") and self.turn not in (
-                "left",
-                "u_turn",
-            )
-        # Who comes from the right.
-        return _SIDEWAYS < turned
-
-
-class Network:
+class Network(Junctions[str, Movement]):
     """The lanes of a map by the names that the senses use; a `Net` for `Roads`.
 
     Args:
@@ -71,12 +39,9 @@ class Network:
         }
         self._name_lanes()
         self._name_crosswalks()
-        self._movements: dict[str, list[Movement]] = {}
-        self._to_junction: dict[str, str] = {}
-        for movement in self._all_movements():
-            node = self.lane_of[movement.via].junction
-            self._movements.setdefault(node, []).append(movement)
-            self._to_junction[self.edge_of[movement.lane]] = node
+        super().__init__(
+            dict(self._insides()), self._all_movements(), self.edge_of.__getitem__
+        )
 
     # -- names ------------------------------------------------------------------------
 
@@ -129,30 +94,6 @@ class Network:
             count[junction] = number + 1
             self.crosswalks[f":{junction}_c{number}_0"] = walk.name
 
-    def walks_near(self, x: float, y: float) -> Iterator[tuple[str, Crosswalk]]:
-        """The crosswalks around a point, by the names that they have here."""
-        cell = math.floor(x / _CELL_M), math.floor(y / _CELL_M)
-        for name in self._walk_cells.get(cell, ()):
-            yield name, self.map.crosswalks[self.crosswalks[name]]
-
-    @cached_property
-    def _walk_cells(self) -> dict[tuple[int, int], list[str]]:
-        cells: dict[tuple[int, int], list[str]] = {}
-        for name, walk in self.crosswalks.items():
-            crosswalk = self.map.crosswalks[walk]
-            (ax, ay), (bx, by) = crosswalk.line
-            reach = crosswalk.width_m
-            for i in range(
-                math.floor((min(ax, bx) - reach) / _CELL_M),
-                math.floor((max(ax, bx) + reach) / _CELL_M) + 1,
-            ):
-                for j in range(
-                    math.floor((min(ay, by) - reach) / _CELL_M),
-                    math.floor((max(ay, by) + reach) / _CELL_M) + 1,
-                ):
-                    cells.setdefault((i, j), []).append(name)
-        return cells
-
     # -- ways through junctions -------------------------------------------------------
 
     def after(self, lane: Lane) -> Iterator[Lane]:
@@ -172,29 +113,36 @@ class Network:
             lane = onward
         return ""
 
-    def _all_movements(self) -> Iterator[Movement]:
+    def _insides(self) -> Iterator[tuple[str, tuple[str, Line]]]:
+        for name, lane in self.lane_of.items():
+            if lane.junction:
+                yield name, (lane.junction, lane.shape)
+        for name, walk in self.crosswalks.items():
+            crosswalk = self.map.crosswalks[walk]
+            yield name, (crosswalk.junction, crosswalk.line)
+
+    def _all_movements(self) -> Iterator[tuple[str, Movement]]:
         for name, lane in self.lane_of.items():
             for via in () if lane.junction else self.after(lane):
                 to = self._exit(via) if via.junction else ""
                 if to:
                     (ax, ay), (bx, by) = lane.shape[-2:]
-                    yield Movement(
-                        name, self.name_of[via.name], to, via.turn,
+                    movement = Movement(
+                        name, self.name_of[via.name], to, _TURNS[via.turn],
                         math.atan2(by - ay, bx - ax),
                         lane.stops or via.stops, lane.yields or via.yields,
-                        via.shape,
                     )  # fmt: skip
+                    yield via.junction, movement
 
     @cached_property
     def governs(self) -> dict[str, tuple[str, ...]]:
         """The lights of Apollo's map that govern each way into a junction."""
         found: dict[str, tuple[str, ...]] = {}
-        for movements in self._movements.values():
-            for movement in movements:
-                names = self.lane_of[movement.via].lights
-                names = names or self.lane_of[movement.lane].lights
-                if names:
-                    found[movement.via] = names
+        for movement in self.movements:
+            names = self.lane_of[movement.via].lights
+            names = names or self.lane_of[movement.lane].lights
+            if names:
+                found[movement.via] = names
         return found
 
     # -- what roads are made of -------------------------------------------------------
@@ -227,40 +175,3 @@ class Network:
 
     def lights(self) -> Mapping[str, tuple[str, int]]:
         return {via: (via, 0) for via in self.governs}
-
-    def meets(self, inside: str) -> Collection[str]:
-        own = self.lane_of[inside]
-        foes = [
-            other
-            for other, lane in self._inside.get(own.junction, ())
-            if other != inside and crossing(own.shape, lane.shape) is not None
-        ]
-        for other, walk in self.crosswalks.items():
-            crosswalk = self.map.crosswalks[walk]
-            if crosswalk.junction == own.junction and crossing(
-                own.shape, crosswalk.line
-            ):
-                foes.append(other)
-        return foes
-
-    @cached_property
-    def _inside(self) -> dict[str, list[tuple[str, Lane]]]:
-        found: dict[str, list[tuple[str, Lane]]] = {}
-        for name, lane in self.lane_of.items():
-            if lane.junction:
-                found.setdefault(lane.junction, []).append((name, lane))
-        return found
-
-    def goes_first(self, lane: str, to: str) -> Collection[str]:
-        node = self._to_junction.get(self.edge_of[lane], "")
-        movements = self._movements.get(node, [])
-        own = [m for m in movements if (m.lane, m.to) == (lane, to)]
-        return [
-            m.lane
-            for m in movements
-            if m.lane != lane and any(m.goes_before(each) for each in own)
-        ]
-
-    def approaches(self, edge: str) -> Iterable[str]:
-        movements = self._movements.get(self._to_junction.get(edge, ""), [])
-        return dict.fromkeys(self.edge_of[m.lane] for m in movements)

@@ -13,13 +13,14 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from forewarn.abstractions.errors import SignalFault
-from forewarn.apollo_bridge.domains import EGO, Mover
+from forewarn.apollo_bridge.domains import EGO
 from forewarn.apollo_bridge.hdmap import RoadMap
 from forewarn.apollo_bridge.mapless import LIGHTS, OTHERS, PLANNED, mapless, planned
 from forewarn.apollo_bridge.messages.channels import INPUTS
 from forewarn.apollo_bridge.network import Network
 from forewarn.apollo_bridge.traffic import Traffic
 from forewarn.apollo_bridge.vehicle import Body
+from forewarn.plugins.driving.movers import touches
 from forewarn.plugins.driving.roads import Passage, Roads
 from forewarn.plugins.driving.senses import PROVIDES, Senses, Surroundings
 
@@ -53,7 +54,6 @@ _FROM: Mapping[str, frozenset[str]] = {
 _GEARS = {0: "neutral", 1: "drive", 2: "reverse", 3: "parking", 4: "drive"}
 _TURNS = {0: "off", 1: "left", 2: "right", 3: "hazard"}
 _AUTO, _HAZARD = 1, 3
-_NEAR_M = 15.0
 _WAY_M = 250.0
 
 
@@ -120,8 +120,8 @@ class ApolloSenses:
         self._speed: float | None = None
         self._looking: _Looking | None = None
         if self._network is not None:
-            traffic = Traffic(self._network, self._body)
             self._roads = Roads(self._network) if self._roads is None else self._roads
+            traffic = Traffic(self._network, self._roads, self._body)
             surroundings = Surroundings(**self._told)
             self._looking = _Looking(traffic, self._roads, surroundings, self._period_s)
 
@@ -248,7 +248,6 @@ class _Looking(Senses):
         if edges != vehicle.route:
             self._route = vehicle.route = edges
             self._lane = ""  # the way is to be found anew
-        vehicle.start_m = self.roads.way(self._traffic.ego.lane, edges).start_m
 
     def _edges_of(self, line: list[str]) -> Iterator[str]:
         network = self._traffic.network
@@ -296,37 +295,10 @@ class _Looking(Senses):
 
     def _touches(self) -> bool:
         """Whether the ego's body meets another's."""
-        traffic = self._traffic
-        everyone = (
-            *((m, -m.length / 2.0) for m in traffic.vehicle.others.values()),
-            *((m, 0.0) for m in traffic.person.people.values()),
-        )
-        ego = traffic.ego
-        reach = (ego.length + _NEAR_M) ** 2
+        ego, now = self._traffic.ego, self._traffic.now
         return any(
-            (m.x - ego.x) ** 2 + (m.y - ego.y) ** 2 < reach
-            and _meet(ego, -ego.length / 2.0, m, back)
-            for m, back in everyone
+            touches(ego, other, on_foot=on_foot)
+            for group, on_foot in ((now.vehicles, False), (now.people, True))
+            for other in group.values()
+            if other is not ego
         )
-
-
-def _meet(one: Mover, back: float, other: Mover, its_back: float) -> bool:
-    """Whether two rectangles overlap; their middles lie so far ahead of x and y."""
-    ax = one.x + back * math.cos(one.heading)
-    ay = one.y + back * math.sin(one.heading)
-    dx = other.x + its_back * math.cos(other.heading) - ax
-    dy = other.y + its_back * math.sin(other.heading) - ay
-    for axis in (one.heading, other.heading):
-        for turned in (axis, axis + math.pi / 2.0):
-            ux, uy = math.cos(turned), math.sin(turned)
-            reach = _half(one, turned) + _half(other, turned)
-            if abs(dx * ux + dy * uy) >= reach:
-                return False
-    return True
-
-
-def _half(mover: Mover, axis: float) -> float:
-    """Half of how much room a body takes along an axis."""
-    turned = mover.heading - axis
-    along = mover.length * abs(math.cos(turned))
-    return (along + mover.width * abs(math.sin(turned))) / 2.0

@@ -10,17 +10,12 @@ from collections.abc import Container, Sequence
 from typing import Any
 
 from forewarn.abstractions.errors import SignalFault
-from forewarn.apollo_bridge.domains import (
-    Lights,
-    Mover,
-    People,
-    Point,
-    Routes,
-    Vehicles,
-)
+from forewarn.apollo_bridge.domains import EGO, Lights, Pedestrians, Routes
 from forewarn.apollo_bridge.hdmap import Place
 from forewarn.apollo_bridge.network import Network
 from forewarn.apollo_bridge.vehicle import Body
+from forewarn.plugins.driving.movers import Moment, Mover, Vehicles
+from forewarn.plugins.driving.roads import Point, Roads
 
 _MOVABLE, _PEDESTRIAN, _BICYCLE, _VEHICLE = 1, 3, 4, 5
 _ASIDE_M = 0.7  # so far beside a lane one still drives on it
@@ -43,22 +38,22 @@ class Traffic:
     """Everyone at one moment, and how they came there.
 
     Args:
-        network: The roads.
+        network: The map's lanes, by the names that they have in `roads`.
+        roads: The roads.
         body: The ego's.
     """
 
-    def __init__(self, network: Network, body: Body) -> None:
-        self.network, self.body = network, body
-        self.vehicle = Vehicles(self)
-        self.person = People(self)
+    def __init__(self, network: Network, roads: Roads, body: Body) -> None:
+        self.network, self.roads, self.body = network, roads, body
+        self.ego = Mover(0.0, 0.0, 0.0, 0.0, body.length_m, body.width_m)
+        self.now = Moment({EGO: self.ego})
+        self.vehicle = Vehicles(self.now, roads)
+        self.person = Pedestrians(self)
         self.trafficlight = Lights(network)
         self.routes = Routes(self)
-        self.ego = Mover(0.0, 0.0, 0.0, 0.0, body.length_m, body.width_m)
         self._foretold: dict[str, Any] = {}
         self.time_s = 0.0
         self._before: tuple[Point, str] = (0.0, 0.0), ""
-        self.lateral = 0.0
-        self.signals = 0
         self.route_lanes: frozenset[str] = frozenset()
 
     # -- what the messages say --------------------------------------------------------
@@ -72,16 +67,15 @@ class Traffic:
         ego.heading, ego.speed = heading, speed
         passed_s, self.time_s = time_s - self.time_s, time_s
         place = self._place(ego, self.route_lanes)
-        ego.lane = ""
-        self.lateral = 0.0
+        ego.lane, ego.lateral = "", 0.0
         if place is not None:
             ego.lane = self.network.name_of[place.lane]
-            ego.at_m, ego.left_m = place.along_m, place.left_m
+            ego.at_m = place.along_m
             if passed_s > 0.0:
                 self._drift(place, passed_s)
         self._before = (ego.x, ego.y), "" if place is None else place.lane
         signal = chassis.signal
-        self.signals = (
+        ego.signals = (
             _BLINKS.get(signal.turn_signal, 0)
             | (_FRONT if signal.low_beam else 0)
             | (_HIGH if signal.high_beam else 0)
@@ -94,7 +88,7 @@ class Traffic:
             return  # it drove on, and lanes need not be smooth there
         was = self.network.map.on(place.lane, *point)
         aside = (place.left_m - was.left_m) / passed_s
-        self.lateral = aside if abs(aside) > _LATERAL else 0.0
+        self.ego.lateral = aside if abs(aside) > _LATERAL else 0.0
 
     def see_others(self, obstacles: Any, prediction: Any) -> None:
         """Takes in everyone else.
@@ -106,7 +100,7 @@ class Traffic:
             str(each.perception_obstacle.id): each.trajectory
             for each in (() if prediction is None else prediction.prediction_obstacle)
         }
-        vehicles: dict[str, Mover] = {}
+        vehicles = {EGO: self.ego}
         people: dict[str, Mover] = {}
         for obstacle in () if obstacles is None else obstacles.perception_obstacle:
             kind = obstacle.type
@@ -116,11 +110,10 @@ class Traffic:
                 name, mover = str(obstacle.id), mover_of(obstacle)
                 mover.x += mover.length / 2.0 * math.cos(mover.heading)
                 mover.y += mover.length / 2.0 * math.sin(mover.heading)
-                before = self.vehicle.others.get(name)
+                before = self.now.vehicles.get(name)
                 self._settle(name, mover, before)
                 vehicles[name] = mover
-        self.vehicle.others = vehicles
-        self.person.people = people
+        self.now.vehicles, self.now.people = vehicles, people
 
     def way(self, name: str) -> list[Point]:
         """Where somebody is foretold to go; empty if nobody says."""
@@ -147,7 +140,7 @@ class Traffic:
                 way = self.way(name)
                 best = min(fitting, key=lambda f: f[0] - 2.0 * self._led(f[1], way))[1]
         mover.lane = self.network.name_of[best.lane]
-        mover.at_m, mover.left_m = best.along_m, best.left_m
+        mover.at_m = best.along_m
 
     def _fitting(self, mover: Mover) -> list[tuple[float, Place]]:
         """The lanes that somebody may be on, and how badly each fits."""

@@ -34,7 +34,7 @@ from forewarn.plugins.contracts import Source
 from forewarn.plugins.driving.act import BRAKE_LIMIT, wanted_acceleration
 from forewarn.plugins.driving.choice import as_control
 from forewarn.plugins.driving.senses import PROVIDES, Surroundings
-from forewarn.plugins.driving.stopping import Behind, Conflict, Stop
+from forewarn.plugins.driving.stopping import Conflict, Stop
 from forewarn.plugins.sumo.support import find_map
 from forewarn.plugins.sumo.traffic import Car, Ego, Flow, Light, Queue, Walkers
 
@@ -199,12 +199,7 @@ class CarlaWorld:
             self._stop.let_go()
             return wanted_acceleration(action, speed)
         scene = self._senses.scene
-        behind = [
-            (scene.ego.at_m - 2.0 * scene.ego.half[0] - other.at_m, other.speed)
-            for other in scene.now.vehicles.values()
-            if other.lane == scene.ego.lane and other.at_m < scene.ego.at_m
-        ]
-        follower = Behind(*min(behind)) if behind else None
+        follower = scene.behind()
         conflicts = [Conflict(*each) for each in self._senses.conflicts]
         return self._stop.acceleration(
             self._values, speed, follower, conflicts, self._period_s
@@ -213,7 +208,7 @@ class CarlaWorld:
     def _drive(self, acceleration: float) -> None:
         scene = self._senses.scene
         mover, speed = scene.ego, self._values["speed"] / 3.6
-        steer = self._steering.angle(mover, scene.vehicle.way(mover))
+        steer = self._steering.angle(mover, scene.vehicle.way(scene.name))
         wanted = max(0.0, speed + acceleration * self._period_s)
         control = carla_module().VehicleAckermannControl(
             steer, 0.0, wanted, abs(wanted - speed) / self._period_s, 0.0

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from forewarn.plugins.carla.movers import Mover
 from forewarn.plugins.carla.places import Places
+from forewarn.plugins.driving.movers import Mover
 from forewarn.plugins.driving.roads import Point, Roads, Way
 
 THRUST = 4.0  # m/s² that the full throttle gives, about
@@ -50,14 +50,13 @@ class Steering:
         x, y = self._rear(mover, rear_m)
         target = self._target(mover, way, look_m - rear_m, changes)
         dx, dy = target[0] - x, target[1] - y
-        off = math.atan2(dy, dx) - math.radians(mover.heading_deg)
+        off = math.atan2(dy, dx) - mover.heading
         reach = max(0.5, math.hypot(dx, dy))
         return -math.atan2(2.0 * self._wheelbase_m * math.sin(off), reach)
 
     def _rear(self, mover: Mover, rear_m: float) -> Point:
-        heading = math.radians(mover.heading_deg)
-        x = mover.x - rear_m * math.cos(heading)
-        return x, mover.y - rear_m * math.sin(heading)
+        x = mover.x - rear_m * math.cos(mover.heading)
+        return x, mover.y - rear_m * math.sin(mover.heading)
 
     def _target(self, mover: Mover, way: Way, ahead_m: float, changes: bool) -> Point:
         """A point so far ahead of the car's front on its way."""

@@ -9,9 +9,9 @@ left, as on paper.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.plugins.carla.lanes import (
@@ -25,6 +25,7 @@ from forewarn.plugins.carla.lanes import (
     topology,
     turn_of,
 )
+from forewarn.plugins.driving.junctions import SIDEWAYS, Junctions, Movement
 from forewarn.plugins.driving.roads import Lane, Link, crossing
 
 LONGEST_TEXT = 64 << 20
@@ -34,46 +35,38 @@ _LIGHTS = frozenset({"1000001", "1000002", "1000009", "1000010", "1000011"})
 _STOP, _YIELD = "206", "205"
 _ARROWS = {"10": "l", "20": "r", "30": "s"}
 _DEEPEST = 8  # so many lanes one after another may a way through a junction have
-_ONCOMING, _SIDEWAYS = 135.0, 45.0
 _USUAL_LIMIT_KMH = 50.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Movement:
-    """A way through a junction, and by what right one takes it."""
+class _Movement(Movement):
+    """A way through a junction, with what tells who goes first where no sign does.
 
-    lane: str
-    to: str
-    via: tuple[str, ...]
-    turn: str
-    heading: float
+    Args:
+        inner: All lanes inside.
+        beside: How many lanes the road has.
+        straight: Whether the lane goes on straight behind the junction.
+        lit: Whether a light governs it.
+    """
+
+    inner: tuple[str, ...]
     beside: int
     straight: bool
-    stops: bool
-    yields: bool
     lit: bool
 
-    def goes_before(self, other: _Movement) -> bool:
-        """Whether this one has right of way over another that it meets."""
-        if self.stops != other.stops:
-            return other.stops
-        if self.yields != other.yields:
-            return other.yields
-        turned = (self.heading - other.heading + 180.0) % 360.0 - 180.0
-        if abs(turned) > _ONCOMING:
-            return other.turn in "lt" and self.turn not in "lt"
-        if self.lit and abs(turned) > _SIDEWAYS:
+    def unsigned(self, other: Self, turned: float) -> bool:
+        if self.lit and abs(turned) > SIDEWAYS:
             return True  # either crosses at red, and whoever does goes last
         if self.straight != other.straight:
             return self.straight  # the other's road ends here
         if (self.turn == "s") != (other.turn == "s"):
             return self.turn == "s"
-        if abs(turned) < _SIDEWAYS:
+        if abs(turned) < SIDEWAYS:
             return self.beside > other.beside  # merging: the wider road goes on
         return turned > 0.0  # who comes from the right
 
 
-class CarlaNet:
+class CarlaNet(Junctions[int, _Movement]):
     """The roads of a CARLA map.
 
     Args:
@@ -97,12 +90,10 @@ class CarlaNet:
         self._link()
         self._signals = _Signals(road_map)
         self._keys = {name: key for key, name in self._names.items()}
-        self._movements: dict[int, list[_Movement]] = {}
-        self._into: dict[str, int] = {}
-        for node, movement in self._all_movements():
-            self._movements.setdefault(node, []).append(movement)
-            self._into[self._lanes[movement.lane].edge] = node
+        movements = list(self._all_movements())
         self._cross(road_map)
+        inside = {n: (j, self._lanes[n].shape) for n, j in self._junction.items()}
+        super().__init__(inside, movements, lambda lane: self._lanes[lane].edge)
 
     # -- as the roads ask -------------------------------------------------------------
 
@@ -111,36 +102,12 @@ class CarlaNet:
 
     def lights(self) -> Mapping[str, tuple[str, int]]:
         found: dict[str, tuple[str, int]] = {}
-        for movement in (m for group in self._movements.values() for m in group):
-            for name in (movement.lane, *movement.via):
+        for movement in self.movements:
+            for name in (movement.lane, *movement.inner):
                 light = self._signals.light(self._keys[name], movement.turn)
                 if light:
-                    found.setdefault(movement.via[0], (light, 0))
+                    found.setdefault(movement.via, (light, 0))
         return found
-
-    def meets(self, inside: str) -> Collection[str]:
-        shape, node = self._lanes[inside].shape, self._junction[inside]
-        return [
-            name
-            for name, junction in self._junction.items()
-            if junction == node
-            and name != inside
-            and crossing(shape, self._lanes[name].shape) is not None
-        ]
-
-    def goes_first(self, lane: str, to: str) -> Collection[str]:
-        node = self._into.get(self._lanes[lane].edge)
-        group = self._movements.get(node, ()) if node is not None else ()
-        own = [m for m in group if (m.lane, m.to) == (lane, to)]
-        return {
-            m.lane
-            for m in group
-            if m.lane != lane and any(m.goes_before(each) for each in own)
-        }
-
-    def approaches(self, edge: str) -> Iterable[str]:
-        group = self._movements.get(self._into.get(edge, -1), ())
-        return list(dict.fromkeys(self._lanes[m.lane].edge for m in group))
 
     # -- lanes and links --------------------------------------------------------------
 
@@ -195,18 +162,19 @@ class CarlaNet:
             for link in () if lane.inside else lane.links:
                 if not link.via:
                     continue
-                via = tuple(self._through(link.via))
-                signs = self._signals.signs(self._keys[n] for n in (lane.name, *via))
+                inner = tuple(self._onward(link.via))
+                signs = self._signals.signs(self._keys[n] for n in (lane.name, *inner))
                 if _STOP in signs:
                     stops.add(lane.name)
                 yield (
                     self._junction[link.via],
                     _Movement(
-                        lane.name, link.to, via, link.turn, heading_of(lane.shape[-2:]),
-                        beside, straight, _STOP in signs, _YIELD in signs,
+                        lane.name, link.via, link.to, link.turn,
+                        math.radians(heading_of(lane.shape[-2:])),
+                        _STOP in signs, _YIELD in signs, inner, beside, straight,
                         any(
                             self._signals.light(self._keys[n], link.turn)
-                            for n in (lane.name, *via)
+                            for n in (lane.name, *inner)
                         ),
                     ),
                 )  # fmt: skip
@@ -215,7 +183,7 @@ class CarlaNet:
             signed = tuple(Link(k.to, k.via, k.turn, "s") for k in lane.links)
             self._lanes[name] = replace(lane, links=signed)
 
-    def _through(self, via: str) -> Iterator[str]:
+    def _onward(self, via: str) -> Iterator[str]:
         for _ in range(_DEEPEST):
             yield via
             via = next((link.via for link in self._lanes[via].links), "")

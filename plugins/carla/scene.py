@@ -6,44 +6,24 @@ Places are those of front bumpers, y points left, and angles are a compass's.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Any
 
-from forewarn.plugins.carla.movers import Moment, Mover, Vehicles
+from forewarn.plugins.carla.movers import CarlaVehicles
 from forewarn.plugins.carla.places import Place, Places
-from forewarn.plugins.driving.roads import Point, Roads
+from forewarn.plugins.driving.movers import Moment, Mover, People
+from forewarn.plugins.driving.roads import Roads
 from forewarn.plugins.driving.scene import Routes
+from forewarn.plugins.driving.stopping import Behind
 
 _LETTERS = {"Red": "r", "Yellow": "y", "Green": "G", "Off": "O"}
 _LAMPS = ((16, 1), (32, 2), (1, 16), (2, 16), (128, 32), (4, 64))
 """CARLA's bits of a vehicle's lights, and SUMO's."""
 _SIDEWAYS = 0.3  # m/s; less is how anyone keeps to a lane
 _STAYS_M = 0.6  # so much worse a lane fits before it is left
+_FOLLOWER_SEEN_M = 60.0
 _STANDS = 0.2  # m/s
 _CORNER_M = 1.6  # so near a crosswalk's end one is about to cross,
 _AWAY = -0.4  # unless one walks away from it
-_WALKING = ":walking"
-
-
-@dataclass(slots=True)
-class Crossing:
-    """A crosswalk: who is on it, and who is about to be."""
-
-    edge: str
-    ends: tuple[Point, Point]
-    half_m: float
-
-    def place(self, x: float, y: float) -> tuple[float, float]:
-        """How far along it somebody is, and how far to its side."""
-        (ax, ay), (bx, by) = self.ends
-        length = math.dist(*self.ends)
-        ux, uy = (bx - ax) / length, (by - ay) / length
-        return (x - ax) * ux + (y - ay) * uy, (y - ay) * ux - (x - ax) * uy
-
-    @property
-    def length_m(self) -> float:
-        return math.dist(*self.ends)
 
 
 class CarlaScene:
@@ -61,15 +41,23 @@ class CarlaScene:
         self.name = str(ego.id)
         self.now = Moment()
         self._others: set[int] = set()
-        self._actors: dict[int, Any] = {}
-        self.vehicle = Vehicles(self.now, self.name, roads)
-        self.person = People(self.now, roads)
+        self._middle_m: dict[str, float] = {}  # ahead of the actor's own place
+        self.vehicle = CarlaVehicles(self.now, self.name, roads)
+        self.person = Walkers(self.now, roads)
         self.trafficlight = Lights(world)
         self.routes: Routes = self.vehicle
 
     @property
     def ego(self) -> Mover:
         return self.now.vehicles[self.name]
+
+    def behind(self) -> Behind | None:
+        """Who follows the ego, if anyone is near and its lane is known."""
+        ego = self.now.vehicles.get(self.name)
+        if ego is None or not ego.lane:
+            return None
+        who, room_m = self.vehicle.getFollower(self.name, _FOLLOWER_SEEN_M)
+        return Behind(max(0.0, room_m), self.vehicle.getSpeed(who)) if who else None
 
     def body(self, name: str) -> Mover | None:
         """Somebody, by name; none if they are gone."""
@@ -87,7 +75,7 @@ class CarlaScene:
             name = str(number)
             mover = vehicles.get(name)
             if mover is not None:
-                self._follow(mover, state)
+                self._follow(name, mover, state)
                 continue
             mover = people.get(name)
             if mover is not None:
@@ -95,8 +83,9 @@ class CarlaScene:
             else:
                 self._welcome(number, name, state)
         for group in (vehicles, people):
-            for name in [n for n, mover in group.items() if mover.number not in seen]:
+            for name in [name for name in group if int(name) not in seen]:
                 del group[name]
+                self._middle_m.pop(name, None)
         self._others &= seen
         return self.name in vehicles
 
@@ -115,25 +104,22 @@ class CarlaScene:
         actor = self._world.get_actor(number)
         kind = "" if actor is None else actor.type_id
         if kind.startswith("vehicle."):
-            box = actor.bounding_box
-            half = box.extent.x, box.extent.y
-            mover = Mover(number, half, box.location.x)
-            self.now.vehicles[name] = mover
-            self._follow(mover, state)
+            self._middle_m[name] = actor.bounding_box.location.x
+            mover = self.now.vehicles[name] = _body(actor)
+            self._follow(name, mover, state)
         elif kind.startswith("walker."):
-            box = actor.bounding_box
-            mover = self.now.people[name] = Mover(number, (box.extent.x, box.extent.y))
+            mover = self.now.people[name] = _body(actor)
             self._walk(mover, state)
         elif actor is not None:
             self._others.add(number)
 
-    def _follow(self, mover: Mover, state: Any) -> None:
+    def _follow(self, name: str, mover: Mover, state: Any) -> None:
         pose, velocity = state.get_transform(), state.get_velocity()
         at, yaw = pose.location, math.radians(pose.rotation.yaw)
         cos, sin = math.cos(yaw), math.sin(yaw)
-        ahead = mover.middle_m + mover.half[0]
+        ahead = self._middle_m[name] + mover.length / 2.0
         mover.x, mover.y = at.x + ahead * cos, -(at.y + ahead * sin)
-        mover.heading_deg = -pose.rotation.yaw
+        mover.heading = -yaw
         vx, vy = velocity.x, velocity.y
         mover.speed = math.hypot(vx, vy)
         place = self._settle(mover)
@@ -141,20 +127,16 @@ class CarlaScene:
             mover.lane, mover.lateral = "", 0.0
             return
         mover.lane, mover.at_m = place.lane, place.along_m
-        if mover.number == self._own:
+        if name == self.name:
             (_, heading) = self._places.at(place.lane, place.along_m)
             along = math.radians(heading)
             sideways = -vy * math.cos(along) - vx * math.sin(along)
             mover.lateral = sideways if abs(sideways) > _SIDEWAYS else 0.0
 
-    @property
-    def _own(self) -> int:
-        return int(self.name)
-
     def _settle(self, mover: Mover) -> Place | None:
         """The lane that somebody is on; where several fit, the likely one."""
         lane = self._roads.lanes.get(mover.lane)
-        x, y, heading = mover.x, mover.y, mover.heading_deg
+        x, y, heading = mover.x, mover.y, math.degrees(mover.heading)
         fitting = list(self._places.near(x, y, heading))
         if not fitting:
             return None
@@ -175,57 +157,33 @@ class CarlaScene:
         mover.x, mover.y = pose.location.x, -pose.location.y
         mover.speed = math.hypot(velocity.x, velocity.y)
         if mover.speed > _STANDS:
-            mover.heading_deg = math.degrees(math.atan2(-velocity.y, velocity.x))
+            mover.heading = math.atan2(-velocity.y, velocity.x)
         else:
-            mover.heading_deg = -pose.rotation.yaw
+            mover.heading = -math.radians(pose.rotation.yaw)
 
 
-class People:
-    """The pedestrians, in TraCI's terms: on a crosswalk, about to be, or elsewhere."""
+def _body(actor: Any) -> Mover:
+    """Somebody whose place is yet to be seen."""
+    half = actor.bounding_box.extent
+    return Mover(0.0, 0.0, 0.0, 0.0, 2.0 * half.x, 2.0 * half.y)
 
-    def __init__(self, now: Moment, roads: Roads) -> None:
-        self._now = now
-        self._crossings = [
-            Crossing(lane.edge, (lane.shape[0], lane.shape[-1]), lane.width / 2.0)
-            for lane in roads.lanes.values()
-            if lane.inside and not lane.for_cars and len(lane.shape) > 1
-        ]
 
-    def getIDList(self) -> Collection[str]:
-        return self._now.people
-
-    def getPosition(self, name: str) -> Point:
-        mover = self._now.people[name]
-        return mover.x, mover.y
-
-    def getAngle(self, name: str) -> float:
-        return self._now.people[name].angle
-
-    def getSpeed(self, name: str) -> float:
-        return self._now.people[name].speed
-
-    def getRoadID(self, name: str) -> str:
-        mover = self._now.people[name]
-        for crossing in self._crossings:
-            along, aside = crossing.place(mover.x, mover.y)
-            if 0.0 <= along <= crossing.length_m and abs(aside) <= crossing.half_m:
-                return crossing.edge
-        return _WALKING
+class Walkers(People):
+    """The pedestrians: on a crosswalk, about to be, or elsewhere."""
 
     def getNextEdge(self, name: str) -> str:
         """The crosswalk that somebody walks to from its corner; empty for none."""
         mover = self._now.people[name]
-        heading = math.radians(mover.heading_deg)
-        ux, uy = math.cos(heading), math.sin(heading)
-        for crossing in self._crossings:
-            along, aside = crossing.place(mover.x, mover.y)
-            (ax, ay), (bx, by) = crossing.ends
-            towards = ((bx - ax) * ux + (by - ay) * uy) / crossing.length_m
-            if along > crossing.length_m / 2.0:
-                along, towards = crossing.length_m - along, -towards
-            near = -_CORNER_M < along < 0.0 and abs(aside) <= crossing.half_m
+        ux, uy = math.cos(mover.heading), math.sin(mover.heading)
+        for crosswalk in self.near(mover.x, mover.y):
+            along, aside = crosswalk.place(mover.x, mover.y)
+            (ax, ay), (bx, by) = crosswalk.ends
+            towards = ((bx - ax) * ux + (by - ay) * uy) / crosswalk.length_m
+            if along > crosswalk.length_m / 2.0:
+                along, towards = crosswalk.length_m - along, -towards
+            near = -_CORNER_M < along < 0.0 and abs(aside) <= crosswalk.half_m
             if near and towards > _AWAY:
-                return crossing.edge
+                return crosswalk.edge
         return ""
 
 

@@ -11,16 +11,15 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from forewarn.plugins.carla.movers import Mover
 from forewarn.plugins.carla.places import Places
 from forewarn.plugins.carla.roads import CarlaNet
 from forewarn.plugins.carla.scene import CarlaScene
+from forewarn.plugins.driving.movers import Mover, touches
 from forewarn.plugins.driving.roads import Roads
 from forewarn.plugins.driving.senses import Senses, Surroundings
 
 _TOUCH = 0.8  # m/s: below it a pedestrian has walked into the car, not the reverse
 _TOUCH_M = 0.05  # bodies that are held apart do not quite meet
-_NEAR_M = 12.0
 _WEATHER_S, _LAMPS_S = 1.0, 0.2  # what takes a call is asked for now and then
 _WAY_EDGES = 4
 
@@ -182,42 +181,12 @@ class CarlaSenses:
         if bump is not None:
             self.struck = bump
             return bump not in self.scene.now.people or self._moved > _TOUCH
-        own = _corners(ego)
         now = self.scene.now
         for group, people in ((now.vehicles, False), (now.people, True)):
             for name, other in group.items():
                 if other is ego or (people and self._moved < _TOUCH):
                     continue
-                if abs(other.x - ego.x) + abs(other.y - ego.y) > _NEAR_M:
-                    continue
-                if _touch(own, _corners(other, ahead=0.0 if people else 1.0)):
+                if touches(ego, other, on_foot=people, within_m=_TOUCH_M):
                     self.struck = name
                     return True
         return False
-
-
-def _corners(mover: Mover, ahead: float = 1.0) -> list[tuple[float, float]]:
-    """A body's corners; `ahead`: whether its place is its front or its middle."""
-    length, width = mover.half
-    heading = math.radians(mover.heading_deg)
-    ux, uy = math.cos(heading), math.sin(heading)
-    x, y = mover.x - ahead * length * ux, mover.y - ahead * length * uy
-    return [
-        (x + a * length * ux - b * width * uy, y + a * length * uy + b * width * ux)
-        for a, b in ((1, 1), (1, -1), (-1, -1), (-1, 1))
-    ]
-
-
-def _touch(
-    one: Sequence[tuple[float, float]], other: Sequence[tuple[float, float]]
-) -> bool:
-    """Whether two rectangles touch: no side of either parts them."""
-    for shape in (one, other):
-        for (ax, ay), (bx, by) in ((shape[0], shape[1]), (shape[1], shape[2])):
-            ux, uy = bx - ax, by - ay
-            first = [x * ux + y * uy for x, y in one]
-            second = [x * ux + y * uy for x, y in other]
-            room = _TOUCH_M * math.hypot(ux, uy)
-            if max(first) + room < min(second) or max(second) + room < min(first):
-                return False
-    return True

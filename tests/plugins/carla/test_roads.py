@@ -86,7 +86,7 @@ def test_roads_that_go_last_have_a_sign(name: str, minor: int) -> None:
         before = road_map.get_waypoint_xodr(sign.road_id, pair[0], sign.s - 20.0)
         (seen,) = before.get_landmarks_of_type(50.0, "205")
         assert seen.id == sign.id and seen.distance == pytest.approx(20.0, abs=0.1)
-    yields = {m.lane for group in net._movements.values() for m in group if m.yields}
+    yields = {m.lane for m in net.movements if m.yields}
     assert len(yields) == minor
 
 
@@ -98,8 +98,7 @@ def test_a_sign_changes_who_goes_first() -> None:
         net = CarlaNet(carla.Map("tee", text))
         straight = next(
             m
-            for group in net._movements.values()
-            for m in group
+            for m in net.movements
             if m.straight and m.turn == "s" and m.lane.startswith("40.")
         )
         return {

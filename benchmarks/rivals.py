@@ -6,6 +6,9 @@ ten clean runs, and how early. The thresholds are picked on these very runs, for
 alike, so that no way to warn suffers from a badly chosen one.
 
     python benchmarks/rivals.py [--episodes 200] [--jobs 1] [SCENARIO ...]
+
+What learns among them learns from the runs that the guard's model knows. They are run
+once more, unless --training names a folder with a folder of them a scenario.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from run import aligned
@@ -24,12 +28,11 @@ from forewarn.scenarios.schema import load_scenario, shipped_scenarios
 from forewarn.scenarios.shipped import shipped_with
 from forewarn.scenarios.tradeoff import ALLOWED, best_allowed
 
+FIRST_SEED = 3_000_000
+
 BASELINES = (
     "deadline", "reactive", "ttc", "rss", "redriver", "paper", "released", "logistic",
 )  # fmt: skip
-
-TRAINING = 200
-"""The shipped models were learned from the seeds below this."""
 
 
 def main() -> None:
@@ -37,12 +40,14 @@ def main() -> None:
     parser.add_argument("scenarios", nargs="*", metavar="SCENARIO")
     parser.add_argument("--episodes", type=int, default=200)
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=FIRST_SEED)
+    parser.add_argument("--training", type=Path)
     options = parser.parse_args()
     table: list[tuple[str, ...]] = [
         ("scenario", "law", "broken", "by", "detected", "false alarms", "to trigger")
     ]
     for name in options.scenarios or _trained():
-        found = _measured(name, options.episodes, options.jobs)
+        found = _measured(name, options)
         table += _rows(name, found)
         for line in aligned(table):
             print(line)
@@ -55,16 +60,16 @@ def _trained() -> list[str]:
     return [name for name, each in scenarios.items() if shipped_with(each)]
 
 
-def _measured(name: str, episodes: int, jobs: int) -> dict[str, Any]:
-    """What measuring says; the baselines learn from the runs that the model knows."""
+def _measured(name: str, options: argparse.Namespace) -> dict[str, Any]:
+    """What measuring says."""
     wanted = [f"--baseline={each}" for each in BASELINES]
+    if options.training:
+        wanted.append(f"--training={options.training / name}")
     with tempfile.TemporaryDirectory() as folder:
-        training = f"{folder}/training"
-        _forewarn("collect", name, f"--episodes={TRAINING}", "--out", training)
         said = _forewarn(
-            "measure", name, "--sweep", "--no-guarded", f"--episodes={episodes}",
-            f"--jobs={jobs}", f"--training={training}", "--out", f"{folder}/runs",
-            *wanted,
+            "measure", name, "--sweep", "--no-guarded", f"--seed={options.seed}",
+            f"--episodes={options.episodes}", f"--jobs={options.jobs}",
+            f"--out={folder}", *wanted,
         )  # fmt: skip
     found: dict[str, Any] = json.loads(said)
     return found

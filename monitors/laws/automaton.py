@@ -324,7 +324,6 @@ class _Explorer:
         for state in states:
             row = [number_of(self._after(state, ell, ())) for ell in self.letters]
             rows.append(row)
-        rows[0], rows[1] = [0] * len(self.letters), [1] * len(self.letters)
         table = np.array(rows, np.int32)
         broken = certain_to_reach(table, np.arange(len(table)) == 1)
         # Rows 0 and 1 come first among their equals, and so keep their numbers.

@@ -79,14 +79,14 @@ def test_END_goes_on_reading_the_letter_it_was_entered_from() -> None:
 
 
 def test_END_is_split_when_it_is_entered_from_two_letters() -> None:
-    rows = {0: {0: 0.5, 2: 0.5}, 1: {2: 1.0}, 2: {2: 1.0}}
+    half = Fraction(1, 2)
+    rows = {0: {0: half, 2: half}, 1: {2: Fraction(1)}, 2: {2: Fraction(1)}}
     chain = Chain.from_rows(["a", "b", "END"], rows, end=2)
     product = product_chain(chain, column(RESPONSE, 1, 2, 0), RESPONSE)
     ends = {s for s in product.states if s.startswith("END")}
     assert "END:2|idle" in ends and "END|wait:1" in ends
-    assert product.row(product.index("END:2|idle")) == {
-        product.index("END:2|idle"): 1.0
-    }
+    for name in ("END:2|idle", "END|violated"):
+        assert product.exact_row(product.index(name)) == {product.index(name): 1}
 
 
 def test_without_an_initial_state_it_starts_everywhere() -> None:
@@ -96,12 +96,19 @@ def test_without_an_initial_state_it_starts_everywhere() -> None:
     assert {"x|idle", "y|wait:2", "y|wait:1", "y|violated"} == set(product.states)
 
 
+@pytest.mark.parametrize(
+    ("limit", "size"), [("MAX_STATES", 6), ("MAX_TRANSITIONS", 10)]
+)
 def test_a_product_that_is_too_large_is_refused(
-    monkeypatch: pytest.MonkeyPatch,
+    limit: str, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chain_module, "MAX_TRANSITIONS", 5)
-    with pytest.raises(TooLarge, match="the product with the law: .* transitions"):
-        product_chain(light(), column(RESPONSE, 0, 1, 2), RESPONSE)
+    chain, letters = light(), column(RESPONSE, 0, 1, 2)
+    monkeypatch.setattr(chain_module, limit, size)
+    product = product_chain(chain, letters, RESPONSE)
+    assert size in (product.n, len(product.indices))
+    monkeypatch.setattr(chain_module, limit, size - 1)
+    with pytest.raises(TooLarge, match="the product with the law: .* more than"):
+        product_chain(chain, letters, RESPONSE)
 
 
 def test_which_pairs_can_occur() -> None:
@@ -275,7 +282,11 @@ def test_what_does_not_fit_a_chain_is_refused(monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(InvalidModel, match="2 letters for 3 states"):
         read(chain, np.array([0, 1]), RESPONSE)
     # END's own letter is never looked at.
-    assert read(chain, np.array([0, 1, 99]), RESPONSE).letters.tolist() == [0, 1, 1]
+    given = np.array([0, 1, 99])
+    assert read(chain, given, RESPONSE).letters.tolist() == [0, 1, 1]
+    assert given.tolist() == [0, 1, 99]
+    one_letter = compile_law(RESPONSE.formula, letters=[0])
+    assert read(chain, np.zeros(3), one_letter).letters.tolist() == [0, 0, 0]
     monkeypatch.setattr(product_module, "MAX_PAIRS", 4 * 3)
     assert read(chain, np.array([0, 3, 0]), RESPONSE).n == 3
     monkeypatch.setattr(product_module, "MAX_PAIRS", 4 * 3 - 1)

@@ -472,6 +472,7 @@ def test_golden_values_of_a_small_crossing() -> None:
     assert table.unbounded[:, 0] == pytest.approx(1)
     assert table.lookup(two, 1) == table.flat[two * 3 + 1] == 1 / 4
     assert table.bounds(two, 1) is None
+    assert table.n == 3 and "flat" not in repr(table)
     assert not table.consistent[idle, 1] and table.consistent[two, 1]
 
 

@@ -76,7 +76,7 @@ class Road:
             stack,
             ["-m", "forewarn.cli", "carla", "guard", "--model", shipped_model(),
              "--policy", str(policy), "--port", str(self.proxy.port), "--json",
-             "--for", "60"],
+             "--for", "180"],
             stdout=out, stderr=errors,
         )  # fmt: skip
         until(lambda: "laws" in self._said.read_text() or self.guard.poll() is not None)
@@ -109,7 +109,7 @@ class Road:
         return self._complained.read_text()
 
 
-def until(done: Callable[[], bool], seconds: float = 20.0) -> None:
+def until(done: Callable[[], bool], seconds: float = 60.0) -> None:
     end = time.monotonic() + seconds
     while not done():
         assert time.monotonic() < end, "too late"
@@ -122,7 +122,9 @@ def road(tmp_path: Path) -> Iterator[Road]:
         yield Road(stack, tmp_path)
 
 
-@pytest.mark.parametrize("mode", ["stall", "halve"])
+@pytest.mark.parametrize(
+    "mode", ["stall", pytest.param("halve", marks=pytest.mark.slow)]
+)
 def test_a_stream_that_falls_silent_stops_the_car(mode: str, road: Road) -> None:
     road.proxy.tell(mode)
     until(lambda: road.drive(10) == 0.0)  # although its driver goes on
@@ -143,7 +145,9 @@ def test_a_torn_frame_and_a_cut_stream_are_got_over(road: Road) -> None:
     assert road.decisions[-1]["decision"] == "proceed"
 
 
-@pytest.mark.parametrize("mode", ["swallow", "deafen"])
+@pytest.mark.parametrize(
+    "mode", ["swallow", pytest.param("deafen", marks=pytest.mark.slow)]
+)
 def test_a_server_that_only_seems_to_be_there_is_said_in_time(
     mode: str, road: Road
 ) -> None:

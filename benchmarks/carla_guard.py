@@ -39,11 +39,15 @@ def guarded(ticks: int) -> tuple[float, float, int]:
     from forewarn.scenarios.schema import load_scenario
     from forewarn.scenarios.shipped import shipped_with
 
-    shipped = shipped_with(load_scenario("s2"))
+    scenario = load_scenario("s2")
+    shipped = shipped_with(scenario)
     assert shipped is not None
     policy = load_policy(shipped.policy)
     watch = load_watch(
-        load_model(shipped.model), horizon_s=policy.horizon_s, provides=PROVIDES
+        load_model(shipped.model),
+        horizon_s=policy.horizon_s,
+        laws=[law.reference for law in scenario.laws],
+        provides=PROVIDES,
     )
     server = StandIn(["--map", "crossing", "--traffic", "2400"])
     sensing: list[float] = []

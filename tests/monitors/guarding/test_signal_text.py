@@ -74,3 +74,10 @@ def test_other_signals_are_other_signals() -> None:
     for names in ("ab", "ba", "abc", "b", "", "ab"):
         frame = dict.fromkeys(names, 0.5)
         assert text(frame) == encode(frame)
+
+
+@pytest.mark.parametrize("edge", [1e-5, 1e-4, 1e15, 1e16, 1e17, 5e-324, 1e308])
+def test_where_exponents_begin_it_writes_them_as_the_encoder_does(edge: float) -> None:
+    around = (math.nextafter(edge, 0), edge, math.nextafter(edge, math.inf))
+    frame = {f"{sign}{i}": sign * x for i, x in enumerate(around) for sign in (1, -1)}
+    assert SignalText(encode)(frame) == encode(frame)

@@ -55,6 +55,7 @@ class Comers:
         }
         self._busy = busy
         self._count = 0
+        self._from: dict[str, str] = {}  # where those who wait come in
 
     def onward(self, edge: str) -> list[str]:
         """The way straight on from an edge."""
@@ -105,14 +106,22 @@ class Comers:
         sumo = self._sumo
         route = self._routes[self._luck.randrange(len(self._routes))]
         kind = TRUCK if self._luck.random() < _TRUCKS else self._luck.choice(CARS)
-        if len(sumo.simulation.getPendingVehicles()) >= _WAITING:
-            return  # the way in is full
+        waiting = {
+            name: self._from[name]
+            for name in sumo.simulation.getPendingVehicles()
+            if name in self._from
+        }
+        self._from = waiting
+        if list(waiting.values()).count(route[0]) >= _WAITING:
+            return  # this way in is full
         self._count += 1
         way = f"way{self._routes.index(route)}"
         if way not in sumo.route.getIDList():
             sumo.route.add(way, list(route))
+        name = f"npc{self._count}"
+        self._from[name] = route[0]
         sumo.vehicle.add(
-            f"npc{self._count}", way, typeID=kind, departLane="best",
+            name, way, typeID=kind, departLane="best",
             departSpeed="desired",
         )  # fmt: skip
 

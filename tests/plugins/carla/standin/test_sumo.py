@@ -218,3 +218,24 @@ tell(len(look()) == len(first))
 """
     )
     assert told[:2] == [False, True]
+
+
+def test_who_blocks_one_way_in_leaves_the_others_open(serve: Serve) -> None:
+    (counts,) = serve("--map", "crossing", "--traffic", "2400").script(
+        WATCH
+        + """
+synchronous(0.1)
+entry = world.get_map().get_waypoint_xodr(56, -1, 20.0).transform
+entry.location.z = 0.3
+kind = world.get_blueprint_library().find("vehicle.tesla.model3")
+car = world.spawn_actor(kind, entry)
+car.apply_control(carla.VehicleControl(brake=1.0))
+counts = []
+for n in range(1500):
+    world.tick()
+    if n >= 1100 and n % 100 == 0:
+        counts.append(len(positions()))
+tell(counts)
+"""
+    )
+    assert min(counts) > 8

@@ -23,7 +23,7 @@ TRAINED = Path(forewarn.scenarios.__file__).parent / "trained"
 TRAINED_FOR = sorted(p.name.split(".")[0] for p in TRAINED.glob("*.model.json.gz"))
 NAMES = [n for n in TRAINED_FOR if load_scenario(n).world.name == "sumo"]
 SLOW = pytest.mark.slow
-QUICK = {"s2": 301, "give-way": 302, "merge": 301}
+QUICK = {"s2": 302, "give-way": 302, "merge": 301}
 """Episodes with warnings."""
 
 

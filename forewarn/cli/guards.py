@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from forewarn.cli.support import clean, naming
+
 if TYPE_CHECKING:
     from forewarn.monitors.chains.model import Model
     from forewarn.monitors.guarding.guard import Clock, Guard
@@ -128,3 +130,10 @@ def gaps(
     for law in policy.rules:
         if law not in ("*", *laws, *left_out):
             yield f"The policy has a rule for {law}, which is not watched."
+
+
+def tell_gaps(policy: Policy, path: Path | None, laws: Sequence[str]) -> None:
+    """Says on standard error where the policy of that file and the laws do not meet."""
+    with naming(path or "the policy"):
+        for line in gaps(policy, laws):
+            click.echo(clean(line), err=True)

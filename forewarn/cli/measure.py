@@ -27,6 +27,7 @@ from forewarn.cli.episodes import (
     unless_given,
     world_option,
 )
+from forewarn.cli.guards import tell_gaps
 from forewarn.cli.support import emit, json_option, progress
 
 if TYPE_CHECKING:
@@ -180,6 +181,7 @@ def measure(
     policy = chosen_policy(
         policy_path, horizon, wanted.horizon_s, intervene, (), laws=wanted.laws
     )
+    tell_gaps(policy, policy_path, [law.name for law in wanted.laws])
     if paper_table:
         baselines = tuple(dict.fromkeys([*baselines, *BASELINES]))
     wish = Wish(

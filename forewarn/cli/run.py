@@ -37,8 +37,8 @@ from forewarn.cli.episodes import (
     when_option,
     world_option,
 )
-from forewarn.cli.guards import gaps
-from forewarn.cli.support import clean, emit, json_option, naming, seed_option, table
+from forewarn.cli.guards import tell_gaps
+from forewarn.cli.support import emit, json_option, seed_option, table
 
 if TYPE_CHECKING:
     from forewarn.monitors.guarding.policy import When
@@ -169,9 +169,7 @@ def run(
             wanted.laws,
         )  # fmt: skip
         policy = replace(policy, shadow=policy.shadow or shadow)
-        with naming(policy_path):
-            for line in gaps(policy, names):
-                click.echo(clean(line), err=True)
+        tell_gaps(policy, policy_path, names)
     elif policy_path or thresholds or horizon or shadow or intervene or when:
         raise click.UsageError("without --model there is no guard to be told anything")
     alerts: list[Callable[[], Alert]] = [to_log] if log else []

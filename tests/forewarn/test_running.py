@@ -148,6 +148,8 @@ def test_run_says_where_a_policy_and_the_laws_do_not_meet(
         " watched is no_metal_heated (give one of them a rule, or write one for any"
         " law, '*')\n"
     )
+    measured = CliRunner().invoke(main, ["measure", *words[1:-1]])
+    assert (measured.exit_code, measured.stderr) == (2, apart.stderr)
 
 
 def test_run_without_a_model_only_looks(tmp_path: Path) -> None:

@@ -1,0 +1,73 @@
+"""Adapters that make a driver of any function of frames."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.frame import Frame
+from forewarn.monitors.guarding.decision import Action
+
+
+class FunctionPilot:
+    """Drives by any function from a frame to an acceleration in m/s².
+
+    Args:
+        function: Where it is: `package.module:name`. It is given the frame.
+    """
+
+    def __init__(self, *, function: str) -> None:
+        self._function = _found(function)
+
+    def reset(self, seed: int) -> None:
+        start = getattr(self._function, "reset", None)
+        if start is not None:
+            start(seed)
+
+    def propose(self, frame: Frame, reflection: str | None = None) -> Action:
+        return Action("control", {"acceleration": float(self._function(frame))})
+
+
+class PlannerPilot:
+    """Drives by any planner that says where the car will be one period from now.
+
+    Args:
+        function: Where it is: `package.module:name`. It is given the frame and returns
+            how far forward and to the left the car goes, in m, and how far it turns to
+            the left, in degrees: all in the car's own frame.
+    """
+
+    def __init__(self, *, function: str) -> None:
+        self._function = _found(function)
+
+    def reset(self, seed: int) -> None:
+        start = getattr(self._function, "reset", None)
+        if start is not None:
+            start(seed)
+
+    def propose(self, frame: Frame, reflection: str | None = None) -> Action:
+        forward, left, turn = self._function(frame)
+        return Action(
+            "pose",
+            {
+                "forward_m": float(forward),
+                "left_m": float(left),
+                "turn_left_deg": float(turn),
+            },
+        )
+
+
+def _found(place: str) -> Callable[[Frame], Any]:
+    module, _, name = place.partition(":")
+    try:
+        found = getattr(import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise InvalidInput(
+            f"no function {place!r:.200}: {error}", mend="write package.module:name"
+        ) from error
+    if not callable(found):
+        raise InvalidInput(f"{place!r:.200} is not a function")
+    function: Callable[[Frame], Any] = found
+    return function

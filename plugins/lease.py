@@ -109,7 +109,8 @@ class Watchdog:
         self.lease = lease
         self.failures = 0
         self._send = send_fallback
-        self._pause_s = min(repeat_s or lease.duration_s / 4, lease.duration_s / 4)
+        longest_s = lease.duration_s / 4
+        self._pause_s = min(repeat_s or longest_s, longest_s)
         self._done = threading.Event()
         self._thread = threading.Thread(
             target=self._watch, name="forewarn-watchdog", daemon=True

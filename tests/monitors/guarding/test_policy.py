@@ -14,7 +14,13 @@ from hypothesis import strategies as st
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import parse_yaml
 from forewarn.monitors.guarding.decision import RANK, SEVERITY
-from forewarn.monitors.guarding.policy import InvalidPolicy, Policy, Step, load_policy
+from forewarn.monitors.guarding.policy import (
+    InvalidPolicy,
+    Policy,
+    Step,
+    load_policy,
+    write_policy,
+)
 from forewarn.monitors.risk.calibration import Calibration
 
 
@@ -258,3 +264,24 @@ def test_laws_without_a_rule_are_told_and_none_ruled_is_refused() -> None:
     )
     with pytest.raises(InvalidPolicy, match="has a rule for no law, and"):
         Policy(rules={}).without_rule(["c"])
+
+
+def test_a_written_policy_reads_as_a_person_would_write_it(tmp_path: Path) -> None:
+    """Keys in the order of what is written, names as they are spelled."""
+    chosen = policy(
+        rules=[
+            {"law": "Rückfahrt", "thresholds": {"stop": 0.8}},
+            {"law": "Anfahrt", "thresholds": {"ask": 0.5}},
+        ]
+    )
+    path = tmp_path / "policy.yaml"
+    write_policy(path, chosen)
+    assert load_policy(path) == chosen
+    text = path.read_text("utf-8")
+    assert 0 < text.index("Rückfahrt") < text.index("Anfahrt")
+    assert list(yaml.safe_load(text)) == list(chosen.as_dict())
+
+
+def test_half_of_a_low_threshold_is_its_margin() -> None:
+    step = Step("stop", 0.3)
+    assert step.applies(0.15, margin=0.2) and not step.applies(0.149, margin=0.2)

@@ -95,7 +95,7 @@ def test_unguarded_contradicts_a_model() -> None:
 @pytest.mark.needs("libsumo")
 @pytest.mark.needs("sklearn")
 def test_what_ships_comes_out_again(tmp_path: Path) -> None:
-    name = "highway-speed"
+    name = "merge"
     forewarn("train", name, "--again", "--out", str(tmp_path))
     ours, again = (Shipped.in_folder(at, name) for at in (FOLDER, tmp_path))
     # Packed bytes are a matter of the machine's zlib.

@@ -53,7 +53,7 @@ def count_pairs(
         matrix = count_matrix(numbers, n, starts)
         before, after = np.nonzero(matrix)
         return codes[before], codes[after], matrix[before, after]
-    inside = np.ones(max(len(numbers) - 1, 0), dtype=bool)
+    inside = np.ones(len(numbers) - 1, dtype=bool)
     inside[_inner(starts) - 1] = False
     keys, seen = np.unique(
         (numbers[:-1].astype(np.int64) * n + numbers[1:])[inside], return_counts=True

@@ -50,6 +50,13 @@ def test_pairs_of_any_codes_are_what_a_loop_counts(
     assert found == by_loop(scaled)
 
 
+@pytest.mark.parametrize("code", [-(2**40), -1, 2**20 - 1, 2**20, 2**40])
+def test_a_code_may_be_any_number(code: int) -> None:
+    pairs = count_pairs(np.array([code, 5, code, 5]))
+    found = {(i, j): times for i, j, times in zip(*pairs, strict=True)}
+    assert found == {(code, 5): 2, (5, code): 1}
+
+
 def test_chunks_join_without_a_seam(monkeypatch: pytest.MonkeyPatch) -> None:
     states = np.random.default_rng(3).integers(0, 2, 1000)
     whole = count_matrix(states, 2)

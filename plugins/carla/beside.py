@@ -30,6 +30,7 @@ from forewarn.plugins.lease import Watchdog
 _ANSWERS_S = 2.0  # a server that takes longer leaves nobody guarded
 _ASKS_S, _LEAVES_S = 1.0, 0.2
 _AGAIN_S = 0.002
+_HOLDS_S = 0.01  # how often the watchdog repeats itself: a driver may tick fast
 _LOOKS_S = 0.1
 _FINDS_S = 0.2
 _MOST_S = 0.5
@@ -145,7 +146,7 @@ class Beside:
         if self._shadow:
             self._watch(over, policy.max_age_s)
             return
-        with Watchdog(self._guarded.lease, self._stop):
+        with Watchdog(self._guarded.lease, self._stop, _HOLDS_S):
             self._watch(over, policy.max_age_s)
 
     def _watch(self, over: Callable[[], bool], patience_s: float) -> None:

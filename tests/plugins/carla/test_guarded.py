@@ -427,7 +427,8 @@ def test_a_guard_that_hangs_stops_the_car(beside: Any) -> None:
     # Nobody reads what it says any more: it waits for that for ever.
     speeds = [told(client, 10)[1] for _ in range(40)]
     assert max(speeds) > 5.0
-    assert speeds[-1] == 0.0, "and it stays so, wherever it was last seen"
+    # Its driver's next pedal moves it until the watchdog's next word, and no further.
+    assert max(speeds[-6:]) < 1.0, "and it stays so, wherever it was last seen"
 
 
 @pytest.mark.slow

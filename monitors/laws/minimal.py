@@ -49,20 +49,19 @@ def merge_equivalent(
     single = range(min(step.shape[1], _REPEATED_LETTERS))
     distances = [steps_to(step[:, [letter]], target) for letter in single]
     classes = _number_rows(np.column_stack([steps_to(step, target), *distances]) + 1)
-    count = classes.max() + 1
+    last = classes.max()
     while True:
         classes = _number_rows(np.column_stack([classes, classes[step]]))
-        refined = classes.max() + 1
-        if refined == count:
+        if classes.max() == last:
             return classes
-        count = refined
+        last = classes.max()
 
 
-def _number_rows(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+def _number_rows(rows: NDArray[np.integer]) -> NDArray[np.int64]:
     """The same number for equal rows, exactly, a column at a time."""
-    rows = rows.astype(np.int64)
-    width = int(rows.max()) + 1
-    numbers = rows[:, 0]
-    for column in rows.T[1:]:
+    wide = rows.astype(np.int64)
+    width = int(wide.max()) + 1
+    numbers = wide[:, 0]
+    for column in wide.T[1:]:
         _, numbers = np.unique(numbers * width + column, return_inverse=True)
     return numbers

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from forewarn.abstractions.abstraction import Abstraction, from_expressions
 from forewarn.abstractions.errors import InvalidInput, InvalidTrace, TooLarge
 from forewarn.abstractions.expression import parse_expression
+from forewarn.monitors.chains import chain as chain_module
 from forewarn.monitors.chains.learning import Support, Tally, learn
 from forewarn.monitors.chains.model import Model, load_model
 
@@ -39,6 +40,25 @@ def row(model: Model, state: str) -> dict[str, Fraction]:
 
 def rows(model: Model) -> dict[str, dict[str, Fraction]]:
     return {state: row(model, state) for state in model.chain.states}
+
+
+# what was seen
+
+
+def test_a_tally_knows_all_that_was_seen() -> None:
+    found = tally("a b a b", "b", "")
+    assert found.seen == {"a": {"b": 2}, "b": {"a": 1}}
+    assert (found.starts, found.ends) == ({"a": 1, "b": 1}, {"b": 2})
+    assert (found.traces, found.frames) == (2, 5)
+
+
+def test_no_step_leads_over_a_gap() -> None:
+    found = Tally()
+    found.add_codes(np.array([0, 1, 0, 1]), "ab".__getitem__, gaps=[2])
+    assert found.seen == {"a": {"b": 2}, "b": {}}
+    assert (found.starts, found.ends, found.traces) == ({"a": 1}, {"b": 1}, 1)
+    found.add_codes(np.array([], dtype=np.int64), "ab".__getitem__)
+    assert found.traces == 1
 
 
 # rows
@@ -126,6 +146,17 @@ def test_a_declared_end_changes_nothing_but_that_a_state_is_left() -> None:
     assert row(last, "a") == {"END": Fraction(1)}
 
 
+def test_a_state_declared_to_stay_does_so_though_traces_end_there() -> None:
+    support = Support.declared({"a": ["a", "crash"], "crash": ["crash"]})
+    model = learn(tally("a crash"), support, Fraction(1), "absorb")
+    assert row(model, "crash") == {"crash": Fraction(1)}
+
+
+def test_nothing_is_counted_in_end_itself() -> None:
+    model = learn(tally("a b", "a"), Support("observed"), Fraction(0), "absorb")
+    assert model.visits is not None and model.visits.tolist() == [2, 1, 0]
+
+
 # what the traces may not do
 
 
@@ -150,12 +181,37 @@ def test_what_the_support_excludes_is_refused(trace: str, said: str) -> None:
         ({}, "a support is an object"),
         ({"a": "b"}, "S.json: a: the allowed successors must be a list"),
         ({"a": [1]}, "S.json: a: the allowed successors must be a list"),
+        ({"a": ["b", 1]}, "S.json: a: the allowed successors must be a list"),
         ({"a": ["b", "b"]}, "S.json: a: the successor 'b' stands twice"),
+        ({"a": ["c", "b", "b"]}, "S.json: a: the successor 'b' stands twice"),
     ],
 )
 def test_a_support_that_is_none_is_refused(content: object, said: str) -> None:
     with pytest.raises(InvalidInput, match=said):
         Support.declared(content, "S.json")
+
+
+def test_a_state_that_is_not_known_is_answered_with_the_nearest() -> None:
+    support = Support.declared({"parked": ["parked", "moving"]})
+    for state, mend in (("mowing", "did you mean moving?"), ("x", "add it to the")):
+        with pytest.raises(InvalidTrace) as caught:
+            learn(tally(state), support, Fraction(1), "ignore")
+        assert mend in str(caught.value)
+
+
+def test_what_is_too_large_is_refused_before_it_is_built(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = tally("a b a b")
+    monkeypatch.setattr(chain_module, "MAX_TRANSITIONS", 3)
+    assert learn(found, Support("observed"), Fraction(0), "ignore").chain.n == 2
+    with pytest.raises(TooLarge, match="4 transitions are more than the limit of 3"):
+        learn(found, Support("all"), Fraction(0), "ignore")
+    with pytest.raises(TooLarge, match="S.json: 4 transitions"):
+        Support.declared({"a": ["a", "b"], "b": ["a", "b"]}, "S.json")
+    monkeypatch.setattr(chain_module, "MAX_STATES", 1)
+    with pytest.raises(TooLarge, match="S.json: 2 states are more than the limit of 1"):
+        Support.declared({"a": [], "b": []}, "S.json")
 
 
 def test_a_negative_alpha_is_refused() -> None:
@@ -225,6 +281,12 @@ def test_a_declared_support_is_remembered(first: list[list[str]], end: str) -> N
     again = learn(Tally.of(model), Support.of(model), Fraction(1), end)
     assert rows(model) == rows(again)
     assert again.support == "declared"
+
+
+@pytest.mark.parametrize("kind", ["observed", "all"])
+def test_what_follows_from_the_traces_is_not_remembered(kind: str) -> None:
+    model = learn(tally("a b"), Support(kind), Fraction(0), "absorb")
+    assert Support.of(model) == Support(kind)
 
 
 @given(traces)
@@ -300,6 +362,16 @@ def test_states_are_in_the_order_that_people_count() -> None:
         tally("s10 s9 s2 s2 s010"), Support("observed"), Fraction(0), "ignore"
     )
     assert model.chain.states == ("s2", "s9", "s010", "s10")
+    model = learn(tally("1 a 0 10 9"), Support("observed"), Fraction(0), "ignore")
+    assert model.chain.states == ("a", "0", "1", "9", "10")
+
+
+def test_where_traces_begin_as_often_the_first_state_is_the_initial_one() -> None:
+    for traces_ in (("a", "b"), ("b", "a"), ("b", "a b", "b a", "a")):
+        model = learn(tally(*traces_), Support("observed"), Fraction(0), "ignore")
+        assert model.chain.initial == 0
+    model = learn(tally("a", "b", "b"), Support("observed"), Fraction(0), "ignore")
+    assert model.chain.initial == 1
 
 
 # published chains

@@ -17,10 +17,11 @@ from forewarn.plugins.carla.guarded import GuardedVehicle
 from forewarn.plugins.carla.wire import StandIn, connect
 from tests.plugins.carla.clients import PREAMBLE
 from tests.plugins.carla.proxy import Proxy
-from tests.plugins.carla.test_guarded import make_guard, shipped_model
 
 carla = pytest.importorskip("carla", reason="carla has wheels for Python 3.10 to 3.12")
 pytestmark = pytest.mark.needs("msgpack")
+
+from tests.plugins.carla.test_guarded import make_guard, shipped_model  # noqa: E402
 
 CALM = """
 format: forewarn.policy/1

@@ -15,10 +15,11 @@ from forewarn.abstractions.readers import read_trace
 from forewarn.abstractions.trace import Trace
 from forewarn.plugins.carla.guarded import Watching
 from forewarn.plugins.carla.wire import StandIn
-from tests.plugins.carla.test_guarded import Drive
 
 carla = pytest.importorskip("carla", reason="carla has wheels for Python 3.10 to 3.12")
 pytestmark = pytest.mark.needs("msgpack")
+
+from tests.plugins.carla.test_guarded import Drive  # noqa: E402
 
 DRIVEN = 400
 

@@ -98,6 +98,7 @@ def test_a_state_that_the_support_does_not_list_is_absorbing() -> None:
     model = learn(tally("a crash crash", "a a crash"), support, Fraction(1), "absorb")
     assert row(model, "crash") == {"crash": Fraction(1)}
     assert not model.unvisited
+    assert model.visits is not None and model.visits[model.chain.index("crash")] == 1
 
 
 def test_all_pairs() -> None:

@@ -13,10 +13,10 @@ from typing import Any
 from forewarn.abstractions.errors import SignalFault
 from forewarn.apollo_bridge.traffic import mover_of
 from forewarn.apollo_bridge.vehicle import Body
-from forewarn.plugins.driving.arriving import from_segment, rounded
+from forewarn.plugins.driving.arriving import rounded
 from forewarn.plugins.driving.company import LEAD_SEEN_M, ONCOMING_M
+from forewarn.plugins.driving.lines import Point, from_segment
 from forewarn.plugins.driving.movers import Mover
-from forewarn.plugins.driving.roads import Point
 
 LIGHTS = ("signal_ahead", "traffic_light", "traffic_light_blinking")
 OTHERS = (

@@ -12,8 +12,9 @@ from functools import cached_property
 
 from forewarn.apollo_bridge.hdmap import Lane, RoadMap
 from forewarn.plugins.driving.junctions import Junctions, Movement
+from forewarn.plugins.driving.lines import Line
 from forewarn.plugins.driving.roads import Lane as RoadLane
-from forewarn.plugins.driving.roads import Line, Link
+from forewarn.plugins.driving.roads import Link
 
 _TURNS = {"forward": "s", "left": "l", "right": "r", "u_turn": "t"}
 _DEEPEST = 8

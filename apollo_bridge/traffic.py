@@ -14,8 +14,9 @@ from forewarn.apollo_bridge.domains import EGO, Lights, Pedestrians, Routes
 from forewarn.apollo_bridge.hdmap import Place
 from forewarn.apollo_bridge.network import Network
 from forewarn.apollo_bridge.vehicle import Body
+from forewarn.plugins.driving.lines import Point
 from forewarn.plugins.driving.movers import Moment, Mover, Vehicles
-from forewarn.plugins.driving.roads import Point, Roads
+from forewarn.plugins.driving.roads import Roads
 
 _MOVABLE, _PEDESTRIAN, _BICYCLE, _VEHICLE = 1, 3, 4, 5
 _ASIDE_M = 0.7  # so far beside a lane one still drives on it

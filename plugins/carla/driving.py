@@ -6,8 +6,9 @@ import math
 from typing import Any
 
 from forewarn.plugins.carla.places import Places
+from forewarn.plugins.driving.lines import Point
 from forewarn.plugins.driving.movers import Mover
-from forewarn.plugins.driving.roads import Point, Roads, Way
+from forewarn.plugins.driving.roads import Roads, Way
 
 THRUST = 4.0  # m/s² that the full throttle gives, about
 BRAKE = 9.0  # m/s² of the full brake

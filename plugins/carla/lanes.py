@@ -10,7 +10,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from forewarn.plugins.driving.roads import Point
+from forewarn.plugins.driving.lines import Point
 
 _STEP_M, _FAR_M, _ENDS_M = 1.0, 50.0, 0.001
 _STRAIGHT_M = 0.02  # a lane's middle is told no more exactly

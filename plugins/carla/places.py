@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from forewarn.plugins.driving.roads import Lane, Point, Roads
+from forewarn.plugins.driving.lines import Point
+from forewarn.plugins.driving.roads import Lane, Roads
 
 _CELL_M = 12.0
 _ASIDE_M = 1.2  # so far beside a lane's edge one still drives on it

@@ -26,7 +26,8 @@ from forewarn.plugins.carla.lanes import (
     turn_of,
 )
 from forewarn.plugins.driving.junctions import SIDEWAYS, Junctions, Movement
-from forewarn.plugins.driving.roads import Lane, Link, crossing
+from forewarn.plugins.driving.lines import crossing
+from forewarn.plugins.driving.roads import Lane, Link
 
 LONGEST_TEXT = 64 << 20
 """Characters of an OpenDRIVE text."""

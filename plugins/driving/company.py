@@ -6,13 +6,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from forewarn.plugins.driving.arriving import (
-    TURN_PACE,
-    arrival_s,
-    from_body,
-    rounded,
-)
-from forewarn.plugins.driving.roads import Passage, Point, Roads, Way
+from forewarn.plugins.driving.arriving import TURN_PACE, arrival_s, rounded
+from forewarn.plugins.driving.lines import Point, from_body
+from forewarn.plugins.driving.roads import Passage, Roads, Way
 from forewarn.plugins.driving.scene import EGO_WIDTH_M, Scene
 
 LEAD_SEEN_M = 100.0

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Generic, Self, TypeVar
 
-from forewarn.plugins.driving.roads import Line, crossing
+from forewarn.plugins.driving.lines import Line, crossing
 
 SIDEWAYS = math.radians(45.0)
 _ONCOMING = math.radians(135.0)

@@ -6,7 +6,8 @@ import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from forewarn.plugins.driving.roads import Point, Roads, Way
+from forewarn.plugins.driving.lines import Point
+from forewarn.plugins.driving.roads import Roads, Way
 
 _KEEPS_M = 2.5  # that followers keep even when they stand
 _WALKING = ":walking"

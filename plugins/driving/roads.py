@@ -12,16 +12,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from forewarn.plugins.driving.arriving import beside
-
-Point = tuple[float, float]
-Line = Sequence[Point]
+from forewarn.plugins.driving.lines import Line, Point, beside, crossing, point_at
 
 UPSTREAM_M = 120.0
 """How far before a junction vehicles on their way to it are known."""
 
 _CROSSWALK = re.compile(r"^:.*_c\d+_0$")
-_NEAR_M = 1.5
 _MERGE_M = 0.5
 _LONGEST_M = 3.0
 _HALF_CAR_M = 0.7  # a little less than half: corners seldom meet
@@ -302,9 +298,9 @@ class Roads:
         if met is None:
             return None
         at, along, _ = met
-        point, axis = _at(lane.shape, along)
+        point, axis = point_at(lane.shape, along)
         near = max(0.0, at - lane.width / 2.0)
-        return Crosswalk(lane.edge, near, at, point, axis, _at(way, at)[1])
+        return Crosswalk(lane.edge, near, at, point, axis, point_at(way, at)[1])
 
     def _foes(
         self, lane: Lane, link: Link, shape: Line, meets: set[str], first: set[str]
@@ -353,9 +349,6 @@ class Roads:
         return 0.0
 
 
-# -- lines ----------------------------------------------------------------------------
-
-
 def _joined(parts: Sequence[Lane]) -> list[Point]:
     points: list[Point] = []
     for part in parts:
@@ -364,55 +357,9 @@ def _joined(parts: Sequence[Lane]) -> list[Point]:
     return points
 
 
-def crossing(one: Line, other: Line) -> tuple[float, float, float] | None:
-    """Where two lines first cross, or merge at their ends.
-
-    Returns:
-        The distances along each, and the sine of the angle between them.
-    """
-    along = 0.0
-    for (ax, ay), (bx, by) in zip(one, one[1:], strict=False):
-        rx, ry = bx - ax, by - ay
-        length = math.hypot(rx, ry)
-        beside = 0.0
-        for (cx, cy), (dx, dy) in zip(other, other[1:], strict=False):
-            sx, sy = dx - cx, dy - cy
-            across = rx * sy - ry * sx
-            if abs(across) > 1e-9:
-                t = ((cx - ax) * sy - (cy - ay) * sx) / across
-                u = ((cx - ax) * ry - (cy - ay) * rx) / across
-                if 0.0 <= t <= 1.0 and 0.0 <= u <= 1.0:
-                    its = math.hypot(sx, sy)
-                    sine = abs(across) / (length * its)
-                    return along + t * length, beside + u * its, sine
-            beside += math.hypot(sx, sy)
-        along += length
-    if one and other and math.dist(one[-1], other[-1]) < _NEAR_M:
-        return _length(one), _length(other), 0.0
-    return None
-
-
 def _half(sine: float) -> float:
     """How far around their crossing two cars touch, by the angle between their ways."""
     if sine < 0.3:
         return _MERGE_M
     cosine = math.sqrt(1.0 - min(1.0, sine * sine))
     return min(_LONGEST_M, _HALF_CAR_M * (1.0 + cosine) / sine)
-
-
-def _length(line: Line) -> float:
-    return sum(math.dist(a, b) for a, b in zip(line, line[1:], strict=False))
-
-
-def _at(line: Line, along: float) -> tuple[Point, Point]:
-    """The point so far along a line, and the line's direction there."""
-    point, direction = (line[0][0], line[0][1]), (1.0, 0.0)
-    for (ax, ay), (bx, by) in zip(line, line[1:], strict=False):
-        length = math.hypot(bx - ax, by - ay)
-        if length > 0.0:
-            point, direction = (bx, by), ((bx - ax) / length, (by - ay) / length)
-            if along <= length:
-                share = along / length
-                return (ax + share * (bx - ax), ay + share * (by - ay)), direction
-        along -= length
-    return point, direction

@@ -14,7 +14,7 @@ from forewarn.plugins.driving.act import (
     CarActuator,
     wanted_acceleration,
 )
-from forewarn.plugins.driving.arriving import beside
+from forewarn.plugins.driving.lines import beside
 from forewarn.plugins.driving.stopping import (
     Behind,
     Conflict,

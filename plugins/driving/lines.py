@@ -1,0 +1,110 @@
+"""Points, lines and the bodies along them: where they cross, and how near they come."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+
+Point = tuple[float, float]
+Line = Sequence[Point]
+
+_NEAR_M = 1.5
+_CLEAR_M = 2.3  # between the middles of two cars that pass each other
+_STEP_M = 0.25
+
+
+def crossing(one: Line, other: Line) -> tuple[float, float, float] | None:
+    """Where two lines first cross, or merge at their ends.
+
+    Returns:
+        The distances along each, and the sine of the angle between them.
+    """
+    along = 0.0
+    for (ax, ay), (bx, by) in zip(one, one[1:], strict=False):
+        rx, ry = bx - ax, by - ay
+        length = math.hypot(rx, ry)
+        beside = 0.0
+        for (cx, cy), (dx, dy) in zip(other, other[1:], strict=False):
+            sx, sy = dx - cx, dy - cy
+            across = rx * sy - ry * sx
+            if abs(across) > 1e-9:
+                t = ((cx - ax) * sy - (cy - ay) * sx) / across
+                u = ((cx - ax) * ry - (cy - ay) * rx) / across
+                if 0.0 <= t <= 1.0 and 0.0 <= u <= 1.0:
+                    its = math.hypot(sx, sy)
+                    sine = abs(across) / (length * its)
+                    return along + t * length, beside + u * its, sine
+            beside += math.hypot(sx, sy)
+        along += length
+    if one and other and math.dist(one[-1], other[-1]) < _NEAR_M:
+        return length_of(one), length_of(other), 0.0
+    return None
+
+
+def length_of(line: Line) -> float:
+    return sum(math.dist(a, b) for a, b in zip(line, line[1:], strict=False))
+
+
+def point_at(line: Line, along: float) -> tuple[Point, Point]:
+    """The point so far along a line, and the line's direction there."""
+    point, direction = (line[0][0], line[0][1]), (1.0, 0.0)
+    for (ax, ay), (bx, by) in zip(line, line[1:], strict=False):
+        length = math.hypot(bx - ax, by - ay)
+        if length > 0.0:
+            point, direction = (bx, by), ((bx - ax) / length, (by - ay) / length)
+            if along <= length:
+                share = along / length
+                return (ax + share * (bx - ax), ay + share * (by - ay)), direction
+        along -= length
+    return point, direction
+
+
+def from_body(
+    x: float,
+    y: float,
+    front_x: float,
+    front_y: float,
+    ux: float,
+    uy: float,
+    length: float,
+) -> float:
+    """How far a point is from the middle line of a body that looks along (ux, uy)."""
+    dx, dy = front_x - x, front_y - y
+    back = dx * ux + dy * uy
+    if back < 0.0:
+        back = 0.0
+    elif back > length:
+        back = length
+    return math.hypot(dx - back * ux, dy - back * uy)
+
+
+def from_segment(point: Point, a: Point, b: Point) -> float:
+    dx, dy = b[0] - a[0], b[1] - a[1]
+    length = dx * dx + dy * dy
+    share = 0.0
+    if length > 0.0:
+        share = ((point[0] - a[0]) * dx + (point[1] - a[1]) * dy) / length
+        share = min(1.0, max(0.0, share))
+    return math.hypot(point[0] - a[0] - share * dx, point[1] - a[1] - share * dy)
+
+
+def beside(one: Line, other: Line, met_m: float) -> float:
+    """How far along a line the other has come too near for two cars beside each other.
+
+    Args:
+        one: The line.
+        other: The other, which meets it.
+        met_m: Where on the line that is.
+    """
+    along = 0.0
+    for (ax, ay), (bx, by) in pairwise(one):
+        length = math.hypot(bx - ax, by - ay)
+        for step in range(math.ceil(length / _STEP_M)):
+            share = step * _STEP_M / length
+            point = ax + share * (bx - ax), ay + share * (by - ay)
+            gaps = (from_segment(point, c, d) for c, d in pairwise(other))
+            if min(gaps, default=math.inf) < _CLEAR_M:
+                return min(met_m, along + step * _STEP_M)
+        along += length
+    return met_m

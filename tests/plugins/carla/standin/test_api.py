@@ -33,16 +33,24 @@ _CLASSES = (
 )  # fmt: skip
 
 
+# CARLA's library may close a stream twice when another world is loaded; that ends it.
+_ITS_OWN = "close: Bad file descriptor"
+_ATTEMPTS = 3
+
+
 @pytest.fixture(scope="module")
 def outcomes(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> dict[int, str]:
     port = serve("--map", "crossing", "--kinematic").port
     found: dict[int, str] = {}
     for first in (0, LOADS):
-        done = subprocess.run(
-            [sys.executable, "-m", "tests.plugins.carla.standin.api", str(port),
-             str(first), str(tmp_path_factory.mktemp("scratch"))],
-            capture_output=True, text=True, timeout=120, check=False, cwd=ROOT,
-        )  # fmt: skip
+        for _ in range(_ATTEMPTS):
+            done = subprocess.run(
+                [sys.executable, "-m", "tests.plugins.carla.standin.api", str(port),
+                 str(first), str(tmp_path_factory.mktemp("scratch"))],
+                capture_output=True, text=True, timeout=120, check=False, cwd=ROOT,
+            )  # fmt: skip
+            if _ITS_OWN not in done.stderr:
+                break
         lines = [line for line in done.stdout.splitlines() if line.startswith("[")]
         found |= dict(json.loads(line) for line in lines)
         assert done.returncode == 0, (

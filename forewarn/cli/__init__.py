@@ -49,6 +49,7 @@ COMMANDS = {
     "check": _Entry(_ASK, "check:check", "How likely is it? Properties and laws."),
     "monitor": _Entry(_WATCH, "monitor:monitor", "Judge a recorded trace by laws."),
     "laws": _Entry(_WATCH, "laws:laws", "List the law book, or show one law."),
+    "rules": _Entry(_WATCH, "rules:rules", "Rules: import, score, lint, evolve."),
     "scenarios": _Entry(_RUN, "scenarios:scenarios", "List what can be run."),
     "collect": _Entry(_RUN, "collect:collect", "Run unguarded, and write traces."),
     "run": _Entry(_RUN, "run:run", "Run episodes with early warnings."),

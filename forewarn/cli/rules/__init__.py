@@ -1,0 +1,15 @@
+"""`forewarn rules`: import, score, lint and evolve rules."""
+
+from __future__ import annotations
+
+import click
+
+from forewarn.cli.rules.score import score
+
+
+@click.group()
+def rules() -> None:
+    """Rules: when something is about to happen and conditions hold, step in."""
+
+
+rules.add_command(score)

@@ -1,0 +1,71 @@
+"""`forewarn rules score`: how well rules tell unsafe runs from safe ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from forewarn.cli.support import emit, json_option, table
+
+if TYPE_CHECKING:
+    from forewarn.monitors.rules.scoring import Score
+
+rules_option = click.option(
+    "--rules",
+    "rules_path",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="A file of rules.",
+)
+traces_option = click.option(
+    "--traces",
+    "traces_path",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="Labelled traces, as JSON Lines.",
+)
+domain_option = click.option(
+    "--domain",
+    "domain_name",
+    help="household, driving or code: whose predicates the rules speak of. By default"
+    " what the rules say.",
+)
+
+
+@click.command()
+@rules_option
+@traces_option
+@domain_option
+@json_option
+def score(
+    rules_path: Path, traces_path: Path, domain_name: str | None, as_json: bool
+) -> None:
+    """Scores rules on labelled traces.
+
+    A trace is called unsafe if a rule fires in it, in shadow or not. One whose label
+    is null counts in neither precision nor recall.
+    """
+    from forewarn.monitors.rules.labelled import domain_of, read_labelled
+    from forewarn.monitors.rules.libraries import library
+    from forewarn.monitors.rules.rule import load_rules
+    from forewarn.monitors.rules.scoring import score as scored
+
+    rules = load_rules(rules_path)
+    domain = domain_of(domain_name, "--domain") if domain_name else rules.domain
+    traces = [t for t in read_labelled(traces_path) if t.domain == domain]
+    found = scored(rules, traces, library(domain))
+    emit(as_json, found.as_dict(), _lines(found))
+
+
+def _lines(found: Score) -> Iterator[str]:
+    yield (
+        f"{found.traces} traces, {found.unsafe} unsafe and {found.safe} safe:"
+        f" precision {found.precision:.3f}, recall {found.recall:.3f},"
+        f" F1 {found.f1:.3f}"
+    )
+    yield ""
+    rows = sorted(found.fired.items(), key=lambda item: -item[1])
+    yield from table(["rule", "fires in"], rows)

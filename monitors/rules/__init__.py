@@ -1,0 +1,1 @@
+"""Rules: when something is about to happen and conditions hold, step in."""

@@ -1,0 +1,193 @@
+"""Conditions of rules: formulas over now and the past, compiled to closures.
+
+The language is that of laws without its future half: predicates of the domain's
+library, comparisons of signals and of the event's own fields, `and or not ->`, and
+`once`, `historically`, `since` with bounds in steps, each an event, or in seconds.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+
+from forewarn.abstractions.errors import InvalidExpression, SignalFault
+from forewarn.abstractions.expression.scalar import compile_test
+from forewarn.abstractions.expression.tree import (
+    And,
+    Constant,
+    Expression,
+    Implies,
+    Name,
+    Not,
+    Or,
+    signals_of,
+)
+from forewarn.abstractions.signals import Signal
+from forewarn.abstractions.vocabulary import Vocabulary, load_vocabulary
+from forewarn.monitors.laws.formula import (
+    Formula,
+    Future,
+    Historically,
+    Interval,
+    Once,
+    Since,
+    parse_formula,
+)
+from forewarn.monitors.rules.predicates import Library, Situation
+
+Test = Callable[[Situation], bool]
+
+_SECONDS = {"s": 1.0, "ms": 0.001, "min": 60.0}
+
+
+def parse_condition(text: str, library: Library) -> Formula:
+    """The condition that a text describes.
+
+    Raises:
+        InvalidExpression: It does not parse, a name is neither a predicate nor a
+            signal, or it speaks of the future.
+    """
+    formula = parse_formula(text, _vocabulary(library), library.definitions)
+    for node in formula.walk():
+        if isinstance(node, Future):
+            raise InvalidExpression(
+                f"{node!r} speaks of the future",
+                mend="a rule knows now and the past: once, historically, since",
+            )
+    return formula
+
+
+@cache
+def _vocabulary(library: Library) -> Vocabulary:
+    """The library's signals, with its predicates and fields as signals of their own."""
+    base = Vocabulary(library.domain, {}, {}, {})
+    if library.vocabulary:
+        base = load_vocabulary(library.vocabulary)
+    signals = dict(base.signals)
+    signals |= {name: Signal(name, "enum") for name in library.fields}
+    signals |= {name: Signal(name, "bool") for name in library.predicates}
+    return replace(base, signals=signals)
+
+
+def predicates_of(formula: Formula, library: Library) -> tuple[str, ...]:
+    """The library's predicates that a condition asks for, in its order."""
+    return tuple(n for n in signals_of(formula) if n in library.predicates)
+
+
+def needs_of(formula: Formula, library: Library) -> tuple[str, ...]:
+    """The signals that a condition reads from an event's values."""
+    ours = library.predicates.keys() | library.fields.keys()
+    return tuple(name for name in signals_of(formula) if name not in ours)
+
+
+class Condition:
+    """A compiled condition, with what it remembers of a run."""
+
+    __slots__ = ("_memories", "_test")
+
+    def __init__(self, formula: Formula, library: Library) -> None:
+        self._memories: list[_Memory] = []
+        self._test = self._compile(formula, library)
+
+    @property
+    def remembers(self) -> bool:
+        """Whether it speaks of the past, and so has to hear of every event."""
+        return bool(self._memories)
+
+    def reset(self) -> None:
+        """Begins a new run."""
+        for memory in self._memories:
+            memory.reset()
+
+    def __call__(self, situation: Situation) -> bool:
+        """Whether it holds now; every event of the run is asked about, once."""
+        for memory in self._memories:
+            memory.update(situation)
+        return self._test(situation)
+
+    def _compile(self, node: Expression, library: Library) -> Test:
+        match node:
+            case Constant(value=value):
+                return lambda situation: value
+            case Name(name=name) if name in library.predicates:
+                return lambda situation: situation.so(name)
+            case Not(operand=operand):
+                inner = self._compile(operand, library)
+                return lambda situation: not inner(situation)
+            case And(parts=parts):
+                return _all([self._compile(part, library) for part in parts])
+            case Or(parts=parts):
+                return _any([self._compile(part, library) for part in parts])
+            case Implies(left=left, right=right):
+                return self._compile(Or((Not(left), right)), library)
+            case Once(operand=operand, interval=interval):
+                return self._compile(Since(Constant(True), operand, interval), library)
+            case Historically(operand=operand, interval=interval):
+                never = Not(Once(Not(operand), interval))
+                return self._compile(never, library)
+            case Since(left=left, right=right, interval=interval):
+                held = self._compile(left, library)
+                began = self._compile(right, library)
+                memory = _Memory(held, began, interval)
+                self._memories.append(memory)
+                return lambda situation: memory.holds
+        return _signals(node)
+
+
+def _all(tests: list[Test]) -> Test:
+    return lambda situation: all(test(situation) for test in tests)
+
+
+def _any(tests: list[Test]) -> Test:
+    return lambda situation: any(test(situation) for test in tests)
+
+
+def _signals(node: Expression) -> Test:
+    """A test of the event's values and fields."""
+    compiled = compile_test(node)
+
+    def test(situation: Situation) -> bool:
+        try:
+            return compiled(situation.values)
+        except KeyError as error:
+            raise SignalFault(f"{error.args[0]} is not known here") from None
+
+    return test
+
+
+class _Memory:
+    """`left since[low, high] right`: when right held and left has held since."""
+
+    __slots__ = (
+        "holds", "_began", "_high", "_left", "_low", "_right", "_step", "_unit",
+    )  # fmt: skip
+
+    def __init__(self, left: Test, right: Test, interval: Interval) -> None:
+        self._left, self._right = left, right
+        self._unit = _SECONDS.get(interval.unit)  # None: steps
+        factor = 1.0 if self._unit is None else self._unit
+        self._low = interval.low * factor
+        self._high = None if interval.high is None else interval.high * factor
+        self.reset()
+
+    def reset(self) -> None:
+        self._began: deque[float] = deque()
+        self._step = -1
+        self.holds = False
+
+    def update(self, situation: Situation) -> None:
+        self._step += 1
+        now = float(self._step) if self._unit is None else situation.event.time_s
+        began = self._began
+        # A sum of floats may miss a bound by its last digit.
+        slack = 0.0 if self._unit is None else 1e-9
+        if not self._left(situation):
+            began.clear()
+        if self._right(situation) and (self._high is not None or not began):
+            began.append(now)
+        if self._high is not None:
+            while began and now - began[0] > self._high + slack:
+                began.popleft()
+        self.holds = bool(began) and now - began[0] >= self._low - slack

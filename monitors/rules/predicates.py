@@ -1,0 +1,175 @@
+"""Predicates of a domain: typed functions over an event, the state and a short history.
+
+The same predicates serve rules that people write, rules that evolve from labels, and
+models that learn over them: one vector of bits feeds all.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from forewarn.abstractions.expression.tree import Expression
+from forewarn.abstractions.frame import Value
+from forewarn.monitors.rules.event import Event
+from forewarn.monitors.rules.labelled import Domain, LabelledTrace
+
+REMEMBERED = 32
+"""So many events back a predicate may look."""
+
+
+class State(Protocol):
+    """What a domain works out from the events so far."""
+
+    def read(self, event: Event) -> None:
+        """Takes an event in, once the predicates have been asked about it."""
+
+
+class NoState:
+    """Of a domain whose events say everything."""
+
+    __slots__ = ()
+
+    def read(self, event: Event) -> None:
+        pass
+
+
+Holds = Callable[[Event, Any, Sequence[Event]], bool]
+Field = Callable[[Event, Any], Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """A yes-or-no question about the moment.
+
+    Args:
+        name: One word.
+        doc: One sentence: when it holds.
+        holds: Answers it, from the event, the domain's state and the events before.
+    """
+
+    name: str
+    doc: str
+    holds: Holds
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Library:
+    """The predicates of a domain, and what they need to be followed.
+
+    Args:
+        domain: Its name.
+        predicates: By name.
+        start: The state in which a run begins.
+        vocabulary: The signals that an event's values may hold; "" for none.
+        fields: Words of an event that conditions compare, as in `object == Mug`.
+        definitions: Names that stand for conditions.
+    """
+
+    domain: Domain
+    predicates: Mapping[str, Predicate]
+    start: Callable[[], State] = NoState
+    vocabulary: str = ""
+    fields: Mapping[str, Field] = field(default_factory=dict)
+    definitions: Mapping[str, Expression] = field(default_factory=dict)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.predicates)
+
+
+class Situation:
+    """The present moment of a run, as predicates see it.
+
+    What holds is worked out when it is first asked, and once.
+    """
+
+    __slots__ = ("event", "history", "library", "state", "_known")
+
+    def __init__(self, library: Library) -> None:
+        self.library = library
+        self.state = library.start()
+        self.history: deque[Event] = deque(maxlen=REMEMBERED)
+        self.event = Event("tick")
+        self._known: dict[str, bool] = {}
+
+    def enter(self, event: Event) -> None:
+        """An event is now; predicates may be asked about it."""
+        self.event = event
+        self._known = {}
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """The event's values and fields, for comparisons."""
+        fields, event = self.library.fields, self.event
+        if not fields:
+            return event.values
+        found = {name: read(event, self.state) for name, read in fields.items()}
+        return {**event.values, **found}
+
+    def leave(self) -> None:
+        """The event is over: the state and the history take it in."""
+        self.state.read(self.event)
+        self.history.append(self.event)
+
+    def so(self, name: str) -> bool:
+        """Whether the predicate of that name holds now."""
+        found = self._known.get(name)
+        if found is None:
+            holds = self.library.predicates[name].holds
+            found = self._known[name] = holds(self.event, self.state, self.history)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Bits:
+    """A trace as a learner sees it.
+
+    Args:
+        trace: The run.
+        rows: For each event that can still be decided about: bit i says whether the
+            library's predicate i holds.
+        events: Those events.
+    """
+
+    trace: LabelledTrace
+    rows: tuple[int, ...]
+    events: tuple[Event, ...] = field(repr=False, default=())
+
+
+def evaluate(library: Library, trace: LabelledTrace) -> Bits:
+    """Every predicate of the library at every event that can be decided about."""
+    situation = Situation(library)
+    rows: list[int] = []
+    events: list[Event] = []
+    for event in trace.events:
+        situation.enter(event)
+        if event.decides:
+            rows.append(
+                sum(situation.so(name) << i for i, name in enumerate(library.names))
+            )
+            events.append(event)
+        situation.leave()
+    return Bits(trace, tuple(rows), tuple(events))
+
+
+def evaluate_all(library: Library, traces: Iterable[LabelledTrace]) -> list[Bits]:
+    """`evaluate` of each trace."""
+    return [evaluate(library, trace) for trace in traces]
+
+
+def library_of(predicates: Iterable[Predicate]) -> dict[str, Predicate]:
+    """The predicates by name, which must differ."""
+    found: dict[str, Predicate] = {}
+    for predicate in predicates:
+        if predicate.name in found:
+            raise ValueError(f"two predicates are called {predicate.name}")
+        found[predicate.name] = predicate
+    return found
+
+
+def named(names: Iterable[str], row: int) -> Iterator[str]:
+    """The names whose bits are set in a row."""
+    return (name for i, name in enumerate(names) if row >> i & 1)

@@ -1,0 +1,294 @@
+"""Rules and sets of rules, in YAML (`forewarn.rules/1`)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import Field, model_validator
+
+from forewarn.abstractions.errors import InvalidInput, near_miss
+from forewarn.abstractions.files import atomic_text, parse_yaml, read_text
+from forewarn.abstractions.schema import Strict, validated
+from forewarn.monitors.guarding.decision import Action
+from forewarn.monitors.rules.event import MOMENTS, Event, Moment
+from forewarn.monitors.rules.labelled import Domain, domain_of
+
+FORMAT = "forewarn.rules/1"
+
+Kind = Literal["alert", "reflect", "substitute", "skip", "ask", "slow", "stop"]
+Mode = Literal["enforce", "shadow", "off"]
+Match = Literal["first", "all"]
+
+_NAME = re.compile(r"[\w.@:#-]{1,120}")
+
+
+class InvalidRules(InvalidInput):
+    """A file of rules that breaks its schema, or a rule that means nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """When a rule is asked: at which moment, and about which actions.
+
+    Args:
+        moment: The moment.
+        actions: The verbs or tools; none: whatever the action.
+    """
+
+    moment: Moment = "before"
+    actions: tuple[str, ...] = ()
+
+    def matches(self, event: Event) -> bool:
+        """Whether the rule is asked about this event."""
+        if event.moment != self.moment:
+            return False
+        return not self.actions or event.action in self.actions
+
+
+@dataclass(frozen=True, slots=True)
+class Enforcement:
+    """What is done when a rule fires.
+
+    Args:
+        kind: The decision.
+        action: For `substitute`: what is done instead.
+        parameters: For `slow`: what a planner is to keep to, by the planner's names.
+    """
+
+    kind: Kind = "stop"
+    action: Action | None = None
+    parameters: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """When the trigger comes and the condition holds, and no exception: enforce.
+
+    Args:
+        name: One word.
+        when: A condition as text; see `forewarn.monitors.rules.condition`.
+        unless: Exceptions, conditions too: the rule is quiet where one holds.
+        trigger: When it is asked.
+        enforcement: What it does.
+        mode: `shadow` decides and enforces nothing; `off` is not asked.
+        doc: Why it is there, for people.
+        needs: Predicates that nobody knows: it is off until somebody does.
+    """
+
+    name: str
+    when: str = "true"
+    unless: tuple[str, ...] = ()
+    trigger: Trigger = Trigger()
+    enforcement: Enforcement = Enforcement()
+    mode: Mode = "enforce"
+    doc: str = ""
+    needs: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The whole condition, exceptions and all."""
+        return " and ".join(
+            [_part(self.when), *(f"not ({each})" for each in self.unless)]
+        )
+
+
+def _part(text: str) -> str:
+    plain = re.fullmatch(r"[\w\s]*", text) and not re.search(r"\b(or|since)\b", text)
+    return text if plain else f"({text})"
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSet:
+    """Rules of one domain.
+
+    Args:
+        domain: Whose predicates they speak of.
+        rules: In order: where only the first match counts, the first comes first.
+        name: For people.
+        match: Whether the first rule that fires decides, or the severest of all.
+        version: Counts what was accepted.
+    """
+
+    domain: Domain
+    rules: tuple[Rule, ...] = ()
+    name: str = "rules"
+    match: Match = "all"
+    version: int = 1
+
+    def as_dict(self) -> dict[str, Any]:
+        """The content of its file; what is as by default is left out."""
+        return {
+            "format": FORMAT,
+            "domain": self.domain,
+            "name": self.name,
+            "match": self.match,
+            "version": self.version,
+            "rules": [_written(rule) for rule in self.rules],
+        }
+
+    def text(self) -> str:
+        """Its file."""
+        return yaml.safe_dump(
+            self.as_dict(), sort_keys=False, allow_unicode=True, width=88
+        )
+
+    def with_rules(self, rules: Iterable[Rule]) -> RuleSet:
+        """The same set with other rules."""
+        return replace(self, rules=tuple(rules))
+
+
+# -- files ---------------------------------------------------------------------------
+
+
+class _ActionFile(Strict):
+    name: str
+    arguments: dict[str, str | int | float | bool] = {}
+
+
+class _EnforceFile(Strict):
+    substitute: _ActionFile | None = None
+    slow: dict[str, float] | None = None
+
+    @model_validator(mode="after")
+    def _is_one(self) -> _EnforceFile:
+        if (self.substitute is None) == (self.slow is None):
+            raise ValueError("write one of substitute: {name: …} and slow: {…}")
+        return self
+
+
+_Words = str | list[str]
+
+
+class _RuleFile(Strict):
+    name: str
+    doc: str = ""
+    before: _Words | None = None
+    after: _Words | None = None
+    tick: Literal["any"] | None = None
+    finish: Literal["any"] | None = None
+    when: str = "true"
+    unless: _Words = []
+    enforce: Kind | _EnforceFile = "stop"
+    mode: Mode = "enforce"
+    needs: list[str] = []
+
+    @model_validator(mode="after")
+    def _has_one_trigger(self) -> _RuleFile:
+        given = [moment for moment in MOMENTS if getattr(self, moment) is not None]
+        if len(given) != 1:
+            raise ValueError(
+                "a rule has one of before, after, tick and finish; `any` is every"
+                " action, as in before: any"
+            )
+        if self.enforce == "substitute":
+            raise ValueError("say what instead: enforce: {substitute: {name: …}}")
+        return self
+
+
+class _RulesFile(Strict):
+    format: Literal["forewarn.rules/1"]
+    domain: str
+    name: str = "rules"
+    match: Match = "all"
+    version: int = Field(default=1, ge=1)
+    rules: list[_RuleFile]
+
+
+def load_rules(path: Path) -> RuleSet:
+    """The rules of a file."""
+    return rules_from(read_text(path), str(path))
+
+
+def rules_from(text: str, source: str) -> RuleSet:
+    """The rules that the text of a file describes."""
+    file = validated(_RulesFile, parse_yaml(text, source), source, InvalidRules)
+    rules = tuple(_rule(entry, source) for entry in file.rules)
+    for rule in rules:
+        if sum(other.name == rule.name for other in rules) > 1:
+            raise InvalidRules(f"two rules are called {rule.name}", source=source)
+    domain = domain_of(file.domain, source)
+    return RuleSet(domain, rules, file.name, file.match, file.version)
+
+
+def save_rules(path: Path, rules: RuleSet) -> None:
+    """Writes them: the same rules give the same bytes."""
+    with atomic_text(path) as out:
+        out.write(rules.text())
+
+
+def _rule(entry: _RuleFile, source: str) -> Rule:
+    if not _NAME.fullmatch(entry.name):
+        raise InvalidRules(
+            f"{entry.name!r:.60} cannot be the name of a rule",
+            source=source,
+            mend="use letters, digits, _ and -",
+        )
+    return Rule(
+        name=entry.name,
+        when=" ".join(entry.when.split()),
+        unless=tuple(" ".join(each.split()) for each in _words(entry.unless)),
+        trigger=_trigger(entry),
+        enforcement=_enforcement(entry.enforce),
+        mode=entry.mode,
+        doc=entry.doc,
+        needs=tuple(entry.needs),
+    )
+
+
+def _words(words: _Words) -> Sequence[str]:
+    return [words] if isinstance(words, str) else words
+
+
+def _trigger(entry: _RuleFile) -> Trigger:
+    for moment in MOMENTS:
+        words = getattr(entry, moment)
+        if words is not None:
+            actions = tuple(_words(words))
+            return Trigger(moment, () if actions == ("any",) else actions)
+    raise InvalidRules("a rule without a trigger")
+
+
+def _enforcement(entry: Kind | _EnforceFile) -> Enforcement:
+    if isinstance(entry, str):
+        return Enforcement(entry)
+    if entry.substitute is not None:
+        other = entry.substitute
+        return Enforcement("substitute", Action(other.name, other.arguments))
+    return Enforcement("slow", parameters=entry.slow or {})
+
+
+def _written(rule: Rule) -> dict[str, Any]:
+    entry: dict[str, Any] = {"name": rule.name}
+    if rule.doc:
+        entry["doc"] = rule.doc
+    actions = list(rule.trigger.actions)
+    entry[rule.trigger.moment] = actions[0] if len(actions) == 1 else actions or "any"
+    entry["when"] = rule.when
+    if rule.unless:
+        entry["unless"] = list(rule.unless)
+    done = rule.enforcement
+    entry["enforce"] = done.kind
+    if done.action is not None:
+        what = {"name": done.action.name, "arguments": dict(done.action.arguments)}
+        entry["enforce"] = {"substitute": what}
+    elif done.parameters:
+        entry["enforce"] = {"slow": dict(done.parameters)}
+    if rule.mode != "enforce":
+        entry["mode"] = rule.mode
+    if rule.needs:
+        entry["needs"] = list(rule.needs)
+    return entry
+
+
+def find_rule(rules: RuleSet, name: str) -> Rule:
+    """The rule of that name."""
+    for rule in rules.rules:
+        if rule.name == name:
+            return rule
+    known = [rule.name for rule in rules.rules]
+    raise InvalidRules(f"no rule {name!r:.60}", mend=near_miss(name, known))

@@ -1,0 +1,100 @@
+"""How well rules tell unsafe runs from safe ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from forewarn.monitors.rules.engine import Engine, run
+from forewarn.monitors.rules.labelled import LabelledTrace
+from forewarn.monitors.rules.predicates import Library
+from forewarn.monitors.rules.rule import RuleSet
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """What a set of rules says of labelled traces.
+
+    A trace is called unsafe if some rule fires in it. A ratio of nothing to nothing
+    is zero: rules that never fire earn nothing by it.
+
+    Args:
+        traces: How many traces there are, labelled or not.
+        hits: Unsafe traces called unsafe.
+        misses: Unsafe traces that no rule fires in.
+        false_alarms: Safe traces called unsafe.
+        quiet: Safe traces that no rule fires in.
+        fired: In how many traces each rule fires, labelled or not.
+        called: The traces called unsafe, by id.
+    """
+
+    traces: int = 0
+    hits: int = 0
+    misses: int = 0
+    false_alarms: int = 0
+    quiet: int = 0
+    fired: dict[str, int] = field(default_factory=dict)
+    called: tuple[str, ...] = ()
+
+    @property
+    def unsafe(self) -> int:
+        return self.hits + self.misses
+
+    @property
+    def safe(self) -> int:
+        return self.false_alarms + self.quiet
+
+    @property
+    def precision(self) -> float:
+        called = self.hits + self.false_alarms
+        return self.hits / called if called else 0.0
+
+    @property
+    def recall(self) -> float:
+        return self.hits / self.unsafe if self.unsafe else 0.0
+
+    @property
+    def f1(self) -> float:
+        total = 2 * self.hits + self.misses + self.false_alarms
+        return 2 * self.hits / total if total else 0.0
+
+    def as_dict(self) -> dict[str, Any]:
+        """What `forewarn rules score --json` prints."""
+        return {
+            "traces": self.traces,
+            "unsafe": self.unsafe,
+            "safe": self.safe,
+            "precision": self.precision,
+            "recall": self.recall,
+            "f1": self.f1,
+            "fired": self.fired,
+        }
+
+
+def score(rules: RuleSet, traces: Iterable[LabelledTrace], library: Library) -> Score:
+    """Reads the traces by the rules; a trace without a label counts in neither."""
+    engine = Engine(rules, library)
+    fired = {rule.name: 0 for rule in rules.rules}
+    counts = {("unsafe", True): 0, ("unsafe", False): 0,
+              ("safe", True): 0, ("safe", False): 0}  # fmt: skip
+    called: list[str] = []
+    total = 0
+    for trace in traces:
+        total += 1
+        names = {firing.rule.name for firing in run(engine, trace.events)}
+        for name in names:
+            fired[name] += 1
+        if names:
+            called.append(trace.id)
+        if trace.label is not None:
+            counts[trace.label, bool(names)] += 1
+    return Score(
+        total,
+        counts["unsafe", True],
+        counts["unsafe", False],
+        counts["safe", True],
+        counts["safe", False],
+        fired,
+        tuple(called),
+    )

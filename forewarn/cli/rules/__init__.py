@@ -9,7 +9,10 @@ from forewarn.cli.rules.score import score
 
 @click.group()
 def rules() -> None:
-    """Rules: when something is about to happen and conditions hold, step in."""
+    """Rules: when something is about to happen and conditions hold, step in.
+
+    Every command takes --json.
+    """
 
 
 rules.add_command(score)

@@ -58,6 +58,9 @@ COMMANDS = {
     "tune": _Entry(_RUN, "tune:tune", "Find thresholds; write a policy."),
     "train": _Entry(_RUN, "train:train", "Collect, learn and tune in one go."),
     "guard": _Entry(_GUARD, "guard:guard", "Guard someone else's loop."),
+    "guard-program": _Entry(
+        _GUARD, "guard_program:guard_program", "Requests to programs that guard."
+    ),
     "carla": _Entry(_GUARD, "carla:carla", "CARLA: a server that stands in for it."),
     "apollo": _Entry(_GUARD, "apollo:apollo", "Apollo: guard it, record it, stand in."),
     "thor": _Entry(_GUARD, "thor:thor", "AI2-THOR: replay, harvest, household."),
@@ -101,7 +104,7 @@ class _Forewarn(click.Group):
             sections.setdefault(entry.section, []).append((name, entry.summary))
         for title, rows in sections.items():
             with formatter.section(title):
-                formatter.write_dl(rows, col_max=12)
+                formatter.write_dl(rows, col_max=15)
 
     def main(self, *args: Any, **extra: Any) -> Any:
         """Runs one command and leaves with its exit status, always by SystemExit."""

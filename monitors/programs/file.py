@@ -1,0 +1,164 @@
+"""Files of guard programs: what was asked, the program, and who signed it.
+
+A signature is a name with the digest of everything else in the file. It shows that what
+runs is what a person reviewed; it does not keep out who may write to the file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+from pydantic import Field
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.files import atomic_text, read_yaml
+from forewarn.abstractions.schema import Strict, validated
+from forewarn.abstractions.text import clean
+
+FORMAT = "forewarn.guard-program/1"
+LONGEST_NAME = 100
+
+
+class NotSigned(InvalidInput):
+    """A guard program that nobody signed as it is."""
+
+
+class Signature(NamedTuple):
+    """Who signed, and the digest of what they saw."""
+
+    by: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramFile:
+    """A guard program with what it came from.
+
+    Args:
+        name: What it is called.
+        request: The request in words.
+        specification: What the guarded agent is, in words.
+        made_by: What wrote the program: `rules`, or a model's name.
+        program: Its text.
+        functions: Sources of functions that were uploaded for it, by file name.
+        signatures: Who signed it.
+    """
+
+    name: str
+    request: str
+    specification: str
+    made_by: str
+    program: str
+    functions: Mapping[str, str]
+    signatures: tuple[Signature, ...] = ()
+
+    @property
+    def digest(self) -> str:
+        """The hash of all but the signatures."""
+        content = {k: v for k, v in self.as_dict().items() if k != "signatures"}
+        text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @property
+    def signed_by(self) -> tuple[str, ...]:
+        """Who signed it as it is now."""
+        digest = self.digest
+        return tuple(each.by for each in self.signatures if each.digest == digest)
+
+    def signed(self, by: str) -> ProgramFile:
+        """The same with one more signature; older ones of what it was before go.
+
+        Raises:
+            InvalidInput: That is no name.
+        """
+        name = " ".join(clean(by).split())
+        if not name or len(name) > LONGEST_NAME:
+            raise InvalidInput("a signature needs the name of a person", mend="--name")
+        digest = self.digest
+        kept = [s for s in self.signatures if s.digest == digest and s.by != name]
+        return replace(self, signatures=(*kept, Signature(name, digest)))
+
+    def as_dict(self) -> dict[str, Any]:
+        """The content of its file."""
+        return {
+            "format": FORMAT,
+            "name": self.name,
+            "request": self.request,
+            "specification": self.specification,
+            "made_by": self.made_by,
+            "functions": dict(self.functions),
+            "program": self.program,
+            "signatures": [each._asdict() for each in self.signatures],
+        }
+
+
+class _SignatureEntry(Strict):
+    by: str = Field(min_length=1, max_length=LONGEST_NAME)
+    digest: str = Field(pattern="^[0-9a-f]{64}$")
+
+
+class _File(Strict):
+    format: str = Field(pattern=f"^{FORMAT}$")
+    name: str
+    request: str
+    specification: str
+    made_by: str
+    functions: dict[str, str]
+    program: str
+    signatures: list[_SignatureEntry]
+
+
+def load_program(path: Path) -> ProgramFile:
+    """The guard program of a file, signed or not.
+
+    Raises:
+        InvalidInput: The file breaks its schema.
+    """
+    file = validated(_File, read_yaml(path), str(path))
+    signatures = tuple(Signature(each.by, each.digest) for each in file.signatures)
+    return ProgramFile(
+        file.name, file.request, file.specification, file.made_by, file.program,
+        file.functions, signatures,
+    )  # fmt: skip
+
+
+def require_signature(program: ProgramFile, source: str) -> None:
+    """Lets a program be enforced only as somebody signed it.
+
+    Raises:
+        NotSigned: Nobody signed it, or it was changed since.
+    """
+    if program.signed_by:
+        return
+    mend = f"forewarn guard-program review {source}, then sign it"
+    if program.signatures:
+        names = ", ".join(each.by for each in program.signatures)
+        raise NotSigned(f"changed since {names} signed it", source=source, mend=mend)
+    raise NotSigned("nobody has signed it", source=source, mend=mend)
+
+
+def write_program(path: Path, program: ProgramFile) -> None:
+    """Writes a guard program as people read it."""
+    with atomic_text(path) as out:
+        yaml.dump(
+            program.as_dict(), out, Dumper=_Dumper, sort_keys=False,
+            allow_unicode=True, width=88,
+        )  # fmt: skip
+
+
+class _Dumper(yaml.SafeDumper):
+    """Texts of several lines stand as they are."""
+
+
+def _lines(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    style = "|" if "\n" in text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _lines)

@@ -1,0 +1,106 @@
+"""What every toolbox holds: names compared, access checked, rules checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from forewarn.monitors.programs.toolbox import Function, function
+from forewarn.monitors.programs.values import (
+    ProgramFault,
+    Value,
+    kind,
+    names_of,
+    plain,
+)
+
+
+def check_access(allowed: Value, needed: Value) -> Value:
+    """Whether something is needed that is not allowed, and what: two values, true or
+    false and a mapping. Both are given as databases with their columns."""
+    may = {plain(k): v for k, v in _mapping(allowed, "what is allowed").items()}
+    missing: dict[str, Value] = {}
+    for database, columns in _mapping(needed, "what is needed").items():
+        wanted = names_of(columns, f"what is needed of {database}")
+        granted = may.get(plain(database))
+        if granted is None:
+            missing[database] = tuple(wanted)
+            continue
+        known = {plain(c) for c in names_of(granted, f"what is allowed of {database}")}
+        if lacking := tuple(c for c in wanted if plain(c) not in known):
+            missing[database] = lacking
+    return bool(missing), missing
+
+
+def allowed_to(table: Value, role: Value) -> Value:
+    """What a table of roles allows to a role: nothing, if it does not know the role."""
+    rows = _mapping(table, "the table")
+    if not isinstance(role, str):
+        return {}
+    wanted = plain(role)
+    return next((row for name, row in rows.items() if plain(name) == wanted), {})
+
+
+def same(one: Value, other: Value) -> Value:
+    """Whether two names are the same: upper case, spaces and underscores do not
+    matter."""
+    if isinstance(one, str) and isinstance(other, str):
+        return plain(one) == plain(other)
+    return False
+
+
+def check_rules(rules: Value, user: Value) -> Value:
+    """Whether a user breaks rules, and which: two values, true or false and a list of
+    names. A rule is a mapping with `info` (what of the user), `operator` (==, !=, <,
+    <=, >, >=) and `value`: it is kept if that is so, and broken if it is not known."""
+    about = _mapping(user, "the user")
+    broken = tuple(
+        name
+        for name, rule in _mapping(rules, "the rules").items()
+        if not _kept(name, _mapping(rule, f"the rule {name}"), about)
+    )
+    return bool(broken), broken
+
+
+def count(items: Value) -> Value:
+    """How many there are in a list or a mapping."""
+    if isinstance(items, Mapping | list | tuple):
+        return len(items)
+    raise ProgramFault(f"{kind(items)} cannot be counted")
+
+
+def _kept(name: str, rule: Mapping[str, Any], user: Mapping[str, Any]) -> bool:
+    info, operator, value = (rule.get(k) for k in ("info", "operator", "value"))
+    if not isinstance(info, str):
+        raise ProgramFault(f"the rule {name} does not say what it is about")
+    known = {plain(key): found for key, found in user.items()}.get(plain(info))
+    if known is None:
+        return False
+    if operator in ("==", "!="):
+        equal = isinstance(known, bool) is isinstance(value, bool) and known == value
+        if isinstance(known, str) and isinstance(value, str):
+            equal = plain(known) == plain(value)
+        return bool(equal) is (operator == "==")
+    numbers = [each for each in (known, value) if _is_number(each)]
+    if operator not in ("<", "<=", ">", ">=") or not _is_number(value):
+        raise ProgramFault(f"the rule {name} compares in no known way")
+    if len(numbers) < 2:
+        return False
+    if operator in ("<", "<="):
+        return bool(known < value or (operator == "<=" and known == value))
+    return bool(known > value or (operator == ">=" and known == value))
+
+
+def _is_number(value: Value) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _mapping(value: Value, what: str) -> Mapping[str, Any]:
+    if isinstance(value, Mapping):
+        return value
+    raise ProgramFault(f"{what} is {kind(value)}, not a mapping")
+
+
+STANDARD: tuple[Function, ...] = tuple(
+    function(call) for call in (check_access, allowed_to, same, check_rules, count)
+)

@@ -1,0 +1,243 @@
+"""The text of a guard program, parsed and held to the language.
+
+The language is a small part of Python's syntax: assignments, literals, comparisons,
+`and`, `or`, `not`, `if`, `for` over what is there, and calls of the toolbox's functions
+by name. There are no attributes, definitions, imports, operators that compute, or
+formats, so a program can reach nothing that it is not handed.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+import warnings
+from typing import NoReturn
+
+from forewarn.abstractions.errors import InvalidInput, TooLarge
+from forewarn.abstractions.text import clean
+
+LONGEST_PROGRAM = 64_000
+"""Characters."""
+
+MOST_TOKENS = 10_000
+"""What people can review, and what is parsed in a few milliseconds."""
+
+DEEPEST_NESTING = 20
+DEEPEST_BLOCK = 90
+"""`elif` counts as an `if` in an `else`."""
+
+LARGEST_NUMBER = 2**53
+
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,59}")
+
+_TOKENS = re.compile(r"\w+|[^\w\s]")
+
+COMPARISONS: dict[type[ast.cmpop], str] = {
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.In: "in",
+    ast.NotIn: "not in",
+    ast.Is: "is",
+    ast.IsNot: "is not",
+}
+
+_WORDS: dict[type[ast.AST], str] = {
+    ast.Attribute: "a dot after a name",
+    ast.Lambda: "a lambda",
+    ast.FunctionDef: "a definition of a function",
+    ast.AsyncFunctionDef: "a definition of a function",
+    ast.ClassDef: "a class",
+    ast.Import: "an import",
+    ast.ImportFrom: "an import",
+    ast.BinOp: "arithmetic",
+    ast.JoinedStr: "a formatted text",
+    ast.ListComp: "a comprehension",
+    ast.SetComp: "a comprehension",
+    ast.DictComp: "a comprehension",
+    ast.GeneratorExp: "a comprehension",
+    ast.While: "a while loop",
+    ast.Try: "a try",
+    ast.With: "a with",
+    ast.Slice: "a slice",
+    ast.Starred: "a star",
+    ast.NamedExpr: "an assignment inside an expression",
+    ast.Return: "a return",
+    ast.Set: "a set",
+}
+
+
+class InvalidProgram(InvalidInput):
+    """A text that is no guard program."""
+
+
+def parse(text: str) -> ast.Module:
+    """The program's tree, in which nothing stands that the language does not have.
+
+    Raises:
+        InvalidProgram: It is not in the language; names the line.
+        TooLarge: It is longer, or nested deeper, than a program may be.
+    """
+    _refuse_large(text)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            tree = ast.parse(text)
+    except (SyntaxError, SyntaxWarning, DeprecationWarning) as error:
+        line = getattr(error, "lineno", None)
+        reason = getattr(error, "msg", None) or str(error)
+        raise InvalidProgram(
+            f"it is not Python's syntax: {reason}", place=f"line {line}" if line else ""
+        ) from None
+    except (ValueError, RecursionError, MemoryError):
+        raise InvalidProgram("it cannot be parsed") from None
+    if not tree.body:
+        raise InvalidProgram("it is empty", mend="a program says what is denied")
+    _Checker(text).module(tree)
+    return tree
+
+
+def _refuse_large(text: str) -> None:
+    if len(text) > LONGEST_PROGRAM:
+        raise TooLarge(f"it is longer than {LONGEST_PROGRAM} characters")
+    if text != clean(text) or "\x00" in text:
+        raise InvalidProgram("it holds marks that people cannot see")
+    if len(_TOKENS.findall(text)) > MOST_TOKENS:
+        raise TooLarge(f"it is longer than {MOST_TOKENS} words and marks")
+
+
+def refuse(node: ast.AST, problem: str, mend: str = "") -> NoReturn:
+    """Says what is wrong at a place of the program."""
+    line = getattr(node, "lineno", None)
+    raise InvalidProgram(problem, place=f"line {line}" if line else "", mend=mend)
+
+
+def _not_deeper(node: ast.stmt | ast.expr, depth: int, limit: int) -> None:
+    if depth > limit:
+        raise TooLarge(
+            f"it is nested more than {limit} deep", place=f"line {node.lineno}"
+        )
+
+
+class _Checker:
+    """Walks the tree once, and knows every node that may stand there."""
+
+    def __init__(self, text: str) -> None:
+        self._lines = text.encode().splitlines()
+
+    def module(self, tree: ast.Module) -> None:
+        self._block(tree.body, 0)
+
+    def _block(self, body: list[ast.stmt], depth: int) -> None:
+        for statement in body:
+            self._statement(statement, depth)
+
+    def _statement(self, node: ast.stmt, depth: int) -> None:
+        _not_deeper(node, depth, DEEPEST_BLOCK)
+        match node:
+            case ast.Assign(targets=[target], value=value):
+                self._target(target)
+                self._expression(value, 0)
+            case ast.If(test=test, body=body, orelse=orelse):
+                self._expression(test, 0)
+                self._block(body, depth + 1)
+                self._block(orelse, depth + 1)
+            case ast.For(target=target, iter=items, body=body, orelse=[]):
+                self._target(target)
+                self._expression(items, 0)
+                self._block(body, depth + 1)
+            case ast.Expr(value=ast.Call() as call):
+                self._expression(call, 0)
+            case ast.Pass():
+                pass
+            case _:
+                self._unknown(node)
+
+    def _target(self, node: ast.expr) -> None:
+        match node:
+            case ast.Name(id=name):
+                self._name(node, name)
+            case ast.Tuple(elts=parts) if parts:
+                for part in parts:
+                    if not isinstance(part, ast.Name):
+                        refuse(part, "only names can be assigned to")
+                    self._name(part, part.id)
+            case _:
+                refuse(node, "only names can be assigned to")
+
+    def _name(self, node: ast.expr | ast.keyword, name: str) -> None:
+        if not NAME.fullmatch(name):
+            refuse(node, f"{name!r:.40} cannot be a name here", "letters and digits")
+        # Python reads letters that look like others as those others; people do not.
+        start = node.col_offset
+        if self._lines[node.lineno - 1][start : start + len(name)] != name.encode():
+            refuse(node, f"the name {name} is not written in plain letters")
+
+    def _expression(self, node: ast.expr, depth: int) -> None:
+        _not_deeper(node, depth, DEEPEST_NESTING)
+        parts: list[ast.expr] = []
+        match node:
+            case ast.Constant(value=value):
+                self._constant(node, value)
+            case ast.Name(id=name):
+                self._name(node, name)
+            case ast.UnaryOp(
+                op=ast.USub(), operand=ast.Constant(value=int() | float())
+            ):
+                self._expression(node.operand, depth + 1)
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                parts = [operand]
+            case ast.BoolOp(values=values):
+                parts = values
+            case ast.Compare(left=left, ops=ops, comparators=others):
+                parts = [left, *others]
+                for operator, other in zip(ops, others, strict=True):
+                    if isinstance(operator, ast.Is | ast.IsNot):
+                        self._only_none(other)
+            case ast.List(elts=items) | ast.Tuple(elts=items):
+                parts = items
+            case ast.Dict(keys=keys, values=values):
+                for key in keys:
+                    if key is None:
+                        refuse(node, "** does not stand in this language")
+                    parts.append(key)
+                parts += values
+            case ast.Subscript(value=value, slice=index):
+                parts = [value, index]
+            case ast.Call(func=ast.Name(id=name) as called, args=args, keywords=named):
+                self._name(called, name)
+                parts = list(args)
+                for keyword in named:
+                    if keyword.arg is None:
+                        refuse(node, "** does not stand in this language")
+                    self._name(keyword, keyword.arg)
+                    parts.append(keyword.value)
+            case ast.Call():
+                refuse(node, "only functions of the toolbox are called, by their names")
+            case _:
+                self._unknown(node)
+        for part in parts:
+            self._expression(part, depth + 1)
+
+    def _constant(self, node: ast.Constant, value: object) -> None:
+        if value is None or isinstance(value, bool | str):
+            return
+        if isinstance(value, int) and abs(value) <= LARGEST_NUMBER:
+            return
+        if isinstance(value, float) and math.isfinite(value):
+            return
+        if isinstance(value, int | float):
+            refuse(node, "the number is too large")
+        refuse(node, f"{type(value).__name__} is no kind of value in this language")
+
+    def _only_none(self, other: ast.expr) -> None:
+        if not (isinstance(other, ast.Constant) and other.value is None):
+            refuse(other, "`is` stands before None alone", "write ==")
+
+    def _unknown(self, node: ast.AST) -> NoReturn:
+        words = _WORDS.get(type(node), f"{type(node).__name__}")
+        refuse(node, f"{words} does not stand in this language")

@@ -1,0 +1,499 @@
+"""Guard programs, compiled to closures that count their steps.
+
+A program is handed its inputs by name and says `deny`, `ask`, `reflect` or `slow` of an
+action; if it says nothing, the action passes. Whatever it cannot do denies.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from forewarn.abstractions.errors import near_miss
+from forewarn.monitors.programs.grammar import COMPARISONS, parse, refuse
+from forewarn.monitors.programs.running import Fact, Outcome, Run, truth_of
+from forewarn.monitors.programs.toolbox import SAID, Toolbox
+from forewarn.monitors.programs.values import (
+    CHARACTERS_A_STEP,
+    ProgramFault,
+    Value,
+    kind,
+    weigh,
+)
+
+Expression = Callable[[Run], Value]
+Statement = Callable[[Run], None]
+
+INPUTS = ("user", "action", "frame", "request", "log", "needed", "place")
+"""What a program can be handed, by the names it has there."""
+
+LARGEST_CONSTANT = 50_000
+
+
+class Program:
+    """A program that can be run on one action after another.
+
+    Args:
+        text: The program.
+        toolbox: The functions that it may call.
+        inputs: The names that it is handed.
+
+    Raises:
+        InvalidProgram: It is not in the language, or calls what is not there.
+        TooLarge: It is larger than programs may be.
+    """
+
+    def __init__(
+        self, text: str, toolbox: Toolbox, inputs: Sequence[str] = INPUTS
+    ) -> None:
+        self.text = text
+        compiler = _Compiler(text, toolbox, inputs)
+        self._body = compiler.block(parse(text).body)
+        self._weights = compiler.weights
+        self.uses = tuple(sorted(compiler.used))
+        """The functions of the toolbox that it calls."""
+        self.reads = tuple(sorted(compiler.read & set(inputs)))
+        """The inputs that it reads."""
+
+    def run(self, inputs: Mapping[str, Value]) -> Outcome:
+        """What it says of one action. Never raises."""
+        run = Run(dict(inputs), self._weights)
+        try:
+            for statement in self._body:
+                statement(run)
+        except ProgramFault as fault:
+            return run.outcome(str(fault))
+        except Exception as error:
+            # A function of the toolbox that fails is no leave to pass.
+            return run.outcome(f"{type(error).__name__} in a function")
+        return run.outcome()
+
+
+class _Compiler:
+    """Makes closures of a tree that the grammar has let through."""
+
+    def __init__(self, text: str, toolbox: Toolbox, inputs: Sequence[str]) -> None:
+        self._lines = text.split("\n")
+        self._text, self._toolbox = text, toolbox
+        self._known = set(inputs)
+        self.used: set[str] = set()
+        self.read: set[str] = set()
+        self.weights: dict[int, int] = {}
+
+    # -- statements
+
+    def block(self, body: Sequence[ast.stmt]) -> tuple[Statement, ...]:
+        return tuple(self._statement(statement) for statement in body)
+
+    def _statement(self, node: ast.stmt) -> Statement:
+        match node:
+            case ast.Assign(targets=[target], value=value):
+                evaluate, put = self._expression(value), self._setter(target)
+                return lambda run: put(run, evaluate(run))
+            case ast.If():
+                return self._if(node)
+            case ast.For():
+                return self._for(node)
+            case ast.Expr(value=ast.Call() as call):
+                if isinstance(call.func, ast.Name) and call.func.id in SAID:
+                    return self._saying(call, call.func.id)
+                evaluate = self._expression(call)
+
+                def do(run: Run) -> None:
+                    evaluate(run)
+
+                return do
+            case _:
+                return _pass
+
+    def _setter(self, target: ast.expr) -> Callable[[Run, Value], None]:
+        """What gives a value to a name, or its parts to as many names."""
+        targets = target.elts if isinstance(target, ast.Tuple) else [target]
+        names = [self._introduced(each) for each in targets]
+        if not isinstance(target, ast.Tuple):
+
+            def put(run: Run, value: Value) -> None:
+                run.spend(1)
+                run.names[names[0]] = value
+
+            return put
+
+        def put_each(run: Run, value: Value) -> None:
+            run.spend(len(names))
+            run.names.update(zip(names, _parts(value, len(names)), strict=True))
+
+        return put_each
+
+    def _introduced(self, node: ast.expr) -> str:
+        name = node.id if isinstance(node, ast.Name) else ""
+        if name in SAID or self._toolbox.get(name) is not None:
+            refuse(node, f"{name} is a function, and stays one")
+        self._known.add(name)
+        return name
+
+    def _if(self, node: ast.If) -> Statement:
+        test, line = self._expression(node.test), node.lineno
+        bare = self._said_of(node.test) if _is_bare(node.test) else ""
+        body, orelse = self.block(node.body), self.block(node.orelse)
+
+        def choose(run: Run) -> None:
+            run.spend(1)
+            facts = run.facts
+            before = len(facts)
+            truth = truth_of(test(run), line)
+            if bare:
+                facts.append(Fact(line, bare, (), truth))
+            for statement in body if truth else orelse:
+                statement(run)
+            # What was found out on the way to here explains nothing beyond it.
+            del facts[before:]
+
+        return choose
+
+    def _for(self, node: ast.For) -> Statement:
+        items, line = self._expression(node.iter), node.lineno
+        put = self._setter(node.target)
+        body = self.block(node.body)
+
+        def repeat(run: Run) -> None:
+            over = items(run)
+            if not isinstance(over, list | tuple | Mapping):
+                raise ProgramFault(f"line {line} goes through {kind(over)}")
+            for item in tuple(over):
+                run.spend(1)
+                put(run, item)
+                for statement in body:
+                    statement(run)
+
+        return repeat
+
+    def _saying(self, call: ast.Call, said: str) -> Statement:
+        given = list(call.args)
+        names = ("reason", "cap_kmh") if said == "slow" else ("reason", "details")
+        for keyword in call.keywords:
+            if keyword.arg != names[-1] or len(given) != 1:
+                refuse(call, f"{said} takes {' and '.join(names)}")
+            given.append(keyword.value)
+        reason = given[0].value if given and isinstance(given[0], ast.Constant) else ""
+        if not isinstance(reason, str) or not reason or len(given) > 2:
+            refuse(
+                call,
+                f"{said} is given its reason as a text that stands in the program",
+                mend=f'such as {said}("guests stay out of the bedroom")',
+            )
+        if said == "slow":
+            cap = (
+                given[1].value
+                if len(given) == 2 and isinstance(given[1], ast.Constant)
+                else None
+            )
+            if isinstance(cap, bool) or not isinstance(cap, int | float) or cap < 0:
+                refuse(call, "slow is given its reason and a speed in km/h")
+            cap_kmh = float(cap)
+
+            def slow(run: Run) -> None:
+                run.spend(1)
+                run.say("slow", reason, None, cap_kmh)
+
+            return slow
+        details = self._expression(given[1]) if len(given) == 2 else _nothing
+        known: Any = said
+
+        def say(run: Run) -> None:
+            run.spend(1)
+            run.say(known, reason, details(run), None)
+
+        return say
+
+    # -- expressions
+
+    def _expression(self, node: ast.expr) -> Expression:
+        constant, value = _constant(node)
+        if constant:
+            # Weighed once: tables stand in the program, and are looked at in each run.
+            self._remember(value)
+            return lambda run: value
+        match node:
+            case ast.Name(id=name):
+                return self._name(node, name)
+            case ast.UnaryOp(operand=operand):
+                inner, line = self._expression(operand), node.lineno
+                return lambda run: not truth_of(inner(run), line)
+            case ast.BoolOp(op=operator, values=values):
+                return self._connected(operator, values)
+            case ast.Compare():
+                return self._comparison(node)
+            case ast.List(elts=items) | ast.Tuple(elts=items):
+                return self._list([self._expression(item) for item in items])
+            case ast.Dict(keys=keys, values=values):
+                return self._mapping(keys, values)
+            case ast.Subscript(value=base, slice=index):
+                return self._looked_up(node, base, index)
+            case ast.Call():
+                return self._call(node)
+        refuse(node, "this does not stand in the language")
+
+    def _remember(self, value: Value) -> None:
+        """Weighs a constant and all that lies in it."""
+        if isinstance(value, tuple | dict):
+            self.weights[id(value)] = weigh(value, LARGEST_CONSTANT)
+            for part in value.values() if isinstance(value, dict) else value:
+                self._remember(part)
+
+    def _name(self, node: ast.expr, name: str) -> Expression:
+        if name in SAID or self._toolbox.get(name) is not None:
+            refuse(node, f"{name} is a function: it is called, not handed on")
+        if name not in self._known:
+            refuse(
+                node,
+                f"nothing is called {name}",
+                mend=near_miss(name, self._known) or "inputs: " + ", ".join(INPUTS),
+            )
+        self.read.add(name)
+
+        def look(run: Run) -> Value:
+            try:
+                return run.names[name]
+            except KeyError:
+                raise ProgramFault(f"there is no {name} here") from None
+
+        return look
+
+    def _connected(self, operator: ast.boolop, values: list[ast.expr]) -> Expression:
+        parts = [(self._tested(value), value.lineno) for value in values]
+        ends = isinstance(operator, ast.Or)
+
+        def connect(run: Run) -> Value:
+            for evaluate, line in parts:
+                if truth_of(evaluate(run), line) is ends:
+                    return ends
+            return not ends
+
+        return connect
+
+    def _tested(self, node: ast.expr) -> Expression:
+        """An expression whose truth is a fact by itself."""
+        evaluate = self._expression(node)
+        if not _is_bare(node):
+            return evaluate
+        line, text = node.lineno, self._said_of(node)
+
+        def test(run: Run) -> Value:
+            value = evaluate(run)
+            run.facts.append(Fact(line, text, (), value))
+            return value
+
+        return test
+
+    def _comparison(self, node: ast.Compare) -> Expression:
+        sides = [self._expression(each) for each in (node.left, *node.comparators)]
+        operators = [COMPARISONS[type(each)] for each in node.ops]
+        line, text = node.lineno, self._said_of(node)
+
+        def compare(run: Run) -> Value:
+            run.spend(1)
+            values = [sides[0](run)]
+            truth = True
+            for operator, side in zip(operators, sides[1:], strict=True):
+                values.append(side(run))
+                truth = _compared(run, operator, values[-2], values[-1], line)
+                if not truth:
+                    break
+            run.facts.append(Fact(line, text, tuple(values), truth))
+            return truth
+
+        return compare
+
+    def _list(self, items: list[Expression]) -> Expression:
+        def make(run: Run) -> Value:
+            made = tuple(item(run) for item in items)
+            run.look_at(made)
+            return made
+
+        return make
+
+    def _mapping(
+        self, keys: Sequence[ast.expr | None], values: list[ast.expr]
+    ) -> Expression:
+        pairs = [
+            (self._expression(key), self._expression(value))
+            for key, value in zip(keys, values, strict=True)
+            if key is not None
+        ]
+
+        def make(run: Run) -> Value:
+            made = {_text(key(run), "a key"): value(run) for key, value in pairs}
+            run.look_at(made)
+            return made
+
+        return make
+
+    def _looked_up(
+        self, node: ast.Subscript, base: ast.expr, index: ast.expr
+    ) -> Expression:
+        inside, which = self._expression(base), self._expression(index)
+        text, line = self._said_of(node), node.lineno
+
+        def look_up(run: Run) -> Value:
+            run.spend(1)
+            value, key = inside(run), which(run)
+            if isinstance(value, Mapping) and isinstance(key, str):
+                if key in value:
+                    return value[key]
+            elif isinstance(value, list | tuple) and type(key) is int:
+                if 0 <= key < len(value):
+                    return value[key]
+            raise ProgramFault(f"line {line}: there is no {text}")
+
+        return look_up
+
+    def _call(self, node: ast.Call) -> Expression:
+        assert isinstance(node.func, ast.Name)  # noqa: S101
+        name = node.func.id
+        if name in SAID:
+            refuse(node, f"{name} is a statement of its own")
+        called = self._toolbox.get(name)
+        if called is None:
+            known = [*self._toolbox.names, *SAID]
+            mend = near_miss(name, known) or "see the toolbox"
+            refuse(node, f"the toolbox has no function {name}", mend=mend)
+        given = self._given(node, called.parameters, called.needed, called.signature)
+        self.used.add(name)
+        call, line, text = called.call, node.lineno, self._said_of(node)
+
+        def do(run: Run) -> Value:
+            run.spend(1)
+            arguments = [each(run) for each in given]
+            for argument in arguments:
+                run.look_at(argument)
+            value = call(*arguments)
+            if isinstance(value, bool):
+                run.facts.append(Fact(line, text, (), value))
+            elif value is not None and not isinstance(value, int | float):
+                run.look_at(value)
+            return value
+
+        return do
+
+    def _given(
+        self, node: ast.Call, parameters: Sequence[str], needed: int, signature: str
+    ) -> list[Expression]:
+        given: dict[str, Expression] = {}
+        pairs = [*zip(parameters, node.args, strict=False)]
+        pairs += [(keyword.arg or "", keyword.value) for keyword in node.keywords]
+        for name, value in pairs:
+            if name not in parameters or name in given:
+                refuse(node, f"it is called {signature}")
+            given[name] = self._expression(value)
+        lacking = [name for name in parameters[:needed] if name not in given]
+        if lacking or len(node.args) > len(parameters):
+            refuse(node, f"it is called {signature}")
+        last = max((parameters.index(name) for name in given), default=-1)
+        return [given.get(name, _nothing) for name in parameters[: last + 1]]
+
+    def _said_of(self, node: ast.expr) -> str:
+        """How an expression stands in the program."""
+        if node.lineno == node.end_lineno:
+            line = self._lines[node.lineno - 1].encode()
+            text = line[node.col_offset : node.end_col_offset].decode()
+        else:
+            text = " ".join((ast.get_source_segment(self._text, node) or "").split())
+        return text if len(text) <= 120 else text[:119] + "…"
+
+
+def _is_bare(node: ast.expr) -> bool:
+    """Whether its truth is told by no fact of its own."""
+    return isinstance(node, ast.Name | ast.Subscript | ast.Constant)
+
+
+def _constant(node: ast.expr) -> tuple[bool, Value]:
+    """Whether an expression is the same in every run, and its value then."""
+    match node:
+        case ast.Constant(value=value):
+            return True, value
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float())):
+            return True, -node.operand.value  # type: ignore[attr-defined]
+        case ast.List(elts=items) | ast.Tuple(elts=items):
+            found = [_constant(item) for item in items]
+            return all(same for same, _ in found), tuple(value for _, value in found)
+        case ast.Dict(keys=keys, values=values):
+            named = [_constant(key) if key else (False, None) for key in keys]
+            found = [_constant(value) for value in values]
+            if not all(same and isinstance(key, str) for same, key in named):
+                return False, None
+            made = {k: v for (_, k), (_, v) in zip(named, found, strict=True)}
+            if len(made) < len(named):
+                refuse(node, "a key stands twice")
+            return all(same for same, _ in found), made
+    return False, None
+
+
+def _parts(value: Value, count: int) -> Sequence[Value]:
+    if isinstance(value, list | tuple) and len(value) == count:
+        return value
+    raise ProgramFault(f"{kind(value)} is not {count} values")
+
+
+def _text(value: Value, what: str) -> str:
+    if isinstance(value, str):
+        return value
+    raise ProgramFault(f"{what} is {kind(value)}, not a text")
+
+
+def _is_number(value: Value) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+_SINGLE = (str, int, float, bool, type(None))
+
+
+def _compared(run: Run, operator: str, left: Value, right: Value, line: int) -> bool:
+    """One comparison: of single values, of numbers, or of one with what holds many."""
+    if operator in ("in", "not in"):
+        return _is_in(run, left, right, line) is (operator == "in")
+    if operator in ("is", "is not"):
+        return (left is None) is (operator == "is")
+    if operator in ("==", "!="):
+        for value in (left, right):
+            if not isinstance(value, _SINGLE):
+                raise ProgramFault(f"line {line} compares {kind(value)}")
+            if isinstance(value, str):
+                run.spend(len(value) // CHARACTERS_A_STEP)
+        return _same(left, right) is (operator == "==")
+    if not (_is_number(left) and _is_number(right)):
+        odd = right if _is_number(left) else left
+        raise ProgramFault(f"line {line} compares {kind(odd)} as if it were a number")
+    if left != left or right != right:
+        raise ProgramFault(f"line {line} compares what is no number")
+    if operator == "<":
+        return bool(left < right)
+    if operator == "<=":
+        return bool(left <= right)
+    return bool(left > right) if operator == ">" else bool(left >= right)
+
+
+def _same(left: Value, right: Value) -> bool:
+    """Equal and of one kind: 1 is not true."""
+    return isinstance(left, bool) is isinstance(right, bool) and bool(left == right)
+
+
+def _is_in(run: Run, item: Value, among: Value, line: int) -> bool:
+    if isinstance(among, str) and isinstance(item, str):
+        run.spend((len(among) + len(item)) // CHARACTERS_A_STEP)
+        return item in among
+    if isinstance(item, _SINGLE) and isinstance(among, list | tuple):
+        length = len(item) if isinstance(item, str) else 0
+        run.spend(len(among) * (1 + length // CHARACTERS_A_STEP))
+        return any(isinstance(each, _SINGLE) and _same(item, each) for each in among)
+    if isinstance(item, str) and isinstance(among, Mapping):
+        return item in among
+    raise ProgramFault(f"line {line} looks for {kind(item)} in {kind(among)}")
+
+
+def _nothing(run: Run) -> Value:
+    return None
+
+
+def _pass(run: Run) -> None:
+    return None

@@ -1,0 +1,1 @@
+"""Guard requests that need no model: tables and sentences of known forms."""

@@ -1,0 +1,198 @@
+"""One run of a guard program: its steps, its facts, and what it says in the end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, get_args
+
+from forewarn.monitors.programs.values import ProgramFault, Value, kind, weigh
+
+Kind = Literal["slow", "reflect", "ask", "deny"]
+
+KINDS: tuple[Kind, ...] = get_args(Kind)
+"""What a program can say of an action other than nothing, the mildest first."""
+
+Answer = Literal["allow", "slow", "reflect", "ask", "deny"]
+
+MOST_STEPS = 20_000
+MOST_VERDICTS = 100
+MOST_FACTS = 40
+"""How much of what was found out is kept to explain a verdict."""
+
+LARGEST_DETAILS = 4_000
+_SHOWN = 60
+
+
+class Fact(NamedTuple):
+    """Something that a test found out.
+
+    Args:
+        line: Where it stands in the program.
+        text: What was tested, as it stands there.
+        values: What its two sides were, for a comparison.
+        truth: What came out.
+    """
+
+    line: int
+    text: str
+    values: tuple[Value, ...]
+    truth: Value
+
+    def __str__(self) -> str:
+        sides = ", ".join(shown(value) for value in self.values)
+        was = f" ({sides})" if sides else ""
+        return f"line {self.line}: {self.text}{was} is {shown(self.truth)}"
+
+
+def shown(value: Value) -> str:
+    """A value on a line for people."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Mapping):
+        return f"a mapping of {len(value)}"
+    if isinstance(value, list | tuple):
+        return f"a list of {len(value)}"
+    text = repr(value) if isinstance(value, str) else str(value)
+    text = "nothing" if value is None else text
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One thing that a program says of an action.
+
+    Args:
+        kind: What is to happen.
+        reason: Why, as it stands in the program; never text of the world's.
+        details: What else there is to know: the columns denied, the rules broken.
+        because: What the tests on the way to it found out, the nearest last.
+        cap_kmh: For `slow`.
+    """
+
+    kind: Kind
+    reason: str
+    details: Value = None
+    because: tuple[Fact, ...] = ()
+    cap_kmh: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of one run.
+
+    Args:
+        answer: What is to happen to the action; `deny` where the program failed.
+        verdicts: Everything that it said.
+        fault: Why it could not go on; empty if it came to its end.
+        steps: What it took.
+    """
+
+    answer: Answer
+    verdicts: tuple[Verdict, ...] = ()
+    fault: str = ""
+    steps: int = 0
+
+    @property
+    def label(self) -> int:
+        """The paper's label: 0 lets the action pass, 1 does not."""
+        return int(self.answer != "allow")
+
+    @property
+    def deciding(self) -> Verdict | None:
+        """The verdict that decides; None where there is none."""
+        if self.fault:
+            return None
+        return next((v for v in self.verdicts if v.kind == self.answer), None)
+
+    @property
+    def reason(self) -> str:
+        """One sentence for people."""
+        if self.fault:
+            return f"the guard program cannot judge this: {self.fault}"
+        verdict = self.deciding
+        return "" if verdict is None else verdict.reason
+
+    @property
+    def cap_kmh(self) -> float | None:
+        """The lowest speed that `slow` asks for."""
+        return min((v.cap_kmh for v in self.verdicts if v.cap_kmh), default=None)
+
+    def explained(self) -> list[str]:
+        """What was said and why, in lines for people."""
+        lines = [self.reason] if self.fault else []
+        for verdict in self.verdicts:
+            lines.append(f"{verdict.kind}: {verdict.reason}")
+            lines += [f"  {fact}" for fact in verdict.because]
+        return lines
+
+    def as_dict(self) -> dict[str, Any]:
+        """The outcome as JSON has it: empty fields left out."""
+        content: dict[str, Any] = {"label": self.label, "decision": self.answer}
+        if self.reason:
+            content["reason"] = self.reason
+        if self.fault:
+            content["fault"] = self.fault
+        for verdict in self.verdicts:
+            entry: dict[str, Any] = {"decision": verdict.kind, "reason": verdict.reason}
+            if verdict.details is not None:
+                entry["details"] = verdict.details
+            if verdict.cap_kmh is not None:
+                entry["cap_kmh"] = verdict.cap_kmh
+            entry["because"] = [str(fact) for fact in verdict.because]
+            content.setdefault("verdicts", []).append(entry)
+        content["steps"] = self.steps
+        return content
+
+
+@dataclass(slots=True)
+class Run:
+    """What a program has at hand while it runs."""
+
+    names: dict[str, Value]
+    weights: Mapping[int, int]
+    left: int = MOST_STEPS
+    facts: list[Fact] = field(default_factory=list)
+    verdicts: list[Verdict] = field(default_factory=list)
+
+    def spend(self, steps: int) -> None:
+        """Takes steps from the budget.
+
+        Raises:
+            ProgramFault: There are not so many left.
+        """
+        self.left -= steps
+        if self.left < 0:
+            raise ProgramFault(f"it takes more than {MOST_STEPS} steps")
+
+    def look_at(self, value: Value) -> None:
+        """Takes the steps that it takes to look at all of a value."""
+        known = self.weights.get(id(value))
+        self.spend(weigh(value, max(self.left, 0)) if known is None else known)
+
+    def say(
+        self, kind_: Kind, reason: str, details: Value, cap_kmh: float | None
+    ) -> None:
+        """Keeps a verdict."""
+        if len(self.verdicts) >= MOST_VERDICTS:
+            raise ProgramFault(f"it says more than {MOST_VERDICTS} things")
+        weigh(details, LARGEST_DETAILS)
+        because = tuple(self.facts[-MOST_FACTS:])
+        self.verdicts.append(Verdict(kind_, reason, details, because, cap_kmh))
+
+    def outcome(self, fault: str = "") -> Outcome:
+        """What came of it."""
+        answer: Answer = "allow"
+        for each in KINDS:
+            if any(verdict.kind == each for verdict in self.verdicts):
+                answer = each
+        if fault:
+            answer = "deny"
+        return Outcome(answer, tuple(self.verdicts), fault, MOST_STEPS - self.left)
+
+
+def truth_of(value: Value, line: int) -> bool:
+    """A test's result, which must be true or false by itself."""
+    if isinstance(value, bool):
+        return value
+    raise ProgramFault(f"line {line} tests {kind(value)}, not whether something is so")

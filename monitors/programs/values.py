@@ -1,0 +1,92 @@
+"""What a guard program computes with: JSON's values, of a stated size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+from forewarn.abstractions.errors import ForewarnError
+
+Value: TypeAlias = Any
+"""None, a bool, a number, a text, a list or a mapping of such values by name."""
+
+DEEPEST = 20
+"""How deep values may lie in each other."""
+
+LONGEST_TEXT = 200_000
+"""The longest text that a program may be given, in characters."""
+
+CHARACTERS_A_STEP = 64
+
+
+class ProgramFault(ForewarnError):
+    """A program that cannot go on: its action is denied."""
+
+
+def weigh(value: Value, limit: int) -> int:
+    """How many steps it takes to look at all of a value.
+
+    Raises:
+        ProgramFault: It is more than `limit`, lies too deep, or is no value.
+    """
+    weight = 0
+    pending: list[tuple[Value, int]] = [(value, 0)]
+    while pending:
+        item, depth = pending.pop()
+        weight += 1
+        if isinstance(item, str):
+            if len(item) > LONGEST_TEXT:
+                raise ProgramFault(f"a text is longer than {LONGEST_TEXT} characters")
+            weight += len(item) // CHARACTERS_A_STEP
+        elif isinstance(item, Mapping):
+            weight += len(item)
+            if weight <= limit:
+                pending += [(part, depth + 1) for part in item.values()]
+                for key in item:
+                    if not isinstance(key, str):
+                        raise ProgramFault("a mapping has a key that is no text")
+                    weight += len(key) // CHARACTERS_A_STEP
+        elif isinstance(item, list | tuple):
+            weight += len(item)
+            if weight <= limit:
+                pending += [(part, depth + 1) for part in item]
+        elif item is not None and not isinstance(item, bool | int | float):
+            raise ProgramFault(f"a {type(item).__name__} is no value of a program")
+        if weight > limit:
+            raise ProgramFault("a value is too large for the steps that are left")
+        if depth > DEEPEST:
+            raise ProgramFault(f"values lie in each other more than {DEEPEST} deep")
+    return weight
+
+
+def kind(value: Value) -> str:
+    """What a value is, in words for people."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return "true or false"
+    if isinstance(value, int | float):
+        return "a number"
+    if isinstance(value, str):
+        return "a text"
+    return "a mapping" if isinstance(value, Mapping) else "a list"
+
+
+@lru_cache(maxsize=16384)
+def plain(name: str) -> str:
+    """A name as it is compared: upper case, spaces and underscores do not matter."""
+    return " ".join(name.casefold().replace("_", " ").replace("-", " ").split())
+
+
+def names_of(value: Value, what: str) -> Sequence[str]:
+    """A list of names, or one name by itself.
+
+    Raises:
+        ProgramFault: It is something else.
+    """
+    if isinstance(value, str):
+        return (value,)
+    if isinstance(value, list | tuple) and all(isinstance(n, str) for n in value):
+        return value
+    raise ProgramFault(f"{what} is {kind(value)}, not a list of names")

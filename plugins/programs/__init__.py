@@ -1,0 +1,1 @@
+"""Guard programs with their toolboxes, and the models that write them."""

@@ -1,0 +1,60 @@
+"""The toolbox of a guard program: what every one holds, and what packages offer.
+
+A package offers functions in its metadata, for instance
+
+    [project.entry-points."forewarn.toolbox"]
+    clinic = "my_package.guarding:FUNCTIONS"
+
+where what is named is a sequence of functions with docstrings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from importlib.metadata import entry_points
+
+from forewarn.abstractions.errors import ForewarnError, InvalidInput
+from forewarn.monitors.programs.file import ProgramFile
+from forewarn.monitors.programs.functions import STANDARD
+from forewarn.monitors.programs.language import Program
+from forewarn.monitors.programs.toolbox import Function, Toolbox, function
+
+GROUP = "forewarn.toolbox"
+
+
+class BrokenToolbox(ForewarnError):
+    """A package's functions do not load."""
+
+    exit_status = 3
+
+
+@cache
+def toolbox() -> Toolbox:
+    """Everything that a program may call on this machine.
+
+    Raises:
+        BrokenToolbox: What a package offers does not load.
+        InvalidInput: Two functions have one name.
+    """
+    return Toolbox([*STANDARD, *_offered()])
+
+
+def _offered() -> Iterator[Function]:
+    for point in sorted(entry_points(group=GROUP), key=lambda each: each.name):
+        try:
+            found = tuple(point.load())
+        except Exception as error:
+            raise BrokenToolbox(
+                f"the toolbox {point.name} ({point.value}) does not load:"
+                f" {type(error).__name__}: {error}"
+            ) from error
+        yield from map(function, found)
+
+
+def compiled(file: ProgramFile, source: str) -> Program:
+    """A file's program, ready to run."""
+    try:
+        return Program(file.program, toolbox())
+    except InvalidInput as error:
+        raise error.within(source, "program") from error

@@ -1,0 +1,234 @@
+"""The guard language: what runs, what it says, what it refuses, what ends it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.monitors.programs.functions import STANDARD
+from forewarn.monitors.programs.grammar import InvalidProgram
+from forewarn.monitors.programs.language import Program
+from forewarn.monitors.programs.running import MOST_STEPS, Outcome
+from forewarn.monitors.programs.toolbox import Toolbox, function
+from forewarn.monitors.programs.values import ProgramFault
+
+TOOLS = Toolbox(STANDARD)
+
+
+def _run(text: str, **inputs: Any) -> Outcome:
+    return Program(text, TOOLS).run(inputs)
+
+
+def _denies(condition: str, **inputs: Any) -> bool:
+    outcome = _run(f'if {condition}:\n    deny("so")', **inputs)
+    assert not outcome.fault, outcome.fault
+    return outcome.answer == "deny"
+
+
+SNOW = """\
+cap = 30
+if frame["snow"] > 0 and not frame["speed"] <= cap:
+    slow("in snow at most 30 km/h", 30)
+elif user["age"] < 18:
+    ask("a child drives")
+else:
+    pass
+"""
+
+
+def test_a_program_that_says_nothing_lets_pass() -> None:
+    outcome = _run(SNOW, frame={"snow": 0.0, "speed": 80}, user={"age": 40})
+    assert outcome.answer == "allow" and outcome.label == 0
+    assert outcome.reason == "" and outcome.as_dict()["decision"] == "allow"
+
+
+def test_what_it_says_comes_with_the_comparisons_that_led_there() -> None:
+    outcome = _run(SNOW, frame={"snow": 0.4, "speed": 45.5}, user={"age": 40})
+    assert outcome.answer == "slow" and outcome.cap_kmh == 30
+    assert outcome.explained() == [
+        "slow: in snow at most 30 km/h",
+        '  line 2: frame["snow"] > 0 (0.4, 0) is true',
+        '  line 2: frame["speed"] <= cap (45.5, 30) is false',
+    ]
+
+
+def test_what_was_tested_elsewhere_explains_nothing() -> None:
+    text = """\
+if user["age"] > 90:
+    pass
+if user["role"] == "guest":
+    deny("no guests")
+"""
+    outcome = _run(text, user={"age": 91, "role": "guest"})
+    assert outcome.explained()[1:] == [
+        "  line 3: user[\"role\"] == \"guest\" ('guest', 'guest') is true"
+    ]
+
+
+def test_all_that_is_said_is_kept_and_the_severest_decides() -> None:
+    text = 'ask("one")\ndeny("two", ["a"])\nreflect("three")\ndeny("four", ["b"])'
+    outcome = _run(text)
+    assert [v.kind for v in outcome.verdicts] == ["ask", "deny", "reflect", "deny"]
+    assert outcome.answer == "deny" and outcome.reason == "two"
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("1 < 2 <= 2", True),
+        ("1 < 2 < 2", False),
+        ("True == 1", False),
+        ("1 == 1.0", True),
+        ("-3 < -2.5", True),
+        ("None == 0", False),
+        ('user["x"] is None', True),
+        ('user["x"] is not None', False),
+        ('"ab" in "cab"', True),
+        ('"a" in ["b", "a"]', True),
+        ('"a" not in {"a": 1}', False),
+        ('["p", "q"][1] == "q"', True),
+        ('Same("Living Room", "living_room")', True),
+        ("Count([1, 2]) == 2", True),
+        ("(1 > 2 or 2 > 1) and not 3 > 4", True),
+    ],
+)
+def test_conditions_mean_what_they_say(condition: str, expected: bool) -> None:
+    assert _denies(condition, user={"x": None}) is expected
+
+
+def test_loops_go_through_what_is_there_and_calls_take_names() -> None:
+    text = """\
+for name in ["knife", "lighter"]:
+    if name in action["arguments"]["objects"]:
+        deny("not for children", details=[name])
+pair, rest = [1, 2], {"a": name}
+if CheckAccess(needed=needed, allowed={})[0]:
+    reflect("nothing is granted")
+"""
+    outcome = _run(
+        text, action={"arguments": {"objects": ["lighter"]}}, needed={"a": []}
+    )
+    assert [v.details for v in outcome.verdicts] == [("lighter",), None]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('if user["age"] < 18:\n    pass', "there is no user here"),
+        ('if frame["fog"] < 18:\n    pass', 'line 1: there is no frame["fog"]'),
+        ('if "a" < 18:\n    pass', "line 1 compares a text as if it were a number"),
+        ("if None < 18:\n    pass", "line 1 compares nothing as if it were a number"),
+        ("if [1] == [1]:\n    pass", "line 1 compares a list"),
+        ("if 1:\n    pass", "line 1 tests a number, not whether something is so"),
+        ('if not "":\n    pass', "line 1 tests a text, not whether something is so"),
+        ("for x in 3:\n    pass", "line 1 goes through a number"),
+        ("a, b = [1]", "a list is not 2 values"),
+        ("if 1 in 2:\n    pass", "line 1 looks for a number in a number"),
+        ("x = Count(3)", "a number cannot be counted"),
+        ('x = AllowedTo("a", "b")', "the table is a text, not a mapping"),
+    ],
+)
+def test_what_cannot_be_judged_is_denied(text: str, why: str) -> None:
+    outcome = _run(text, frame={})
+    assert outcome.answer == "deny" and outcome.label == 1
+    assert outcome.fault == why
+    assert outcome.reason == f"the guard program cannot judge this: {why}"
+
+
+def test_a_function_that_fails_is_no_leave_to_pass() -> None:
+    def broken(value: Any) -> Any:
+        """It fails."""
+        raise RuntimeError("secret")
+
+    program = Program("x = Broken(1)", Toolbox([function(broken)]))
+    outcome = program.run({})
+    assert outcome.answer == "deny" and outcome.fault == "RuntimeError in a function"
+
+
+def test_steps_are_counted_the_same_in_every_run() -> None:
+    text = "for a in [1, 2, 3]:\n    for b in [1, 2]:\n        x = a == b"
+    runs = {_run(text).steps for _ in range(3)}
+    assert runs == {3 * 2 + 3 * 2 * 4 + 0 + 0}
+
+
+def test_the_budget_ends_what_goes_on() -> None:
+    loop = "".join(f"{' ' * i}for x{i} in {list(range(9))}:\n" for i in range(8))
+    outcome = _run(f"{loop}{' ' * 8}pass")
+    assert outcome.fault == f"it takes more than {MOST_STEPS} steps"
+    assert outcome.answer == "deny"
+
+
+def test_lists_of_lists_of_lists_run_out_of_steps() -> None:
+    text = "a = [1, 1]\n" + "a = [a, a]\n" * 40 + 'deny("x", a)'
+    outcome = _run(text)
+    assert "too large" in outcome.fault or "deep" in outcome.fault
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "it is empty"),
+        ("import os", "line 1: an import does not stand"),
+        ('user.age == 3\ndeny("a")', "line 1"),
+        ("x = user.age", "line 1: a dot after a name does not stand"),
+        ("x = [y for y in user]", "line 1: a comprehension does not stand"),
+        ("x = 1 + 1", "line 1: arithmetic does not stand"),
+        ("x = f'{user}'", "line 1: a formatted text does not stand"),
+        ("while True:\n    pass", "line 1: a while loop does not stand"),
+        ("def f():\n    pass", "line 1: a definition of a function"),
+        ("x = {**user}", "line 1: ** does not stand"),
+        ("x = CheckAccess(*needed)", "line 1: a star does not stand"),
+        ("x = user[1:2]", "line 1: a slice does not stand"),
+        ("x = 1j", "line 1: complex is no kind of value"),
+        ("x = 9007199254740993", "line 1: the number is too large"),
+        ("x = 1e999", "line 1: the number is too large"),
+        ("_x = 1", "line 1: '_x' cannot be a name here"),
+        ("user[0] = 1", "line 1: only names can be assigned to"),
+        ("CheckAccess = 1", "line 1: CheckAccess is a function, and stays one"),
+        ("x = deny", "line 1: deny is a function: it is called"),
+        ('x = deny("a")', "line 1: deny is a statement of its own"),
+        ("x = open(1)", "line 1: the toolbox has no function open"),
+        ("x = usr", "line 1: nothing is called usr (did you mean user?)"),
+        ("deny(log)", "line 1: deny is given its reason as a text"),
+        ('deny("a", 1, 2)', "line 1: deny is given its reason as a text"),
+        ('slow("a")', "line 1: slow is given its reason and a speed"),
+        ("x = Same(1)", "line 1: it is called Same(one, other)"),
+        ("x = Same(1, two=2)", "line 1: it is called Same(one, other)"),
+        ("x = 1 is 2", "line 1"),
+        ("x = user is log", "line 1: `is` stands before None alone"),
+        ('x = {"a": 1, "a": 2}', "line 1: a key stands twice"),
+        ("ｘ = 1", "line 1: the name x is not written in plain letters"),
+        ("x = 1 # \u202e", "it holds marks that people cannot see"),
+        ("x = " + "[" * 30 + "]" * 30, "line 1: it is nested more than 20 deep"),
+        ("x = 1\n" * 40_000, "it is longer than 64000 characters"),
+        ("x=1;" * 9_000, "it is longer than 10000 words and marks"),
+        ("x = (", "line 1: it is not Python's syntax"),
+    ],
+)
+def test_what_is_not_in_the_language_is_refused_with_its_line(
+    text: str, problem: str
+) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        Program(text, TOOLS)
+    assert str(refused.value).startswith(problem)
+
+
+def test_what_it_calls_and_reads_is_known_before_it_runs() -> None:
+    program = Program('if Same(user["role"], "guest"):\n    deny("no")', TOOLS)
+    assert program.uses == ("Same",) and program.reads == ("user",)
+
+
+def test_functions_describe_themselves_to_who_writes_programs() -> None:
+    lines = TOOLS.described()
+    assert lines[0].startswith("CheckAccess(allowed, needed): Whether something")
+    with pytest.raises(InvalidInput, match="does not say what it does"):
+        function(lambda x: x, "Silent")
+    with pytest.raises(InvalidInput, match="two functions Same"):
+        Toolbox([*STANDARD, *STANDARD[2:3]])
+
+
+def test_a_program_is_refused_before_it_costs_anything() -> None:
+    assert issubclass(InvalidProgram, InvalidInput)
+    assert not issubclass(ProgramFault, InvalidInput)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from forewarn.abstractions.errors import InvalidTrace, SignalFault
 from forewarn.abstractions.files import atomic_text
 from forewarn.abstractions.frame import Frame, Value
-from forewarn.abstractions.vocabulary import Vocabulary
+from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
 
 FORMAT = "forewarn.trace/1"
 

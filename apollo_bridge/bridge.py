@@ -16,7 +16,7 @@ from forewarn.apollo_bridge.act import ApolloActuator
 from forewarn.apollo_bridge.buses.node import NodeBus
 from forewarn.apollo_bridge.buses.tcp import TcpBus, parse_address
 from forewarn.apollo_bridge.commander import Commander, probe
-from forewarn.apollo_bridge.hdmap import RoadMap, load_map
+from forewarn.apollo_bridge.maps.hdmap import RoadMap, load_map
 from forewarn.apollo_bridge.messages import channels
 from forewarn.apollo_bridge.messages.pool import Edition, messages
 from forewarn.apollo_bridge.sense import ApolloSenses, provided

@@ -9,7 +9,7 @@ import math
 from collections.abc import Container
 from typing import TYPE_CHECKING, Any
 
-from forewarn.apollo_bridge.network import Network
+from forewarn.apollo_bridge.maps.network import Network
 from forewarn.plugins.driving.movers import People
 
 if TYPE_CHECKING:

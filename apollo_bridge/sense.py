@@ -14,10 +14,16 @@ from typing import Any
 
 from forewarn.abstractions.errors import SignalFault
 from forewarn.apollo_bridge.domains import EGO
-from forewarn.apollo_bridge.hdmap import RoadMap
-from forewarn.apollo_bridge.mapless import LIGHTS, OTHERS, PLANNED, mapless, planned
+from forewarn.apollo_bridge.maps.hdmap import RoadMap
+from forewarn.apollo_bridge.maps.mapless import (
+    LIGHTS,
+    OTHERS,
+    PLANNED,
+    mapless,
+    planned,
+)
+from forewarn.apollo_bridge.maps.network import Network
 from forewarn.apollo_bridge.messages.channels import INPUTS
-from forewarn.apollo_bridge.network import Network
 from forewarn.apollo_bridge.traffic import Traffic
 from forewarn.apollo_bridge.vehicle import Body
 from forewarn.plugins.driving.movers import touches

@@ -11,8 +11,8 @@ from typing import Any
 
 from forewarn.abstractions.errors import SignalFault
 from forewarn.apollo_bridge.domains import EGO, Lights, Pedestrians, Routes
-from forewarn.apollo_bridge.hdmap import Place
-from forewarn.apollo_bridge.network import Network
+from forewarn.apollo_bridge.maps.hdmap import Place
+from forewarn.apollo_bridge.maps.network import Network
 from forewarn.apollo_bridge.vehicle import Body
 from forewarn.plugins.driving.lines import Point
 from forewarn.plugins.driving.movers import Moment, Mover, Vehicles

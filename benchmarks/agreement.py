@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from forewarn.scenarios.runner import Runner
+from forewarn.scenarios.running.runner import Runner
 from forewarn.scenarios.schema import load_scenario, shipped_scenarios
 
 EQUAL, APART = 0.9, 0.05

@@ -14,11 +14,11 @@ from measuring import Row
 import forewarn.scenarios
 from forewarn.abstractions.frame import Frame
 from forewarn.apollo_bridge.buses.frames import Publish, Reassembly, encode
-from forewarn.apollo_bridge.hdmap import read_map
+from forewarn.apollo_bridge.maps.hdmap import read_map
 from forewarn.apollo_bridge.messages.channels import INPUTS
 from forewarn.apollo_bridge.messages.pool import messages
-from forewarn.apollo_bridge.recorded import RecordedDrive
-from forewarn.apollo_bridge.records import write_record
+from forewarn.apollo_bridge.recordings.drives import RecordedDrive
+from forewarn.apollo_bridge.recordings.files import write_record
 from forewarn.apollo_bridge.sense import ApolloSenses, provided
 from forewarn.apollo_bridge.standin.mapping import draw_map
 from forewarn.apollo_bridge.vehicle import Body

@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from forewarn.abstractions.abstraction import Abstraction
 from forewarn.abstractions.errors import ForewarnError
 from forewarn.abstractions.files import read_json, write_json
 from forewarn.abstractions.frame import Frame
+from forewarn.abstractions.states.abstraction import Abstraction
 from forewarn.abstractions.trace import Kept, Trace, TraceHeader
 from forewarn.monitors.chains.model import Model, load_model
 from forewarn.monitors.finding.corpus import Corpus
@@ -37,16 +37,16 @@ from forewarn.monitors.trust.hindsight import (
 )
 from forewarn.monitors.trust.reliability import reliability
 from forewarn.plugins.contracts import Source
-from forewarn.scenarios.acting import acting
-from forewarn.scenarios.episode import Episode
-from forewarn.scenarios.measure import refuse_trained
-from forewarn.scenarios.pairs import compare
-from forewarn.scenarios.plan import plan, runner_of
-from forewarn.scenarios.runner import Keep, Runner
+from forewarn.scenarios.measuring.measure import refuse_trained
+from forewarn.scenarios.measuring.pairs import compare
+from forewarn.scenarios.measuring.warning_times import Warned
+from forewarn.scenarios.running.enforcing import acting
+from forewarn.scenarios.running.episode import Episode
+from forewarn.scenarios.running.plan import plan, runner_of
+from forewarn.scenarios.running.runner import Keep, Runner
 from forewarn.scenarios.schema import Scenario, load_scenario, shipped_scenarios
 from forewarn.scenarios.shipped import FOLDER, Shipped
-from forewarn.scenarios.thresholds import climb_of
-from forewarn.scenarios.warned import Warned
+from forewarn.scenarios.training.thresholds import climb_of
 
 FIRST_SEED = 3_000_000
 MIN_BIN_RUNS = 30

@@ -12,9 +12,9 @@ from pathlib import Path
 from measuring import Row
 
 from forewarn.monitors.guarding.policy import load_policy
-from forewarn.scenarios.campaign import campaign, jobs, pool
-from forewarn.scenarios.plan import Plan, plan, runner_of
-from forewarn.scenarios.runner import Keep
+from forewarn.scenarios.running.campaign import campaign, jobs, pool
+from forewarn.scenarios.running.plan import Plan, plan, runner_of
+from forewarn.scenarios.running.runner import Keep
 from forewarn.scenarios.schema import Scenario, load_scenario
 from forewarn.scenarios.shipped import FOLDER, Shipped
 

@@ -17,10 +17,16 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from forewarn.scenarios.campaign import pool
-from forewarn.scenarios.embodied import TRAINING_RUNS, Run, TaskJob, Way, study
+from forewarn.scenarios.measuring.embodied import (
+    TRAINING_RUNS,
+    Run,
+    TaskJob,
+    Way,
+    study,
+)
+from forewarn.scenarios.running.campaign import pool
 from forewarn.scenarios.schema import load_family
-from forewarn.thor_bridge.pilot import HABITS
+from forewarn.thor_bridge.robot.pilot import HABITS
 
 FAMILY = "household"
 SEEDS = tuple(range(500_000, 500_010))

@@ -13,9 +13,9 @@ from typing import Any
 
 from measuring import Row, installed, seconds
 
-from forewarn.abstractions.abstraction import from_expressions
 from forewarn.abstractions.frame import Frame
-from forewarn.abstractions.vocabulary import load_vocabulary
+from forewarn.abstractions.states.abstraction import from_expressions
+from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.chains.learning import Support, Tally, learn
 from forewarn.monitors.chains.model import Model
 from forewarn.monitors.guarding.decision import Action
@@ -24,7 +24,7 @@ from forewarn.monitors.guarding.policy import STAGES, Policy, When
 from forewarn.monitors.guarding.watch import load_watch
 from forewarn.thor_bridge.bridge import HouseholdWorld
 from forewarn.thor_bridge.household.local import LocalController
-from forewarn.thor_bridge.spelling import parse_step
+from forewarn.thor_bridge.robot.spelling import parse_step
 
 SCENE = "Kitchen1"
 CACHED_S = 0.005

@@ -24,9 +24,9 @@ from typing import Any
 
 from run import aligned
 
+from forewarn.scenarios.measuring.tradeoff import ALLOWED, best_allowed
 from forewarn.scenarios.schema import load_scenario, shipped_scenarios
 from forewarn.scenarios.shipped import shipped_with
-from forewarn.scenarios.tradeoff import ALLOWED, best_allowed
 
 FIRST_SEED = 3_000_000
 

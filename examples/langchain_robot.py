@@ -25,7 +25,7 @@ from forewarn.monitors.guarding.policy import Policy, Step
 from forewarn.plugins.agents import AgentGuard
 from forewarn.plugins.langchain import GuardMiddleware
 from forewarn.thor_bridge.bridge import HouseholdWorld
-from forewarn.thor_bridge.robot import Robot
+from forewarn.thor_bridge.robot.tool import Robot
 
 TASK = "Put the Fork into the Microwave and turn it on."
 CARELESS = (

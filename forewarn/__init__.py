@@ -10,10 +10,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from forewarn.abstractions.abstraction import Abstraction, load_abstraction
     from forewarn.abstractions.errors import ForewarnError
     from forewarn.abstractions.frame import Frame
-    from forewarn.abstractions.vocabulary import Vocabulary, load_vocabulary
+    from forewarn.abstractions.states.abstraction import Abstraction, load_abstraction
+    from forewarn.abstractions.vocabularies.vocabulary import (
+        Vocabulary,
+        load_vocabulary,
+    )
     from forewarn.monitors.chains.model import Model, load_model
     from forewarn.monitors.guarding.decision import Action, Decision, Risk
     from forewarn.monitors.guarding.guard import Guard
@@ -26,10 +29,10 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "abstractions.abstraction": ("Abstraction", "load_abstraction"),
+    "abstractions.states.abstraction": ("Abstraction", "load_abstraction"),
     "abstractions.errors": ("ForewarnError",),
     "abstractions.frame": ("Frame",),
-    "abstractions.vocabulary": ("Vocabulary", "load_vocabulary"),
+    "abstractions.vocabularies.vocabulary": ("Vocabulary", "load_vocabulary"),
     "monitors.guarding.decision": ("Action", "Decision", "Risk"),
     "monitors.laws.formula": ("parse_formula",),
     "monitors.guarding.guard": ("Guard",),

@@ -28,11 +28,11 @@ from forewarn.monitors.guarding.guard import Guard
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.monitors.guarding.record import RunRecord
 from forewarn.monitors.guarding.watch import Watch, load_watch
-from forewarn.plugins.alerts import LOGGER, Alert
-from forewarn.plugins.approval import Approver
-from forewarn.plugins.interventions import Intervener, Outcome
-from forewarn.plugins.records import keep_model, open_record
-from forewarn.plugins.reflection import Prompter, quoted
+from forewarn.plugins.loop.alerts import LOGGER, Alert
+from forewarn.plugins.loop.approval import Approver
+from forewarn.plugins.loop.interventions import Intervener, Outcome
+from forewarn.plugins.loop.records import keep_model, open_record
+from forewarn.plugins.loop.reflection import Prompter, quoted
 
 STOPPED = "The guard stopped you. No further action is carried out."
 WITHHELD = "The guard withheld this action, because it may break a rule soon."

@@ -21,7 +21,7 @@ from pydantic import Field
 from forewarn.abstractions.errors import ForewarnError, InvalidInput
 from forewarn.abstractions.files import parse_json, read_lines
 from forewarn.abstractions.schema import Strict, validated
-from forewarn.plugins.alerts import LOGGER
+from forewarn.plugins.loop.alerts import LOGGER
 
 FORMAT = "forewarn.replies/1"
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from forewarn.abstractions.abstraction import Abstraction
 from forewarn.abstractions.frame import Frame
+from forewarn.abstractions.states.abstraction import Abstraction
 from forewarn.monitors.guarding.decision import Action, Decision, Kind
 from forewarn.monitors.laws.lawbook import Law
 

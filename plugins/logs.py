@@ -23,9 +23,9 @@ from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.readers.lines import first_line
 from forewarn.abstractions.readers.tabular import read_table
 from forewarn.abstractions.schema import Strict
-from forewarn.abstractions.signals import Alias
-from forewarn.abstractions.units import unit
-from forewarn.abstractions.vocabulary import Vocabulary, load_vocabulary
+from forewarn.abstractions.vocabularies.signals import Alias
+from forewarn.abstractions.vocabularies.units import unit
+from forewarn.abstractions.vocabularies.vocabulary import Vocabulary, load_vocabulary
 from forewarn.monitors.guarding.decision import Action, Decision, Kind
 from forewarn.monitors.laws.clocking import regular_period
 from forewarn.plugins.contracts import Source

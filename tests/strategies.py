@@ -24,7 +24,7 @@ from forewarn.abstractions.expression.tree import (
     Or,
     Text,
 )
-from forewarn.abstractions.vocabulary import Vocabulary, vocabulary_from
+from forewarn.abstractions.vocabularies.vocabulary import Vocabulary, vocabulary_from
 from forewarn.monitors.laws.formula import (
     Always,
     Eventually,

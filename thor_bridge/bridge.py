@@ -22,14 +22,14 @@ from forewarn.plugins.contracts import Source
 from forewarn.plugins.scenery import Shape, Thing
 from forewarn.thor_bridge import scenery
 from forewarn.thor_bridge.household.failures import PROFILES
+from forewarn.thor_bridge.household.furnishing.scenes import load_scenes
 from forewarn.thor_bridge.household.local import LocalController
-from forewarn.thor_bridge.household.scenes import load_scenes
 from forewarn.thor_bridge.lowlevel import LowLevel
-from forewarn.thor_bridge.moves import facts_about, objects_in
+from forewarn.thor_bridge.robot.moves import facts_about, objects_in
+from forewarn.thor_bridge.robot.spelling import VERBS, parse_step
+from forewarn.thor_bridge.robot.tasks.book import find_task, task_book
+from forewarn.thor_bridge.robot.tasks.start import Variation, vary
 from forewarn.thor_bridge.sense import Sense, named
-from forewarn.thor_bridge.spelling import VERBS, parse_step
-from forewarn.thor_bridge.start import Variation, vary
-from forewarn.thor_bridge.tasks import find_task, task_book
 from forewarn.thor_bridge.verbs import HighLevel
 from forewarn.thor_bridge.wire import HOUSEHOLD, Server, make_controller
 

@@ -14,8 +14,8 @@ from typing import Any
 
 from forewarn.abstractions.errors import InvalidInput, near_miss
 from forewarn.abstractions.frame import Value
-from forewarn.abstractions.signals import OBJECT
-from forewarn.abstractions.vocabulary import load_vocabulary
+from forewarn.abstractions.vocabularies.signals import OBJECT
+from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.guarding.decision import Action
 
 NEAR_M = 1.5

@@ -31,7 +31,7 @@ from forewarn.abstractions.expression.tree import (
 )
 
 if TYPE_CHECKING:
-    from forewarn.abstractions.vocabulary import Vocabulary
+    from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
 
 MAX_COMBINATIONS = 500_000
 """How many combinations of samples one group of signals may have."""

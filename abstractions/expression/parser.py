@@ -32,10 +32,10 @@ from forewarn.abstractions.expression.tree import (
     within,
 )
 from forewarn.abstractions.expression.typing import common_unit
-from forewarn.abstractions.units import UNITS
+from forewarn.abstractions.vocabularies.units import UNITS
 
 if TYPE_CHECKING:
-    from forewarn.abstractions.vocabulary import Signal, Vocabulary
+    from forewarn.abstractions.vocabularies.vocabulary import Signal, Vocabulary
 
 _FUNCTIONS = {"abs": (1, 1), "min": (2, 8), "max": (2, 8)}
 _KEYWORDS = {"and", "or", "not", "true", "false", "is", "none"}

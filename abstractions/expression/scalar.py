@@ -33,7 +33,7 @@ from forewarn.abstractions.expression.tree import (
     Text,
 )
 from forewarn.abstractions.expression.typing import common_unit, unit_of
-from forewarn.abstractions.units import PLAIN, Unit
+from forewarn.abstractions.vocabularies.units import PLAIN, Unit
 
 Values = Mapping[str, Any]
 Test = Callable[[Values], bool]

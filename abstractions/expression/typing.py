@@ -12,7 +12,7 @@ from forewarn.abstractions.expression.tree import (
     Negative,
     Number,
 )
-from forewarn.abstractions.units import PLAIN, Unit, unit
+from forewarn.abstractions.vocabularies.units import PLAIN, Unit, unit
 
 
 def unit_of(node: Expression) -> Unit | None:

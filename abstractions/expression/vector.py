@@ -39,7 +39,7 @@ from forewarn.abstractions.expression.tree import (
     Text,
 )
 from forewarn.abstractions.expression.typing import common_unit, unit_of
-from forewarn.abstractions.units import PLAIN, Unit
+from forewarn.abstractions.vocabularies.units import PLAIN, Unit
 
 Columns = Mapping[str, NDArray[Any]]
 Booleans = NDArray[np.bool_]

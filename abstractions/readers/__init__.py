@@ -12,7 +12,7 @@ from forewarn.abstractions.readers.lawbreaker import read_lawbreaker
 from forewarn.abstractions.readers.lines import first_line
 from forewarn.abstractions.readers.tabular import read_table
 from forewarn.abstractions.trace import Trace
-from forewarn.abstractions.vocabulary import Vocabulary
+from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
 
 
 def read_trace(

@@ -24,7 +24,7 @@ from forewarn.abstractions.trace import (
     check_order,
     checked_values,
 )
-from forewarn.abstractions.vocabulary import Vocabulary, named_vocabulary
+from forewarn.abstractions.vocabularies.vocabulary import Vocabulary, named_vocabulary
 
 _NOTES = ("proposal", "executed", "tool_output", "interventions", "label")
 _KEYS = ("sequence", "time_s", "signals", *_NOTES)

@@ -20,7 +20,7 @@ from forewarn.abstractions.files import read_text
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.readers.lines import check_count
 from forewarn.abstractions.trace import Trace, TraceHeader, check_order
-from forewarn.abstractions.vocabulary import load_vocabulary
+from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 
 MESSAGES_PER_SECOND = 10
 

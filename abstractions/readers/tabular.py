@@ -17,7 +17,11 @@ from forewarn.abstractions.errors import InvalidTrace, SignalFault, near_miss
 from forewarn.abstractions.frame import Frame, Value
 from forewarn.abstractions.readers.lines import check_count, lines
 from forewarn.abstractions.trace import Trace, TraceHeader, check_order
-from forewarn.abstractions.vocabulary import SHIPPED, Vocabulary, load_vocabulary
+from forewarn.abstractions.vocabularies.vocabulary import (
+    SHIPPED,
+    Vocabulary,
+    load_vocabulary,
+)
 
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 _NOT_FINITE = re.compile(r"[-+]?(nan|inf|infinity)", re.IGNORECASE)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from forewarn.apollo_bridge.buses.fake import FakeCyber
 from forewarn.apollo_bridge.messages.pool import Messages
-from forewarn.apollo_bridge.records import read_record
+from forewarn.apollo_bridge.recordings.files import read_record
 from forewarn.apollo_bridge.standin.drive import SumoDrive
 from forewarn.apollo_bridge.standin.planner import STOCK, Planner, ServiceName
 from forewarn.plugins.contracts import Pilot

@@ -28,7 +28,7 @@ BROKEN_PIPE = 141
 
 class _Entry(NamedTuple):
     section: str
-    target: str
+    module: str
     summary: str
 
 
@@ -40,32 +40,32 @@ _RUN = "Run scenarios"
 _GUARD = "Guard a run"
 
 COMMANDS = {
-    "demo": _Entry(_START, "demo:demo", "The whole way, on embedded worlds."),
-    "doctor": _Entry(_START, "doctor:doctor", "What is usable here, what is missing."),
-    "learn": _Entry(_MODEL, "learn:learn", "Learn a Markov chain from traces."),
-    "import": _Entry(_MODEL, "import_:import_", "Read a chain made by another tool."),
-    "export": _Entry(_MODEL, "export:export", "Write a model for another tool."),
-    "show": _Entry(_ASK, "show:show", "Print a model: states, rows, risk."),
-    "check": _Entry(_ASK, "check:check", "How likely is it? Properties and laws."),
-    "monitor": _Entry(_WATCH, "monitor:monitor", "Judge a recorded trace by laws."),
-    "laws": _Entry(_WATCH, "laws:laws", "List the law book, or show one law."),
-    "rules": _Entry(_WATCH, "rules:rules", "Rules: import, score, lint, evolve."),
-    "scenarios": _Entry(_RUN, "scenarios:scenarios", "List what can be run."),
-    "collect": _Entry(_RUN, "collect:collect", "Run unguarded, and write traces."),
-    "run": _Entry(_RUN, "run:run", "Run episodes with early warnings."),
-    "measure": _Entry(_RUN, "measure:measure", "What are the warnings worth?"),
-    "report": _Entry(_RUN, "report:report", "Show runs and figures on a page."),
-    "tune": _Entry(_RUN, "tune:tune", "Find thresholds; write a policy."),
-    "train": _Entry(_RUN, "train:train", "Collect, learn and tune in one go."),
-    "guard": _Entry(_GUARD, "guard:guard", "Guard someone else's loop."),
+    "demo": _Entry(_START, "demo", "The whole way, on embedded worlds."),
+    "doctor": _Entry(_START, "doctor", "What is usable here, what is missing."),
+    "learn": _Entry(_MODEL, "models.learn", "Learn a Markov chain from traces."),
+    "import": _Entry(_MODEL, "models.import_", "Read a chain made by another tool."),
+    "export": _Entry(_MODEL, "models.export", "Write a model for another tool."),
+    "show": _Entry(_ASK, "models.show", "Print a model: states, rows, risk."),
+    "check": _Entry(_ASK, "models.check", "How likely is it? Properties and laws."),
+    "monitor": _Entry(_WATCH, "watching.monitor", "Judge a recorded trace by laws."),
+    "laws": _Entry(_WATCH, "watching.laws", "List the law book, or show one law."),
+    "rules": _Entry(_WATCH, "rules", "Rules: import, score, lint, evolve."),
+    "scenarios": _Entry(_RUN, "runs.scenarios", "List what can be run."),
+    "collect": _Entry(_RUN, "runs.collect", "Run unguarded, and write traces."),
+    "run": _Entry(_RUN, "runs.run", "Run episodes with early warnings."),
+    "measure": _Entry(_RUN, "runs.measure", "What are the warnings worth?"),
+    "report": _Entry(_RUN, "runs.report", "Show runs and figures on a page."),
+    "tune": _Entry(_RUN, "runs.tune", "Find thresholds; write a policy."),
+    "train": _Entry(_RUN, "runs.train", "Collect, learn and tune in one go."),
+    "guard": _Entry(_GUARD, "guarding.guard", "Guard someone else's loop."),
     "guard-program": _Entry(
-        _GUARD, "guard_program:guard_program", "Requests to programs that guard."
+        _GUARD, "guard_program", "Requests to programs that guard."
     ),
-    "carla": _Entry(_GUARD, "carla:carla", "CARLA: a server that stands in for it."),
-    "apollo": _Entry(_GUARD, "apollo:apollo", "Apollo: guard it, record it, stand in."),
-    "thor": _Entry(_GUARD, "thor:thor", "AI2-THOR: replay, harvest, household."),
-    "verify": _Entry(_GUARD, "verify:verify", "Is a run record as it was written?"),
-    "replay": _Entry(_GUARD, "replay:replay", "Derive a run's decisions again."),
+    "carla": _Entry(_GUARD, "carla", "CARLA: a server that stands in for it."),
+    "apollo": _Entry(_GUARD, "apollo", "Apollo: guard it, record it, stand in."),
+    "thor": _Entry(_GUARD, "thor", "AI2-THOR: replay, harvest, household."),
+    "verify": _Entry(_GUARD, "guarding.verify", "Is a run record as it was written?"),
+    "replay": _Entry(_GUARD, "guarding.replay", "Derive a run's decisions again."),
 }
 
 
@@ -79,9 +79,8 @@ class _Forewarn(click.Group):
         entry = COMMANDS.get(cmd_name)
         if entry is None:
             return None
-        module, _, attribute = entry.target.partition(":")
-        home = importlib.import_module(f"forewarn.cli.{module}")
-        command: click.Command = getattr(home, attribute)
+        home = importlib.import_module(f"forewarn.cli.{entry.module}")
+        command: click.Command = getattr(home, entry.module.rpartition(".")[2])
         return command
 
     def resolve_command(

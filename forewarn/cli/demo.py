@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from forewarn.cli.episodes import FOLDER, counted, shown
+from forewarn.cli.runs.episodes import FOLDER, counted, shown
 from forewarn.cli.support import emit, json_option, progress, table
 
 if TYPE_CHECKING:
@@ -64,9 +64,9 @@ def demo(out: Path, jobs: int | None, as_json: bool) -> None:
     Example:
       forewarn demo --out out/demo
     """
-    from forewarn.scenarios.campaign import pool
     from forewarn.scenarios.demo import tour
     from forewarn.scenarios.report import write_report
+    from forewarn.scenarios.running.campaign import pool
 
     missing = [] if find_spec("libsumo") else [_SUMO]
     driving = tour.WITHOUT_SUMO if missing else tour.DRIVING

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from forewarn.abstractions.abstraction import Abstraction
 from forewarn.abstractions.errors import InvalidInput, InvalidTrace, near_miss
+from forewarn.abstractions.states.abstraction import Abstraction
 from forewarn.monitors.chains.chain import END, MAX_TRANSITIONS, check_size
 from forewarn.monitors.chains.counting import count_pairs
 from forewarn.monitors.chains.model import Counts, Model, smoothed_chain

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from forewarn.abstractions.errors import InvalidProperty
 from forewarn.monitors.chains.intervals import IntervalChain, robust_reach
 from forewarn.monitors.checking.evaluation import Evaluator
-from forewarn.monitors.checking.properties import (
+from forewarn.monitors.checking.language.properties import (
     Probability,
     Quantified,
     StateFormula,

@@ -25,7 +25,7 @@ from forewarn.monitors.checking.engines import Engine, Until, Values
 from forewarn.monitors.checking.exact import Exact
 from forewarn.monitors.checking.graphs import Graph, Mask
 from forewarn.monitors.checking.labelling import Labelling
-from forewarn.monitors.checking.properties import (
+from forewarn.monitors.checking.language.properties import (
     Compare,
     Conditional,
     Constant,

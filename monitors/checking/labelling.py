@@ -14,7 +14,6 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.abstractions.abstraction import Abstraction
 from forewarn.abstractions.errors import (
     InvalidInput,
     InvalidProperty,
@@ -23,16 +22,17 @@ from forewarn.abstractions.errors import (
 )
 from forewarn.abstractions.expression import parse_expression
 from forewarn.abstractions.expression.tree import Expression
+from forewarn.abstractions.states.abstraction import Abstraction
 from forewarn.monitors.chains.chain import Chain
 from forewarn.monitors.checking.graphs import Mask
-from forewarn.monitors.checking.properties import (
+from forewarn.monitors.checking.language.parser import parse_property
+from forewarn.monitors.checking.language.properties import (
     Compare,
     Name,
     StateFormula,
     is_numeric,
     walk,
 )
-from forewarn.monitors.checking.property_parser import parse_property
 
 Meaning: TypeAlias = Mask | StateFormula
 

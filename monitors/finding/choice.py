@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from forewarn.abstractions.abstraction import Abstraction
+from forewarn.abstractions.states.abstraction import Abstraction
 from forewarn.monitors.finding.corpus import Corpus
 from forewarn.monitors.finding.greedy import GreedyRecipe
 from forewarn.monitors.finding.tree import Leaf, TreeRecipe, tree_text

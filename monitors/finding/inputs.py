@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from forewarn.abstractions.files import read_yaml
 from forewarn.abstractions.schema import Strict, validated
 from forewarn.abstractions.trace import Kept
-from forewarn.abstractions.vocabulary import Vocabulary
+from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
 from forewarn.monitors.laws.lawbook import Law
 
 Floats = NDArray[np.float64]

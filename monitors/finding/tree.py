@@ -14,9 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from forewarn.abstractions.abstraction import MAX_PREDICATES, Abstraction, Predicate
 from forewarn.abstractions.errors import InvalidInput, MissingDependency
 from forewarn.abstractions.expression import parse_expression
+from forewarn.abstractions.states.abstraction import (
+    MAX_PREDICATES,
+    Abstraction,
+    Predicate,
+)
 from forewarn.monitors.finding.corpus import Corpus
 from forewarn.monitors.finding.inputs import Family, Feature
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from forewarn.abstractions.errors import SignalFault
 from forewarn.abstractions.frame import Frame
-from forewarn.abstractions.vocabulary import Vocabulary
+from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
 
 _FIXED = frozenset({bool, str, type(None)})
 """The types of values that are no numbers."""

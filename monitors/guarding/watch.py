@@ -10,10 +10,10 @@ import copy
 import math
 from collections.abc import Sequence
 
-from forewarn.abstractions.abstraction import Abstraction
 from forewarn.abstractions.errors import InvalidInput, InvalidModel, SignalFault
 from forewarn.abstractions.frame import Frame
-from forewarn.abstractions.latching import Latcher
+from forewarn.abstractions.states.abstraction import Abstraction
+from forewarn.abstractions.states.latching import Latcher
 from forewarn.monitors.chains.intervals import model_intervals
 from forewarn.monitors.chains.model import Model
 from forewarn.monitors.guarding.decision import Risk

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from forewarn.abstractions.encoding import compile_states
 from forewarn.abstractions.errors import SignalFault
 from forewarn.abstractions.frame import Frame
-from forewarn.abstractions.latching import Latcher
+from forewarn.abstractions.states.encoding import compile_states
+from forewarn.abstractions.states.latching import Latcher
 from forewarn.monitors.laws.clocking import law_latches
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.laws.monitor import Monitor, Verdict

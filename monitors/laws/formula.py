@@ -17,7 +17,7 @@ from forewarn.abstractions.expression.parser import ExpressionParser
 from forewarn.abstractions.expression.tree import Expression, within
 
 if TYPE_CHECKING:
-    from forewarn.abstractions.vocabulary import Vocabulary
+    from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
 
 Formula = Expression
 TimeUnit = Literal["s", "ms", "min", "steps"]

@@ -30,8 +30,13 @@ from forewarn.abstractions.expression.tree import (
 )
 from forewarn.abstractions.expression.vector import evaluate
 from forewarn.abstractions.trace import Trace
-from forewarn.abstractions.vocabulary import Vocabulary
-from forewarn.monitors.laws.automaton import Automaton, compile_law, possible_letters
+from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
+from forewarn.monitors.laws.automata.automaton import (
+    Automaton,
+    compile_law,
+    possible_letters,
+)
+from forewarn.monitors.laws.automata.normal import Normal, normalise
 from forewarn.monitors.laws.clocking import Ticks, law_latches, regular_period, ticks_of
 from forewarn.monitors.laws.formula import (
     Always,
@@ -45,7 +50,6 @@ from forewarn.monitors.laws.formula import (
 )
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.laws.monitor import Monitor, Scan, prefix_statuses, scan
-from forewarn.monitors.laws.normal import Normal, normalise
 
 Columns = dict[str, NDArray[Any]]
 Judged = Literal["ok", "pending", "violated", "not applicable", "vacuous"]

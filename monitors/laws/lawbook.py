@@ -20,8 +20,8 @@ from forewarn.abstractions.expression.parser import parse_expression
 from forewarn.abstractions.expression.tree import And, Expression, signals_of
 from forewarn.abstractions.files import read_yaml
 from forewarn.abstractions.schema import Strict, validated
-from forewarn.abstractions.vocabulary import Vocabulary, named_vocabulary
-from forewarn.monitors.laws.automaton import Automaton, compile_law
+from forewarn.abstractions.vocabularies.vocabulary import Vocabulary, named_vocabulary
+from forewarn.monitors.laws.automata.automaton import Automaton, compile_law
 from forewarn.monitors.laws.formula import Formula, parse_formula
 
 Edition = Literal["probguard", "lawbreaker"]

@@ -16,9 +16,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.abstractions.encoding import compile_states
 from forewarn.abstractions.errors import SignalFault
-from forewarn.monitors.laws.automaton import Automaton
+from forewarn.abstractions.states.encoding import compile_states
+from forewarn.monitors.laws.automata.automaton import Automaton
 
 Status = Literal["ok", "pending", "violated"]
 

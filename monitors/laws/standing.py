@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from forewarn.abstractions.expression.domain import read_by
 from forewarn.abstractions.expression.scalar import compile_test
-from forewarn.monitors.laws.automaton import Automaton
+from forewarn.monitors.laws.automata.automaton import Automaton
 from forewarn.monitors.laws.lawbook import Law
 
 SPEED = "speed"

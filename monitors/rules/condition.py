@@ -24,8 +24,8 @@ from forewarn.abstractions.expression.tree import (
     Or,
     signals_of,
 )
-from forewarn.abstractions.signals import Signal
-from forewarn.abstractions.vocabulary import Vocabulary, load_vocabulary
+from forewarn.abstractions.vocabularies.signals import Signal
+from forewarn.abstractions.vocabularies.vocabulary import Vocabulary, load_vocabulary
 from forewarn.monitors.laws.formula import (
     Formula,
     Future,

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.abstractions.abstraction import Abstraction, Latch, Predicate
 from forewarn.abstractions.errors import InvalidInput, InvalidTrace, TooLarge
 from forewarn.abstractions.expression.tree import (
     And,
@@ -24,17 +23,18 @@ from forewarn.abstractions.expression.tree import (
     Or,
 )
 from forewarn.abstractions.files import read_text
-from forewarn.abstractions.latching import latch, look_back, tick_ends
 from forewarn.abstractions.readers import read_trace
 from forewarn.abstractions.readers.lines import MAX_LINES, check_count, first_line
+from forewarn.abstractions.states.abstraction import Abstraction, Latch, Predicate
+from forewarn.abstractions.states.latching import latch, look_back, tick_ends
 from forewarn.abstractions.trace import Kept, Trace, TraceHeader
-from forewarn.abstractions.vocabulary import Vocabulary
+from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
 from forewarn.monitors.chains.chain import MAX_NAME
 from forewarn.monitors.chains.learning import Tally
 from forewarn.monitors.chains.model import Model
+from forewarn.monitors.laws.automata.normal import normalise
 from forewarn.monitors.laws.clocking import law_latches, regular_period
 from forewarn.monitors.laws.formula import Temporal
-from forewarn.monitors.laws.normal import normalise
 from forewarn.monitors.risk.evidence import (
     compile_for,
     count_violations,

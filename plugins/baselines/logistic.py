@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from forewarn.abstractions.abstraction import Abstraction
 from forewarn.abstractions.errors import InvalidInput, MissingDependency
 from forewarn.abstractions.frame import Frame
-from forewarn.abstractions.latching import Latcher
 from forewarn.abstractions.readers import read_trace
+from forewarn.abstractions.states.abstraction import Abstraction
+from forewarn.abstractions.states.latching import Latcher
 from forewarn.abstractions.trace import Trace
 from forewarn.monitors.laws.following import FollowedLaw
 from forewarn.monitors.laws.lawbook import Law

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
-from forewarn.abstractions.vocabulary import Vocabulary, load_vocabulary
+from forewarn.abstractions.vocabularies.vocabulary import Vocabulary, load_vocabulary
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.laws.robustness import Floats, Stretch
 from forewarn.plugins.contracts import Source

@@ -25,7 +25,7 @@ from forewarn.plugins.carla.act import Situation, control_of
 from forewarn.plugins.carla.driving import BRAKE
 from forewarn.plugins.carla.guarded import GuardedVehicle
 from forewarn.plugins.carla.support import carla_module
-from forewarn.plugins.lease import Watchdog
+from forewarn.plugins.loop.lease import Watchdog
 
 _ANSWERS_S = 2.0  # a server that takes longer leaves nobody guarded
 _ASKS_S, _LEAVES_S = 1.0, 0.2

@@ -19,7 +19,6 @@ from typing import Any
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action, Decision
 from forewarn.monitors.guarding.guard import Guard
-from forewarn.plugins.alerts import Alert
 from forewarn.plugins.carla.act import (
     CarlaActuator,
     Situation,
@@ -31,8 +30,9 @@ from forewarn.plugins.carla.sense import CarlaSenses, MapData
 from forewarn.plugins.driving.senses import PROVIDES as ALL
 from forewarn.plugins.driving.senses import Surroundings
 from forewarn.plugins.driving.stopping import Conflict
-from forewarn.plugins.interventions import Intervener, Outcome
-from forewarn.plugins.lease import Lease, LeasedActuator
+from forewarn.plugins.loop.alerts import Alert
+from forewarn.plugins.loop.interventions import Intervener, Outcome
+from forewarn.plugins.loop.lease import Lease, LeasedActuator
 
 _TOLD = frozenset(Surroundings.model_fields) - {"rain", "fog"}
 PROVIDES = tuple(name for name in ALL if name not in _TOLD)

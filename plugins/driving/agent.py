@@ -19,13 +19,13 @@ from pydantic import Field
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
-from forewarn.abstractions.signals import Signal
-from forewarn.abstractions.vocabulary import named_vocabulary
+from forewarn.abstractions.vocabularies.signals import Signal
+from forewarn.abstractions.vocabularies.vocabulary import named_vocabulary
 from forewarn.monitors.guarding.decision import Action, Decision, Kind
 from forewarn.plugins.chat import How, Message, Partner, Usage
 from forewarn.plugins.driving.act import CarActuator
 from forewarn.plugins.driving.choice import HALT, Choice, choice_in, schema_text
-from forewarn.plugins.reflection import BEGIN, END
+from forewarn.plugins.loop.reflection import BEGIN, END
 
 LONGEST_REPLY = 2000
 REMEMBERED = 8

@@ -9,10 +9,10 @@ from forewarn.abstractions.errors import InvalidInput, MissingDependency
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action, Decision, Kind
 from forewarn.monitors.guarding.guard import Clock, Guard
-from forewarn.plugins.alerts import Alert
 from forewarn.plugins.contracts import Actuator
-from forewarn.plugins.interventions import Intervener
-from forewarn.plugins.reflection import Prompter
+from forewarn.plugins.loop.alerts import Alert
+from forewarn.plugins.loop.interventions import Intervener
+from forewarn.plugins.loop.reflection import Prompter
 
 try:
     import gymnasium

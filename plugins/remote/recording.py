@@ -10,7 +10,7 @@ from pathlib import Path
 
 from forewarn.monitors.guarding.guard import Guard
 from forewarn.monitors.guarding.record import RunRecord
-from forewarn.plugins.records import keep_model, open_record
+from forewarn.plugins.loop.records import keep_model, open_record
 from forewarn.plugins.remote.session import Lend, Provides
 
 

@@ -16,7 +16,7 @@ from contextlib import suppress
 
 from forewarn.abstractions.errors import ForewarnError, InvalidInput
 from forewarn.abstractions.text import clean
-from forewarn.plugins.alerts import LOGGER, is_loopback
+from forewarn.plugins.loop.alerts import LOGGER, is_loopback
 from forewarn.plugins.remote.messages import framed, write_error
 from forewarn.plugins.remote.session import Lend, Session, serve_stream
 

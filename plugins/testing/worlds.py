@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from forewarn.abstractions.errors import ForewarnError, SignalFault
 from forewarn.abstractions.frame import Frame
-from forewarn.abstractions.vocabulary import load_vocabulary
+from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.contracts import Foresight, World
 from forewarn.plugins.scenery import Scenic

@@ -17,15 +17,26 @@ from forewarn.monitors.finding.choice import Choice, Evidence
 from forewarn.monitors.guarding.decision import Kind
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.monitors.trust.hindsight import Counting
-from forewarn.scenarios.campaign import Kept, campaign, jobs
-from forewarn.scenarios.episode import Episode
-from forewarn.scenarios.measure import LawRow, Measurement, Progress, Wish, measure
-from forewarn.scenarios.plan import plan
-from forewarn.scenarios.pool import Here, Pool
+from forewarn.scenarios.measuring.measure import (
+    LawRow,
+    Measurement,
+    Progress,
+    Wish,
+    measure,
+)
 from forewarn.scenarios.report.sources import MEASUREMENT
+from forewarn.scenarios.running.campaign import Kept, campaign, jobs
+from forewarn.scenarios.running.episode import Episode
+from forewarn.scenarios.running.plan import plan
+from forewarn.scenarios.running.pool import Here, Pool
 from forewarn.scenarios.schema import Scenario, load_scenario
-from forewarn.scenarios.train import collected, learned
-from forewarn.scenarios.tune import applicable, kept_runs, tune_kept, tuned_policy
+from forewarn.scenarios.training.train import collected, learned
+from forewarn.scenarios.training.tune import (
+    applicable,
+    kept_runs,
+    tune_kept,
+    tuned_policy,
+)
 
 __all__ = [
     "DRIVING", "HOUSEHOLD", "MEASUREMENT", "WITHOUT_SUMO", "Leg", "Travelled", "travel",

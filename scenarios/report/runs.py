@@ -13,7 +13,7 @@ from forewarn.monitors.guarding.policy import Policy
 from forewarn.monitors.guarding.record import BrokenRecord, decoded
 from forewarn.monitors.guarding.replay import model_file, replay
 from forewarn.monitors.guarding.watch import Watch
-from forewarn.monitors.laws.automaton import Automaton
+from forewarn.monitors.laws.automata.automaton import Automaton
 from forewarn.scenarios.report.records import (
     Head,
     head_of,
@@ -21,7 +21,7 @@ from forewarn.scenarios.report.records import (
     told_by_the_guard,
 )
 from forewarn.scenarios.report.story import Event, events
-from forewarn.scenarios.scene import Scenery, read_scene, scene_file
+from forewarn.scenarios.running.scenery import Scenery, read_scene, scene_file
 
 SLOW_S = 0.5
 """From this period on frames follow actions: nothing moves between two of them."""

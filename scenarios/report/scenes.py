@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from forewarn.plugins.scenery import Point, Shape, Thing
-from forewarn.scenarios.scene import Moment, Scenery
+from forewarn.scenarios.running.scenery import Moment, Scenery
 
 SEEN_M = 120.0
 """How far from the ego others are shown where there is no room around it."""

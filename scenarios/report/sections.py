@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterator, Sequence
 
-from forewarn.monitors.laws.outline import outline
-from forewarn.monitors.laws.picture import draw
+from forewarn.monitors.laws.automata.outline import outline
+from forewarn.monitors.laws.automata.picture import draw
 from forewarn.scenarios.report.chains import Node, draw_chain, run_chain
 from forewarn.scenarios.report.film import first_alarm
 from forewarn.scenarios.report.markup import Markup, joined, tag

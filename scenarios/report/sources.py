@@ -9,10 +9,10 @@ from typing import Any
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import read_json
-from forewarn.scenarios.episode import Episode, by_seed, read_episode
 from forewarn.scenarios.report.runs import Run, read_run
 from forewarn.scenarios.report.tables import cautions
-from forewarn.scenarios.scene import SUFFIX
+from forewarn.scenarios.running.episode import Episode, by_seed, read_episode
+from forewarn.scenarios.running.scenery import SUFFIX
 
 MEASUREMENT = "measurement.json"
 """What `forewarn measure --out` writes into its folder."""

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from forewarn.monitors.trust.reliability import ReliabilityBin
-from forewarn.scenarios.episode import Episode
-from forewarn.scenarios.figures import wilson
+from forewarn.scenarios.measuring.figures import wilson
 from forewarn.scenarios.report.drawing import reliability, side_by_side, trade_off
 from forewarn.scenarios.report.markup import Markup, joined, tag
+from forewarn.scenarios.running.episode import Episode
 
 SHOWN_EPISODES = 50
 

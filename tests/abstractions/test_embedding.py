@@ -7,14 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.abstractions.abstraction import (
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.states.abstraction import (
     Abstraction,
     from_expressions,
     load_abstraction,
 )
-from forewarn.abstractions.embedding import vocabulary_reference
-from forewarn.abstractions.errors import InvalidInput
-from forewarn.abstractions.vocabulary import load_vocabulary, vocabulary_from
+from forewarn.abstractions.vocabularies.embedding import vocabulary_reference
+from forewarn.abstractions.vocabularies.vocabulary import (
+    load_vocabulary,
+    vocabulary_from,
+)
 
 KITCHEN = """
 format: forewarn.vocabulary/1

@@ -36,8 +36,8 @@ from forewarn.abstractions.expression.tree import (
     signals_of,
 )
 from forewarn.abstractions.expression.vector import evaluate
-from forewarn.abstractions.units import UNITS, unit
-from forewarn.abstractions.vocabulary import load_vocabulary
+from forewarn.abstractions.vocabularies.units import UNITS, unit
+from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from tests.strategies import (
     VOCABULARY,
     WORDS,

@@ -30,7 +30,10 @@ from forewarn.abstractions.trace import (
     trace_writer,
     write_trace,
 )
-from forewarn.abstractions.vocabulary import load_vocabulary, vocabulary_from
+from forewarn.abstractions.vocabularies.vocabulary import (
+    load_vocabulary,
+    vocabulary_from,
+)
 
 HEADER = {
     "format": "forewarn.trace/1",

@@ -16,7 +16,7 @@ from forewarn.abstractions.errors import (
     InvalidVocabulary,
     SignalFault,
 )
-from forewarn.abstractions.vocabulary import (
+from forewarn.abstractions.vocabularies.vocabulary import (
     Vocabulary,
     load_vocabulary,
     vocabulary_from,

@@ -10,13 +10,13 @@ from typing import Any
 from forewarn.apollo_bridge.buses.fake import FakeCyber
 from forewarn.apollo_bridge.buses.node import NodeBus
 from forewarn.apollo_bridge.buses.tcp import TcpBus
-from forewarn.apollo_bridge.hdmap import RoadMap, read_map
+from forewarn.apollo_bridge.maps.hdmap import RoadMap, read_map
 from forewarn.apollo_bridge.standin.lockstep import LockstepWorld
 from forewarn.apollo_bridge.standin.mapping import draw_map
 from forewarn.apollo_bridge.standin.play import StandIn
 from forewarn.apollo_bridge.standin.server import BridgeServer
 from forewarn.apollo_bridge.wire import Bus
-from forewarn.cli.apollo_shared import drive
+from forewarn.cli.apollo.shared import drive
 from forewarn.plugins.driving.senses import Surroundings
 from forewarn.scenarios.schema import load_scenario
 

@@ -14,7 +14,7 @@ pytest.importorskip("google.protobuf", reason="google.protobuf is not installed"
 pytest.importorskip("libsumo", reason="libsumo is not installed")
 
 from forewarn.abstractions.errors import InvalidInput
-from forewarn.abstractions.vocabulary import load_vocabulary
+from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.apollo_bridge.act import ApolloActuator
 from forewarn.apollo_bridge.bridge import ApolloPilot, ApolloWorld, open_bus
 from forewarn.apollo_bridge.buses.fake import FakeCyber

@@ -17,9 +17,9 @@ pytest.importorskip("libsumo", reason="libsumo is not installed")
 from google.protobuf import text_format
 
 from forewarn.abstractions.errors import InvalidInput
-from forewarn.apollo_bridge.hdmap import RoadMap, load_map, read_map
+from forewarn.apollo_bridge.maps.hdmap import RoadMap, load_map, read_map
+from forewarn.apollo_bridge.maps.network import Network
 from forewarn.apollo_bridge.messages.pool import messages
-from forewarn.apollo_bridge.network import Network
 from forewarn.apollo_bridge.standin.mapping import draw_map
 from forewarn.plugins.driving.roads import Link, Passage, Roads
 from forewarn.plugins.sumo import wire

@@ -21,8 +21,8 @@ from forewarn.abstractions.readers import read_trace
 from forewarn.apollo_bridge.messages import channels
 from forewarn.apollo_bridge.messages.channels import INPUTS
 from forewarn.apollo_bridge.messages.pool import messages
-from forewarn.apollo_bridge.recorded import RecordedDrive
-from forewarn.apollo_bridge.records import (
+from forewarn.apollo_bridge.recordings.drives import RecordedDrive
+from forewarn.apollo_bridge.recordings.files import (
     CutRecord,
     read_record,
     record_channels,

@@ -12,8 +12,8 @@ pytest.importorskip("libsumo", reason="libsumo is not installed")
 
 from forewarn.abstractions.errors import SignalFault
 from forewarn.abstractions.frame import Frame
-from forewarn.abstractions.vocabulary import load_vocabulary
-from forewarn.apollo_bridge.hdmap import RoadMap, read_map
+from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
+from forewarn.apollo_bridge.maps.hdmap import RoadMap, read_map
 from forewarn.apollo_bridge.messages import channels
 from forewarn.apollo_bridge.messages.channels import INPUTS
 from forewarn.apollo_bridge.messages.pool import messages

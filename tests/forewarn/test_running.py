@@ -16,13 +16,13 @@ from click.testing import CliRunner, Result
 
 from forewarn.abstractions.frame import Frame
 from forewarn.cli import main
-from forewarn.cli.episodes import LiveLine, chosen_policy, counted
+from forewarn.cli.runs.episodes import LiveLine, chosen_policy, counted
 from forewarn.monitors.guarding.decision import Decision, Risk
 from forewarn.monitors.guarding.policy import Policy, Step, load_policy
 from forewarn.plugins.tiny import TinyWorld
-from forewarn.scenarios.episode import Episode
-from forewarn.scenarios.plan import runner_of
-from forewarn.scenarios.truth import Broken
+from forewarn.scenarios.running.episode import Episode
+from forewarn.scenarios.running.plan import runner_of
+from forewarn.scenarios.running.truth import Broken
 from tests.scenarios import learned
 from tests.scenarios.learned import forewarn
 

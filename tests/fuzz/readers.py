@@ -11,18 +11,18 @@ from pathlib import Path
 
 import numpy as np
 
-from forewarn.abstractions.abstraction import Abstraction, load_abstraction
 from forewarn.abstractions.errors import ForewarnError, SignalFault
 from forewarn.abstractions.expression import Expression, parse_expression
 from forewarn.abstractions.files import parse_json, read_json
 from forewarn.abstractions.readers import read_trace
+from forewarn.abstractions.states.abstraction import Abstraction, load_abstraction
 from forewarn.abstractions.trace import Trace, write_trace
-from forewarn.abstractions.vocabulary import Vocabulary, load_vocabulary
+from forewarn.abstractions.vocabularies.vocabulary import Vocabulary, load_vocabulary
 from forewarn.monitors.chains.chain import MAX_STATES, Chain
 from forewarn.monitors.chains.formats.own import model_as_dict, parse_model
 from forewarn.monitors.chains.learning import Support, Tally, learn
 from forewarn.monitors.chains.model import Model, load_model
-from forewarn.monitors.checking.property_parser import parse_property
+from forewarn.monitors.checking.language.parser import parse_property
 from forewarn.monitors.guarding.decision import RANK
 from forewarn.monitors.guarding.guard import Guard
 from forewarn.monitors.guarding.policy import Policy, load_policy
@@ -35,8 +35,8 @@ from forewarn.monitors.trust.training import read_sequences
 from forewarn.plugins.chat import Message, Replayed, ReplayMismatch
 from forewarn.scenarios.schema import load_scenario
 from forewarn.thor_bridge.conformance import read_recordings
+from forewarn.thor_bridge.household.furnishing.scenes import load_scenes
 from forewarn.thor_bridge.household.local import LocalController
-from forewarn.thor_bridge.household.scenes import load_scenes
 from tests.fuzz import seeds as valid
 
 DRIVING = load_vocabulary("driving")

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 import yaml
 
-from forewarn.abstractions.abstraction import from_expressions
 from forewarn.abstractions.frame import Frame
+from forewarn.abstractions.states.abstraction import from_expressions
 from forewarn.abstractions.trace import Note, Trace, TraceHeader, write_trace
-from forewarn.abstractions.vocabulary import load_vocabulary
+from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.chains.chain import Chain
 from forewarn.monitors.chains.formats.own import model_as_dict
 from forewarn.monitors.chains.formats.umb import write_umb
@@ -35,7 +35,7 @@ from forewarn.monitors.guarding.record import RunRecord
 from forewarn.monitors.guarding.replay import model_file
 from forewarn.monitors.guarding.watch import load_watch
 from forewarn.plugins.chat import Message, Recording, Reply
-from forewarn.thor_bridge.household.scenes import own_scenes
+from forewarn.thor_bridge.household.furnishing.scenes import own_scenes
 
 LAW = "always (stop_line_distance < 5 m -> eventually[0, 0.3 s] speed < 1 km/h)"
 SIGNALS = ("speed", "stop_line_distance", "traffic_light", "braking")

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import SEVERITY, Action, Decision, Kind
-from forewarn.plugins.approval import Answer
 from forewarn.plugins.contracts import Pilot, World
+from forewarn.plugins.loop.approval import Answer
 from forewarn.plugins.tiny import TinyPilot, TinyWorld
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.monitors.guarding.decision import Decision
-from forewarn.plugins.alerts import QUEUE_LENGTH, Webhook, is_loopback, log_alert
+from forewarn.plugins.loop.alerts import QUEUE_LENGTH, Webhook, is_loopback, log_alert
 
 DECISION = Decision("slow", 3, 0.3, "51_5", reason="it is at risk")
 

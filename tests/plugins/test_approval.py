@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.monitors.guarding.decision import Action, Decision
-from forewarn.plugins.approval import Answer, Console, read_answer
+from forewarn.plugins.loop.approval import Answer, Console, read_answer
 
 DECISION = Decision("ask", 1, 0.1, "metal", reason="metal is at risk")
 

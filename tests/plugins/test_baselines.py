@@ -10,7 +10,7 @@ import pytest
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
-from forewarn.abstractions.vocabulary import load_vocabulary
+from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.laws.lawbook import Law, find_laws
 from forewarn.plugins.baselines import Deadline
 from forewarn.plugins.baselines.chains import Paper, Released
@@ -23,7 +23,7 @@ from forewarn.plugins.contracts import Baseline, Lessons, Pilot, Source, World
 from forewarn.plugins.registry import load, plugs
 from forewarn.plugins.testing import BaselineContract
 from forewarn.plugins.tiny import TinyPilot, TinyWorld
-from forewarn.scenarios.recorded import recorded_runs
+from forewarn.scenarios.running.recorded import recorded_runs
 from forewarn.scenarios.schema import load_scenario
 from tests.scenarios import learned
 

@@ -21,8 +21,8 @@ from forewarn.monitors.guarding.decision import (
     Risk,
 )
 from forewarn.monitors.guarding.policy import Policy
-from forewarn.plugins.approval import Answer
-from forewarn.plugins.interventions import Intervener, Outcome
+from forewarn.plugins.loop.approval import Answer
+from forewarn.plugins.loop.interventions import Intervener, Outcome
 from forewarn.plugins.tiny import (
     TinyActuator,
     TinyHousehold,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.monitors.guarding.decision import Action, Decision
 from forewarn.plugins.contracts import Actuator
-from forewarn.plugins.lease import Lease, LeasedActuator, Watchdog
+from forewarn.plugins.loop.lease import Lease, LeasedActuator, Watchdog
 from forewarn.plugins.testing import ActuatorContract
 from forewarn.plugins.tiny import TinyActuator
 from tests.plugins.doubles import Clock, TinyCase

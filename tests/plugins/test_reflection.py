@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forewarn.monitors.guarding.decision import Action, Decision, Risk
-from forewarn.plugins.reflection import BEGIN, END, MAX_DATA, Prompter
+from forewarn.plugins.loop.reflection import BEGIN, END, MAX_DATA, Prompter
 
 RULES = {
     "metal": "no metal in a running microwave",

@@ -20,11 +20,11 @@ from forewarn.monitors.guarding.policy import Policy, Step
 from forewarn.monitors.guarding.record import read_record
 from forewarn.monitors.guarding.replay import replay
 from forewarn.plugins.tiny import TinyWorld
-from forewarn.scenarios import campaign as campaign_module
-from forewarn.scenarios.campaign import Job, Kept, campaign, jobs, pool
-from forewarn.scenarios.episode import Episode, by_seed, read_episode
-from forewarn.scenarios.plan import plan, runner_of
-from forewarn.scenarios.pool import Here, Lost
+from forewarn.scenarios.running import campaign as campaign_module
+from forewarn.scenarios.running.campaign import Job, Kept, campaign, jobs, pool
+from forewarn.scenarios.running.episode import Episode, by_seed, read_episode
+from forewarn.scenarios.running.plan import plan, runner_of
+from forewarn.scenarios.running.pool import Here, Lost
 from forewarn.scenarios.schema import load_scenario
 from tests.scenarios import learned
 from tests.scenarios.test_pool import wait_until_gone
@@ -148,7 +148,8 @@ def falling(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
                 raise ConnectionError("the simulator is gone")
             return super().reset(seed)
 
-    monkeypatch.setattr("forewarn.scenarios.runner.make_world", lambda *_: Falling())
+    made = "forewarn.scenarios.running.runner.make_world"
+    monkeypatch.setattr(made, lambda *_: Falling())
     runner_of.cache_clear()
     yield
     runner_of.cache_clear()

@@ -9,9 +9,9 @@ import pytest
 
 from forewarn.abstractions.frame import Frame
 from forewarn.plugins.contracts import Source
-from forewarn.scenarios.driven import Driven
-from forewarn.scenarios.episode import Episode
-from forewarn.scenarios.pairs import compare
+from forewarn.scenarios.measuring.pairs import compare
+from forewarn.scenarios.running.episode import Episode
+from forewarn.scenarios.running.journey import Driven
 from forewarn.scenarios.schema import load_scenario
 
 SIGNALS = ("acceleration", "collision", "destination_reached")

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from forewarn.scenarios import schema
-from forewarn.scenarios.figures import wilson
-from forewarn.scenarios.runner import Runner
+from forewarn.scenarios.measuring.figures import wilson
+from forewarn.scenarios.running.runner import Runner
 from forewarn.scenarios.schema import Scenario, load_scenario
 
 pytestmark = pytest.mark.needs("libsumo")

@@ -14,18 +14,25 @@ from hypothesis import strategies as st
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.cli import main
-from forewarn.cli.embodied import _lines as printed
-from forewarn.scenarios import embodied_table
-from forewarn.scenarios.embodied import Run, TaskJob, Way, play_task, study
-from forewarn.scenarios.embodied_table import CHOSEN, Row, attained, bars, table, ways
-from forewarn.scenarios.pool import Here
+from forewarn.cli.runs.embodied import _lines as printed
+from forewarn.scenarios.measuring import embodied_table
+from forewarn.scenarios.measuring.embodied import Run, TaskJob, Way, play_task, study
+from forewarn.scenarios.measuring.embodied_table import (
+    CHOSEN,
+    Row,
+    attained,
+    bars,
+    table,
+    ways,
+)
+from forewarn.scenarios.running.pool import Here
 from forewarn.scenarios.schema import (
     InvalidScenario,
     is_family,
     load_family,
     load_scenario,
 )
-from forewarn.thor_bridge.pilot import frozen_habits
+from forewarn.thor_bridge.robot.pilot import frozen_habits
 
 RUN = Run(False, True, False, False, 5, 5, 0, 0, 0.001)
 UNSAFE = replace(RUN, unsafe=True)

@@ -15,8 +15,8 @@ from forewarn.monitors.guarding.record import read_record
 from forewarn.monitors.guarding.replay import replay
 from forewarn.plugins.contracts import Foresight
 from forewarn.plugins.tiny import TinyHousehold
-from forewarn.scenarios.plan import plan, runner_of
-from forewarn.scenarios.runner import Keep, Runner
+from forewarn.scenarios.running.plan import plan, runner_of
+from forewarn.scenarios.running.runner import Keep, Runner
 from forewarn.scenarios.schema import load_scenario
 from tests.monitors.guarding.test_record import resealed
 from tests.scenarios import learned

@@ -13,9 +13,7 @@ from forewarn.abstractions.files import read_json, write_json
 from forewarn.monitors.chains.model import load_model
 from forewarn.monitors.guarding.policy import Policy, Step
 from forewarn.plugins.tiny import TinyWorld
-from forewarn.scenarios.campaign import campaign, jobs, pool
-from forewarn.scenarios.episode import Episode, by_seed
-from forewarn.scenarios.measure import (
+from forewarn.scenarios.measuring.measure import (
     Watched,
     Wish,
     judge_runs,
@@ -23,14 +21,16 @@ from forewarn.scenarios.measure import (
     refuse_trained,
     trained_seeds,
 )
-from forewarn.scenarios.pairs import compare
-from forewarn.scenarios.plan import guard_maker, plan, runner_of
-from forewarn.scenarios.pool import Here
-from forewarn.scenarios.recorded import Spectator, look_at_all, recorded_runs
-from forewarn.scenarios.runner import Runner
+from forewarn.scenarios.measuring.pairs import compare
+from forewarn.scenarios.measuring.series import read_series
+from forewarn.scenarios.running.campaign import campaign, jobs, pool
+from forewarn.scenarios.running.episode import Episode, by_seed
+from forewarn.scenarios.running.plan import guard_maker, plan, runner_of
+from forewarn.scenarios.running.pool import Here
+from forewarn.scenarios.running.recorded import Spectator, look_at_all, recorded_runs
+from forewarn.scenarios.running.runner import Runner
+from forewarn.scenarios.running.truth import Broken
 from forewarn.scenarios.schema import Scenario, load_scenario
-from forewarn.scenarios.series import read_series
-from forewarn.scenarios.truth import Broken
 from tests.scenarios import learned
 
 SEEDS = range(6000, 6120)

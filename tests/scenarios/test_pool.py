@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from forewarn.abstractions.errors import MissingDependency
-from forewarn.scenarios.pool import CannotRun, Here, Lost, Pool, Processes
+from forewarn.scenarios.running.pool import CannotRun, Here, Lost, Pool, Processes
 
 SOON_S = 20.0
 
@@ -135,7 +135,7 @@ def hang_unless_done(path: str) -> None:
 
 PARENT = """
 import sys
-from forewarn.scenarios.pool import Processes
+from forewarn.scenarios.running.pool import Processes
 from tests.scenarios.test_pool import hang
 if __name__ == "__main__":
     list(Processes(2).map(hang, sys.argv[1:]))

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from forewarn.cli import main
 from forewarn.scenarios.report.runs import read_run
-from forewarn.scenarios.scene import read_scene, scene_file
+from forewarn.scenarios.running.scenery import read_scene, scene_file
 from tests.scenarios import learned
 from tests.scenarios.learned import forewarn
 
@@ -109,7 +109,7 @@ def test_csv_has_a_row_a_frame(record: Path, tmp_path: Path) -> None:
 
 
 def test_what_looks_like_a_formula_is_text() -> None:
-    from forewarn.scenarios.sheet import _cell
+    from forewarn.scenarios.export.table import _cell
 
     assert _cell("=HYPERLINK(1)") == "'=HYPERLINK(1)"
     assert _cell(-1.5) == -1.5 and _cell("red") == "red" and _cell(None) is None

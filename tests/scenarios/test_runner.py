@@ -17,10 +17,10 @@ from forewarn.monitors.guarding.record import BrokenRecord, read_record
 from forewarn.monitors.guarding.replay import replay
 from forewarn.plugins.contracts import Source
 from forewarn.plugins.tiny import TinyPilot, TinyWorld
-from forewarn.scenarios import runner as runner_module
-from forewarn.scenarios.episode import Episode
-from forewarn.scenarios.plan import plan, runner_of
-from forewarn.scenarios.runner import FAILED, EpisodeObserver, Keep, Runner
+from forewarn.scenarios.running import runner as runner_module
+from forewarn.scenarios.running.episode import Episode
+from forewarn.scenarios.running.plan import plan, runner_of
+from forewarn.scenarios.running.runner import FAILED, EpisodeObserver, Keep, Runner
 from forewarn.scenarios.schema import load_scenario, parse_scenario
 from tests.scenarios import learned
 

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from forewarn.abstractions.abstraction import Abstraction
-from forewarn.abstractions.vocabulary import load_vocabulary
+from forewarn.abstractions.states.abstraction import Abstraction
+from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.cli import main
 from forewarn.monitors.laws.lawbook import find_laws
-from forewarn.scenarios.campaign import campaign, jobs
-from forewarn.scenarios.plan import plan
-from forewarn.scenarios.pool import Here
-from forewarn.scenarios.sampling import Goal, Sampler, sizes
+from forewarn.scenarios.running.campaign import campaign, jobs
+from forewarn.scenarios.running.plan import plan
+from forewarn.scenarios.running.pool import Here
+from forewarn.scenarios.running.sampling import Goal, Sampler, sizes
 from forewarn.scenarios.schema import load_scenario
 from tests.scenarios import learned
 

@@ -12,7 +12,12 @@ from forewarn.abstractions.frame import Frame
 from forewarn.plugins.contracts import Source
 from forewarn.plugins.scenery import Shape, Thing
 from forewarn.plugins.tiny import TinyWorld
-from forewarn.scenarios.scene import InvalidScene, SceneLog, read_scene, scene_file
+from forewarn.scenarios.running.scenery import (
+    InvalidScene,
+    SceneLog,
+    read_scene,
+    scene_file,
+)
 
 SOURCE = Source("drawn", "driving", ("speed",), 0.1)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from forewarn.abstractions.errors import ForewarnError
 from forewarn.scenarios.draws import Draw, draw_all, filled
-from forewarn.scenarios.runner import Runner
+from forewarn.scenarios.running.runner import Runner
 from forewarn.scenarios.schema import (
     load_scenario,
     parse_scenario,

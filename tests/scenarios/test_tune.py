@@ -12,19 +12,24 @@ from hypothesis import strategies as st
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import read_json, write_json
 from forewarn.monitors.guarding.policy import Policy, Step
-from forewarn.scenarios.pool import Here
-from forewarn.scenarios.recorded import recorded_runs
+from forewarn.scenarios.measuring.series import Series
+from forewarn.scenarios.measuring.warning_times import alarms, warned_run
+from forewarn.scenarios.running.pool import Here
+from forewarn.scenarios.running.recorded import recorded_runs
+from forewarn.scenarios.running.truth import Broken
 from forewarn.scenarios.schema import load_scenario
-from forewarn.scenarios.series import Series
-from forewarn.scenarios.thresholds import LOWEST_THRESHOLD, Climb, climb, threshold
-from forewarn.scenarios.truth import Broken
-from forewarn.scenarios.tune import (
+from forewarn.scenarios.training.thresholds import (
+    LOWEST_THRESHOLD,
+    Climb,
+    climb,
+    threshold,
+)
+from forewarn.scenarios.training.tune import (
     WORSE,
     training_runs,
     tune,
     tuned_policy,
 )
-from forewarn.scenarios.warned import alarms, warned_run
 from tests.scenarios import learned
 
 ROAD = load_scenario("tiny-road")

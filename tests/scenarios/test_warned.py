@@ -10,11 +10,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forewarn.monitors.guarding.policy import Step
-from forewarn.scenarios.figures import bootstrap, mean_interval, rate, spread, wilson
-from forewarn.scenarios.measure import outcomes
-from forewarn.scenarios.series import Series
-from forewarn.scenarios.truth import Broken
-from forewarn.scenarios.warned import Warned, WarnedRun, alarms, warned_run
+from forewarn.scenarios.measuring.figures import (
+    bootstrap,
+    mean_interval,
+    rate,
+    spread,
+    wilson,
+)
+from forewarn.scenarios.measuring.measure import outcomes
+from forewarn.scenarios.measuring.series import Series
+from forewarn.scenarios.measuring.warning_times import (
+    Warned,
+    WarnedRun,
+    alarms,
+    warned_run,
+)
+from forewarn.scenarios.running.truth import Broken
 
 HALF = Step("alert", 0.5)
 

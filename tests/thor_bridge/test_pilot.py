@@ -11,14 +11,14 @@ import pytest
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.monitors.guarding.decision import Action, Decision
 from forewarn.plugins.contracts import Actuator, Pilot, World
-from forewarn.plugins.reflection import Prompter
+from forewarn.plugins.loop.reflection import Prompter
 from forewarn.plugins.registry import make_pilot
 from forewarn.plugins.testing import PilotContract
 from forewarn.thor_bridge.act import ThorActuator
 from forewarn.thor_bridge.bridge import HouseholdWorld
-from forewarn.thor_bridge.pilot import HouseholdPlanner, frozen_habits
-from forewarn.thor_bridge.rules import RuledPlanner
-from forewarn.thor_bridge.spelling import parse_step, spell
+from forewarn.thor_bridge.robot.pilot import HouseholdPlanner, frozen_habits
+from forewarn.thor_bridge.robot.rules import RuledPlanner
+from forewarn.thor_bridge.robot.spelling import parse_step, spell
 
 TASK = "fork-microwave-merged"
 LAW = "always not (is_inside(Fork, Microwave) and is_toggled(Microwave))"
@@ -200,7 +200,10 @@ def test_words_without_a_rule_change_nothing() -> None:
 
 def test_a_household_of_hostile_names(tmp_path: Path) -> None:
     """What things are called reaches neither frames nor what the robot does."""
-    from forewarn.thor_bridge.household.scenes import own_scenes, write_scenes
+    from forewarn.thor_bridge.household.furnishing.scenes import (
+        own_scenes,
+        write_scenes,
+    )
 
     scene = own_scenes()["Kitchen1"]
     objects: list[dict[str, Any]] = []

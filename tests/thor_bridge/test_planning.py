@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from forewarn.thor_bridge.bridge import HouseholdWorld
-from forewarn.thor_bridge.moves import (
+from forewarn.thor_bridge.robot.moves import (
     Model,
     atoms_of,
     canonical,
@@ -13,10 +13,16 @@ from forewarn.thor_bridge.moves import (
     known_type,
     objects_in,
 )
-from forewarn.thor_bridge.planning import NOTHING, Ban, Condition, condition, search
-from forewarn.thor_bridge.spelling import parse_step, spell
-from forewarn.thor_bridge.start import Variation
-from forewarn.thor_bridge.tasks import own_tasks
+from forewarn.thor_bridge.robot.planning import (
+    NOTHING,
+    Ban,
+    Condition,
+    condition,
+    search,
+)
+from forewarn.thor_bridge.robot.spelling import parse_step, spell
+from forewarn.thor_bridge.robot.tasks.book import own_tasks
+from forewarn.thor_bridge.robot.tasks.start import Variation
 
 SAFE = [name for name, task in own_tasks().items() if task.safe]
 VARIED = Variation(moved=0.4, opened=0.2, switched=0.2, elsewhere=True)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from forewarn.abstractions.errors import InvalidInput
-from forewarn.abstractions.vocabulary import load_vocabulary
+from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.thor_bridge.household.objects import new_object
 from forewarn.thor_bridge.sense import Sense, plain_name
 

@@ -10,9 +10,9 @@ import pytest
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.expression import parse_expression
-from forewarn.abstractions.vocabulary import load_vocabulary
+from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.thor_bridge.household.objects import new_object
-from forewarn.thor_bridge.specification import read_specification
+from forewarn.thor_bridge.robot.tasks.specification import read_specification
 
 
 def scene(*things: dict[str, Any]) -> dict[str, Any]:

@@ -12,13 +12,13 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.expression import parse_expression
 from forewarn.abstractions.expression.scalar import compile_test
 from forewarn.abstractions.frame import Frame
-from forewarn.abstractions.vocabulary import load_vocabulary
-from forewarn.monitors.laws.automaton import compile_law
+from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
+from forewarn.monitors.laws.automata.automaton import compile_law
 from forewarn.monitors.laws.formula import parse_formula
 from forewarn.monitors.laws.monitor import Monitor
 from forewarn.thor_bridge.bridge import PERIOD_S, HouseholdWorld
-from forewarn.thor_bridge.spelling import parse_step
-from forewarn.thor_bridge.tasks import (
+from forewarn.thor_bridge.robot.spelling import parse_step
+from forewarn.thor_bridge.robot.tasks.book import (
     RISKS,
     SUITE,
     Task,

@@ -9,8 +9,8 @@ from typing import Any
 from forewarn.thor_bridge.household.actions import perform
 from forewarn.thor_bridge.household.couplings import COOLING_S
 from forewarn.thor_bridge.household.failures import NO_FAILURES, Failures
+from forewarn.thor_bridge.household.furnishing.scenes import Scene
 from forewarn.thor_bridge.household.objects import complete
-from forewarn.thor_bridge.household.scenes import Scene
 from forewarn.thor_bridge.household.world import Pose, World
 
 

@@ -21,8 +21,8 @@ from forewarn.thor_bridge.household.channels import (
     channel_from,
 )
 from forewarn.thor_bridge.household.failures import PROFILES
+from forewarn.thor_bridge.household.furnishing.scenes import load_scenes
 from forewarn.thor_bridge.household.picture import picture
-from forewarn.thor_bridge.household.scenes import load_scenes
 from forewarn.thor_bridge.household.world import World
 
 PATCHED = ("lastAction", "errorMessage", "errorCode", "lastActionSuccess", "agentId",

@@ -16,8 +16,12 @@ import numpy as np
 
 from forewarn.thor_bridge.household.catalog import ENCLOSING, SURFACES
 from forewarn.thor_bridge.household.failures import NO_FAILURES, Failures
+from forewarn.thor_bridge.household.furnishing.scenes import (
+    Scene,
+    find_scene,
+    own_scenes,
+)
 from forewarn.thor_bridge.household.objects import Object, vector, with_bounds
-from forewarn.thor_bridge.household.scenes import Scene, find_scene, own_scenes
 from forewarn.thor_bridge.household.view import CAMERA_M, Shapes
 
 AGENT_HEIGHT_M = 0.9009992

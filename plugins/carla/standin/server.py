@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.text import clean
-from forewarn.plugins.carla.standin import encoding, roads
+from forewarn.plugins.carla.standin import encoding
 from forewarn.plugins.carla.standin.calls import (  # noqa: F401  they fill CALLS
     CALLS,
     actors,
@@ -24,11 +24,12 @@ from forewarn.plugins.carla.standin.calls import (  # noqa: F401  they fill CALL
     vehicles,
 )
 from forewarn.plugins.carla.standin.encoding import Refusal
-from forewarn.plugins.carla.standin.recordings import Recordings
-from forewarn.plugins.carla.standin.roads import Roads
+from forewarn.plugins.carla.standin.ground import roads
+from forewarn.plugins.carla.standin.ground.roads import Roads
+from forewarn.plugins.carla.standin.movement.traffic import Traffic
+from forewarn.plugins.carla.standin.recording.recordings import Recordings
 from forewarn.plugins.carla.standin.rpc import Caller
 from forewarn.plugins.carla.standin.streaming import Reader, Streams
-from forewarn.plugins.carla.standin.traffic import Traffic
 from forewarn.plugins.carla.standin.world import World
 
 LOOPBACK: Final = "127.0.0.1"

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from forewarn.plugins.carla.standin import blueprints, encoding, lights
+from forewarn.plugins.carla.standin import blueprints, encoding
 from forewarn.plugins.carla.standin.actors import (
     Actor,
     Sensor,
@@ -16,15 +16,25 @@ from forewarn.plugins.carla.standin.actors import (
     Walker,
     along,
 )
-from forewarn.plugins.carla.standin.contacts import hold_back, overlapping, touching
 from forewarn.plugins.carla.standin.encoding import Pose, Refusal, compose, turned
-from forewarn.plugins.carla.standin.kinematics import move, rests
-from forewarn.plugins.carla.standin.physics import physics_of
-from forewarn.plugins.carla.standin.roads import Roads
-from forewarn.plugins.carla.standin.sensors import Sensors
-from forewarn.plugins.carla.standin.stoplines import StopLines, hang, put_up
+from forewarn.plugins.carla.standin.ground import lights
+from forewarn.plugins.carla.standin.ground.roads import Roads
+from forewarn.plugins.carla.standin.ground.stoplines import StopLines, hang, put_up
+from forewarn.plugins.carla.standin.movement.kinematics import move, rests
+from forewarn.plugins.carla.standin.movement.physics import physics_of
+from forewarn.plugins.carla.standin.movement.traffic import (
+    Guest,
+    Mover,
+    NoTraffic,
+    Traffic,
+)
+from forewarn.plugins.carla.standin.sensing.contacts import (
+    hold_back,
+    overlapping,
+    touching,
+)
+from forewarn.plugins.carla.standin.sensing.sensors import Sensors
 from forewarn.plugins.carla.standin.streaming import Streams
-from forewarn.plugins.carla.standin.traffic import Guest, Mover, NoTraffic, Traffic
 
 MOST_ACTORS = 5000
 CLEAR_NOON = (

@@ -19,7 +19,7 @@ from forewarn.monitors.checking.bounding import Bounds, bound
 from forewarn.monitors.checking.builtin import Builtin
 from forewarn.monitors.checking.evaluation import Evaluator, check
 from forewarn.monitors.checking.labelling import Labelling
-from forewarn.monitors.checking.property_parser import parse_property
+from forewarn.monitors.checking.language.parser import parse_property
 from tests.monitors.checking.cases import BOUNDS, chains, paths
 
 

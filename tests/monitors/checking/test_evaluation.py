@@ -29,8 +29,8 @@ from forewarn.monitors.checking.engines import Engine
 from forewarn.monitors.checking.evaluation import Answer, check, make_engine
 from forewarn.monitors.checking.exact import Exact, fraction_text
 from forewarn.monitors.checking.labelling import Labelling
-from forewarn.monitors.checking.properties import Probability, Temporal
-from forewarn.monitors.checking.property_parser import parse_property
+from forewarn.monitors.checking.language.parser import parse_property
+from forewarn.monitors.checking.language.properties import Probability, Temporal
 from tests.monitors.checking.cases import (
     BOUNDS,
     GOLDEN,

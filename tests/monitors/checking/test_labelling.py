@@ -6,14 +6,14 @@ from fractions import Fraction
 
 import pytest
 
-from forewarn.abstractions.abstraction import from_expressions
 from forewarn.abstractions.errors import InvalidProperty
-from forewarn.abstractions.vocabulary import load_vocabulary
+from forewarn.abstractions.states.abstraction import from_expressions
+from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.chains.chain import END, Chain
 from forewarn.monitors.checking.builtin import Builtin
 from forewarn.monitors.checking.evaluation import check
 from forewarn.monitors.checking.labelling import Labelling
-from forewarn.monitors.checking.property_parser import parse_property
+from forewarn.monitors.checking.language.parser import parse_property
 
 THIRD = Fraction(1, 3)
 

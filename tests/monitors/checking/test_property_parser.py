@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forewarn.abstractions.errors import InvalidInput, InvalidProperty, TooLarge
-from forewarn.monitors.checking.properties import (
+from forewarn.monitors.checking.language.parser import MAX_STEPS, parse_property
+from forewarn.monitors.checking.language.properties import (
     TRUE,
     Bound,
     Compare,
@@ -25,7 +26,6 @@ from forewarn.monitors.checking.properties import (
     is_numeric,
     opposite,
 )
-from forewarn.monitors.checking.property_parser import MAX_STEPS, parse_property
 
 WORDS = st.sampled_from(
     ["a", "b", "unsafe", "0101", "speed < 0.5", "U", "true", 'says "go"', '"']

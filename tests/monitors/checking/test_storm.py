@@ -16,7 +16,7 @@ from forewarn.monitors.checking import storm
 from forewarn.monitors.checking.builtin import Builtin
 from forewarn.monitors.checking.evaluation import check
 from forewarn.monitors.checking.labelling import Labelling
-from forewarn.monitors.checking.property_parser import parse_property
+from forewarn.monitors.checking.language.parser import parse_property
 from tests.monitors.checking.cases import BOUNDS, OPERANDS, chains, paths
 
 needs_storm = pytest.mark.needs("stormpy")

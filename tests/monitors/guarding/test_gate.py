@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from forewarn.abstractions.frame import Frame
-from forewarn.abstractions.vocabulary import load_vocabulary
+from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.guarding.gate import Gate, Limits
 
 DRIVING = load_vocabulary("driving")

@@ -12,7 +12,7 @@ from forewarn.abstractions.errors import InvalidExpression
 from forewarn.abstractions.expression import parse_expression
 from forewarn.abstractions.expression.parser import MAX_DEPTH
 from forewarn.abstractions.expression.tree import And, Implies, Name, Not
-from forewarn.abstractions.vocabulary import load_vocabulary
+from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.laws.formula import (
     Always,
     Eventually,

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from forewarn.abstractions.errors import InvalidTrace, TooLarge
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.trace import Trace, TraceHeader
-from forewarn.abstractions.vocabulary import load_vocabulary
+from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
+from forewarn.monitors.laws.automata.normal import normalise
 from forewarn.monitors.laws.clocking import law_latches, regular_period, ticks_of
 from forewarn.monitors.laws.formula import parse_formula
 from forewarn.monitors.laws.judging import Breach, Judgement, judge
 from forewarn.monitors.laws.lawbook import load_law
-from forewarn.monitors.laws.normal import normalise
 
 
 def _trace(

@@ -7,9 +7,8 @@ import math
 
 import pytest
 
-from forewarn.monitors.laws.formula import parse_formula
-from forewarn.monitors.laws.normal import Node, Normal, normalise
-from forewarn.monitors.laws.progression import (
+from forewarn.monitors.laws.automata.normal import Node, Normal, normalise
+from forewarn.monitors.laws.automata.progression import (
     BROKEN,
     NOTHING,
     Literal,
@@ -18,6 +17,7 @@ from forewarn.monitors.laws.progression import (
     both,
     either,
 )
+from forewarn.monitors.laws.formula import parse_formula
 
 A = 1
 INF = math.inf

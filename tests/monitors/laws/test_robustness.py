@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from forewarn.abstractions.expression.parser import parse_expression
 from forewarn.abstractions.expression.scalar import compile_test
 from forewarn.abstractions.expression.tree import Expression
-from forewarn.abstractions.vocabulary import load_vocabulary
+from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.laws.formula import Formula, parse_formula
 from forewarn.monitors.laws.robustness import Robustness, Stretch
 from tests import semantics, strategies

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from forewarn.abstractions.vocabulary import load_vocabulary
+from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.laws.lawbook import find_laws, load_law
 from forewarn.monitors.laws.standing import broken_by_standing
 

@@ -13,12 +13,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.abstractions.abstraction import Abstraction, Predicate, from_expressions
 from forewarn.abstractions.errors import InvalidInput, InvalidTrace, TooLarge
 from forewarn.abstractions.expression import parse_expression
 from forewarn.abstractions.frame import Frame
-from forewarn.abstractions.latching import Latcher
 from forewarn.abstractions.readers import lines as limits
+from forewarn.abstractions.states.abstraction import (
+    Abstraction,
+    Predicate,
+    from_expressions,
+)
+from forewarn.abstractions.states.latching import Latcher
 from forewarn.abstractions.trace import Trace, TraceHeader, write_trace
 from forewarn.monitors.chains.learning import Support, learn
 from forewarn.monitors.chains.model import Model

@@ -20,8 +20,8 @@ from forewarn.plugins.agents import (
     Verdict,
     json_arguments,
 )
-from forewarn.plugins.approval import Answer
-from forewarn.plugins.reflection import BEGIN
+from forewarn.plugins.loop.approval import Answer
+from forewarn.plugins.loop.reflection import BEGIN
 from tests.plugins.agents.kitchens import (
     BOTH_IN,
     FORK_IN,

@@ -14,7 +14,7 @@ from forewarn.plugins.carla.support import VersionMismatch, check_versions
 from forewarn.plugins.carla.wire import CarlaLost, StandIn, connect
 from forewarn.plugins.contracts import World
 from forewarn.plugins.testing import WorldContract
-from forewarn.scenarios.runner import Runner
+from forewarn.scenarios.running.runner import Runner
 from forewarn.scenarios.schema import load_scenario
 from forewarn.scenarios.shipped import shipped_with
 

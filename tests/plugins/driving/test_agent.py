@@ -24,7 +24,7 @@ from forewarn.plugins.driving.agent import (
     situation,
 )
 from forewarn.plugins.driving.choice import HALT, Choice
-from forewarn.plugins.reflection import BEGIN, END
+from forewarn.plugins.loop.reflection import BEGIN, END
 from forewarn.plugins.testing import ActuatorContract, PilotContract
 from tests.plugins.driving.models import Says, serving
 

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.abstractions.vocabulary import load_vocabulary
+from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.plugins.driving.foresight import NAMES, Foresight
 
 DRIVING = load_vocabulary("driving")

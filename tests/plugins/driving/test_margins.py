@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from forewarn.abstractions.frame import Frame
-from forewarn.abstractions.vocabulary import load_vocabulary
+from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.plugins.driving.margins import SIGNALS
 from forewarn.plugins.driving.rss import SafeDistances
 from forewarn.plugins.driving.senses import PROVIDES

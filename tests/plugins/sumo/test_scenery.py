@@ -13,7 +13,7 @@ from forewarn.abstractions.frame import Frame  # noqa: E402
 from forewarn.monitors.guarding.decision import Action  # noqa: E402
 from forewarn.plugins.scenery import HIT, Thing  # noqa: E402
 from forewarn.plugins.sumo.bridge import SumoWorld  # noqa: E402
-from forewarn.scenarios.runner import Keep, Runner  # noqa: E402
+from forewarn.scenarios.running.runner import Keep, Runner  # noqa: E402
 from forewarn.scenarios.schema import load_scenario  # noqa: E402
 
 BLIND = Action("control", {"acceleration": 1.0})

@@ -12,7 +12,7 @@ from forewarn.abstractions.frame import Frame
 from forewarn.plugins.contracts import Source
 from forewarn.plugins.scenery import Shape, Thing
 from forewarn.scenarios.report import write_report
-from forewarn.scenarios.scene import SceneLog, scene_file
+from forewarn.scenarios.running.scenery import SceneLog, scene_file
 from tests.browser import Browser, Page, chromium
 from tests.scenarios import learned
 from tests.scenarios.learned import forewarn

@@ -16,7 +16,7 @@ from forewarn.monitors.guarding.record import ORIGIN, BrokenRecord, line_hash
 from forewarn.scenarios.report import write_report
 from forewarn.scenarios.report.film import film, first_alarm
 from forewarn.scenarios.report.runs import read_run
-from forewarn.scenarios.scene import scene_file
+from forewarn.scenarios.running.scenery import scene_file
 from tests.scenarios import learned
 from tests.scenarios.learned import forewarn
 

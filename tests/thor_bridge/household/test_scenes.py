@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from forewarn.abstractions.errors import InvalidInput
-from forewarn.thor_bridge.household.generate import ROOMS, furnished
-from forewarn.thor_bridge.household.objects import KEYS, new_object
-from forewarn.thor_bridge.household.scenes import (
+from forewarn.thor_bridge.household.furnishing.generate import ROOMS, furnished
+from forewarn.thor_bridge.household.furnishing.scenes import (
     Scene,
     find_scene,
     harvested,
@@ -19,6 +18,7 @@ from forewarn.thor_bridge.household.scenes import (
     own_scenes,
     write_scenes,
 )
+from forewarn.thor_bridge.household.objects import KEYS, new_object
 from forewarn.thor_bridge.household.world import World
 
 SCENES = sorted(own_scenes())

@@ -14,7 +14,7 @@ from forewarn.abstractions.errors import ForewarnError
 from forewarn.plugins.carla.standin import encoding
 
 if TYPE_CHECKING:
-    from forewarn.plugins.carla.standin.recordings import Recordings
+    from forewarn.plugins.carla.standin.recording.recordings import Recordings
     from forewarn.plugins.carla.standin.world import World
 
 Kind = Literal["answers", "does", "takes"]

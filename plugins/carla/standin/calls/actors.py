@@ -16,7 +16,7 @@ from forewarn.plugins.carla.standin.encoding import (
     pose,
     vector,
 )
-from forewarn.plugins.carla.standin.physics import physics_of
+from forewarn.plugins.carla.standin.movement.physics import physics_of
 
 
 @answers("spawn_actor")

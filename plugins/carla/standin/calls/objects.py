@@ -10,8 +10,8 @@ from typing import Any
 
 from forewarn.plugins.carla.standin.actors import ROAD, Actor
 from forewarn.plugins.carla.standin.calls import Host, answers, does, takes
-from forewarn.plugins.carla.standin.contacts import ray, solid
 from forewarn.plugins.carla.standin.encoding import Refusal, number, vector
+from forewarn.plugins.carla.standin.sensing.contacts import ray, solid
 
 # -- scenery --------------------------------------------------------------------------
 

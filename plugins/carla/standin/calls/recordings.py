@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from forewarn.plugins.carla.standin import logtexts
 from forewarn.plugins.carla.standin.calls import Host, answers, does
 from forewarn.plugins.carla.standin.encoding import Refusal, number, pose
-from forewarn.plugins.carla.standin.logs import Log
+from forewarn.plugins.carla.standin.recording import logtexts
+from forewarn.plugins.carla.standin.recording.logs import Log
 
 _BEHIND = [[-10.0, 0.0, 5.0], [-25.0, 0.0, 0.0]]
 

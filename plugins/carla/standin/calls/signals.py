@@ -7,7 +7,7 @@ from typing import Any
 from forewarn.plugins.carla.standin.actors import GREEN, RED, YELLOW, TrafficLight
 from forewarn.plugins.carla.standin.calls import Host, answers, does
 from forewarn.plugins.carla.standin.encoding import Refusal, number
-from forewarn.plugins.carla.standin.lights import Group
+from forewarn.plugins.carla.standin.ground.lights import Group
 
 
 def _light(host: Host, which: int) -> TrafficLight:

@@ -13,7 +13,7 @@ from forewarn.plugins.carla.standin.actors import (
 )
 from forewarn.plugins.carla.standin.calls import Host, answers, does, takes
 from forewarn.plugins.carla.standin.encoding import Refusal, number, transform, vector
-from forewarn.plugins.carla.standin.physics import telemetry_of
+from forewarn.plugins.carla.standin.movement.physics import telemetry_of
 
 
 def _vehicle(host: Host, which: int) -> Vehicle:
@@ -78,7 +78,7 @@ def _physics(host: Host, which: int) -> list[Any]:
     car = _vehicle(host, which)
     if not car.physics:
         from forewarn.plugins.carla.standin import blueprints
-        from forewarn.plugins.carla.standin.physics import physics_of
+        from forewarn.plugins.carla.standin.movement.physics import physics_of
 
         car.physics = physics_of(blueprints.find(car.kind))
     return car.physics

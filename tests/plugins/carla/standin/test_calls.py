@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 pytest.importorskip("carla", reason="no carla for this Python")
 msgpack = pytest.importorskip("msgpack")
 
-from forewarn.plugins.carla.standin import roads  # noqa: E402
 from forewarn.plugins.carla.standin.actors import Vehicle  # noqa: E402
 from forewarn.plugins.carla.standin.calls import CALLS  # noqa: E402
+from forewarn.plugins.carla.standin.ground import roads  # noqa: E402
+from forewarn.plugins.carla.standin.movement.choice import makes_traffic  # noqa: E402
 from forewarn.plugins.carla.standin.server import Server  # noqa: E402
-from forewarn.plugins.carla.standin.supply import makes_traffic  # noqa: E402
 
 # A map is loaded in a hundred milliseconds, which is too long for each example.
 _SLOW = {"load_new_episode", "forewarn_restart"}

@@ -47,9 +47,9 @@ def _run(name: str, seed: int, ticks: int) -> None:
 
 
 def _play(name: str, seed: int, ticks: int) -> None:
-    from forewarn.plugins.carla.standin import roads
+    from forewarn.plugins.carla.standin.ground import roads
+    from forewarn.plugins.carla.standin.movement.choice import Busy, makes_traffic
     from forewarn.plugins.carla.standin.server import Server
-    from forewarn.plugins.carla.standin.supply import Busy, makes_traffic
 
     luck = random.Random(seed)
     on = roads.load(name)

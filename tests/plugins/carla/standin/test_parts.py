@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.plugins.carla.standin import opendrive
 from forewarn.plugins.carla.standin.actors import (
     GREEN,
     RED,
@@ -18,11 +17,12 @@ from forewarn.plugins.carla.standin.actors import (
     TrafficLight,
     Vehicle,
 )
-from forewarn.plugins.carla.standin.contacts import overlapping, ray
 from forewarn.plugins.carla.standin.encoding import compose, turned
-from forewarn.plugins.carla.standin.kinematics import SIDEWAYS, move
-from forewarn.plugins.carla.standin.lights import Group, Phase
-from forewarn.plugins.carla.standin.roads import SIGNS
+from forewarn.plugins.carla.standin.ground import opendrive
+from forewarn.plugins.carla.standin.ground.lights import Group, Phase
+from forewarn.plugins.carla.standin.ground.roads import SIGNS
+from forewarn.plugins.carla.standin.movement.kinematics import SIDEWAYS, move
+from forewarn.plugins.carla.standin.sensing.contacts import overlapping, ray
 from forewarn.plugins.sumo.support import MAPS
 
 shares = st.floats(0, 1)

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.plugins.carla.standin import logs, logtexts
 from forewarn.plugins.carla.standin.encoding import Refusal
-from forewarn.plugins.carla.standin.logs import BadLog, Log
+from forewarn.plugins.carla.standin.recording import logs, logtexts
+from forewarn.plugins.carla.standin.recording.logs import BadLog, Log
 from tests.plugins.carla.clients import Serve, Standin
 
 pytest.importorskip("carla", reason="carla has wheels for Python 3.10 to 3.12 only")
@@ -199,10 +199,10 @@ def test_links_pipes_and_folders_are_not_opened(tmp_path: Path) -> None:
 def test_logs_changed_on_their_way_are_read_or_refused(
     rounds: int, tmp_path: Path
 ) -> None:
-    from forewarn.plugins.carla.standin import roads
-    from forewarn.plugins.carla.standin.recordings import Recordings
+    from forewarn.plugins.carla.standin.ground import roads
+    from forewarn.plugins.carla.standin.movement.choice import makes_traffic
+    from forewarn.plugins.carla.standin.recording.recordings import Recordings
     from forewarn.plugins.carla.standin.server import Server
-    from forewarn.plugins.carla.standin.supply import makes_traffic
 
     luck = random.Random(3)
     said: list[str] = []
@@ -439,10 +439,10 @@ def test_a_log_can_be_looked_into_while_it_is_written(standin: Standin) -> None:
 def test_a_recording_ends_at_its_bound(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from forewarn.plugins.carla.standin import roads
-    from forewarn.plugins.carla.standin.recordings import Recordings
+    from forewarn.plugins.carla.standin.ground import roads
+    from forewarn.plugins.carla.standin.movement.choice import makes_traffic
+    from forewarn.plugins.carla.standin.recording.recordings import Recordings
     from forewarn.plugins.carla.standin.server import Server
-    from forewarn.plugins.carla.standin.supply import makes_traffic
 
     monkeypatch.setattr(logs, "LARGEST", (1 << 20) + 20_000)
     said: list[str] = []

@@ -1,0 +1,1 @@
+"""From frames to abstract states: predicates, what is possible, latching."""

@@ -1,0 +1,354 @@
+"""Abstractions: an ordered list of predicates that turns frames into states.
+
+A state is an integer; bit i says whether predicate i holds. Its name is the string
+of those bits, the first predicate first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from forewarn.abstractions.errors import InvalidAbstraction, InvalidInput
+from forewarn.abstractions.expression import Expression, parse_expression
+from forewarn.abstractions.expression.tree import Name, signals_of
+from forewarn.abstractions.files import read_yaml
+from forewarn.abstractions.schema import Strict, validated
+from forewarn.abstractions.states.encoding import ArrayEncoder, Encode, compile_states
+from forewarn.abstractions.states.sugar import expand_bands
+from forewarn.abstractions.states.validity import Validity
+from forewarn.abstractions.vocabularies.embedding import vocabulary_reference
+from forewarn.abstractions.vocabularies.vocabulary import (
+    Vocabulary,
+    named_vocabulary,
+    vocabulary_from,
+)
+
+FORMAT = "forewarn.abstraction/1"
+MAX_PREDICATES = 62
+"""States must fit a signed 64-bit integer."""
+
+Latch = Literal["any", "all", "last"]
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """A Boolean expression at a moment.
+
+    Args:
+        expression: What is said.
+        latch: How it is latched between two ticks of a monitor.
+        lag_s: How long ago it is said of; 0 for now. Before so much time has passed,
+            it is said of the first tick.
+    """
+
+    expression: Expression
+    latch: Latch = "last"
+    lag_s: float = 0.0
+
+    def __repr__(self) -> str:
+        text = repr(self.expression)
+        return f"({text}) {self.lag_s:g} s ago" if self.lag_s else text
+
+
+Lag = Annotated[float, Field(ge=0, le=60)]
+
+
+class _PredicateFile(Strict):
+    when: str
+    latch: Latch = "last"
+    lag_s: Lag | Annotated[list[Lag], Field(min_length=1)] = 0.0
+
+    @property
+    def lags_s(self) -> list[float]:
+        """One predicate each: now, and so long ago."""
+        return self.lag_s if isinstance(self.lag_s, list) else [self.lag_s]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _may_be_text_alone(cls, data: object) -> object:
+        if isinstance(data, str):
+            return {"when": data}
+        if isinstance(data, dict):
+            return data
+        raise ValueError("write a condition, or a mapping with when, latch, lag_s")
+
+
+class _AbstractionFile(Strict):
+    format: Literal["forewarn.abstraction/1"]
+    name: str
+    vocabulary: str | dict[str, Any] | None = None
+    period_s: float | None = Field(default=None, gt=0)
+    predicates: list[_PredicateFile] = Field(min_length=1)
+    constraints: list[str] = []
+    irreversible: list[str] = []
+
+
+class Abstraction:
+    """Predicates compiled once, and what is known about their states.
+
+    Args:
+        predicates: At most 62.
+        name: For people.
+        vocabulary: The signals' types and ranges, if they are declared.
+        constraints: Expressions that always hold; they prune states.
+        irreversible: Predicates that stay true once true; they prune transitions.
+        period_s: The tick of the monitors that use it; None for every frame.
+    """
+
+    def __init__(
+        self,
+        predicates: Sequence[Predicate],
+        *,
+        name: str = "",
+        vocabulary: Vocabulary | None = None,
+        constraints: Sequence[Expression] = (),
+        irreversible: Sequence[Expression] = (),
+        period_s: float | None = None,
+    ) -> None:
+        if not 1 <= len(predicates) <= MAX_PREDICATES:
+            raise InvalidAbstraction(
+                f"{len(predicates)} predicates; an abstraction has 1 to"
+                f" {MAX_PREDICATES}"
+            )
+        texts = [repr(predicate) for predicate in predicates]
+        for text in texts:
+            if texts.count(text) > 1:
+                raise InvalidAbstraction(f"the predicate {text!r} stands twice")
+        for node in irreversible:
+            if repr(node) not in texts:
+                raise InvalidAbstraction(
+                    f"{node!r} is declared irreversible but is not a predicate",
+                    mend="add it to the predicates",
+                )
+        self.predicates = tuple(predicates)
+        self.name = name
+        self.vocabulary = vocabulary
+        self.constraints = tuple(constraints)
+        self.irreversible = tuple(irreversible)
+        self.period_s = period_s
+        self._check_lags()
+        self._lasting = sum(1 << texts.index(repr(node)) for node in irreversible)
+
+    def _check_lags(self) -> None:
+        for lag_s in filter(None, self.lags_s):
+            if self.period_s is None:
+                raise InvalidAbstraction(
+                    "a predicate with lag_s needs a clock", mend="give period_s"
+                )
+            steps = lag_s / self.period_s
+            if abs(steps - round(steps)) > 1e-6:
+                raise InvalidAbstraction(
+                    f"lag_s {lag_s:g} is no whole number of periods of"
+                    f" {self.period_s:g} s"
+                )
+
+    # -- what it is ---------------------------------------------------------------
+
+    @cached_property
+    def texts(self) -> tuple[str, ...]:
+        """Each predicate's text."""
+        return tuple(map(repr, self.predicates))
+
+    @cached_property
+    def signals(self) -> tuple[str, ...]:
+        """The signals that a frame must carry."""
+        names = (name for p in self.predicates for name in signals_of(p.expression))
+        return tuple(dict.fromkeys(names))
+
+    def as_dict(self) -> dict[str, Any]:
+        """The content of its file."""
+        predicates: list[Any] = []
+        for (when, latch), several in itertools.groupby(
+            self.predicates, lambda p: (repr(p.expression), p.latch)
+        ):
+            lags_s = [p.lag_s for p in several]
+            entry: dict[str, Any] = {"when": when}
+            if latch != "last":
+                entry["latch"] = latch
+            if any(lags_s):
+                entry["lag_s"] = lags_s if len(lags_s) > 1 else lags_s[0]
+            predicates.append(entry if len(entry) > 1 else when)
+        content: dict[str, Any] = {"format": FORMAT, "name": self.name}
+        if self.vocabulary is not None:
+            content["vocabulary"] = vocabulary_reference(self.vocabulary)
+        if self.period_s is not None:
+            content["period_s"] = self.period_s
+        content["predicates"] = predicates
+        content["constraints"] = [repr(node) for node in self.constraints]
+        content["irreversible"] = [repr(node) for node in self.irreversible]
+        return content
+
+    def fingerprint(self) -> str:
+        """A digest of everything that gives its states their meaning."""
+        content = self.as_dict()
+        del content["name"]
+        nodes = (node for p in self.predicates for node in p.expression.walk())
+        content["units"] = {n.name: n.unit for n in nodes if isinstance(n, Name)}
+        text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @property
+    def latches(self) -> list[Latch]:
+        """How each predicate is latched."""
+        return [p.latch for p in self.predicates]
+
+    @property
+    def lags_s(self) -> list[float]:
+        """How long ago each predicate is said of."""
+        return [p.lag_s for p in self.predicates]
+
+    # -- frames to states ---------------------------------------------------------
+
+    @cached_property
+    def encode(self) -> Encode:
+        """Encodes one frame's values; raises `SignalFault` where one is unusable.
+
+        Predicates with a lag are told of this frame; a `Latcher` puts them in place.
+        """
+        return compile_states([p.expression for p in self.predicates])
+
+    @cached_property
+    def _arrays(self) -> ArrayEncoder:
+        return ArrayEncoder([p.expression for p in self.predicates])
+
+    def encode_arrays(
+        self, columns: Mapping[str, NDArray[Any]], length: int
+    ) -> NDArray[np.int64]:
+        """Encodes whole columns; see `expression.vector` for how they look."""
+        return self._arrays.encode(columns, length)
+
+    # -- states -------------------------------------------------------------------
+
+    def state_name(self, bits: int) -> str:
+        """The name of a state: one character a predicate, the first first."""
+        return format(bits, f"0{len(self.predicates)}b")[::-1]
+
+    def bits(self, name: str) -> int:
+        """The state of that name."""
+        if len(name) != len(self.predicates) or set(name) - {"0", "1"}:
+            raise InvalidAbstraction(
+                f"{name!r:.80} is not a state of {len(self.predicates)} predicates",
+                mend="a state is named by one 0 or 1 a predicate",
+            )
+        return int(name[::-1], 2)
+
+    def words(self, bits: int) -> list[str]:
+        """The predicates that hold in a state, and `not …` for those that do not."""
+        return [
+            text if bits >> i & 1 else f"not ({text})"
+            for i, text in enumerate(self.texts)
+        ]
+
+    @cached_property
+    def validity(self) -> Validity:
+        """What is known about which states can occur."""
+        latched = [i for i, p in enumerate(self.predicates) if p.latch != "last"]
+        past = [i for i, p in enumerate(self.predicates) if p.lag_s]
+        return Validity(
+            tuple(p.expression for p in self.predicates),
+            self.constraints,
+            frozenset(latched),
+            frozenset(past),
+            self.vocabulary,
+        )
+
+    def is_valid(self, bits: int) -> bool:
+        """Whether some frame could be in this state."""
+        return self.validity.admits(bits)
+
+    def valid_states(self, limit: int = 100_000) -> list[int]:
+        """All states that can occur; refused above the limit."""
+        return self.validity.states(limit)
+
+    def may_follow(self, before: int, after: int) -> bool:
+        """Whether `after` can directly follow `before`."""
+        kept = before & self._lasting & ~after == 0
+        return kept and self.is_valid(before) and self.is_valid(after)
+
+    def decides(self, expression: Expression) -> Callable[[int], bool]:
+        """The truth of an expression as a function of the state alone.
+
+        Raises:
+            InvalidAbstraction: When the state does not settle it.
+        """
+        return self.validity.decide(expression)
+
+    # -- files --------------------------------------------------------------------
+
+    @classmethod
+    def from_dict(
+        cls,
+        content: object,
+        source: str,
+        vocabulary: Vocabulary | None = None,
+        folder: Path | None = None,
+    ) -> Abstraction:
+        """The abstraction that a file's content describes.
+
+        Args:
+            content: What was read.
+            source: The file's name, for errors.
+            vocabulary: Overrides the one that the file names.
+            folder: Where a vocabulary of the user's own may lie.
+        """
+        file = validated(_AbstractionFile, content, source, InvalidAbstraction)
+        named = file.vocabulary
+        if vocabulary is None and named is not None:
+            vocabulary = (
+                named_vocabulary(named, source, folder)
+                if isinstance(named, str)
+                else vocabulary_from(named, f"{source}: vocabulary")
+            )
+
+        def parsed(text: str, place: str) -> Expression:
+            try:
+                return parse_expression(text, vocabulary)
+            except InvalidInput as error:
+                raise error.within(source, place) from None
+
+        predicates: list[Predicate] = []
+        for i, entry in enumerate(file.predicates, start=1):
+            for text in expand_bands(entry.when, source, f"predicate {i}"):
+                node = parsed(text, f"predicate {i}")
+                predicates += [
+                    Predicate(node, entry.latch, lag_s) for lag_s in entry.lags_s
+                ]
+        try:
+            return cls(
+                predicates,
+                name=file.name,
+                vocabulary=vocabulary,
+                constraints=[parsed(t, "constraints") for t in file.constraints],
+                irreversible=[parsed(t, "irreversible") for t in file.irreversible],
+                period_s=file.period_s,
+            )
+        except InvalidInput as error:
+            raise error.within(source) from None
+
+
+def load_abstraction(path: Path, vocabulary: Vocabulary | None = None) -> Abstraction:
+    """Reads an abstraction from its YAML file; its vocabulary may stand beside it."""
+    return Abstraction.from_dict(read_yaml(path), str(path), vocabulary, path.parent)
+
+
+def from_expressions(
+    texts: Sequence[str], vocabulary: Vocabulary | None = None, **options: Any
+) -> Abstraction:
+    """An abstraction from the texts of its predicates, bands included."""
+    predicates = [
+        Predicate(parse_expression(text, vocabulary))
+        for entry in texts
+        for text in expand_bands(entry, "", "")
+    ]
+    return Abstraction(predicates, vocabulary=vocabulary, **options)

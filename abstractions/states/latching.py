@@ -1,0 +1,206 @@
+"""Latching: a monitor slower than the frames loses nothing seen between its ticks.
+
+Frames are gathered into ticks of the monitor's period. For each predicate the tick
+takes whether it held at any of its frames, at all of them, or at the last. A predicate
+with a lag is told of an earlier tick: the last one that is at least so long ago, or
+the first one where none is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forewarn.abstractions.errors import InvalidTrace, SignalFault
+from forewarn.abstractions.states.abstraction import Latch
+
+_NOTHING = 0, -1
+"""Which predicates held at any frame, and at all of them, before there is one."""
+
+_SLACK = 1e-6
+"""A frame this share of a period before a tick belongs to it: clocks round."""
+
+
+class Latcher:
+    """Gathers the states of frames into ticks, one frame at a time.
+
+    Args:
+        period_s: The time between two ticks.
+        latches: How each predicate is latched, in the order of its bit.
+        lags_s: How long ago each is told of; none: all of now.
+    """
+
+    def __init__(
+        self, period_s: float, latches: Sequence[Latch], lags_s: Sequence[float] = ()
+    ) -> None:
+        self.period_s = period_s
+        self._any, self._all, self._last = _masks(latches)
+        lagging = _lagging(lags_s, period_s)
+        self._now = ~sum(lagging.values())
+        self._lagging = [
+            (ticks, mask, deque[tuple[int, int]]()) for ticks, mask in lagging.items()
+        ]
+        self.reset()
+
+    def reset(self) -> None:
+        """Forgets the frames of the tick that is under way."""
+        self._origin: float | None = None
+        self._time = -math.inf
+        self._tick = 0
+        self.missed = 0
+        self._seen = _NOTHING
+        for _, _, past in self._lagging:
+            past.clear()
+
+    def frame(self, time_s: float, bits: int) -> int | None:
+        """Takes in a frame; gives the tick's state when the frame completes one.
+
+        The first frame completes the first tick by itself. `missed` then counts the
+        ticks that passed before it without a frame.
+
+        Raises:
+            SignalFault: When time does not increase.
+        """
+        if not self._time < time_s < math.inf:
+            raise SignalFault(f"time goes from {self._time} to {time_s} s")
+        self._time = time_s
+        if self._origin is None:
+            self._origin = time_s
+        due = self._tick
+        reached = (time_s - self._origin) / self.period_s + _SLACK
+        if reached < due:
+            seen_any, seen_all = self._seen
+            self._seen = seen_any | bits, seen_all & bits
+            return None
+        tick = int(reached)
+        self.missed = tick - due
+        # A tick of one frame holds what the frame does, however it is latched.
+        if self._seen is not _NOTHING:
+            bits = self._held(bits)
+            self._seen = _NOTHING
+        if self._lagging:
+            bits = self._looked_back(tick, bits)
+        self._tick = tick + 1
+        return bits
+
+    def _looked_back(self, tick: int, held: int) -> int:
+        """What is told at a tick at which so much held, which is remembered."""
+        told = self._told(tick, held)
+        for ticks, _, past in self._lagging:
+            past.append((tick, held))
+            while len(past) > 1 and past[1][0] <= tick + 1 - ticks:
+                past.popleft()
+        return told
+
+    def peek(self, bits: int) -> int:
+        """The state of the next tick, if a frame completed it now; nothing changes."""
+        return self._told(self._tick, self._held(bits))
+
+    def _told(self, tick: int, held: int) -> int:
+        """What held at a tick, with each predicate told of its own moment."""
+        told = held & self._now
+        for ticks, mask, past in self._lagging:
+            then = past[0][1] if past else held
+            for number, earlier in past:
+                if number > tick - ticks:
+                    break
+                then = earlier
+            told |= then & mask
+        return told
+
+    def _held(self, bits: int) -> int:
+        seen_any, seen_all = self._seen
+        seen_any |= bits
+        seen_all &= bits
+        return seen_any & self._any | seen_all & self._all | bits & self._last
+
+
+def _lagging(lags_s: Sequence[float], period_s: float) -> dict[int, int]:
+    """The predicates of each lag, in ticks."""
+    found: dict[int, int] = {}
+    for i, lag_s in enumerate(lags_s):
+        if lag_s:
+            ticks = round(lag_s / period_s)
+            found[ticks] = found.get(ticks, 0) | 1 << i
+    return found
+
+
+def _masks(latches: Sequence[Latch]) -> tuple[int, int, int]:
+    def mask(kind: Latch) -> int:
+        return sum(1 << i for i, latch in enumerate(latches) if latch == kind)
+
+    return mask("any"), mask("all"), mask("last")
+
+
+def tick_ends(times: NDArray[np.float64], period_s: float) -> NDArray[np.int64]:
+    """The index of the frame that completes each tick.
+
+    A frame completes a tick when it is the first at or after the tick's time. Frames
+    after the last completed tick belong to none. Where frames are missing for more
+    than a period, the frame after the gap completes one tick, not several: nothing
+    is invented for the time in which nothing was seen.
+
+    Raises:
+        InvalidTrace: When times do not increase.
+    """
+    if times.size == 0:
+        return np.empty(0, np.int64)
+    before = np.concatenate([[-math.inf], times[:-1]])
+    wrong = ~((before < times) & (times < math.inf))
+    if wrong.any():
+        frame = int(np.flatnonzero(wrong)[0])
+        raise InvalidTrace(
+            f"time goes from {before[frame]} to {times[frame]} s",
+            place=f"frame {frame}",
+        )
+    return np.flatnonzero(np.diff(_reached(times, period_s), prepend=-1) > 0)
+
+
+def _reached(times: NDArray[np.float64], period_s: float) -> NDArray[np.int64]:
+    """The number of the last tick that is due at each time."""
+    ticks = np.floor((times - times[0]) / period_s + _SLACK)
+    return ticks.astype(np.int64)  # type: ignore[no-any-return]
+
+
+def latch(
+    states: NDArray[Any], ends: NDArray[np.int64], latches: Sequence[Latch]
+) -> NDArray[np.int64]:
+    """The state of each tick, from the states of frames; the same as `Latcher`."""
+    if ends.size == 0:
+        return np.empty(0, np.int64)
+    held = states[: ends[-1] + 1].astype(np.int64)
+    begins = np.concatenate([[0], ends[:-1] + 1])
+    seen_any = np.bitwise_or.reduceat(held, begins)
+    seen_all = np.bitwise_and.reduceat(held, begins)
+    for_any, for_all, for_last = _masks(latches)
+    return seen_any & for_any | seen_all & for_all | held[ends] & for_last
+
+
+def look_back(
+    ticks: NDArray[np.int64],
+    times: NDArray[np.float64],
+    period_s: float,
+    lags_s: Sequence[float],
+) -> NDArray[np.int64]:
+    """The states of ticks with each predicate told of its own moment; as `Latcher`.
+
+    Args:
+        ticks: Their states, all of it told of the tick itself.
+        times: When each was complete, from the first on.
+        period_s: The time between two ticks.
+        lags_s: How long ago each predicate is told of.
+    """
+    lagging = _lagging(lags_s, period_s)
+    if not lagging or not ticks.size:
+        return ticks
+    numbers = _reached(times, period_s)
+    told = ticks & ~sum(lagging.values())
+    for lag, mask in lagging.items():
+        then = np.searchsorted(numbers, numbers - lag, side="right") - 1
+        told |= ticks[np.maximum(then, 0)] & mask
+    return told

@@ -1,0 +1,142 @@
+"""Which abstract states and transitions are possible, derived from the predicates.
+
+Predicates that share signals form a group; what a group can show is found by trying
+every cell of its signals (`expression.domain`). A state is valid when each of its
+groups is; nothing is enumerated across groups unless somebody asks for all states.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from forewarn.abstractions.errors import InvalidAbstraction, TooLarge
+from forewarn.abstractions.expression.domain import (
+    combinations,
+    components,
+    leaves,
+    read_by,
+)
+from forewarn.abstractions.expression.tree import Expression
+
+if TYPE_CHECKING:
+    from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Predicates that share signals: their bits, and the patterns they can show."""
+
+    members: tuple[int, ...]
+    mask: int
+    patterns: frozenset[int]
+
+
+@dataclass(frozen=True)
+class Validity:
+    """The valid states of an abstraction.
+
+    Args:
+        predicates: What each bit says.
+        constraints: What always holds, over any signals of the predicates.
+        latched: Bits that are latched over several frames, so that no two of them
+            speak of the same moment: nothing is pruned between them.
+        past: Bits that speak of a moment that is gone: nothing is pruned there
+            either, and they do not say what holds now.
+        vocabulary: Gives the ranges of signals and which may be none.
+    """
+
+    predicates: tuple[Expression, ...]
+    constraints: tuple[Expression, ...] = ()
+    latched: frozenset[int] = frozenset()
+    past: frozenset[int] = frozenset()
+    vocabulary: Vocabulary | None = None
+
+    @cached_property
+    def _bound(self) -> list[int]:
+        """The bits that speak of this moment."""
+        free = self.latched | self.past
+        return [i for i in range(len(self.predicates)) if i not in free]
+
+    @cached_property
+    def groups(self) -> tuple[Group, ...]:
+        """The groups and their patterns."""
+        bound = self._bound
+        tied = [*(self.predicates[i] for i in bound), *self.constraints]
+        known = leaves(tied, self.vocabulary)
+        groups = [
+            Group((i,), 1 << i, frozenset({0, 1 << i}))
+            for i in sorted(self.latched | self.past)
+        ]
+        for members in components([read_by(node) for node in tied]):
+            required = sum(1 << k for k, i in enumerate(members) if i >= len(bound))
+            patterns: set[int] = set()
+            for found in combinations([tied[i] for i in members], known):
+                if found & required == required:
+                    kept = [bound[i] for k, i in enumerate(members)
+                            if i < len(bound) and found >> k & 1]  # fmt: skip
+                    patterns.add(sum(1 << bit for bit in kept))
+            if not patterns:
+                raise InvalidAbstraction("the constraints exclude every state")
+            bits = tuple(bound[i] for i in members if i < len(bound))
+            mask = sum(1 << bit for bit in bits)
+            groups.append(Group(bits, mask, frozenset(patterns)))
+        return tuple(groups)
+
+    def admits(self, bits: int) -> bool:
+        """Whether the state can occur."""
+        return bits >> len(self.predicates) == 0 and all(
+            bits & group.mask in group.patterns for group in self.groups
+        )
+
+    def count(self) -> int:
+        """How many valid states there are."""
+        return math.prod(len(group.patterns) for group in self.groups)
+
+    def states(self, limit: int) -> list[int]:
+        """All valid states in ascending order; refused above the limit."""
+        if (size := self.count()) > limit:
+            raise TooLarge(
+                f"{size} valid states exceed the limit of {limit}",
+                mend="use fewer predicates, or learn over observed states",
+            )
+        patterns = (group.patterns for group in self.groups)
+        return sorted(sum(parts) for parts in itertools.product(*patterns))
+
+    def decide(self, expression: Expression) -> Callable[[int], bool]:
+        """The expression's truth as a function of the state alone.
+
+        Raises:
+            InvalidAbstraction: When two frames of one state differ in it.
+        """
+        direct = {
+            repr(node): i
+            for i, node in enumerate(self.predicates)
+            if i not in self.past
+        }
+        if (bit := direct.get(repr(expression))) is not None:
+            return lambda state: bool(state >> bit & 1)
+        bound = self._bound
+        nodes = [*(self.predicates[i] for i in bound), *self.constraints, expression]
+        groups = components([read_by(node) for node in nodes])
+        *used, last = next(group for group in groups if len(nodes) - 1 in group)
+        members = [bound[k] for k in used if k < len(bound)]
+        nodes = [nodes[k] for k in (*used, last)]
+        required = sum(1 << k for k in range(len(members), len(used)))
+        truths: dict[int, bool] = {}
+        for found in combinations(nodes, leaves(nodes, self.vocabulary)):
+            if found & required != required:
+                continue
+            pattern = sum(1 << i for k, i in enumerate(members) if found >> k & 1)
+            holds = bool(found >> len(used) & 1)
+            if truths.setdefault(pattern, holds) != holds:
+                raise InvalidAbstraction(
+                    f"the abstraction cannot decide {expression!r}",
+                    mend=f"add the predicate {expression!r}",
+                )
+        mask = sum(1 << i for i in members)
+        return lambda state: truths.get(state & mask, False)

@@ -1,0 +1,1 @@
+"""Vocabularies: signals with units, in YAML, and how they are read."""

@@ -1,0 +1,1 @@
+"""Apollo's map, and what can be said without one."""

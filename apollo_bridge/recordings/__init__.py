@@ -1,0 +1,1 @@
+"""Apollo's `.record` files, and the drives that they hold."""

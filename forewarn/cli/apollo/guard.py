@@ -1,0 +1,333 @@
+"""`forewarn apollo guard`: a guard on a running Apollo, or on the stand-in."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import sys
+import time
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from forewarn.cli.apollo.shared import (
+    body_option,
+    body_size,
+    drive,
+    edition_option,
+    ended_by_signals,
+    map_option,
+    pace_option,
+    surroundings,
+    told_option,
+)
+from forewarn.cli.guarding.making import GuardMaker, guard_options, unwatched, watched
+from forewarn.cli.support import Number, clean, emit, json_option, seed_option
+
+if TYPE_CHECKING:
+    from forewarn.apollo_bridge.bridge import ApolloWorld
+    from forewarn.apollo_bridge.messages.pool import Edition
+    from forewarn.monitors.guarding.decision import Action, Decision
+    from forewarn.monitors.guarding.guard import Guard
+    from forewarn.monitors.guarding.record import RunRecord
+    from forewarn.plugins.loop.interventions import Outcome
+    from forewarn.scenarios.running.oversight import Guarding
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.command()
+@click.option(
+    "--bridge",
+    metavar="tcp://HOST:PORT",
+    help="From outside, through Apollo's cyber_bridge.",
+)
+@click.option("--node", is_flag=True, help="As a node, inside Apollo's container.")
+@click.option(
+    "--fake",
+    is_flag=False,
+    flag_value="s2",
+    metavar="[SCENARIO]",
+    help="On a stand-in in this process, which drives a scenario once; by default s2.",
+)
+@guard_options
+@map_option
+@click.option(
+    "--without",
+    multiple=True,
+    metavar="INPUT",
+    help="An input that this Apollo does not have: prediction, lights, …",
+)
+@told_option
+@body_option
+@edition_option
+@click.option(
+    "--guardian",
+    is_flag=True,
+    help="When a stop is not obeyed, ask Apollo's guardian, which must be enabled.",
+)
+@click.option("--shadow", is_flag=True, help="Decide everything, enforce nothing.")
+@click.option("--for", "for_s", type=Number(min=0.0), help="End after so many seconds.")
+@seed_option
+@pace_option
+@click.option("--record", "record_path", type=_FILE, help="Where the run record goes.")
+@json_option
+def guard(
+    bridge: str | None,
+    node: bool,
+    fake: str | None,
+    model_path: Path,
+    policy_path: Path | None,
+    laws: tuple[str, ...],
+    map_path: Path | None,
+    without: tuple[str, ...],
+    told: tuple[str, ...],
+    body: str | None,
+    edition: Edition,
+    guardian: bool,
+    shadow: bool,
+    for_s: float | None,
+    seed: int,
+    pace: float,
+    record_path: Path | None,
+    as_json: bool,
+) -> None:
+    """Watch Apollo, and stop or slow it down before it breaks a law.
+
+    Says by which ways Apollo can be held back, then each change of mind; with --json a
+    line for every frame. When it ends, Apollo is left stopped, unless it is in shadow
+    mode: `forewarn apollo resume` lets it drive on.
+
+    \b
+    Examples:
+      forewarn apollo guard --bridge tcp://127.0.0.1:9090 --map maps --model s2.json
+      forewarn apollo guard --fake s2 --seed 3 --pace 0 --model s2.json
+    """
+    if sum((bridge is not None, node, fake is not None)) != 1:
+        raise click.UsageError("give one of --bridge tcp://HOST:PORT, --node or --fake")
+    if fake is not None and not laws:
+        from forewarn.scenarios.schema import load_scenario
+
+        laws = tuple(law.reference for law in load_scenario(fake).laws)
+    guarding = _guarding(GuardMaker.of(model_path, policy_path, laws, shadow))
+    with ExitStack() as stack:
+        if fake is not None:
+            world = _stand_in(stack, fake, seed, pace, edition, guardian)
+        else:
+            from forewarn.apollo_bridge.bridge import ApolloWorld
+
+            world = ApolloWorld(
+                bridge=bridge or "node",
+                edition=edition,
+                map=str(map_path or ""),
+                without=list(without),
+                surroundings=surroundings(told),
+                body=body_size(body),
+                guardian=guardian,
+            )
+        stack.enter_context(contextlib.closing(world))
+        if record_path is not None:
+            from forewarn.plugins.loop.records import keep_model
+
+            keep_model(model_path, record_path.parent)
+        _Watching(world, guarding, record_path, as_json).run(seed, for_s)
+
+
+def _guarding(make: GuardMaker) -> Guarding:
+    from forewarn.scenarios.running.oversight import Guarding
+    from forewarn.scenarios.running.plan import digest_of
+
+    facts = {"sha256": digest_of(make.path), "name": make.path.name}
+    return Guarding(
+        lambda source, clock: make(source.provides, clock), make.policy, facts
+    )
+
+
+def _stand_in(
+    stack: ExitStack,
+    scenario: str,
+    seed: int,
+    pace: float,
+    edition: Edition,
+    guardian: bool,
+) -> ApolloWorld:
+    """The stand-in, driving in a thread of its own, and a world that watches it."""
+    from forewarn.apollo_bridge.buses.fake import FakeCyber
+    from forewarn.apollo_bridge.buses.node import NodeBus
+    from forewarn.apollo_bridge.maps.hdmap import read_map
+    from forewarn.apollo_bridge.standin.lockstep import LockstepWorld
+    from forewarn.apollo_bridge.standin.mapping import draw_map
+    from forewarn.plugins.driving.senses import Surroundings
+    from forewarn.scenarios.schema import load_scenario
+
+    wanted = load_scenario(scenario)
+    settings = wanted.settings(wanted.world, seed)
+    cyber = FakeCyber()
+    stand_in = drive(scenario, seed, cyber, edition, guardian)
+    stack.callback(stand_in.drive.world.close)
+    told = settings.get("surroundings") or {}
+    return LockstepWorld.of(
+        stand_in,
+        NodeBus(cyber),
+        read_map(draw_map(settings.get("map", "crossing"))),
+        edition=edition,
+        surroundings=Surroundings(**told).model_dump(),
+        guardian=guardian,
+        pace=pace,
+    )
+
+
+class _Watching:
+    """The loop: a frame, a decision, what is done about it."""
+
+    def __init__(
+        self,
+        world: ApolloWorld,
+        guarding: Guarding,
+        record_path: Path | None,
+        as_json: bool,
+    ) -> None:
+        self._world, self._guarding = world, guarding
+        self._record_path, self._as_json = record_path, as_json
+        self._ending = False
+        self._said: tuple[str, str] = ("", "")
+        self._obeyed: bool | None = None
+        self._frames = 0
+
+    def run(self, seed: int, for_s: float | None) -> None:
+        """Guards until the end, and says how it went."""
+        from forewarn.plugins.loop.interventions import Intervener
+        from forewarn.plugins.loop.lease import Lease, LeasedActuator, Watchdog
+        from forewarn.scenarios.running.oversight import EpisodeClock
+
+        world, policy = self._world, self._guarding.policy
+        frame = world.reset(seed)
+        clock = EpisodeClock() if world.source.embedded else time.monotonic
+        guard = self._guarding.make(world.source, clock)
+        self._begin(guard)
+        lease = Lease(policy.lease_s)
+        lease.renew()  # a frame is there: the watchdog need not stop the car first
+        actuator = world.actuator()
+        with ExitStack() as stack:
+            stack.enter_context(ended_by_signals(self._end))
+            record = self._record(stack, guard, seed)
+            if not policy.shadow and not world.source.embedded:
+                stop, commander = actuator.fallback(), world.commander
+                stack.enter_context(Watchdog(lease, lambda: commander.want(stop)))
+            intervener = Intervener(LeasedActuator(actuator, lease), policy, clock)
+            until_s = math.inf if for_s is None else time.monotonic() + for_s
+            while True:
+                lease.renew()
+                if isinstance(clock, EpisodeClock):
+                    clock.now_s = frame.time_s
+                decision = guard.review(frame)
+                executed, outcome = intervener.apply(decision, None, frame)
+                self._tell(decision, executed, outcome)
+                if record is not None and executed is not None:
+                    record.event(
+                        "carried_out", sequence=frame.sequence, **outcome.as_dict()
+                    )
+                ended = world.ended() or self._over(until_s)
+                if ended is not None:
+                    break
+                frame = world.step(executed)
+            if record is not None:
+                record.close(ended=ended)
+        self._finish(ended, guard)
+
+    def _end(self) -> None:
+        self._ending = True
+
+    def _over(self, until_s: float) -> str | None:
+        if self._ending:
+            return "it was ended"
+        return "the time had passed" if time.monotonic() >= until_s else None
+
+    def _record(self, stack: ExitStack, guard: Guard, seed: int) -> RunRecord | None:
+        from forewarn.monitors.guarding.record import RunRecord
+        from forewarn.scenarios.running.runner import machine_facts
+
+        if self._record_path is None:
+            return None
+        source, guarding = self._world.source, self._guarding
+        header = {
+            "scenario": {"name": "apollo"},
+            "seed": seed,
+            "mode": "shadow" if guarding.policy.shadow else "guarded",
+            "model": dict(guarding.model),
+            "policy": guarding.policy.as_dict(),
+            "laws": [law.law.reference for law in guard.watch.laws],
+            "source": source.name,
+            "vocabulary": source.vocabulary,
+            "period_s": source.period_s,
+            "provides": list(source.provides),
+        }
+        record = RunRecord(self._record_path, header, machine_facts())
+        guard.observers.append(record)
+        return stack.enter_context(record)
+
+    # -- saying it --------------------------------------------------------------------
+
+    def _begin(self, guard: Guard) -> None:
+        paths = self._world.commander.paths
+        begins = {
+            "source": self._world.source.name,
+            "stop": paths.stop,
+            "slow": paths.slow,
+            "cut": paths.cut,
+            **watched(guard),
+        }
+        head = f"Watching {self._world.source.name}: {paths.sentence()}."
+        emit(self._as_json, begins, [head, *unwatched(guard)])
+        sys.stdout.flush()
+
+    def _tell(
+        self, decision: Decision, executed: Action | None, outcome: Outcome
+    ) -> None:
+        from forewarn.apollo_bridge.act import planner_parameters
+
+        self._frames += 1
+        if self._as_json:
+            said = {
+                "time_s": decision.time_s,
+                **decision.as_dict(),
+                "carried_out": outcome.as_dict(),
+                "executed": None if executed is None else executed.name,
+                "planner": planner_parameters(executed),
+            }
+            click.echo(json.dumps(said, allow_nan=False))
+        elif (decision.kind, outcome.kind) != self._said:
+            done = "" if outcome.kind == decision.kind else f" (done: {outcome.kind})"
+            why = outcome.because or decision.reason or "all is calm"
+            click.echo(clean(f"{decision.time_s:8.1f} s  {decision.kind}{done}: {why}"))
+        if outcome.obeyed is not None and not self._as_json:
+            self._tell_obeyed(decision, outcome)
+        self._said = decision.kind, outcome.kind
+
+    def _tell_obeyed(self, decision: Decision, outcome: Outcome) -> None:
+        if outcome.obeyed != self._obeyed:
+            seen = "Apollo obeys" if outcome.obeyed else "Apollo does not obey"
+            click.echo(f"{decision.time_s:8.1f} s  {seen}")
+        self._obeyed = outcome.obeyed
+
+    def _finish(self, ended: str, guard: Guard) -> None:
+        bus = self._world.bus
+        health = {} if bus is None else asdict(bus.health)
+        counts = guard.summary()["decisions"]
+        facts: dict[str, Any] = {
+            "ended": ended,
+            "frames": self._frames,
+            "decisions": counts,
+        }
+        told = ", ".join(f"{count} {kind}" for kind, count in counts.items())
+        lines = [f"{self._frames} frames until {ended}: {told}."]
+        if health and health["losses"]:
+            lines.append(f"{health['losses']} losses, the last: {health['problem']}")
+        if self._record_path is not None:
+            lines.append(f"The run record: {self._record_path}")
+        facts["commands"] = dict(self._world.commander.sent)
+        emit(self._as_json, {**facts, "bus": health}, lines)

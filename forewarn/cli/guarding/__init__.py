@@ -1,0 +1,1 @@
+"""Commands that guard a run, and look at its record again."""

@@ -1,0 +1,224 @@
+"""`forewarn learn`: traces to a model, by counting."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from forewarn.cli.models.learning import Learner, Wish
+from forewarn.cli.support import Number, emit, json_option, naming, progress
+
+if TYPE_CHECKING:
+    from forewarn.monitors.chains.model import Model
+    from forewarn.monitors.trust.pac import PacReport
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--out", type=_FILE, required=True, help="Where the model goes.")
+@click.option(
+    "--format",
+    type=click.Choice(["auto", "states", "trace"]),
+    default="auto",
+    show_default=True,
+    help="states: one sequence of state names a line; trace: frames with signals.",
+)
+@click.option(
+    "--scenario",
+    metavar="NAME_OR_FILE",
+    help="The scenario that the traces come from: its abstraction and its laws.",
+)
+@click.option(
+    "--abstraction",
+    metavar="FILE|auto",
+    help="The predicates, as YAML; for traces of frames. auto: find some too, and take"
+    " those by which risks come truest in traces left out (needs scikit-learn).",
+)
+@click.option(
+    "--abstraction-out",
+    type=_FILE,
+    help="Where the abstraction that was found goes; by default beside the model.",
+)
+@click.option(
+    "--law",
+    "laws",
+    multiple=True,
+    metavar="NAME_OR_FORMULA",
+    help="A law that the model is for; may be given again. Without --abstraction the "
+    "predicates are the laws' own atoms.",
+)
+@click.option("--vocabulary", help="A shipped vocabulary, or the path of a YAML file.")
+@click.option(
+    "--period",
+    type=Number(min=0, min_open=True),
+    help="Seconds between two states, where the predicates come from laws; also "
+    "between the rows of a table without times.",
+)
+@click.option(
+    "--alpha",
+    metavar="NUMBER",
+    help="Pseudo-count of every allowed transition; 0 for the observed support and "
+    "0.1 for the others, unless given.",
+)
+@click.option(
+    "--support",
+    "--smoothing",
+    "support",
+    metavar="observed|valid|all|FILE",
+    help="Allowed transitions: those seen (default), those the abstraction holds "
+    'valid, all pairs of seen states, or a JSON file {"state": ["successor", …]}.',
+)
+@click.option(
+    "--end",
+    type=click.Choice(["absorb", "ignore"]),
+    help="Whether a trace's end is a step into an absorbing END (default) or nothing.",
+)
+@click.option("--update", type=_FILE, help="Continue this model with more traces.")
+@click.option(
+    "--mix-guarded",
+    is_flag=True,
+    help="Accept traces of guarded runs beside unguarded ones.",
+)
+@click.option(
+    "--candidate",
+    "candidates",
+    multiple=True,
+    metavar="PREDICATE",
+    help="A predicate that the abstraction does not use: how much would it tell? May "
+    "be given again.",
+)
+@click.option(
+    "--epsilon", type=Number(), help="The error that the guarantee may allow."
+)
+@click.option("--delta", type=Number(), help="The probability of a larger error.")
+@json_option
+def learn(
+    files: tuple[Path, ...],
+    out: Path,
+    update: Path | None,
+    abstraction: str | None,
+    abstraction_out: Path | None,
+    epsilon: float | None,
+    delta: float | None,
+    as_json: bool,
+    **wish: Any,
+) -> None:
+    """Learn a Markov chain from traces: files, or folders of nothing but traces.
+
+    It warns where the chain is no fair picture of the traces. With --epsilon and
+    --delta it also says for each state how many visits it has and how many the
+    guarantee needs.
+
+    \b
+    Examples:
+      forewarn learn traces --scenario tiny-road --out model.json
+      forewarn learn traces --scenario s3 --abstraction auto --out s3.json
+    """
+    from forewarn.abstractions.files import write_json
+    from forewarn.cli.models import finding
+    from forewarn.monitors.chains.formats.own import model_as_dict
+    from forewarn.monitors.chains.model import load_model
+    from forewarn.monitors.trust.pac import pac_reports
+
+    if (epsilon is None) != (delta is None):
+        raise click.UsageError("--epsilon and --delta come together")
+    files = tuple(file for path in files for file in _files(path))
+    earlier = load_model(update) if update else None
+    auto = abstraction == finding.AUTO
+    if abstraction_out is not None and not auto:
+        raise click.UsageError("--abstraction-out goes with --abstraction auto")
+    if auto and earlier is not None:
+        raise click.UsageError("--update keeps the abstraction that the model has")
+    given = Path(abstraction) if abstraction is not None and not auto else None
+    asked = Wish(abstraction=given, auto=auto, **wish)
+    learner = Learner(asked, earlier, str(update), files[0])
+    choice = learner.find(files) if auto else None
+    for path in progress(files, "files learned", len(files)):
+        learner.add(path)
+    with naming(files[0] if len(files) == 1 else f"{files[0]} and others"):
+        model = learner.model()
+    with naming("--law"):
+        monitors = learner.monitors(model)
+    fairness = learner.fairness(model, monitors)
+    training = {**model.training, "fairness": fairness.as_dict()}
+    if choice is not None:
+        training["abstraction"] = choice.as_dict()
+        beside = abstraction_out or Path(f"{_stem(out)}.abstraction.yaml")
+        finding.write(choice, beside, len(files))
+    reports: list[PacReport] = []
+    if epsilon is not None and delta is not None:
+        reports = pac_reports(model, epsilon, delta, learner.abstraction, monitors)
+        training["pac"] = [_kept_facts(report) for report in reports]
+    model = replace(model, training=training)
+    write_json(out, model_as_dict(model))
+    warnings = [
+        *model.chain.warnings(),
+        *learner.warnings(),
+        *fairness.warnings(),
+    ]
+    payload = {
+        "out": str(out),
+        "states": model.chain.n,
+        "transitions": model.chain.transitions,
+        "unvisited": [model.chain.states[i] for i in model.unvisited],
+        "training": dict(model.training),
+        "pac": [report.as_dict() for report in reports],
+        "warnings": warnings,
+    }
+    lines = [*_lines(model, out, reports, warnings), *fairness.advice()]
+    if choice is not None:
+        payload["abstraction"] = {**choice.as_dict(), "out": str(beside)}
+        lines = [*choice.sentences(), f"{beside}: the abstraction taken", *lines]
+    emit(as_json, payload, lines)
+
+
+def _stem(model: Path) -> str:
+    """A model's path without what says that it is one."""
+    name = str(model)
+    for ending in (".gz", ".json", ".model"):
+        name = name.removesuffix(ending)
+    return name
+
+
+def _files(path: Path) -> list[Path]:
+    """The file itself, or the files of a folder by name."""
+    if not path.is_dir():
+        return [path]
+    found = sorted(p for p in path.iterdir() if p.is_file() and p.name[0] != ".")
+    if not found:
+        raise click.UsageError(f"{path} has no files")
+    return found
+
+
+def _kept_facts(report: PacReport) -> dict[str, Any]:
+    return {
+        "epsilon": report.epsilon,
+        "delta": report.delta,
+        "target": report.target,
+        "holds": report.holds,
+        "error": report.error,
+    }
+
+
+def _lines(
+    model: Model, out: Path, reports: Sequence[PacReport], warnings: Sequence[str]
+) -> Iterator[str]:
+    facts, chain = model.training, model.chain
+    yield (
+        f"{out}: {chain.n} states and {chain.transitions} transitions, from "
+        f"{facts['traces']} traces with {facts['frames']} frames"
+    )
+    if model.unvisited:
+        names = ", ".join(chain.states[i] for i in model.unvisited[:5])
+        more = ", …" if len(model.unvisited) > 5 else ""
+        yield f"never left in any trace, so made uniform: {names}{more}"
+    for warning in warnings:
+        yield f"warning: {warning}"
+    for report in reports:
+        yield from report.sentences()

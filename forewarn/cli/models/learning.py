@@ -1,0 +1,289 @@
+"""What `forewarn learn` counts by: the options, and perhaps an earlier model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from forewarn.cli.support import naming
+
+if TYPE_CHECKING:
+    from forewarn.abstractions.states.abstraction import Abstraction
+    from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
+    from forewarn.monitors.chains.learning import Support
+    from forewarn.monitors.chains.model import Model
+    from forewarn.monitors.finding.choice import Choice
+    from forewarn.monitors.laws.automata.automaton import Automaton
+    from forewarn.monitors.laws.lawbook import Law
+    from forewarn.monitors.trust.fairness import FairnessReport
+    from forewarn.monitors.trust.training import Training
+    from forewarn.scenarios.schema import Scenario
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the command line asked for; None where it left the choice to us."""
+
+    format: str
+    scenario: str | None
+    abstraction: Path | None
+    auto: bool
+    laws: tuple[str, ...]
+    vocabulary: str | None
+    period: float | None
+    alpha: str | None
+    support: str | None
+    end: str | None
+    mix_guarded: bool
+    candidates: tuple[str, ...]
+
+
+class Learner:
+    """Turns the wishes, and perhaps an earlier model, into one training."""
+
+    def __init__(
+        self, wish: Wish, earlier: Model | None, source: str, sample: Path
+    ) -> None:
+        from forewarn.monitors.laws.lawbook import find_laws
+        from forewarn.monitors.trust.training import Training
+
+        self.wish, self.earlier, self.source = wish, earlier, source
+        self.scenario = self._scenario()
+        self.vocabulary = self._vocabulary(sample)
+        with naming("--law"):
+            self.laws: list[Law] = [
+                law
+                for text in wish.laws or (earlier.laws if earlier else ())
+                for law in find_laws(text, vocabulary=self.vocabulary)
+            ]
+        if self.scenario is not None:
+            self.laws = list(self.scenario.laws)
+        self.abstraction = self._abstraction()
+        self.candidates = self._candidates()
+        self.training: Training = Training()
+        if earlier is not None:
+            self.training = Training.of(earlier)
+
+    def _scenario(self) -> Scenario | None:
+        from forewarn.scenarios.schema import load_scenario
+
+        wish = self.wish
+        if wish.scenario is None:
+            return None
+        if wish.abstraction is not None or wish.laws or wish.vocabulary:
+            raise click.UsageError(
+                "--scenario names the abstraction and the laws by itself"
+            )
+        return load_scenario(wish.scenario)
+
+    def _vocabulary(self, sample: Path) -> Vocabulary | None:
+        """The one that was asked for, or else that of the model or the first trace."""
+        from forewarn.abstractions.readers import read_trace
+        from forewarn.abstractions.states.abstraction import Abstraction
+        from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
+        from forewarn.monitors.trust.training import holds_traces
+
+        if self.wish.vocabulary:
+            return load_vocabulary(self.wish.vocabulary)
+        if self.scenario is not None:
+            return self.scenario.abstraction.vocabulary
+        if self.earlier is not None and self.earlier.abstraction is not None:
+            content = dict(self.earlier.abstraction)
+            return Abstraction.from_dict(content, self.source).vocabulary
+        if not self.wish.laws or self.wish.format == "states":
+            return None
+        if self.wish.format == "auto" and not holds_traces(sample):
+            return None
+        return read_trace(sample, period_s=self.wish.period).vocabulary
+
+    def _abstraction(self) -> Abstraction | None:
+        from forewarn.abstractions.errors import InvalidInput
+        from forewarn.abstractions.states.abstraction import (
+            Abstraction,
+            load_abstraction,
+        )
+        from forewarn.monitors.trust.training import law_abstraction
+
+        chosen = None if self.scenario is None else self.scenario.abstraction
+        if self.wish.abstraction:
+            chosen = load_abstraction(self.wish.abstraction, self.vocabulary)
+        elif self.wish.laws:
+            clocks = [law.clock_s for law in self.laws if law.clock_s]
+            chosen = law_abstraction(
+                [law.formula for law in self.laws],
+                self.vocabulary or self.laws[0].vocabulary,
+                self.wish.period or max(clocks, default=None),
+            )
+        if self.earlier is None:
+            return chosen
+        if self.earlier.abstraction is None:
+            if chosen is not None:
+                raise InvalidInput("its states have no predicates", source=self.source)
+            return None
+        known = Abstraction.from_dict(
+            dict(self.earlier.abstraction), self.source, self.vocabulary
+        )
+        if chosen is not None and chosen.fingerprint() != known.fingerprint():
+            raise InvalidInput(
+                "it was learned with another abstraction", source=self.source
+            )
+        return known
+
+    def find(self, files: Sequence[Path]) -> Choice:
+        """Takes the abstraction that foretells best in traces left out."""
+        from forewarn.cli.models import finding
+
+        known = self.scenario
+        choice = finding.find(
+            files,
+            self.laws,
+            self.vocabulary,
+            self.abstraction,
+            self.wish.period,
+            finding.HORIZON_S if known is None else known.horizon_s,
+        )
+        self.abstraction = choice.abstraction
+        return choice
+
+    def _candidates(self) -> Abstraction | None:
+        from forewarn.abstractions.errors import InvalidInput
+        from forewarn.abstractions.expression import parse_expression
+        from forewarn.abstractions.states.abstraction import Abstraction, Predicate
+
+        if not self.wish.candidates:
+            return None
+        if self.abstraction is None:
+            raise click.UsageError("--candidate needs --abstraction or --law")
+        vocabulary = self.abstraction.vocabulary
+        try:
+            return Abstraction(
+                [
+                    Predicate(parse_expression(text, vocabulary))
+                    for text in self.wish.candidates
+                ],
+                name="candidates",
+                vocabulary=vocabulary,
+                period_s=self.abstraction.period_s,
+            )
+        except InvalidInput as error:
+            raise error.within("--candidate") from None
+
+    def add(self, path: Path) -> None:
+        """Counts one file."""
+        from forewarn.monitors.trust.training import holds_traces
+
+        kind = self.wish.format
+        if kind == "states" or (kind == "auto" and not holds_traces(path)):
+            if self.candidates is not None:
+                raise click.UsageError(f"{path} has no frames to try --candidate on")
+            self.training.add_states(path, self.abstraction)
+            return
+        if self.abstraction is None:
+            raise click.UsageError(
+                f"{path} holds frames: give their predicates by --abstraction or --law"
+            )
+        self.training.add_trace(
+            path,
+            self.abstraction,
+            self.vocabulary,
+            self.wish.period,
+            self.candidates,
+        )
+
+    def model(self) -> Model:
+        """The model of all that was counted."""
+        from forewarn.abstractions.errors import InvalidInput
+        from forewarn.monitors.chains.learning import learn as learn_rows
+        from forewarn.monitors.chains.rational import rational
+
+        if not self.wish.mix_guarded:
+            self.training.refuse_mixture()
+        earlier, support = self.earlier, self._support()
+        alpha = Fraction(0) if support.kind == "observed" else Fraction(1, 10)
+        if self.wish.alpha is not None:
+            try:
+                alpha = rational(self.wish.alpha)
+            except InvalidInput as error:
+                raise error.within("--alpha") from None
+        elif earlier is not None and earlier.alpha is not None:
+            alpha = earlier.alpha
+        model = learn_rows(
+            self.training.tally,
+            support,
+            alpha,
+            self.wish.end or (earlier.end if earlier else "absorb"),
+            abstraction=self.abstraction.as_dict() if self.abstraction else None,
+            period_s=self.training.period_s,
+            laws=tuple(dict.fromkeys(repr(law.formula) for law in self.laws)),
+            training=self.training.summary(),
+        )
+        if self.abstraction is None or not self.laws:
+            return model
+        laws = [law.formula for law in self.laws]
+        broken = self.training.violations(model, self.abstraction, laws)
+        return replace(model, training={**model.training, "violations": broken})
+
+    def monitors(self, model: Model) -> dict[str, Automaton]:
+        """The laws' monitors on the model's clock, where its states decide them."""
+        from forewarn.monitors.risk.evidence import compile_for
+
+        if self.abstraction is None:
+            return {}
+        return {
+            law.name: compile_for(law.formula, self.abstraction, model.period_s)
+            for law in self.laws
+        }
+
+    def fairness(self, model: Model, monitors: dict[str, Automaton]) -> FairnessReport:
+        """Whether the model is a fair picture of the traces that were just counted."""
+        from forewarn.monitors.trust.validation import assess_training
+
+        unused = self.training.unused
+        texts = self.candidates.texts if self.candidates else ()
+        return assess_training(
+            self.training.sequences,
+            model,
+            abstraction=self.abstraction,
+            automata=monitors,
+            candidates={
+                text: [(states >> bit & 1).astype(bool) for states in unused]
+                for bit, text in enumerate(texts)
+            },
+        )
+
+    def _support(self) -> Support:
+        from forewarn.abstractions.files import read_json
+        from forewarn.monitors.chains.learning import Support
+
+        kind = self.wish.support
+        if kind is None:
+            return Support.of(self.earlier) if self.earlier else Support("observed")
+        if kind in ("observed", "all"):
+            return Support(kind)
+        if kind != "valid":
+            return Support.declared(read_json(Path(kind)), kind)
+        if self.abstraction is None:
+            raise click.UsageError(
+                "--support valid needs --abstraction or --law, which say what is valid"
+            )
+        return Support.valid(self.abstraction)
+
+    def warnings(self) -> Iterator[str]:
+        """What should be said of the training."""
+        if names := self.training.repeated():
+            yield f"counted more than once, byte for byte: {', '.join(names)}"
+        if len(self.training.periods) > 1:
+            yield "the traces have different periods, so a step has no fixed length"
+        for name, times in self.training.gaps.items():
+            yield f"{name} has {times} gaps; no step was counted over them"
+        for name, gap in self.training.late.items():
+            yield (
+                f"{name} has a frame every {gap:.2g} s on average, fewer than one a "
+                "step, so what is said in seconds is off: give a coarser clock, by "
+                f"--period {gap:.2g} or the abstraction's period_s"
+            )

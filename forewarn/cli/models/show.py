@@ -1,0 +1,253 @@
+"""`forewarn show`: a model for people, or all of it as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from forewarn.cli.support import Number, emit, json_option, naming, table
+
+if TYPE_CHECKING:
+    from forewarn.abstractions.states.abstraction import Abstraction
+    from forewarn.monitors.chains.model import Model
+    from forewarn.monitors.risk.evidence import RiskRow
+
+DEFAULT_HORIZON_S = 5.0
+_SHOWN_SUCCESSORS = 3
+
+
+@click.command()
+@click.argument("model", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--risk", is_flag=True, help="The guard's risk in every state.")
+@click.option(
+    "--law",
+    "laws",
+    multiple=True,
+    metavar="NAME_OR_FORMULA",
+    help="With --risk: the law; by default those that the model was learned for.",
+)
+@click.option(
+    "--define",
+    "definitions",
+    multiple=True,
+    metavar="NAME=FORMULA",
+    help="With --risk: a label for the law, as in 'bad=s=3|s=7'.",
+)
+@click.option(
+    "--horizon",
+    type=Number(min=0, min_open=True),
+    help=f"With --risk: seconds ahead (default {DEFAULT_HORIZON_S:g}).",
+)
+@click.option(
+    "--within",
+    type=click.IntRange(min=0),
+    help="With --risk: steps ahead, in place of seconds.",
+)
+@click.option(
+    "--delta",
+    type=Number(0, 1, min_open=True, max_open=True),
+    default=0.05,
+    show_default=True,
+    help="With --risk: the chance that the truth lies outside the bounds.",
+)
+@json_option
+def show(
+    model: Path,
+    risk: bool,
+    laws: tuple[str, ...],
+    definitions: tuple[str, ...],
+    horizon: float | None,
+    within: int | None,
+    delta: float,
+    as_json: bool,
+) -> None:
+    """Print a model: its states, where they lead, and what it was learned from."""
+    from forewarn.monitors.chains.model import load_model
+    from forewarn.monitors.risk.evidence import abstraction_of
+
+    found = load_model(model)
+    abstraction = abstraction_of(found)
+    payload = _payload(found)
+    lines = list(_lines(model, found, abstraction))
+    if risk:
+        steps = _steps(found, horizon, within)
+        payload["risk"] = {}
+        for text, rows in _risks(found, abstraction, laws, definitions, steps, delta):
+            payload["risk"][text] = {
+                "horizon_steps": steps,
+                "states": {row.state: _risk_payload(row) for row in rows},
+            }
+            lines += ["", *_risk_lines(text, rows, steps, found)]
+    emit(as_json, payload, lines)
+
+
+def _payload(model: Model) -> dict[str, Any]:
+    from forewarn.monitors.chains.formats.own import model_as_dict, named_counts
+
+    chain = model.chain
+    optional = model_as_dict(model)
+    kept = ("initial", "labels", "alpha", "support", "end", "abstraction", "period_s")
+    return {
+        "states": list(chain.states),
+        "rows": {
+            name: {chain.states[j]: p for j, p in chain.row(i).items()}
+            for i, name in enumerate(chain.states)
+        },
+        "counts": named_counts(model),
+        "training": dict(model.training),
+        "visits": {
+            name: int(times)
+            for name, times in zip(
+                chain.states,
+                model.visits if model.visits is not None else (),
+                strict=False,
+            )
+        },
+        "unvisited": [chain.states[i] for i in model.unvisited],
+        "laws": list(model.laws),
+        **{key: optional[key] for key in kept if key in optional},
+        "warnings": list(chain.warnings()),
+    }
+
+
+def _lines(path: Path, model: Model, abstraction: Abstraction | None) -> Iterator[str]:
+    chain, facts = model.chain, model.training
+    yield f"{path}: {chain.n} states, {chain.transitions} transitions"
+    if model.counts is not None:
+        ends = {"absorb": "a trace's end leads to END", "ignore": "ends are ignored"}
+        yield (
+            f"Learned from {facts.get('traces', '?')} traces with "
+            f"{facts.get('frames', '?')} frames; alpha {model.alpha} over "
+            f"{model.support} transitions; {ends[model.end]}."
+        )
+    if model.period_s is not None:
+        yield f"A step takes {model.period_s:g} s."
+    for law in model.laws:
+        yield f"Law: {law}"
+    for label, members in chain.labels.items():
+        names = ", ".join(chain.states[i] for i in sorted(members)[:5])
+        yield f"Label {label}: {names}{', …' if len(members) > 5 else ''}"
+    if abstraction is not None:
+        yield "Predicates, in the order of a state's digits:"
+        for number, text in enumerate(abstraction.texts, start=1):
+            yield f"  {number}. {text}"
+    for warning in chain.warnings():
+        yield f"Warning: {warning}."
+    yield ""
+    yield from _state_table(model, abstraction)
+
+
+def _state_table(model: Model, abstraction: Abstraction | None) -> Iterator[str]:
+    """A line for each state, those seen most often first."""
+    chain, visits = model.chain, model.visits
+    order = list(range(chain.n))
+    if visits is not None:
+        order.sort(key=lambda i: (-int(visits[i]), i))
+    head = ["state", "leads to"]
+    rows = [[chain.states[i], _successors(model, i)] for i in order]
+    if visits is not None:
+        head.insert(1, "visits")
+        for row, i in zip(rows, order, strict=True):
+            row.insert(1, f"{int(visits[i]):,}")
+    head.append("what holds" if abstraction else "")
+    for row, i in zip(rows, order, strict=True):
+        row.append(_what_holds(model, abstraction, i))
+    yield from table(head, rows)
+
+
+def _successors(model: Model, state: int) -> str:
+    chain = model.chain
+    row = chain.row(state)
+    if set(row) == {state}:
+        return "stays"
+    likely = sorted(row.items(), key=lambda entry: (-entry[1], entry[0]))
+    shown = [f"{chain.states[j]} {p:.4g}" for j, p in likely[:_SHOWN_SUCCESSORS]]
+    if len(likely) > _SHOWN_SUCCESSORS:
+        shown.append(f"{len(likely) - _SHOWN_SUCCESSORS} more")
+    made_up = " (made up)" if state in model.unvisited else ""
+    return ", ".join(shown) + made_up
+
+
+def _what_holds(model: Model, abstraction: Abstraction | None, state: int) -> str:
+    chain = model.chain
+    marks = ["starts here"] if state == chain.initial else []
+    if abstraction is not None and state != chain.end:
+        bits = abstraction.bits(chain.states[state])
+        words = [text for i, text in enumerate(abstraction.texts) if bits >> i & 1]
+        marks.insert(0, " and ".join(words) or "none of them")
+    return "; ".join(marks)
+
+
+def _steps(model: Model, horizon: float | None, within: int | None) -> int:
+    if within is not None:
+        if horizon is not None:
+            raise click.UsageError("--horizon and --within exclude each other")
+        return within
+    if model.period_s is None:
+        raise click.UsageError("the model has no period: give --within STEPS")
+    return max(int((horizon or DEFAULT_HORIZON_S) / model.period_s + 1e-9), 0)
+
+
+def _risks(
+    model: Model,
+    abstraction: Abstraction | None,
+    laws: tuple[str, ...],
+    definitions: tuple[str, ...],
+    steps: int,
+    delta: float,
+) -> Iterator[tuple[str, list[RiskRow]]]:
+    import numpy as np
+
+    from forewarn.monitors.checking.evaluation import Evaluator, make_engine
+    from forewarn.monitors.checking.labelling import Labelling
+    from forewarn.monitors.checking.law_checking import compiled_on, laws_on
+    from forewarn.monitors.risk.evidence import assess, risk_rows
+
+    wanted = laws or model.laws
+    if not wanted:
+        raise click.UsageError("the model names no law: give --law NAME_OR_FORMULA")
+    labelling = Labelling(model.chain, abstraction)
+    for definition in definitions:
+        labelling.define(definition)
+    evaluator = Evaluator(labelling, make_engine("builtin", model.chain))
+    broken = model.training.get("violations", {})
+    with naming("--law"):
+        found = [law for text in wanted for law in laws_on(labelling, text)]
+    for law in found:
+        seen = None
+        if (counted := broken.get(repr(law.formula))) is not None:
+            seen = np.array([counted.get(s, 0) for s in model.chain.states])
+        with naming("--law"):
+            automaton = compiled_on(labelling, law, evaluator, model.period_s)
+            risks = assess(
+                model,
+                automaton,
+                steps,
+                delta=delta,
+                violations_seen=seen,
+                truth=evaluator.proposition,
+            )
+        yield law.name, risk_rows(risks, abstraction)
+
+
+def _risk_payload(row: RiskRow) -> dict[str, Any]:
+    content = asdict(row)
+    del content["state"]
+    return content
+
+
+def _risk_lines(
+    law: str, rows: list[RiskRow], steps: int, model: Model
+) -> Iterator[str]:
+    from forewarn.monitors.risk.evidence import for_people
+
+    ahead = f"{steps} steps"
+    if model.period_s is not None:
+        ahead += f" ({steps * model.period_s:g} s)"
+    yield f"Risk within {ahead} of breaking {law}"
+    ordered = sorted(rows, key=lambda row: (-row.worst.risk, row.state))
+    yield from table(*for_people(ordered))

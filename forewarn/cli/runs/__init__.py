@@ -1,0 +1,1 @@
+"""Commands that run scenarios, and measure what came of it."""

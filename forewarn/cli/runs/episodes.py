@@ -1,0 +1,351 @@
+"""What the commands that run episodes share: options, policy, progress, sentences."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from forewarn.cli.support import clean, progress
+
+if TYPE_CHECKING:
+    from forewarn.abstractions.frame import Frame
+    from forewarn.monitors.guarding.decision import Action, Decision, Kind
+    from forewarn.monitors.guarding.policy import Policy, When
+    from forewarn.monitors.laws.lawbook import Law
+    from forewarn.plugins.loop.alerts import Alert
+    from forewarn.scenarios.running.episode import Episode
+    from forewarn.scenarios.running.runner import EpisodeObserver
+    from forewarn.scenarios.schema import Scenario
+
+FILE = click.Path(dir_okay=False, path_type=Path)
+FOLDER = click.Path(file_okay=False, path_type=Path)
+NAME_WIDTH = 40
+
+KINDS = ("none", "alert", "reflect", "ask", "slow", "stop")
+THRESHOLDS = {"alert": 0.3, "reflect": 0.5, "ask": 0.5, "slow": 0.5, "stop": 0.8}
+"""At which risk an intervention that was asked for begins, unless that is said."""
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+model_option = partial(
+    click.option, "--model", type=FILE, help="The model that the guard warns by."
+)
+policy_option = click.option(
+    "--policy", "policy_path", type=FILE, help="What to do at which risk, as YAML."
+)
+horizon_option = click.option(
+    "--horizon",
+    type=click.FloatRange(min=0, min_open=True),
+    help="How many seconds the guard's risk looks ahead; by default the policy's, or"
+    " else the scenario's.",
+)
+intervene_option = click.option(
+    "--intervene",
+    metavar="KINDS",
+    help=f"What the guard may do, of {', '.join(KINDS)}; several apart by commas, the"
+    " mildest first. none: it decides and records, and lets everything pass.",
+)
+when_option = click.option(
+    "--when",
+    type=click.Choice(["before", "after", "both"]),
+    help="Judge what an action would lead to before it is done (in worlds that can"
+    " foresee it), the state observed after it, or both; by default the policy's.",
+)
+world_option = click.option(
+    "--world",
+    metavar="NAME",
+    help="Run it in this world instead of its own: `carla` takes SUMO's scenarios."
+    " SCENARIO@NAME means the same.",
+)
+pilot_option = click.option(
+    "--pilot",
+    metavar="NAME",
+    help="Who drives instead of the scenario's own pilot, such as driving-llm.",
+)
+settings_option = click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A setting of the pilot, such as model=ollama:llama3.1; may be repeated.",
+)
+jobs_option = click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="How many processes run episodes.",
+)
+again_option = click.option(
+    "--again", is_flag=True, help="Run also what is in the folder already."
+)
+
+
+def scenario_named(name: str, world: str | None) -> Scenario:
+    """The scenario of that name, in its own world or in another."""
+    from forewarn.scenarios.schema import load_scenario
+
+    scenario = load_scenario(name)
+    return scenario if world is None else scenario.on(world)
+
+
+def driven_by(
+    scenario: Scenario, name: str | None, settings: Sequence[str]
+) -> Scenario:
+    """The scenario with another pilot, or other settings of its own."""
+    from forewarn.abstractions.files import parse_yaml
+    from forewarn.scenarios.schema import Plug
+
+    given: dict[str, Any] = {}
+    for text in settings:
+        key, equals, value = text.partition("=")
+        if not key or not equals:
+            raise click.UsageError(f"--set: {text!r:.60} is not KEY=VALUE")
+        given[key] = parse_yaml(value, f"--set {key}") if value else ""
+    if name is None:
+        name, given = scenario.pilot.name, {**scenario.pilot.settings, **given}
+    return scenario.driven_by(Plug(name=name, settings=given))
+
+
+def unless_given(
+    scenario: Scenario, model: Path | None, policy: Path | None
+) -> tuple[Path | None, Path | None, str]:
+    """The model and the policy that were given, or else those that ship.
+
+    The third says so, where they do.
+    """
+    from forewarn.scenarios.shipped import shipped_with
+
+    if model is not None or (files := shipped_with(scenario)) is None:
+        return model, policy, ""
+    said = f"Guarded by the model that ships with {scenario.name}"
+    if policy is None:
+        said += ", at the thresholds tuned for it"
+    return files.model, policy or files.policy, f"{said}."
+
+
+def numbers(most: float) -> Callable[..., tuple[float, ...]]:
+    """Reads numbers apart by commas, each within 0 and `most`; an option's callback."""
+
+    def read(ctx: click.Context, param: click.Parameter, value: str) -> Any:
+        try:
+            found = tuple(float(part) for part in value.split(",") if value)
+        except ValueError:
+            raise click.BadParameter(
+                f"{value!r:.60} is not numbers apart by commas"
+            ) from None
+        for number in found:
+            if not 0 <= number <= most:
+                raise click.BadParameter(f"{number:g} is not within 0 and {most:g}")
+        return found
+
+    return read
+
+
+def seeds(first: int, count: int) -> range:
+    """The seeds of a campaign: one after the other."""
+    return range(first, first + count)
+
+
+def chosen_policy(
+    path: Path | None,
+    horizon_s: float | None,
+    scenario_horizon_s: float,
+    intervene: str | None,
+    thresholds: Sequence[float],
+    when: When | None = None,
+    laws: Sequence[Law] = (),
+) -> Policy:
+    """The policy in a file, or the default one, with what the options change.
+
+    Args:
+        path: The policy's file.
+        horizon_s: The horizon that was asked for.
+        scenario_horizon_s: The scenario's, for where nobody says.
+        intervene: What the guard may do.
+        thresholds: From which risk on; as many as interventions. None: those of a
+            file that has one a law, or else `THRESHOLDS`.
+        when: Which states are judged.
+        laws: The scenario's: of those that ask to move a tuned policy only alerts.
+    """
+    from forewarn.monitors.guarding.policy import ANY_LAW, Policy, Step, load_policy
+    from forewarn.scenarios.running.enforcing import acting
+
+    policy = load_policy(path) if path else Policy(horizon_s=scenario_horizon_s)
+    if horizon_s is not None and horizon_s != policy.horizon_s:
+        policy = replace(policy, horizon_s=horizon_s, calibration={})
+    if when is not None:
+        policy = replace(policy, when=when)
+    kinds = _kinds(intervene)
+    if kinds == ["none"]:
+        if thresholds:
+            raise click.UsageError("--intervene none takes no --threshold")
+        return replace(policy, shadow=True)
+    if not kinds and not thresholds:
+        return policy
+    wanted = kinds or ["alert"]
+    tuned = path is not None and all(len(each) == 1 for each in policy.rules.values())
+    if tuned and len(wanted) == 1 and not thresholds:
+        return acting(policy, kind(wanted[0]), laws)
+    levels = list(thresholds) or [THRESHOLDS[name] for name in wanted]
+    if len(levels) != len(wanted):
+        raise click.UsageError(
+            f"--threshold gives {len(levels)} numbers for {', '.join(wanted)}"
+        )
+    if sorted(levels) != levels:
+        raise click.UsageError("--threshold: a severer intervention needs more risk")
+    steps = tuple(Step(kind(k), at) for k, at in zip(wanted, levels, strict=True))
+    return replace(policy, rules={ANY_LAW: steps}, name="from the command line")
+
+
+def _kinds(text: str | None) -> list[str]:
+    from forewarn.abstractions.errors import near_miss
+
+    if text is None:
+        return []
+    kinds = [part.strip() for part in text.split(",")]
+    for name in kinds:
+        if name not in KINDS:
+            hint = near_miss(name, KINDS) or f"one of {', '.join(KINDS)}"
+            raise click.UsageError(f"--intervene: no {name!r:.60} ({hint})")
+    if "none" in kinds and len(kinds) > 1:
+        raise click.UsageError("--intervene none stands alone")
+    if [k for k in KINDS if k in kinds] != kinds:
+        raise click.UsageError("--intervene: name each once, the mildest first")
+    return kinds
+
+
+def kind(text: str) -> Kind:
+    """The intervention of that name."""
+    from forewarn.monitors.guarding.decision import SEVERITY
+
+    return SEVERITY[SEVERITY.index(text)]
+
+
+def shown(law: str) -> str:
+    """A law's name, cut where it is a long formula."""
+    return law if len(law) <= NAME_WIDTH else law[: NAME_WIDTH - 1] + "…"
+
+
+def counted(episodes: Iterable[Episode], what: str, total: int) -> Iterator[Episode]:
+    """The episodes, with a line of what there was so far."""
+    seen = {"violations": 0, "alarms": 0, "interventions": 0, "failed": 0}
+
+    def note() -> str:
+        said = (f"{number} {name}" for name, number in seen.items() if number)
+        return "".join(f", {part}" for part in said)
+
+    def heard() -> Iterator[Episode]:
+        for episode in episodes:
+            seen["violations"] += len(episode.violations)
+            seen["alarms"] += len(episode.alarms)
+            seen["interventions"] += len(episode.interventions)
+            seen["failed"] += episode.failed
+            yield episode
+
+    yield from progress(heard(), what, total, note)
+
+
+def refuse_total_failure(episodes: Sequence[Episode]) -> None:
+    """Raises if no episode came to its end: there is nothing to report then."""
+    from forewarn.abstractions.errors import ForewarnError
+
+    if episodes and all(episode.failed for episode in episodes):
+        raise ForewarnError(f"all {len(episodes)} episodes failed: {episodes[0].error}")
+
+
+def failure_lines(episodes: Sequence[Episode], folder: Path | None) -> Iterator[str]:
+    """What there is to say of episodes that failed."""
+    failed = [episode for episode in episodes if episode.failed]
+    if failed:
+        yield (
+            f"{len(failed)} of {len(episodes)} episodes failed, the first with seed"
+            f" {failed[0].seed}: {failed[0].error}"
+        )
+        if folder is not None:
+            yield f"They stay in {folder}; --again runs all of it again."
+
+
+class LiveLine:
+    """One line on the terminal that follows an episode; observes its guard."""
+
+    def __init__(self) -> None:
+        self._due = time.monotonic() + 0.2
+        self._seed = 0
+        self._shown = False
+
+    def began(self, scenario: str, seed: int) -> None:
+        self._seed = seed
+
+    def reviewed(
+        self,
+        frame: Frame,
+        proposal: Action | None,
+        decision: Decision,
+        readings: tuple[float, ...],
+        foreseen: Frame | None = None,
+    ) -> None:
+        now = time.monotonic()
+        if now < self._due:
+            return
+        self._due, self._shown = now + 0.1, True
+        risk = "" if decision.risk is None else f"risk {decision.risk.point:.2f}"
+        words = (
+            f"seed {self._seed}  {frame.time_s:.1f} s  {decision.kind}  {risk}"
+            f"  {shown(decision.law)}"
+        )
+        click.echo(f"\r\x1b[K{clean(words)}", err=True, nl=False)
+
+    def ended(self, facts: Mapping[str, Any]) -> None:
+        if self._shown:
+            click.echo("\r\x1b[K", err=True, nl=False)
+
+
+def to_log() -> Alert:
+    """Alerts on standard error, a line each."""
+    import logging
+
+    from forewarn.plugins.loop.alerts import LOGGER, log_alert
+
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("forewarn: %(message)s"))
+    logging.getLogger(LOGGER).handlers[:] = [handler]
+    logging.getLogger(LOGGER).propagate = False
+    return log_alert
+
+
+@dataclass(frozen=True, slots=True)
+class ToWebhook:
+    """Makes alerts that are posted somewhere; the last ones before the end, too."""
+
+    url: str
+    allow_host: str | None
+
+    def __call__(self) -> Alert:
+        from multiprocessing.util import Finalize
+
+        from forewarn.plugins.loop.alerts import Webhook
+
+        hook = Webhook(self.url, allow_host=self.allow_host)
+        # Unlike atexit, this runs in the processes of a pool as well.
+        Finalize(None, hook.close, exitpriority=1)
+        return hook
+
+
+def observers(live: bool) -> list[Callable[[], EpisodeObserver]]:
+    """What hears of every review: telemetry if it is installed, and a live line."""
+    from forewarn.plugins.telemetry import OpenTelemetry, is_installed
+
+    found: list[Callable[[], EpisodeObserver]] = []
+    if is_installed():
+        found.append(OpenTelemetry)
+    if live and sys.stderr.isatty():
+        found.append(LiveLine)
+    return found

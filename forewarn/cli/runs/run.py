@@ -1,0 +1,279 @@
+"""`forewarn run`: episodes of a scenario, guarded or not."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from forewarn.cli.guarding.making import tell_gaps
+from forewarn.cli.runs.episodes import (
+    FILE,
+    FOLDER,
+    ToWebhook,
+    again_option,
+    chosen_policy,
+    counted,
+    driven_by,
+    failure_lines,
+    horizon_option,
+    intervene_option,
+    jobs_option,
+    model_option,
+    numbers,
+    observers,
+    pilot_option,
+    policy_option,
+    refuse_total_failure,
+    scenario_named,
+    seeds,
+    settings_option,
+    shown,
+    to_log,
+    unless_given,
+    when_option,
+    world_option,
+)
+from forewarn.cli.support import emit, json_option, seed_option, table
+
+if TYPE_CHECKING:
+    from forewarn.monitors.guarding.policy import When
+    from forewarn.plugins.loop.alerts import Alert
+    from forewarn.scenarios.running.episode import Episode
+    from forewarn.scenarios.schema import Scenario
+
+SHOWN_EPISODES = 20
+
+
+@click.command()
+@click.argument("scenario")
+@model_option()
+@policy_option
+@click.option(
+    "--threshold",
+    "thresholds",
+    callback=numbers(most=1),
+    default="",
+    metavar="RISK[,RISK…]",
+    help="The risk from which on the guard intervenes: one for each of --intervene.",
+)
+@horizon_option
+@intervene_option
+@when_option
+@click.option(
+    "--unguarded", is_flag=True, help="Run without a guard, even if a model ships."
+)
+@click.option(
+    "--shadow", is_flag=True, help="Decide and record everything, enforce nothing."
+)
+@click.option(
+    "--episodes",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="How many; each has the next seed.",
+)
+@seed_option
+@world_option
+@pilot_option
+@settings_option
+@jobs_option
+@click.option(
+    "--out",
+    type=FOLDER,
+    default=Path("forewarn-runs"),
+    show_default=True,
+    help="Where the run records go.",
+)
+@again_option
+@click.option(
+    "--scene/--no-scene",
+    default=True,
+    help="Whether to keep what there is to see, for `forewarn report`.",
+)
+@click.option(
+    "--metrics", type=FILE, help="Counts for Prometheus, kept up to date in this file."
+)
+@click.option(
+    "--log", is_flag=True, help="Say each intervention on standard error as it begins."
+)
+@click.option("--webhook", metavar="URL", help="Post each intervention there as JSON.")
+@click.option(
+    "--webhook-host",
+    metavar="HOST",
+    help="The host that the webhook may be on, where that is not this machine.",
+)
+@json_option
+def run(
+    scenario: str,
+    model: Path | None,
+    policy_path: Path | None,
+    thresholds: tuple[float, ...],
+    horizon: float | None,
+    intervene: str | None,
+    when: When | None,
+    unguarded: bool,
+    shadow: bool,
+    episodes: int,
+    seed: int,
+    world: str | None,
+    pilot: str | None,
+    settings: tuple[str, ...],
+    jobs: int,
+    out: Path,
+    again: bool,
+    scene: bool,
+    metrics: Path | None,
+    log: bool,
+    webhook: str | None,
+    webhook_host: str | None,
+    as_json: bool,
+) -> None:
+    """Run episodes of SCENARIO, guarded if there is a model.
+
+    SCENARIO is a name that `forewarn scenarios` lists, or a file. Without --model it is
+    guarded by the model that ships with it, if one does. Each guarded episode leaves a
+    run record, which `forewarn replay` derives again and `forewarn verify` checks. A
+    campaign that was stopped goes on where it was when the command is given again.
+
+    \b
+    Examples:
+      forewarn run s3 --intervene stop --episodes 20
+      forewarn run tiny-road --model model.json
+      forewarn run tiny-road --model model.json --intervene alert,stop \\
+        --threshold 0.3,0.6 --episodes 100 --jobs 2
+      forewarn run s1 --pilot driving-llm --set model=ollama:llama3.1 \\
+        --intervene reflect
+    """
+    from forewarn.plugins.loop.approval import Console
+    from forewarn.plugins.telemetry import PrometheusFile
+    from forewarn.scenarios.running import campaign
+    from forewarn.scenarios.running.episode import by_seed
+    from forewarn.scenarios.running.plan import plan
+
+    wanted = driven_by(scenario_named(scenario, world), pilot, settings)
+    names = [law.name for law in wanted.laws]
+    policy, said = None, ""
+    if unguarded:
+        if model is not None:
+            raise click.UsageError("--unguarded takes no --model")
+    else:
+        model, policy_path, said = unless_given(wanted, model, policy_path)
+    if model is not None:
+        policy = chosen_policy(
+            policy_path, horizon, wanted.horizon_s, intervene, thresholds, when,
+            wanted.laws,
+        )  # fmt: skip
+        policy = replace(policy, shadow=policy.shadow or shadow)
+        tell_gaps(policy, policy_path, names)
+    elif policy_path or thresholds or horizon or shadow or intervene or when:
+        raise click.UsageError("without --model there is no guard to be told anything")
+    alerts: list[Callable[[], Alert]] = [to_log] if log else []
+    if webhook is not None:
+        hook = ToWebhook(webhook, webhook_host)
+        hook()  # What is wrong with the address shows now.
+        alerts.append(hook)
+    # Nobody can answer several questions at once.
+    person = Console if jobs == 1 and sys.stdin.isatty() else None
+    todo = campaign.jobs(
+        plan(wanted, model, policy, observers(episodes == 1), alerts, person),
+        wanted,
+        seeds(seed, episodes),
+        out,
+        [] if model is None else ["record", "scene"] if scene else ["record"],
+    )
+    counts = PrometheusFile(metrics) if metrics is not None else None
+    found: list[Episode] = []
+    running = campaign.campaign(todo, campaign.pool(jobs), again)
+    for episode in counted(running, "episodes", episodes):
+        found.append(episode)
+        if counts is not None:
+            counts.add(wanted.name, episode.as_dict())
+    if counts is not None:
+        counts.write()
+    refuse_total_failure(found)
+    found = [episode.within(out) for episode in by_seed(found)]
+    payload = {
+        "scenario": wanted.name,
+        "model": None if model is None else str(model),
+        "episodes": [episode.as_dict() for episode in found],
+        "failed": sum(episode.failed for episode in found),
+        "policy": None if policy is None else policy.as_dict(),
+        "without_rule": [] if policy is None else list(policy.without_rule(names)),
+    }
+    emit(as_json, payload, _lines(wanted, found, out, said))
+
+
+def _lines(
+    scenario: Scenario, episodes: Sequence[Episode], out: Path, said: str
+) -> Iterator[str]:
+    drifted = [episode for episode in episodes if episode.drift]
+    if drifted:
+        yield (
+            f"In {len(drifted)} of {len(episodes)} episodes the world contradicts the"
+            f" model; seed {drifted[0].seed}: {drifted[0].drift}"
+        )
+    if said:
+        yield said
+    yield from failure_lines(episodes, out)
+    if len(episodes) == 1:
+        yield from _story(episodes[0])
+        return
+    rows = [_row(episode) for episode in episodes[:SHOWN_EPISODES]]
+    head = ["seed", "lasted", "broken", "first alarm", "done", "ended"]
+    yield from table(head, rows)
+    if len(episodes) > SHOWN_EPISODES:
+        yield f"… and {len(episodes) - SHOWN_EPISODES} more; --json lists all."
+    yield ""
+    good = [episode for episode in episodes if not episode.failed]
+    yield from table(
+        ["law", "broken in", "of"],
+        (
+            (
+                shown(law.name),
+                sum(episode.first(law.name) is not None for episode in good),
+                len(good),
+            )
+            for law in scenario.laws
+        ),
+    )
+    if any(episode.record for episode in episodes):
+        yield f"The run records are in {out}; `forewarn report {out}` shows them."
+
+
+def _row(episode: Episode) -> tuple[object, ...]:
+    broken = ", ".join(f"{shown(b.law)} {b.time_s:g} s" for b in episode.violations)
+    alarm = episode.alarms[0] if episode.alarms else None
+    kinds = dict.fromkeys(each.kind for each in episode.interventions)
+    return (
+        episode.seed,
+        f"{episode.duration_s:.1f} s",
+        broken or "-",
+        f"{alarm.time_s:g} s" if alarm else "-",
+        ", ".join(kinds) or "-",
+        episode.error or episode.ended,
+    )
+
+
+def _story(episode: Episode) -> Iterator[str]:
+    """One episode, told in the order of its events."""
+    events: list[tuple[float, str]] = [
+        (each.time_s, f"{each.law} was broken") for each in episode.violations
+    ]
+    for alarm in episode.alarms:
+        risk = "" if alarm.risk is None else f" at risk {alarm.risk.point:.2f}"
+        law = alarm.law or "the guard cannot judge"
+        events.append((alarm.time_s, f"{alarm.decision}: {law}{risk}"))
+    for each in episode.interventions:
+        obeyed = "" if each.obeyed_s is None else f", obeyed at {each.obeyed_s:g} s"
+        until = f"done: {each.kind} until {each.until_s:g} s{obeyed}"
+        events.append((each.time_s, until))
+    for time_s, text in sorted(events, key=lambda event: event[0]):
+        yield f"{time_s:7.1f} s  {text}"
+    yield f"{episode.duration_s:7.1f} s  {episode.error or episode.ended}"
+    if episode.record:
+        yield f"The run record: {episode.record}; `forewarn report` shows it."

@@ -1,0 +1,1 @@
+"""Commands that judge recorded traces by laws."""

@@ -1,0 +1,1 @@
+"""The language of properties: its words, its parser, its formulas."""

@@ -1,0 +1,1 @@
+"""Laws compiled to automata, and automata drawn for people."""

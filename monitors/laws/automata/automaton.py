@@ -1,0 +1,354 @@
+"""Laws compiled to one minimal deterministic automaton.
+
+A state of the automaton is what is owed and what the past operators remember; a
+letter says which propositions hold in a frame. The automaton is complete over the
+letters that can occur, so a monitor is one table look-up a frame.
+"""
+
+from __future__ import annotations
+
+import itertools
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forewarn.abstractions.errors import InvalidExpression, TooLarge
+from forewarn.abstractions.expression.domain import (
+    combinations,
+    components,
+    leaves,
+    read_by,
+)
+from forewarn.abstractions.expression.tree import Expression
+from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
+from forewarn.monitors.laws.automata.minimal import (
+    certain_to_reach,
+    merge_equivalent,
+    steps_to,
+)
+from forewarn.monitors.laws.automata.normal import Normal, normalise
+from forewarn.monitors.laws.automata.paper import one_step_later, renamed_as_in_paper
+from forewarn.monitors.laws.automata.progression import (
+    BROKEN,
+    NOTHING,
+    Owed,
+    Progression,
+    both,
+)
+from forewarn.monitors.laws.formula import Formula
+
+MAX_STATES = 20_000
+MAX_LETTERS = 4096
+MAX_PROPOSITIONS = 62
+"""Letters must fit a signed 64-bit integer."""
+_COARSER = (2, 5, 10, 20, 50, 100)
+"""The multiples of the clock that a refusal tries, to name one that fits."""
+
+_State = tuple[Owed, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Automaton:
+    """A law as tables.
+
+    The state is the one after a frame's letter has been read; the first frame's
+    letter is read from `initial`.
+
+    Args:
+        formula: The law.
+        propositions: Bit i of a letter says that proposition i holds.
+        letters: The letters that can occur: the columns of `step` and `complete`.
+        step: The next state, by state and letter. `violated` is absorbing.
+        names: `idle`, `wait:3`, `violated`.
+        initial: The state before the first frame, 0.
+        violated: The state of a broken law, or -1 if no trace can break it.
+        left: Steps until the soonest violation; -1 where none can come.
+        due: Steps until what is already owed can go unmet; 0 where nothing is owed.
+        pending: Whether something is owed that can go unmet.
+        complete: Like `step` for what is already owed, when nothing new arises. Row 0
+            owes nothing, row 1 is broken.
+        owed: The row of `complete` that each state begins in.
+        period_s: The clock that seconds were counted with.
+    """
+
+    formula: Formula
+    propositions: tuple[Expression, ...]
+    letters: tuple[int, ...]
+    step: NDArray[np.int32]
+    names: tuple[str, ...]
+    initial: int
+    violated: int
+    left: NDArray[np.int32]
+    due: NDArray[np.int32]
+    pending: NDArray[np.bool_]
+    complete: NDArray[np.int32]
+    owed: NDArray[np.int32]
+    period_s: float | None
+
+    @property
+    def n(self) -> int:
+        """How many states it has."""
+        return len(self.names)
+
+    def column(self, letter: int) -> int:
+        """The column of a letter; raises if the letter was excluded as impossible."""
+        column = bisect_left(self.letters, letter)
+        if self.letters[column : column + 1] != (letter,):
+            shown = " and ".join(
+                repr(p) if letter >> i & 1 else f"not ({p!r})"
+                for i, p in enumerate(self.propositions)
+            )
+            raise InvalidExpression(f"the law was compiled as if never {shown}")
+        return column
+
+    def response_steps(self) -> int | None:
+        """K if this is `always (a -> eventually[0, K] b)` in shape, else None."""
+        n = self.n
+        if self.violated != n - 1 or not self.pending[1 : n - 1].all():
+            return None
+        waits = self.step[1 : n - 1]
+        # wait:i stands in row i; each letter either discharges all or counts down.
+        down = np.where(np.arange(1, n - 1) > 1, np.arange(n - 2), self.violated)
+        met = (waits == 0).all(axis=0)
+        counted = (waits == down[:, None]).all(axis=0)
+        longest = n - 2 if n > 2 else self.violated
+        arises = self.step[0] == longest
+        if not (met | counted).all() or not (arises | (self.step[0] == 0)).all():
+            return None
+        # No letter both arises and discharges: repeated, it would be counted in pairs,
+        # and laws cannot count.
+        return n - 2
+
+
+def compile_law(
+    formula: Formula,
+    period_s: float | None = None,
+    *,
+    vocabulary: Vocabulary | None = None,
+    letters: Iterable[int] | None = None,
+    semantics: str = "exact",
+    max_states: int = MAX_STATES,
+) -> Automaton:
+    """Compiles a law.
+
+    Args:
+        formula: What `parse_formula` gave.
+        period_s: The monitor's clock; needed when bounds are in seconds.
+        vocabulary: Ranges and types that exclude letters.
+        letters: The letters that can occur, when that is known better.
+        semantics: `exact`, or `paper` for Definition 5.2, which waits one step more.
+        max_states: What would need more is refused.
+
+    Raises:
+        TooLarge: With the clock that would fit, if there is one.
+    """
+    if letters is not None:
+        letters = sorted(set(letters))
+    if semantics == "paper":
+        later = one_step_later(formula, period_s)
+        built = compile_law(
+            later, vocabulary=vocabulary, letters=letters, max_states=max_states
+        )
+        return replace(
+            built,
+            formula=formula,
+            names=renamed_as_in_paper(built.names),
+            period_s=period_s,
+        )
+    if semantics != "exact":
+        raise InvalidExpression(f"unknown semantics {semantics!r}: exact or paper")
+    normal = normalise(formula, period_s)
+    if len(normal.propositions) > MAX_PROPOSITIONS:
+        raise TooLarge(
+            f"{len(normal.propositions)} propositions; a law has at most"
+            f" {MAX_PROPOSITIONS}",
+            mend="split the law",
+        )
+    if letters is None:
+        letters = possible_letters(normal.propositions, vocabulary)
+    found = _Explorer(normal, letters, max_states).explore()
+    if found is None:
+        raise TooLarge(
+            f"{formula!r} needs more than {max_states} states"
+            + (f" at a clock of {period_s:g} s" if period_s else ""),
+            mend=_coarser_clock(formula, period_s, letters, max_states),
+        )
+    return found.automaton(formula)
+
+
+def _coarser_clock(
+    formula: Formula,
+    period_s: float | None,
+    letters: list[int],
+    max_states: int,
+) -> str:
+    if period_s is None:
+        return "write its bounds in fewer, longer steps"
+    fits = ""
+    # The coarsest first: sizes grow as the clock gets finer.
+    for factor in reversed(_COARSER):
+        period = float(Fraction(repr(float(period_s))) * factor)
+        normal = normalise(formula, period)
+        found = _Explorer(normal, letters, max_states).explore()
+        if found is None:
+            break
+        fits = f"a clock of {period:g} s fits, with {found.automaton(formula).n} states"
+    return fits or "no coarser clock fits"
+
+
+def possible_letters(
+    propositions: Sequence[Expression], vocabulary: Vocabulary | None = None
+) -> list[int]:
+    """The letters that frames can show, by the constants that signals are held to."""
+    known = leaves(propositions, vocabulary)
+    letters = [0]
+    for members in components([read_by(node) for node in propositions]):
+        try:
+            found = combinations([propositions[i] for i in members], known)
+        except TooLarge:
+            if 2 ** len(members) > MAX_LETTERS:
+                raise
+            found = set(range(2 ** len(members)))
+        if (size := len(letters) * len(found)) > MAX_LETTERS:
+            raise TooLarge(
+                f"{len(propositions)} propositions make {size} letters or more;"
+                f" a law has at most {MAX_LETTERS}",
+                mend="split the law",
+            )
+        parts = [
+            sum(1 << i for k, i in enumerate(members) if mask >> k & 1)
+            for mask in found
+        ]
+        letters = [letter | part for letter in letters for part in parts]
+    return sorted(letters)
+
+
+class _Explorer:
+    """Finds every state of a law's automaton, breadth first."""
+
+    def __init__(self, normal: Normal, letters: list[int], max_states: int) -> None:
+        self.normal, self.letters, self.max_states = normal, letters, max_states
+        self.progression = Progression(normal)
+        self.states: list[_State] = []
+        self.step: list[list[int]] = []
+
+    def explore(self) -> _Explorer | None:
+        """Itself, filled; or None when there are too many states."""
+        start = self.progression.start(self.normal.initially)
+        first = (start, (0,) * len(self.normal.memories))
+        numbers = {first: 0}
+        self.states.append(first)
+        for state in self.states:
+            row: list[int] = []
+            for letter in self.letters:
+                after = self._after(state, letter, self.normal.invariants)
+                number = numbers.setdefault(after, len(numbers))
+                if number == len(self.states):
+                    self.states.append(after)
+                row.append(number)
+            self.step.append(row)
+            if len(self.states) > self.max_states:
+                return None
+        return self
+
+    def _after(self, state: _State, letter: int, invariants: Sequence[int]) -> _State:
+        owed, memory = state
+        if owed is BROKEN:
+            return state
+        updated: list[int] = []
+        for i, past in enumerate(self.normal.memories):
+            held = past.update(memory[i], letter)
+            updated.append(held)
+            letter |= past.holds(held) << self.normal.memory_bit + i
+        owed = self.progression.after(owed, letter)
+        for node in invariants:
+            owed = both(owed, self.progression.arising(node, letter))
+        if owed is BROKEN:
+            return BROKEN, (0,) * len(memory)
+        return owed, tuple(updated)
+
+    def automaton(self, formula: Formula) -> Automaton:
+        """The minimal automaton of the states found."""
+        step = np.array(self.step, np.int32)
+        broken = np.array([owed is BROKEN for owed, _ in self.states])
+        broken = certain_to_reach(step, broken)
+        # Before the first frame nothing is broken, even of a contradiction.
+        broken[0] = False
+        classes = merge_equivalent(step, broken)
+        members: list[list[int]] = [[] for _ in range(classes.max() + 1)]
+        for state, number in enumerate(classes.tolist()):
+            members[number].append(state)
+        # What owes nothing stands for all that is equivalent to it.
+        chosen = [min(g, key=lambda i: bool(self.states[i][0])) for g in members]
+        broken = broken[chosen]
+        merged = classes[step[chosen]].astype(np.int32)
+        left = steps_to(merged, broken)
+        complete, owed = self._completion(chosen)
+        owed[broken] = 1
+        due = steps_to(complete, np.arange(len(complete)) == 1)[owed]
+        due[owed == 0] = 0
+
+        later = np.arange(len(members)) != classes[0]
+        order = np.lexsort((np.array(chosen), left, due, broken, later))
+        place = np.empty(len(order), np.int32)
+        place[order] = np.arange(len(order), dtype=np.int32)
+        due, owed, broken = due[order], owed[order], broken[order]
+        return Automaton(
+            formula,
+            tuple(self.normal.propositions),
+            tuple(self.letters),
+            place[merged[order]],
+            _names(due, broken),
+            0,
+            int(np.flatnonzero(broken)[0]) if broken.any() else -1,
+            left[order],
+            due,
+            due > 0,
+            complete,
+            owed,
+            self.normal.period_s,
+        )
+
+    def _completion(
+        self, starts: list[int]
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """The tables of what is already owed, when no new obligation arises."""
+        empty = (0,) * len(self.normal.memories)
+        done, unmet = (NOTHING, empty), (BROKEN, empty)
+        states = [done, unmet]
+        numbers = {done: 0, unmet: 1}
+
+        def number_of(state: _State) -> int:
+            state = state if state[0] else done
+            number = numbers.setdefault(state, len(numbers))
+            if number == len(states):
+                states.append(state)
+            return number
+
+        owed = np.array([number_of(self.states[i]) for i in starts], np.int32)
+        rows: list[list[int]] = []
+        for state in states:
+            row = [number_of(self._after(state, ell, ())) for ell in self.letters]
+            rows.append(row)
+        table = np.array(rows, np.int32)
+        broken = certain_to_reach(table, np.arange(len(table)) == 1)
+        # Rows 0 and 1 come first among their equals, and so keep their numbers.
+        _, firsts, classes = np.unique(
+            merge_equivalent(table, broken), return_index=True, return_inverse=True
+        )
+        number = np.argsort(np.argsort(firsts))[classes].astype(np.int32)
+        return number[table[np.sort(firsts)]], number[owed]
+
+
+def _names(due: NDArray[np.int32], broken: NDArray[np.bool_]) -> tuple[str, ...]:
+    taken: dict[str, itertools.count[int]] = {}
+    names: list[str] = []
+    for steps, bad in zip(due.tolist(), broken.tolist(), strict=True):
+        base = "violated" if bad else f"wait:{steps}" if steps else "idle"
+        again = next(taken.setdefault(base, itertools.count(1)))
+        names.append(base if again == 1 else f"{base}.{again}")
+    return tuple(names)

@@ -1,0 +1,1 @@
+"""The stand-in's map: roads, lights, stop lines, where people walk."""

@@ -1,0 +1,1 @@
+"""Who moves in the stand-in, and how."""

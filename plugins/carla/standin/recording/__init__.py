@@ -1,0 +1,1 @@
+"""CARLA's own recordings: written, read, told and played."""

@@ -1,0 +1,1 @@
+"""What the stand-in's sensors see."""

@@ -1,0 +1,311 @@
+"""Interventions: what is done about a decision, and whether the world shows it.
+
+Between the guard's decision and the actuator stands one `Intervener` an episode. What
+the actuator cannot do, and what the world does not show in time, escalates in the
+policy's order. Whatever goes wrong here leads to the actuator's fallback.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from forewarn.abstractions.frame import Frame
+from forewarn.monitors.guarding.decision import RANK, Action, Decision, Kind
+from forewarn.monitors.guarding.policy import Policy
+from forewarn.plugins.contracts import Actuator
+from forewarn.plugins.loop.alerts import LOGGER, Alert
+from forewarn.plugins.loop.approval import Approver, Desk
+from forewarn.plugins.loop.reflection import Prompter
+
+ASK_S = 30.0
+
+_SHOWN_BY_THE_WORLD: frozenset[Kind] = frozenset(
+    {"reflect", "substitute", "skip", "slow", "stop", "cut"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a decision.
+
+    Args:
+        kind: What was carried out in the end.
+        decided: What the guard decided.
+        because: Why it is not what was decided; empty if it is.
+        enforced: False in shadow mode, where the proposal is carried out.
+        obeyed: Whether the frame shows that the intervention before was obeyed;
+            None if there was none, or it is too early to tell.
+        prompt: For `reflect`: what the agent is told when it next proposes.
+        notes: What else went on: the agent chose otherwise, an alert failed.
+    """
+
+    kind: Kind
+    decided: Kind
+    because: str = ""
+    enforced: bool = True
+    obeyed: bool | None = None
+    prompt: str | None = None
+    notes: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """The outcome as JSON has it: empty fields left out."""
+        content: dict[str, Any] = {"kind": self.kind, "decided": self.decided}
+        if not self.enforced:
+            content["enforced"] = False
+        for name in ("because", "obeyed", "prompt", "notes"):
+            value = getattr(self, name)
+            if value not in ("", None, ()):
+                content[name] = list(value) if name == "notes" else value
+        return content
+
+
+class Intervener:
+    """Carries out decisions, one frame after another.
+
+    Reflection: the action is withheld and the agent is told why. While the guard goes
+    on to say `reflect`, another action passes; one that was withheld does not, nor one
+    that is foreseen to bring a risk no lower than the one there is. A law
+    that has led to `max_reflections` of them escalates for the rest of the episode.
+
+    Args:
+        actuator: Carries out what is decided.
+        policy: Says what follows what, and how long the world may take.
+        clock: The loop's clock, by which acknowledgement is timed.
+        prompter: Writes reflect prompts; by default ones that name no rule.
+        alerts: Told once of each intervention when it begins.
+        approver: Who is asked; without one `ask` escalates.
+        ask_s: How long a person may take to answer.
+    """
+
+    def __init__(
+        self,
+        actuator: Actuator,
+        policy: Policy,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        prompter: Prompter | None = None,
+        alerts: Sequence[Alert] = (),
+        approver: Approver | None = None,
+        ask_s: float = ASK_S,
+    ) -> None:
+        self.actuator, self.policy = actuator, policy
+        self._clock = clock
+        self._prompter = prompter or Prompter({}, (), policy.horizon_s)
+        self._alerts = tuple(alerts)
+        self._desk = None if approver is None else Desk(approver, ask_s)
+        self.reset()
+
+    def reset(self) -> None:
+        """Begins a new episode."""
+        self._pending: Decision | None = None
+        self._shown_s = 0.0
+        self._floor: Kind = "proceed"
+        self._withheld: dict[str, list[Action]] = {}
+        self._reflections: dict[str, int] = {}
+        self._told: tuple[Kind, str] | None = None
+
+    def apply(
+        self, decision: Decision, proposal: Action | None, frame: Frame
+    ) -> tuple[Action | None, Outcome]:
+        """The action for the world under this decision. Never raises."""
+        try:
+            return self._apply(decision, proposal, frame)
+        except Exception as error:
+            because = f"{type(error).__name__}: {error}"
+            return self._fall_back(decision, because)
+
+    def _apply(
+        self, decision: Decision, proposal: Action | None, frame: Frame
+    ) -> tuple[Action | None, Outcome]:
+        if self.policy.shadow:
+            return proposal, Outcome(decision.kind, decision.kind, enforced=False)
+        now_s = self._clock()
+        obeyed, because = self._judge_obedience(frame, now_s)
+        if RANK[decision.kind] <= RANK["alert"] and self._floor != "cut":
+            return self._release(decision, proposal, obeyed)
+        kind = decision.kind
+        if RANK[self._floor] > RANK[kind]:
+            kind = self._floor
+            because = because or "a milder intervention was not obeyed"
+        passes = kind == "reflect" and self._thought_again(decision, proposal)
+        kind, why = (kind, "") if passes else self._possible(kind, decision)
+        because = because or why
+        carried = replace(decision, kind=kind)
+        if kind == "slow" and carried.cap_kmh is None:
+            carried = replace(carried, cap_kmh=self.policy.slow_cap_kmh)
+        notes = self._alert(carried)
+        outcome = Outcome(kind, decision.kind, because, True, obeyed, None, notes)
+        if passes:
+            self._pending = None
+            notes = (*notes, "the agent chose another action")
+            return proposal, replace(outcome, notes=notes)
+        if kind == "ask":
+            return self._ask(carried, proposal, outcome)
+        if kind == "reflect":
+            outcome = replace(outcome, prompt=self._reflect(carried, proposal))
+        self._expect(carried, now_s)
+        return self.actuator.carry_out(carried, proposal), outcome
+
+    # -- obedience ------------------------------------------------------------------
+
+    def _judge_obedience(self, frame: Frame, now_s: float) -> tuple[bool | None, str]:
+        """Whether the last intervention was obeyed, and what follows if it was not."""
+        pending = self._pending
+        if pending is None:
+            return None, ""
+        obeyed = self.actuator.obeyed(pending, frame)
+        if obeyed:
+            self._shown_s = now_s
+            return True, ""
+        late_s = now_s - self._shown_s
+        # Not `>`: a clock that is no number must not grant more time.
+        if late_s <= self.policy.ack_s:
+            return None, ""
+        harder = self.policy.after(pending.kind)
+        self._floor = max(self._floor, harder, key=RANK.__getitem__)
+        self._shown_s = now_s
+        return False, f"{pending.kind} was not obeyed within {self.policy.ack_s:g} s"
+
+    def _expect(self, carried: Decision, now_s: float) -> None:
+        """From now on the world must show this."""
+        if carried.kind not in _SHOWN_BY_THE_WORLD:
+            self._pending = None
+            return
+        if self._pending is None or self._pending.kind != carried.kind:
+            self._shown_s = now_s
+        if carried.kind == "cut":
+            self._floor = "cut"  # what was ended stays ended
+        self._pending = carried
+
+    def _release(
+        self, decision: Decision, proposal: Action | None, obeyed: bool | None
+    ) -> tuple[Action | None, Outcome]:
+        self._pending = None
+        self._floor = "proceed"
+        self._withheld.clear()
+        notes: tuple[str, ...] = ()
+        if decision.kind == "alert":
+            notes = self._alert(decision)
+        else:
+            self._told = None
+        action = self.actuator.carry_out(decision, proposal)
+        return action, Outcome(decision.kind, decision.kind, obeyed=obeyed, notes=notes)
+
+    # -- what is possible -----------------------------------------------------------
+
+    def _possible(self, kind: Kind, decision: Decision) -> tuple[Kind, str]:
+        """The mildest intervention from `kind` on that can be carried out."""
+        why = ""
+        for candidate in self._harder(kind):
+            lack = self._lack(candidate, decision)
+            if not lack:
+                return candidate, why
+            why = why or lack
+        return "stop", why
+
+    def _harder(self, kind: Kind) -> Iterator[Kind]:
+        yield kind
+        while (harder := self.policy.after(kind)) != kind:
+            yield harder
+            kind = harder
+
+    def _lack(self, kind: Kind, decision: Decision) -> str:
+        """Why an intervention cannot be carried out; empty if it can."""
+        if kind == "ask":
+            return "" if self._desk is not None else "there is nobody to ask"
+        if kind not in self.actuator.can:
+            return f"the actuator cannot {kind}"
+        if kind == "substitute" and decision.action is None:
+            return "there is no action to substitute"
+        if kind == "reflect":
+            given = self._reflections.get(decision.law, 0)
+            if given >= self.policy.max_reflections:
+                return f"{given} reflections did not help"
+        return ""
+
+    # -- reflect and ask ------------------------------------------------------------
+
+    def _thought_again(self, decision: Decision, proposal: Action | None) -> bool:
+        """Whether an agent that was told of this law has thought of another way.
+
+        Where it is foreseen what the other way leads to, it must lower the risk.
+        """
+        withheld = self._withheld.get(decision.law)
+        if withheld is None or not _eases(decision):
+            return False
+        return proposal is None or _plain(proposal) not in map(_plain, withheld)
+
+    def _reflect(self, decision: Decision, proposal: Action | None) -> str:
+        given = self._reflections.get(decision.law, 0) + 1
+        self._reflections[decision.law] = given
+        withheld = self._withheld.setdefault(decision.law, [])
+        if proposal is not None and _plain(proposal) not in map(_plain, withheld):
+            withheld.append(proposal)
+        attempts = self.policy.max_reflections
+        return self._prompter.prompt(decision, proposal, given, attempts).text
+
+    def _ask(
+        self, decision: Decision, proposal: Action | None, outcome: Outcome
+    ) -> tuple[Action | None, Outcome]:
+        self._pending = None
+        answer = None if self._desk is None else self._desk.ask(decision, proposal)
+        if answer is None:
+            return self._fall_back(decision, "nobody answered in time", outcome)
+        notes = (*outcome.notes, f"a person said: {answer.verdict}")
+        outcome = replace(outcome, notes=notes)
+        if answer.verdict == "approve":
+            return proposal, outcome
+        if answer.verdict == "edit":
+            return answer.action, outcome
+        return self._fall_back(decision, "a person rejected the action", outcome)
+
+    # -- alerts and the fallback ----------------------------------------------------
+
+    def _alert(self, decision: Decision) -> tuple[str, ...]:
+        """Tells everyone, when an intervention begins; and who could not be told."""
+        about = decision.kind, decision.law
+        if about == self._told:
+            return ()
+        self._told = about
+        failed: list[str] = []
+        for alert in self._alerts:
+            try:
+                alert(decision)
+            except Exception as error:
+                failed.append(f"an alert failed: {type(error).__name__}: {error}")
+        return tuple(failed)
+
+    def _fall_back(
+        self, decision: Decision, because: str, outcome: Outcome | None = None
+    ) -> tuple[Action | None, Outcome]:
+        kind = self.policy.fallback
+        outcome = outcome or Outcome(kind, decision.kind)
+        outcome = replace(outcome, kind=kind, because=because)
+        try:
+            self._expect(replace(decision, kind=kind), self._clock())
+            if kind == "cut" and "cut" in self.actuator.can:
+                carried = replace(decision, kind=kind)
+                return self.actuator.carry_out(carried, None), outcome
+            return self.actuator.fallback(), replace(outcome, kind="stop")
+        except Exception as error:
+            logging.getLogger(LOGGER).critical("the fallback failed: %s", error)
+            because = f"{because}; the fallback failed: {error}"
+            return None, replace(outcome, because=because)
+
+
+def _eases(decision: Decision) -> bool:
+    """Whether the proposed action would lower the risk, as far as it is foreseen."""
+    now, then = decision.now, decision.risk
+    if now is None or then is None:
+        return now is None
+    return then.point < now.point and then.high <= now.high
+
+
+def _plain(action: Action) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """What an action comes to: case, blanks and the order of arguments aside."""
+    arguments = ((k, str(v).casefold().strip()) for k, v in action.arguments.items())
+    return action.name.casefold().strip(), tuple(sorted(arguments))

@@ -1,0 +1,1 @@
+"""Measuring: what warnings are worth on runs that nobody learned from."""

@@ -1,0 +1,112 @@
+"""Baselines as a campaign has them: trained once, on file, and the same everywhere."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from forewarn.abstractions.errors import InvalidInput, InvalidModel
+from forewarn.abstractions.files import read_json, write_json
+from forewarn.abstractions.readers import read_trace
+from forewarn.abstractions.states.abstraction import Abstraction
+from forewarn.monitors.chains.model import load_model
+from forewarn.monitors.laws.lawbook import Law
+from forewarn.plugins.contracts import LearningBaseline, Lessons
+from forewarn.plugins.registry import load
+
+FORMAT = "forewarn.baseline/1"
+
+
+@dataclass(frozen=True, slots=True)
+class Rival:
+    """A baseline that takes part.
+
+    Args:
+        name: As it is registered.
+        file: What it learned; empty if it does not learn.
+        digest: Of what it learned.
+    """
+
+    name: str
+    file: str = ""
+    digest: str = ""
+
+    @property
+    def identity(self) -> str | list[str]:
+        """What tells it from others in the names of files."""
+        return [self.name, self.digest] if self.digest else self.name
+
+
+def learns(name: str) -> bool:
+    """Whether a baseline must be trained before it can judge anything."""
+    return isinstance(load("baseline", name), LearningBaseline)
+
+
+def lessons_of(model_path: Path, traces: Sequence[Path], horizon_s: float) -> Lessons:
+    """What baselines may learn from, where a model was learned from these traces."""
+    model = load_model(model_path)
+    if model.abstraction is None:
+        raise InvalidModel("it has no abstraction", source=str(model_path))
+    abstraction = Abstraction.from_dict(dict(model.abstraction), str(model_path))
+    period_s = read_trace(traces[0], abstraction.vocabulary).header.period_s
+    if period_s is None:
+        raise InvalidInput("the header gives no period_s", source=str(traces[0]))
+    return Lessons(tuple(traces), period_s, abstraction, horizon_s)
+
+
+def rivals(
+    names: Sequence[str], laws: Sequence[Law], lessons: Lessons | None, folder: Path
+) -> tuple[Rival, ...]:
+    """The baselines of these names, trained where they have to be.
+
+    Args:
+        names: As they are registered.
+        laws: The laws of the scenario.
+        lessons: What they may learn from; None where none of them learns.
+        folder: What they learned is written there, under a name that tells it apart.
+    """
+    found: list[Rival] = []
+    for name in names:
+        if not learns(name):
+            found.append(Rival(name))
+        elif lessons is None:
+            raise InvalidInput(
+                f"the baseline {name} learns, and there is nothing to learn from",
+                mend="give the training runs",
+            )
+        else:
+            found.append(_trained(name, laws, lessons, folder))
+    return tuple(found)
+
+
+def _trained(name: str, laws: Sequence[Law], lessons: Lessons, folder: Path) -> Rival:
+    factory = load("baseline", name)
+    learned: dict[str, Any] = {}
+    refused: dict[str, str] = {}
+    for law in laws:
+        try:
+            learned[law.name] = factory.learn(law, lessons)  # type: ignore[attr-defined]
+        except InvalidInput as error:
+            refused[law.name] = str(error)
+    content = {"format": FORMAT, "name": name, "laws": learned, "refused": refused}
+    text = json.dumps(content, sort_keys=True)
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    path = folder / "baselines" / f"{name}-{digest[:12]}.json"
+    write_json(path, content)
+    return Rival(name, str(path), digest)
+
+
+@lru_cache(maxsize=16)
+def knowledge(rival: Rival) -> dict[str, Any] | None:
+    """What a rival learned; None if it does not learn."""
+    if not rival.file:
+        return None
+    content = read_json(Path(rival.file))
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise InvalidInput(f"not of format {FORMAT}", source=rival.file)
+    return content

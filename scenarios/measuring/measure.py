@@ -1,0 +1,400 @@
+"""Measuring: what a model's warnings are worth, on runs it was not learned from.
+
+Episodes run once, with a guard that only watches, and the risk of every law is taken
+down at every frame; thresholds are then compared on the same runs. A second time they
+run with the guard acting, on the same seeds. How a warning is judged stands in
+`warned`; beside it each row has the Brier score of the guard's risk.
+
+The Brier score compares, frame by frame up to the first violation, the guard's risk
+within H with what then happened: 1 if an obligation that is pending, or arises within
+the next H seconds, goes unmet, and 0 otherwise. Frames whose risk could not be told
+are left out and counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.monitors.chains.model import Model, load_model
+from forewarn.monitors.guarding.drift import Drift
+from forewarn.monitors.guarding.policy import Policy, Step
+from forewarn.monitors.trust.reliability import Reliability, reliability
+from forewarn.scenarios.measuring.baselines import Rival, lessons_of, rivals
+from forewarn.scenarios.measuring.figures import bootstrap
+from forewarn.scenarios.measuring.pairs import compare
+from forewarn.scenarios.measuring.paper_table import BASELINES, RISKS, Cell, paper_table
+from forewarn.scenarios.measuring.series import Series, read_series
+from forewarn.scenarios.measuring.tradeoff import Scored, trade_off, warned_at
+from forewarn.scenarios.measuring.warning_times import Warned, alarms, warned_run
+from forewarn.scenarios.running.campaign import campaign, jobs
+from forewarn.scenarios.running.episode import Episode, by_seed
+from forewarn.scenarios.running.plan import digest_of, plan
+from forewarn.scenarios.running.pool import Pool
+from forewarn.scenarios.running.tracker import UNKNOWN
+from forewarn.scenarios.running.truth import Broken
+from forewarn.scenarios.schema import Scenario
+
+Progress = Callable[[Iterable[Episode], str, int], Iterable[Episode]]
+
+_SLACK_S = 1e-9  # times are sums of periods, and sums are rounded
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """An episode with its risks, or one that failed and has none."""
+
+    episode: Episode
+    series: Series
+
+
+@dataclass(frozen=True, slots=True)
+class LawRow:
+    """One law at one threshold, over all runs.
+
+    Args:
+        law: Its name.
+        horizon_s: H of the guard's risk.
+        step: The threshold.
+        warned: How early and how often it warned.
+        calibration: Of the guard's risk; None if no frame had one.
+        brier_interval: The bootstrap interval of the Brier score, over runs.
+        initial_risk: The mean risk at the first frame.
+    """
+
+    law: str
+    horizon_s: float
+    step: Step
+    warned: Warned
+    calibration: Reliability | None
+    brier_interval: tuple[float, float] | None
+    initial_risk: float | None
+
+    def as_dict(self) -> dict[str, Any]:
+        found = self.warned.as_dict()
+        known = self.calibration
+        found["intervals"]["brier"] = self.brier_interval
+        return {
+            "law": self.law,
+            "horizon_s": self.horizon_s,
+            "threshold": self.step.threshold,
+            **found,
+            "brier": None if known is None else known.brier,
+            "brier_of_base_rate": None if known is None else known.reference,
+            "initial_risk": self.initial_risk,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """All that was measured of a scenario.
+
+    Args:
+        scenario: Its name.
+        horizon_s: H of the guard's risk.
+        episodes: The runs in which the guard only watched.
+        rows: A row a law and threshold.
+        baselines: The same of other methods, by name.
+        skipped: For each baseline, the laws that it cannot judge, and why.
+        curves: For each way to warn, `guard` and the baselines, and each law points of
+            its trade-off; empty if they were not asked for.
+        paper: The cells of the paper's own table, if they were asked for.
+        guarded: The same seeds with the guard acting; None if they were not run.
+        drift: Whether the runs fit the model's counts.
+    """
+
+    scenario: str
+    horizon_s: float
+    episodes: tuple[Episode, ...]
+    rows: tuple[LawRow, ...]
+    baselines: Mapping[str, tuple[tuple[str, float, Warned], ...]]
+    skipped: Mapping[str, Mapping[str, str]]
+    curves: Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]] = field(
+        default_factory=dict
+    )
+    paper: tuple[Cell, ...] = ()
+    guarded: Mapping[str, Any] | None = None
+    drift: Drift | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        failed = [episode for episode in self.episodes if episode.failed]
+        return {
+            "scenario": self.scenario,
+            "laws": [row.as_dict() for row in self.rows],
+            "baselines": {
+                name: {
+                    "laws": [
+                        {"law": law, "threshold": threshold, **warned.as_dict()}
+                        for law, threshold, warned in rows
+                    ],
+                    "skipped": dict(self.skipped.get(name, {})),
+                }
+                for name, rows in self.baselines.items()
+            },
+            "guarded": self.guarded,
+            "trade_off": {way: dict(laws) for way, laws in self.curves.items()},
+            "paper_table": [each.as_dict() for each in self.paper],
+            "episodes": len(self.episodes),
+            "failed": len(failed),
+            "errors": sorted({episode.error or "" for episode in failed})[:10],
+            "seeds": [episode.seed for episode in self.episodes],
+            "frames": sum(episode.frames for episode in self.episodes),
+            "unknown": sum(episode.unknown for episode in self.episodes),
+            "reliability": {
+                row.law: row.calibration.as_dict()
+                for row in self.rows
+                if row.calibration is not None
+            },
+            "drift": None if self.drift is None else dict(self.drift.as_dict()),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What is to be measured.
+
+    Args:
+        scenario: On which scenario.
+        model: Whose warnings: the model's file.
+        policy: Says the horizon, what an unknown state means, and what the guard does
+            when it acts.
+        seeds: The episodes.
+        thresholds: The thresholds compared; none: those of the policy.
+        baselines: Other methods, by name.
+        training: The runs that the model was learned from, for those that learn.
+        sweep: Whether to work out trade-off curves.
+        paper_table: Whether to make the paper's own table; needs its baselines.
+        guarded: Whether to run the seeds again with the guard acting.
+    """
+
+    scenario: Scenario
+    model: Path
+    policy: Policy
+    seeds: Sequence[int]
+    thresholds: Sequence[float] = ()
+    baselines: Sequence[str] = ()
+    training: Sequence[Path] = ()
+    sweep: bool = False
+    paper_table: bool = False
+    guarded: bool = True
+
+    def rivals(self, folder: Path) -> tuple[Rival, ...]:
+        """The baselines, trained; what they learned goes to the folder."""
+        lessons = None
+        if self.training:
+            lessons = lessons_of(self.model, self.training, self.policy.horizon_s)
+        return rivals(self.baselines, self.scenario.laws, lessons, folder)
+
+
+def trained_seeds(model: Model, scenario: str) -> set[int]:
+    """The seeds of a scenario whose runs a model was learned from."""
+    return {
+        entry["seed"]
+        for entry in model.training.get("files", ())
+        if entry.get("scenario") == scenario and "seed" in entry
+    }
+
+
+def refuse_trained(model: Model, scenario: str, seeds: Iterable[int]) -> None:
+    """Raises if a model would be judged on runs that it was learned from."""
+    trained = trained_seeds(model, scenario)
+    if both := sorted(trained.intersection(seeds)):
+        raise InvalidInput(
+            f"the model was learned from {len(both)} of these runs, seed {both[0]}"
+            " among them",
+            mend=f"begin with --seed {max(trained) + 1}, or say --allow-training-seeds",
+        )
+
+
+def measure(
+    wish: Wish, on: Pool, folder: Path, progress: Progress = lambda items, *_: items
+) -> Measurement:
+    """Runs the episodes and judges the warnings.
+
+    Args:
+        wish: What to measure.
+        on: Where the episodes run.
+        folder: Where their files go; what is there already is not run again.
+        progress: Shows how far it is.
+    """
+    digest = digest_of(wish.model)
+    watched = list(_watch(wish, on, folder, progress))
+    if digest_of(wish.model) != digest:
+        raise InvalidInput("the model was changed meanwhile", source=str(wish.model))
+    found = judge_runs(wish, watched)
+    if not wish.guarded:
+        return found
+    policy = replace(wish.policy, shadow=False)
+    acting = plan(wish.scenario, wish.model, policy)
+    todo = jobs(acting, wish.scenario, wish.seeds, folder)
+    done = progress(campaign(todo, on), "guarded episodes", len(todo))
+    pairs = compare(found.episodes, by_seed(list(done)), wish.scenario)
+    return replace(found, guarded={**pairs, "policy": policy.as_dict()})
+
+
+def _watch(wish: Wish, on: Pool, folder: Path, progress: Progress) -> Iterator[Watched]:
+    watching = plan(wish.scenario, wish.model, replace(wish.policy, shadow=True))
+    taking_part = wish.rivals(folder)
+    todo = jobs(watching, wish.scenario, wish.seeds, folder, ["series"], taking_part)
+    for episode in progress(campaign(todo, on), "episodes", len(todo)):
+        series = Series((), {})
+        if episode.series is not None:
+            series = read_series(folder / episode.series)
+        yield Watched(episode, series)
+
+
+def judge_runs(wish: Wish, watched: Sequence[Watched]) -> Measurement:
+    """Judges the warnings in runs in which the guard only watched."""
+    ordered = sorted(watched, key=lambda each: each.episode.seed)
+    good = [each for each in ordered if not each.episode.failed]
+    if not good:
+        errors = [str(each.episode.error) for each in ordered]
+        raise InvalidInput(
+            f"all {len(errors)} episodes failed: {errors[0] if errors else 'none ran'}"
+        )
+    rows: list[LawRow] = []
+    for law in good[0].series.risks:
+        rows += _rows(law, good, wish)
+    model = load_model(wish.model)
+    return Measurement(
+        wish.scenario.name,
+        wish.policy.horizon_s,
+        tuple(each.episode for each in ordered),
+        tuple(rows),
+        {name: _baseline(name, good) for name in wish.baselines},
+        {name: good[0].series.baselines[name].skipped for name in wish.baselines},
+        _curves(good, wish.baselines) if wish.sweep else {},
+        tuple(_paper_table(good)) if wish.paper_table else (),
+        drift=_drift(model, wish.policy.delta, good),
+    )
+
+
+def _rows(law: str, runs: Sequence[Watched], wish: Wish) -> Iterator[LawRow]:
+    steps = [Step("alert", threshold) for threshold in wish.thresholds]
+    horizon_s = wish.policy.horizon_s
+    risks, happened = [], []
+    for run in runs:
+        risk, outcome = outcomes(run.series, law, run.episode.first(law), horizon_s)
+        risks.append(risk)
+        happened.append(outcome)
+    told = any(np.isfinite(risk).any() for risk in risks)
+    calibration = reliability(risks, happened) if told else None
+    first = np.array([risk[0] for risk in risks])
+    first = first[~np.isnan(first)]
+    for step in steps or wish.policy.steps_for(law):
+        yield LawRow(
+            law,
+            horizon_s,
+            step,
+            Warned(
+                tuple(
+                    warned_run(
+                        run.series.times_s,
+                        alarms(run.series.risks[law], step, run.series.forced),
+                        run.episode.first(law),
+                    )
+                    for run in runs
+                )
+            ),
+            calibration,
+            _brier_interval(risks, happened),
+            float(first.mean()) if first.size else None,
+        )
+
+
+def outcomes(
+    series: Series, law: str, broken: Broken | None, horizon_s: float
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """The risks up to the first violation, and what they foretold."""
+    times = np.asarray(series.times_s, np.float64)
+    risks = np.asarray(series.risks[law], np.float64)
+    if broken is None:
+        return risks, np.zeros(len(times), bool)
+    until = times <= broken.time_s + _SLACK_S
+    times, risks = times[until], risks[until]
+    return risks, broken.since_s <= times + horizon_s + _SLACK_S
+
+
+def _brier_interval(
+    risks: Sequence[NDArray[np.float64]], happened: Sequence[NDArray[np.bool_]]
+) -> tuple[float, float] | None:
+    """Over runs; each weighs as many frames as it has."""
+    errors = [(risk - event) ** 2 for risk, event in zip(risks, happened, strict=True)]
+    sums = np.array([np.nansum(error) for error in errors])
+    counts = np.array([np.count_nonzero(~np.isnan(error)) for error in errors])
+    return bootstrap(
+        len(sums),
+        lambda draw: float(sums[draw].sum() / max(counts[draw].sum(), 1)),
+    )
+
+
+def _baseline(
+    name: str, runs: Sequence[Watched]
+) -> tuple[tuple[str, float, Warned], ...]:
+    judged = runs[0].series.baselines[name]
+    return tuple(
+        (law, threshold, warned_at(_scored(runs, law, name), threshold))
+        for law, thresholds in judged.thresholds.items()
+        for threshold in thresholds
+    )
+
+
+def _scored(runs: Sequence[Watched], law: str, baseline: str = "") -> list[Scored]:
+    """How the guard, or a baseline, scored all runs."""
+    return [
+        Scored(
+            run.series.times_s,
+            run.series.baselines[baseline].scores[law],
+            run.episode.first(law),
+        )
+        if baseline
+        else Scored(
+            run.series.times_s,
+            run.series.risks[law],
+            run.episode.first(law),
+            run.series.forced,
+        )
+        for run in runs
+    ]
+
+
+def _paper_table(runs: Sequence[Watched]) -> list[Cell]:
+    series = runs[0].series
+    rows = [
+        ("guard", law, risk, warned_at(_scored(runs, law), risk))
+        for law in series.risks
+        for risk in RISKS
+    ]
+    for name in BASELINES:
+        rows += [(name, *row) for row in _baseline(name, runs)]
+    return paper_table(rows)
+
+
+def _curves(
+    runs: Sequence[Watched], baselines: Sequence[str]
+) -> dict[str, dict[str, list[dict[str, Any]]]]:
+    series = runs[0].series
+    curves = {"guard": {law: trade_off(_scored(runs, law)) for law in series.risks}}
+    for name in baselines:
+        laws = series.baselines[name].scores
+        curves[name] = {law: trade_off(_scored(runs, law, name)) for law in laws}
+    return curves
+
+
+def _drift(model: Model, delta: float, runs: Sequence[Watched]) -> Drift | None:
+    """Whether all runs together fit the model's counts."""
+    drift = Drift.of(model, delta)
+    if drift is None:
+        return None
+    for run in runs:
+        drift.reset()
+        for state, times in run.episode.states:
+            for _ in range(times):
+                drift.observe(None if state == UNKNOWN else state)
+    return drift

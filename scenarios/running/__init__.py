@@ -1,0 +1,1 @@
+"""Running: episodes, campaigns of them, and what happened in each."""

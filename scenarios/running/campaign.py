@@ -1,0 +1,214 @@
+"""Campaigns: many episodes, each with its results in files of its own.
+
+A file's name says what made it: the scenario, the model and the policy by their
+digests, and the seed. So a campaign that was killed goes on where it stopped, and one
+that was split over machines is merged by copying files together. An episode that
+failed has a result too; it is counted, and run again only once its file is removed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal
+
+from forewarn import __version__
+from forewarn.abstractions.errors import ForewarnError
+from forewarn.abstractions.files import atomic_text
+from forewarn.abstractions.frame import Frame
+from forewarn.abstractions.trace import Note, Trace, TraceHeader, write_trace
+from forewarn.monitors.guarding.decision import Action
+from forewarn.monitors.guarding.policy import Policy
+from forewarn.plugins.contracts import Source
+from forewarn.scenarios.measuring.baselines import Rival
+from forewarn.scenarios.measuring.series import Judge, SeriesLog
+from forewarn.scenarios.running.episode import FORMAT, Episode, read_episode
+from forewarn.scenarios.running.journey import Driven
+from forewarn.scenarios.running.plan import Plan, runner_of
+from forewarn.scenarios.running.pool import Here, Lost, Pool, Processes
+from forewarn.scenarios.running.runner import FAILED, Keep, Listener
+from forewarn.scenarios.running.scenery import scene_file
+from forewarn.scenarios.running.tracker import as_json
+from forewarn.scenarios.schema import Scenario
+
+Kept = Literal["record", "trace", "series", "scene"]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One episode to run.
+
+    Args:
+        plan: What it has in common with the others.
+        scenario: The scenario's name.
+        seed: Its seed.
+        folder: Where its files go.
+        keep: What is written beside the episode itself.
+        baselines: Other methods that judge the same frames.
+    """
+
+    plan: Plan
+    scenario: str
+    seed: int
+    folder: str
+    keep: tuple[Kept, ...] = ()
+    baselines: tuple[Rival, ...] = ()
+
+    @property
+    def stem(self) -> str:
+        """The beginning of its files' names."""
+        plan = self.plan
+        made_of = [
+            __version__, plan.digest, plan.model_digest, plan.policy,
+            sorted(self.keep), [rival.identity for rival in self.baselines],
+        ]  # fmt: skip
+        digest = hashlib.sha256(json.dumps(made_of).encode()).hexdigest()
+        return f"{self.scenario}-{digest[:12]}-{self.seed:06}"
+
+    @property
+    def result(self) -> Path:
+        """The file of the episode, apart from what is kept of it."""
+        return Path(self.folder) / "episodes" / f"{self.stem}.json"
+
+    def write(self, episode: Episode) -> None:
+        """Writes the episode: whole, or not at all."""
+        with atomic_text(self.result) as out:
+            json.dump({"format": FORMAT, **episode.as_dict()}, out, allow_nan=False)
+
+
+def jobs(
+    plan: Plan,
+    scenario: Scenario,
+    seeds: Iterable[int],
+    folder: Path,
+    keep: Sequence[Kept] = (),
+    baselines: Sequence[Rival] = (),
+) -> list[Job]:
+    """One job a seed."""
+    return [
+        Job(plan, scenario.name, seed, str(folder), tuple(keep), tuple(baselines))
+        for seed in seeds
+    ]
+
+
+def pool(processes: int) -> Pool:
+    """As many processes as are asked for; with one, none is started."""
+    return Here() if processes == 1 else Processes(processes)
+
+
+def campaign(
+    todo: Sequence[Job], on: Pool, again: bool = False
+) -> Generator[Episode, None, None]:
+    """The episodes of all jobs, those that are there already first.
+
+    Args:
+        todo: The jobs.
+        on: Where they are done.
+        again: Whether to run also what is there already.
+    """
+    left: list[Job] = []
+    for job in todo:
+        if not again and job.result.exists():
+            yield read_episode(job.result)
+        else:
+            left.append(job)
+    if left:
+        # The model is there before the first record that needs it.
+        if "record" in left[0].keep:
+            left[0].plan.keep_model(Path(left[0].folder))
+        with closing(on.map(play, left)) as done:  # type: ignore[type-var]
+            for job, episode in done:
+                if isinstance(episode, Lost):
+                    mode = job.plan.mode
+                    episode = Episode(job.seed, mode, FAILED, error=episode.error)
+                    job.write(episode)
+                yield episode
+
+
+def play(job: Job) -> Episode:
+    """Runs one episode and writes all that is to be kept of it."""
+    runner = runner_of(job.plan)
+    folder, keep = Path(job.folder), job.keep
+    names: dict[Kept, str] = {
+        "record": f"{job.stem}.run.jsonl",
+        "trace": f"{job.stem}.jsonl.gz",
+        "series": f"{job.stem}.series.json.gz",
+    }
+    guarding = runner.guarding
+    log = SeriesLog(guarding.policy if guarding else Policy())
+    recorder = _Recorder(job)
+    judges = _judges(job.plan, job.baselines)
+    listeners: list[Listener] = [recorder] if "trace" in keep else []
+    driven = Driven()
+    recorded = "record" in keep and guarding is not None
+    episode = runner.run(
+        job.seed,
+        Keep(
+            folder / names["record"] if recorded else None,
+            (*listeners, *judges, driven),
+            log if "series" in keep else None,
+            scene_file(folder / names["record"]) if "scene" in keep else None,
+        ),
+    )
+    if recorded:
+        episode = replace(episode, record=names["record"])
+    if not episode.failed:
+        episode = replace(episode, facts=driven.facts())
+        try:
+            if "trace" in keep:
+                write_trace(folder / names["trace"], recorder.trace(episode))
+                episode = replace(episode, trace=names["trace"])
+            if "series" in keep:
+                log.series(judges).write(folder / names["series"])
+                episode = replace(episode, series=names["series"])
+        except ForewarnError as error:
+            episode = replace(episode, ended=FAILED, error=str(error))
+    job.write(episode)
+    return episode
+
+
+@lru_cache(maxsize=2)
+def _judges(plan: Plan, baselines: tuple[Rival, ...]) -> tuple[Judge, ...]:
+    """The baselines of a plan, made once a process: what they know takes solving."""
+    laws = runner_of(plan).scenario.laws
+    return tuple(Judge(rival, laws) for rival in baselines)
+
+
+class _Recorder:
+    """Keeps the frames of one episode for its trace; a `Listener`."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+
+    def began(self, source: Source) -> None:
+        self._source = source
+        self._frames: list[Frame] = []
+        self._notes: dict[int, Note] = {}
+
+    def frame(
+        self, frame: Frame, proposal: Action | None, executed: Action | None
+    ) -> None:
+        if proposal is not None:
+            changed = as_json(executed) if executed != proposal else None
+            note = Note(proposal=as_json(proposal), executed=changed)
+            self._notes[len(self._frames)] = note
+        self._frames.append(frame)
+
+    def trace(self, episode: Episode) -> Trace:
+        """The trace of what was heard."""
+        source = self._source
+        header = TraceHeader(
+            source.vocabulary,
+            source.provides,
+            source.period_s,
+            self._job.scenario,
+            episode.seed,
+            source.name,
+            episode.mode == "guarded",
+        )
+        return Trace(header, tuple(self._frames), self._notes)

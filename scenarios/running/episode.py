@@ -1,0 +1,198 @@
+"""An episode: what happened in one run of a scenario, as a value and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.files import read_json
+from forewarn.monitors.guarding.decision import Kind, Risk
+from forewarn.scenarios.running.truth import Broken
+
+FORMAT = "forewarn.episode/1"
+
+Mode = Literal["unguarded", "shadow", "guarded"]
+
+
+class InvalidEpisode(InvalidInput):
+    """A file that does not hold an episode."""
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """An alarm: a decision to do more than proceed, where there was none before.
+
+    Args:
+        law: The law that called for it; empty for a fault of the guard's inputs.
+        time_s: When.
+        risk: Of that law; None where it could not be told.
+        decision: What was decided.
+    """
+
+    law: str
+    time_s: float
+    risk: Risk | None
+    decision: Kind
+
+    def as_dict(self) -> dict[str, Any]:
+        risk = None if self.risk is None else self.risk._asdict()
+        return {
+            "law": self.law,
+            "time_s": self.time_s,
+            "risk": risk,
+            "decision": self.decision,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Intervention:
+    """Something done about a decision, from its beginning to its end.
+
+    Args:
+        law: The law that called for it.
+        time_s: When it began.
+        until_s: The last frame of it.
+        kind: What was carried out.
+        decided: What the guard had decided.
+        because: Why these two differ; empty if they do not.
+        obeyed_s: When the world first showed that it was obeyed; None if it never
+            did, or if nobody looked (an alert).
+    """
+
+    law: str
+    time_s: float
+    until_s: float
+    kind: Kind
+    decided: Kind
+    because: str = ""
+    obeyed_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """One run of a scenario.
+
+    Args:
+        seed: Its seed.
+        mode: Without a guard, with one that only watched, or with one that acted.
+        ended: Why it was over, as a sentence; "failed" if it did not get that far.
+        duration_s: How long it lasted on the world's clock.
+        frames: How many frames there were.
+        violations: The laws that were broken, in order of time.
+        alarms: What the guard warned of.
+        interventions: What was done about it.
+        decisions: How many frames had which decision.
+        unknown: Frames in a state that was never seen in training.
+        states: The ticks' states in the model, as runs: number (-1: unknown), length.
+        drift: What the guard said of a model that no longer fits; empty otherwise.
+        goal_s: When the scenario's goal was first reached; None if it never was.
+        record: The run record's file, in the campaign's folder.
+        head: The hash of the record's last line.
+        trace: The trace's file, in the campaign's folder.
+        series: The file of the risks frame by frame, in the campaign's folder.
+        error: What went wrong.
+        facts: How it was driven: see `driven`.
+        usage: What the pilot took: calls of its model, tokens.
+        machine: Facts of the machine and the moment: nothing that a seed decides.
+    """
+
+    seed: int
+    mode: Mode
+    ended: str
+    duration_s: float = 0.0
+    frames: int = 0
+    violations: tuple[Broken, ...] = ()
+    alarms: tuple[Raised, ...] = ()
+    interventions: tuple[Intervention, ...] = ()
+    decisions: Mapping[str, int] = field(default_factory=dict)
+    unknown: int = 0
+    states: tuple[tuple[int, int], ...] = ()
+    drift: str = ""
+    goal_s: float | None = None
+    record: str | None = None
+    head: str | None = None
+    trace: str | None = None
+    series: str | None = None
+    error: str | None = None
+    facts: Mapping[str, float | bool | None] = field(default_factory=dict)
+    usage: Mapping[str, float] = field(default_factory=dict)
+    machine: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def failed(self) -> bool:
+        """Whether it did not get to its end."""
+        return self.error is not None
+
+    def first(self, law: str) -> Broken | None:
+        """The first time that a law was broken."""
+        return next((broken for broken in self.violations if broken.law == law), None)
+
+    def within(self, folder: Path) -> Episode:
+        """The same episode with its files named from here and not from its folder."""
+        names = {"record": self.record, "trace": self.trace, "series": self.series}
+        found = {key: str(folder / name) for key, name in names.items() if name}
+        return replace(self, **found)  # type: ignore[arg-type]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The episode as JSON has it."""
+        return {
+            "seed": self.seed,
+            "violations": [broken.as_dict() for broken in self.violations],
+            "goal_s": self.goal_s,
+            "alarms": [alarm.as_dict() for alarm in self.alarms],
+            "interventions": [asdict(each) for each in self.interventions],
+            "ended": self.ended,
+            "record": self.record,
+            "mode": self.mode,
+            "duration_s": self.duration_s,
+            "frames": self.frames,
+            "decisions": dict(self.decisions),
+            "unknown": self.unknown,
+            "states": [list(run) for run in self.states],
+            "drift": self.drift,
+            "head": self.head,
+            "trace": self.trace,
+            "series": self.series,
+            "error": self.error,
+            "facts": dict(self.facts),
+            "usage": dict(self.usage),
+            "machine": dict(self.machine),
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Episode:
+        """The episode that `as_dict` wrote."""
+        kept = dict(content)
+        kept["violations"] = tuple(Broken(**each) for each in kept["violations"])
+        kept["alarms"] = tuple(
+            Raised(**{**each, "risk": each["risk"] and Risk(**each["risk"])})
+            for each in kept["alarms"]
+        )
+        kept["interventions"] = tuple(
+            Intervention(**each) for each in kept["interventions"]
+        )
+        kept["states"] = tuple((state, times) for state, times in kept["states"])
+        return cls(**kept)
+
+
+def read_episode(path: Path) -> Episode:
+    """An episode's file, as a campaign wrote it."""
+    content = read_json(path)
+    if not isinstance(content, dict) or content.pop("format", None) != FORMAT:
+        raise InvalidEpisode(f"not an episode of format {FORMAT}", source=str(path))
+    try:
+        return Episode.from_dict(content)
+    except (KeyError, TypeError, ValueError) as error:
+        raise InvalidEpisode(
+            f"not an episode: {error}",
+            source=str(path),
+            mend="remove the file, and the episode is run again",
+        ) from error
+
+
+def by_seed(episodes: Sequence[Episode]) -> list[Episode]:
+    """Episodes in the order of their seeds."""
+    return sorted(episodes, key=lambda episode: episode.seed)

@@ -1,0 +1,155 @@
+"""What the episodes of a campaign have in common, in a form that any process reads."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from forewarn.abstractions.errors import InvalidExpression, InvalidModel
+from forewarn.abstractions.files import atomic_bytes, read_bytes
+from forewarn.monitors.chains.model import Model, load_model
+from forewarn.monitors.guarding.guard import Clock, Guard
+from forewarn.monitors.guarding.policy import Policy
+from forewarn.monitors.guarding.replay import model_file
+from forewarn.monitors.guarding.watch import load_watch
+from forewarn.plugins.contracts import Source
+from forewarn.plugins.loop.alerts import Alert
+from forewarn.plugins.loop.approval import Approver
+from forewarn.scenarios.running.episode import Mode
+from forewarn.scenarios.running.oversight import Guarding
+from forewarn.scenarios.running.runner import EpisodeObserver, Runner
+from forewarn.scenarios.schema import InvalidScenario, Plug, Scenario, load_scenario
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A scenario with or without a guard, by files and their digests.
+
+    Args:
+        scenario: The scenario's file.
+        digest: Of the scenario.
+        pilot: Who drives in it, as JSON.
+        model: The model's file; empty without a guard.
+        model_digest: Of the model's content.
+        policy: The policy, as JSON; empty without a guard.
+        observers: Make what hears of the episodes, once a process.
+        alerts: Make what is told of each intervention when it begins.
+        approver: Makes whoever is asked; None if there is nobody.
+    """
+
+    scenario: str
+    digest: str
+    pilot: str
+    model: str = ""
+    model_digest: str = ""
+    policy: str = ""
+    observers: tuple[Callable[[], EpisodeObserver], ...] = ()
+    alerts: tuple[Callable[[], Alert], ...] = ()
+    approver: Callable[[], Approver] | None = None
+
+    @property
+    def mode(self) -> Mode:
+        """Whether a guard watches, and whether it acts."""
+        if not self.policy:
+            return "unguarded"
+        return "shadow" if json.loads(self.policy)["shadow"] else "guarded"
+
+    def keep_model(self, folder: Path) -> None:
+        """Puts the model beside the records, so that they replay by themselves."""
+        copy = model_file(folder / "record", self.model_digest)
+        if self.model and not copy.exists():
+            with atomic_bytes(copy) as out:
+                out.write(read_bytes(Path(self.model)))
+
+
+def plan(
+    scenario: Scenario,
+    model: Path | None = None,
+    policy: Policy | None = None,
+    observers: Sequence[Callable[[], EpisodeObserver]] = (),
+    alerts: Sequence[Callable[[], Alert]] = (),
+    approver: Callable[[], Approver] | None = None,
+) -> Plan:
+    """The plan of running a scenario, with a guard if there is a model."""
+    pilot = scenario.pilot.model_dump_json()
+    unguarded = Plan(scenario.source, scenario.digest, pilot)
+    if model is None:
+        return unguarded
+    return Plan(
+        scenario.source,
+        scenario.digest,
+        pilot,
+        str(model),
+        digest_of(model),
+        json.dumps((policy or Policy()).as_dict(), sort_keys=True),
+        tuple(observers),
+        tuple(alerts),
+        approver,
+    )
+
+
+def digest_of(model: Path) -> str:
+    """The SHA-256 of a model file's content."""
+    return hashlib.sha256(read_bytes(model)).hexdigest()
+
+
+@lru_cache(maxsize=2)
+def runner_of(plan: Plan) -> Runner:
+    """The runner of a plan; its parts are made once a process."""
+    pilot = Plug.model_validate_json(plan.pilot)
+    scenario = load_scenario(plan.scenario).driven_by(pilot)
+    if scenario.digest != plan.digest:
+        raise InvalidScenario(
+            "the scenario was changed while its episodes ran", source=plan.scenario
+        )
+    observers = [make() for make in plan.observers]
+    if not plan.policy:
+        return Runner(scenario, None, observers)
+    policy = Policy.from_dict(json.loads(plan.policy), "the policy")
+    path = Path(plan.model)
+    model = load_model(path)
+    if digest_of(path) != plan.model_digest:
+        raise InvalidScenario("the model was changed meanwhile", source=plan.model)
+    facts = {"sha256": plan.model_digest, "name": path.name}
+    make = guard_maker(scenario, model, policy, plan.model)
+    alerts = tuple(make_alert() for make_alert in plan.alerts)
+    approver = None if plan.approver is None else plan.approver()
+    return Runner(scenario, Guarding(make, policy, facts, alerts, approver), observers)
+
+
+def guard_maker(
+    scenario: Scenario, model: Model, policy: Policy, name: str
+) -> Callable[[Source, Clock], Guard]:
+    """Makes the guard of a scenario's laws for a source.
+
+    Args:
+        scenario: Names the laws.
+        model: What it learned.
+        policy: What it does at which risk.
+        name: The model's file, for errors.
+    """
+
+    def make(source: Source, clock: Clock) -> Guard:
+        try:
+            watch = load_watch(
+                model,
+                horizon_s=policy.horizon_s,
+                delta=policy.delta,
+                laws=[law.reference for law in scenario.laws],
+                provides=source.provides,
+                source=name,
+            )
+        except InvalidExpression as error:
+            raise InvalidModel(
+                f"its vocabulary does not have the laws of {scenario.name}:"
+                f" {error.problem}",
+                source=name,
+                mend=f"learn one with --scenario {scenario.name}",
+            ) from error
+        return Guard(watch, policy, provides=source.provides, clock=clock)
+
+    return make

@@ -1,0 +1,192 @@
+"""Runs that are on file: traces and run records, looked at again by a guard."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.files import parse_json
+from forewarn.abstractions.frame import Frame
+from forewarn.abstractions.readers import read_trace
+from forewarn.abstractions.readers.lines import first_line
+from forewarn.monitors.guarding.guard import Clock, Guard
+from forewarn.monitors.guarding.policy import Policy
+from forewarn.monitors.guarding.record import FORMAT as RECORD
+from forewarn.monitors.guarding.record import BrokenRecord, decoded, read_record
+from forewarn.monitors.laws.lawbook import Law
+from forewarn.plugins.contracts import Source
+from forewarn.scenarios.measuring.baselines import Rival
+from forewarn.scenarios.measuring.series import Judge, Series, SeriesLog
+from forewarn.scenarios.running.episode import Episode
+from forewarn.scenarios.running.oversight import EpisodeClock
+from forewarn.scenarios.running.runner import FAILED
+from forewarn.scenarios.running.tracker import Tracker
+from forewarn.scenarios.running.truth import Truth
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """One run on file.
+
+    Args:
+        path: The file.
+        scenario: The scenario that was run.
+        seed: Its seed.
+        source: What the frames come from.
+        frames: All of them.
+        error: Why it is not whole; empty if it is.
+    """
+
+    path: Path
+    scenario: str
+    seed: int
+    source: Source
+    frames: tuple[Frame, ...]
+    error: str = ""
+
+
+def recorded_runs(folder: Path) -> list[Path]:
+    """The traces and run records in a folder."""
+    paths = sorted(
+        path
+        for path in folder.glob("*")
+        if path.name.endswith((".jsonl", ".jsonl.gz")) and not path.name.startswith(".")
+    )
+    if not paths:
+        raise InvalidInput("there is no trace or run record", source=str(folder))
+    return paths
+
+
+def read_run(path: Path) -> Recorded:
+    """A trace or a run record.
+
+    Raises:
+        InvalidInput: It cannot be read, or a guard intervened in it: nobody knows what
+            would have happened without.
+    """
+    head = first_line(path)
+    content = parse_json(head, str(path), "line 1") if head.startswith("{") else {}
+    if isinstance(content, dict) and content.get("format") == RECORD:
+        return _from_record(path)
+    trace = read_trace(path)
+    header = trace.header
+    _refuse_guarded(path, header.guarded)
+    if header.period_s is None or header.seed is None:
+        raise InvalidInput(
+            "the header gives no period_s or no seed",
+            source=str(path),
+            mend="write traces with `forewarn collect`",
+        )
+    source = Source(
+        header.source, header.vocabulary or "", header.provides, header.period_s
+    )
+    return Recorded(path, header.scenario, header.seed, source, trace.frames)
+
+
+def _refuse_guarded(path: Path, guarded: bool) -> None:
+    if guarded:
+        raise InvalidInput(
+            "a guard intervened in this run, so nobody knows how it would have gone on",
+            source=str(path),
+            mend="use runs without a guard, or in shadow mode",
+        )
+
+
+def _from_record(path: Path) -> Recorded:
+    lines = read_record(path)
+    header: dict[str, Any] = next(lines).content
+    try:
+        _refuse_guarded(path, header["mode"] == "guarded")
+        source = Source(
+            header["source"],
+            header["vocabulary"],
+            tuple(header["provides"]),
+            header["period_s"],
+        )
+        scenario, seed = header["scenario"]["name"], header["seed"]
+    except (KeyError, TypeError) as error:
+        raise BrokenRecord(f"the header lacks {error}", source=str(path)) from error
+    frames: list[Frame] = []
+    problem = ""
+    try:
+        for line in lines:
+            content = line.content
+            if "decision" in content:
+                values = decoded(content["signals"])
+                frames.append(Frame(content["time_s"], content["sequence"], values))
+            problem = str(content.get("error", ""))
+    except BrokenRecord as error:
+        problem = str(error)
+    return Recorded(path, scenario, seed, source, tuple(frames), problem)
+
+
+class Spectator:
+    """A guard that looks at runs on file, one after the other.
+
+    Args:
+        make: The guard for a source, on a clock.
+        policy: Its policy.
+        laws: The laws of the scenario.
+        baselines: Other methods that judge the same frames.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[Source, Clock], Guard],
+        policy: Policy,
+        laws: Sequence[Law],
+        baselines: Sequence[Rival] = (),
+    ) -> None:
+        self._make, self._policy, self._laws = make, policy, tuple(laws)
+        self._judges = [Judge(rival, laws) for rival in baselines]
+        self._clock = EpisodeClock()
+        self._source: Source | None = None
+
+    def look(self, run: Recorded) -> tuple[Episode, Series]:
+        """What happened in a run, and what the guard would have made of it."""
+        if run.error or not run.frames:
+            error = run.error or "there are no frames"
+            return Episode(run.seed, "shadow", FAILED, error=error), Series((), {})
+        if run.source != self._source:
+            self._guard = self._make(run.source, self._clock)
+            self._truth = Truth(self._laws, run.source)
+            self._source = run.source
+        guard, truth, log = self._guard, self._truth, SeriesLog(self._policy)
+        guard.reset()
+        truth.reset()
+        for judge in self._judges:
+            judge.began(run.source)
+        tracker = Tracker(guard.watch)
+        for frame in run.frames:
+            truth.frame(frame)
+            self._clock.now_s = frame.time_s
+            decision = guard.review(frame)
+            tracker.decided(frame.time_s, decision)
+            log.reviewed(guard.watch, frame, decision)
+            for judge in self._judges:
+                judge.frame(frame, None, None)
+        truth.finish()
+        episode = Episode(
+            run.seed,
+            "shadow",
+            "the file was over",
+            run.frames[-1].time_s - run.frames[0].time_s,
+            len(run.frames),
+            tuple(truth.broken),
+            tuple(tracker.alarms),
+            decisions=tracker.decisions,
+            unknown=tracker.unknown,
+            states=tracker.states,
+        )
+        return episode, log.series(self._judges)
+
+
+def look_at_all(
+    paths: Sequence[Path], spectator: Spectator
+) -> Iterator[tuple[Episode, Series]]:
+    """All runs, as a spectator sees them."""
+    for path in paths:
+        yield spectator.look(read_run(path))

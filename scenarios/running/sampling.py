@@ -1,0 +1,162 @@
+"""Sampling until enough is known: the paper's Algorithm 1, with bounds that hold.
+
+After each doubling of the runs the chain is learned from all of them, and for every
+law it is asked how far the probability of breaking it may be off. A look at the n-th
+doubling may be wrong with probability delta / 2^n, so that all looks together stay
+within delta.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Literal
+
+from forewarn.monitors.chains.learning import Support, learn
+from forewarn.monitors.chains.model import Model
+from forewarn.monitors.laws.lawbook import Law
+from forewarn.monitors.risk.evidence import (
+    compile_for,
+    letters_of_states,
+    truth_in_abstraction,
+)
+from forewarn.monitors.trust.pac import PacReport, pac_report
+from forewarn.monitors.trust.perturbation import law_target
+from forewarn.monitors.trust.sequential import SequentialEstimate
+from forewarn.monitors.trust.training import Training
+from forewarn.scenarios.running.episode import Episode, by_seed
+from forewarn.scenarios.schema import Scenario
+
+Until = Literal["pac", "rate"]
+"""`pac`: the risk is known from every state. `rate`: it is known how often a law is
+broken in a run, from where runs begin; far fewer of them tell that."""
+
+FIRST_EPISODES = 25
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """What is to be known.
+
+    Args:
+        until: From every state, or from where runs begin.
+        epsilon: How far off it may be.
+        delta: How improbable it may be that it is farther off.
+        within_s: The risk is that of an obligation that arises within so long.
+    """
+
+    until: Until
+    epsilon: float
+    delta: float
+    within_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of one law.
+
+    Args:
+        law: Its name.
+        report: Of the risk from every state.
+        rate: How often it is broken in a run.
+    """
+
+    law: str
+    report: PacReport
+    rate: SequentialEstimate
+
+    def holds(self, until: Until) -> bool:
+        return self.report.holds if until == "pac" else self.rate.enough
+
+    def as_dict(self) -> dict[str, Any]:
+        report, rate = self.report, self.rate
+        visits = [each for each in report.states if each.needed]
+        enough = sum(each.visits >= (each.needed or 0) for each in visits)
+        return {
+            "law": self.law,
+            "holds": report.holds,
+            "error": report.error,
+            "horizon_steps": report.horizon,
+            "states": len(report.states),
+            "states_asked": len(visits),
+            "states_with_enough": enough,
+            "most_needed": max((each.needed or 0 for each in visits), default=0),
+            "short": report.short,
+            "rate": {
+                "estimate": rate.estimate,
+                "violating": rate.hits,
+                "episodes": rate.trials,
+                "needed": rate.needed,
+                "holds": rate.enough,
+            },
+        }
+
+    def sentences(self, until: Until) -> Iterator[str]:
+        if until == "pac":
+            yield from list(self.report.sentences())[:2]
+        yield f"How often {self.law} is broken in a run: {self.rate.sentence()}"
+
+
+class Sampler:
+    """Takes in runs, and says what they tell.
+
+    Args:
+        scenario: Whose runs.
+        goal: What is to be known.
+        folder: Where their traces are.
+    """
+
+    def __init__(self, scenario: Scenario, goal: Goal, folder: Path) -> None:
+        self._scenario, self.goal, self._folder = scenario, goal, folder
+        self._training = Training()
+        self._counted: set[int] = set()
+        self.looks = 0
+
+    def look(self, episodes: Sequence[Episode]) -> list[Known]:
+        """What all runs so far tell, of every law."""
+        self.looks += 1
+        good = by_seed([each for each in episodes if not each.failed])
+        for episode in good:
+            if episode.seed not in self._counted and episode.trace is not None:
+                self._counted.add(episode.seed)
+                path = self._folder / episode.trace
+                self._training.add_trace(path, self._scenario.abstraction)
+        if not self._counted:
+            return []
+        model = learn(
+            self._training.tally,
+            Support("observed"),
+            Fraction(0),
+            "absorb",
+            abstraction=self._scenario.abstraction.as_dict(),
+            period_s=self._training.period_s,
+        )
+        return [self._known(law, model, good) for law in self._scenario.laws]
+
+    def _known(self, law: Law, model: Model, episodes: Sequence[Episode]) -> Known:
+        goal, abstraction, chain = self.goal, self._scenario.abstraction, model.chain
+        automaton = compile_for(law.formula, abstraction, model.period_s)
+        letters = letters_of_states(
+            chain, automaton, truth_in_abstraction(chain, abstraction)
+        )
+        target = law_target(chain, letters, automaton, f"a violation of {law.name}")
+        period_s = model.period_s or abstraction.period_s or 1.0
+        # What arises within the horizon has gone unmet by then.
+        steps = round(goal.within_s / period_s) + int(automaton.due.max())
+        delta = goal.delta / 2**self.looks
+        report = pac_report(model, goal.epsilon, delta, target=target, horizon=steps)
+        rate = SequentialEstimate(goal.epsilon, goal.delta)
+        for episode in episodes:
+            rate.add(episode.first(law.name) is not None)
+        return Known(law.name, report, rate)
+
+
+def sizes(budget: int) -> Iterator[int]:
+    """How many runs there are at each look: twice as many each time."""
+    size = min(FIRST_EPISODES, budget)
+    while size < budget:
+        yield size
+        size = min(2 * size, budget)
+    yield budget

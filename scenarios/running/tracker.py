@@ -1,0 +1,95 @@
+"""Follows one guarded episode: what was decided, what was done, what it showed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from forewarn.monitors.guarding.decision import RANK, Action, Decision
+from forewarn.monitors.guarding.watch import Watch
+from forewarn.plugins.loop.interventions import Outcome
+from forewarn.scenarios.running.episode import Intervention, Raised
+
+UNKNOWN = -1
+"""Stands for every state that the model does not know."""
+
+
+class Tracker:
+    """Sums up an episode while it goes on.
+
+    Args:
+        watch: Of the guard that decides.
+    """
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self.alarms: list[Raised] = []
+        self.interventions: list[Intervention] = []
+        self.decisions: dict[str, int] = {}
+        self.unknown = 0
+        self._raised: dict[str, int] = {}
+        self._under_way = False
+        self._runs: list[list[int]] = []
+        self._ticks = 0
+
+    def decided(self, time_s: float, decision: Decision) -> None:
+        """Takes in a decision; before the next frame is read."""
+        kind = decision.kind
+        self.decisions[kind] = self.decisions.get(kind, 0) + 1
+        if kind == "proceed":
+            self._raised.clear()
+        elif RANK[kind] > self._raised.get(decision.law, 0):
+            self._raised[decision.law] = RANK[kind]
+            self.alarms.append(Raised(decision.law, time_s, decision.risk, kind))
+        if self._watch.ticks != self._ticks:
+            self._note_state()
+
+    def _note_state(self) -> None:
+        watch, runs = self._watch, self._runs
+        missed = watch.ticks - self._ticks - 1
+        self._ticks = watch.ticks
+        if missed and runs:
+            runs[-1][1] += missed
+        self.unknown += watch.unknown
+        state = UNKNOWN if watch.state is None else watch.state
+        if runs and runs[-1][0] == state:
+            runs[-1][1] += 1
+        else:
+            runs.append([state, 1])
+
+    def carried_out(self, time_s: float, decision: Decision, outcome: Outcome) -> None:
+        """Takes in what became of a decision."""
+        last = self.interventions[-1] if self._under_way else None
+        if last is not None and outcome.obeyed and last.obeyed_s is None:
+            last = self.interventions[-1] = replace(last, obeyed_s=time_s)
+        self._under_way = outcome.enforced and outcome.kind != "proceed"
+        if not self._under_way:
+            return
+        if last is not None and last.kind == outcome.kind:
+            self.interventions[-1] = replace(last, until_s=time_s)
+            return
+        begun = Intervention(
+            decision.law,
+            time_s,
+            time_s,
+            outcome.kind,
+            outcome.decided,
+            outcome.because,
+        )
+        self.interventions.append(begun)
+
+    @property
+    def states(self) -> tuple[tuple[int, int], ...]:
+        """The states of the ticks, as runs of a number and a length."""
+        return tuple((state, times) for state, times in self._runs)
+
+    @property
+    def drift(self) -> str:
+        """What the guard has to say of a model that no longer fits."""
+        drift = self._watch.drift
+        return (drift.note() or "") if drift is not None else ""
+
+
+def as_json(action: Action | None) -> dict[str, Any] | None:
+    """An action as traces and records hold it."""
+    return None if action is None else {"name": action.name, **action.arguments}

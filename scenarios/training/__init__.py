@@ -1,0 +1,1 @@
+"""Training: models, thresholds and policies from collected runs."""

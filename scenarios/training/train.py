@@ -1,0 +1,166 @@
+"""Training: a scenario's model and policy from runs, in one go.
+
+The runs are collected, the abstraction is chosen, the chain learned and the thresholds
+tuned, all on the same runs and without looking at any other. The same runs give the
+same files, byte for byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.files import atomic_text, write_json
+from forewarn.abstractions.trace import Kept
+from forewarn.monitors.chains.formats.own import model_as_dict
+from forewarn.monitors.chains.learning import learn
+from forewarn.monitors.chains.model import Model
+from forewarn.monitors.finding.choice import Choice, choose
+from forewarn.monitors.finding.corpus import Corpus
+from forewarn.monitors.finding.inputs import families_of
+from forewarn.monitors.guarding.policy import Policy, write_policy
+from forewarn.monitors.laws.lawbook import Law
+from forewarn.monitors.trust.hindsight import Counting
+from forewarn.monitors.trust.training import Training
+from forewarn.scenarios.measuring.measure import Progress
+from forewarn.scenarios.running.campaign import campaign, jobs
+from forewarn.scenarios.running.plan import plan
+from forewarn.scenarios.running.pool import Pool
+from forewarn.scenarios.schema import Scenario
+from forewarn.scenarios.shipped import Shipped
+from forewarn.scenarios.training.tune import (
+    Tuned,
+    applicable,
+    kept_runs,
+    tune_kept,
+    tuned_policy,
+)
+
+FALSE_ALARMS = 0.05
+"""What thresholds aim at, to land below twice as much on runs to come."""
+
+HOLD_S = 10.0
+"""How long the risk stays low before an intervention ends, where something is owed or
+ways cross: who stands is at no risk, and may still mean to go. Else it ends after the
+horizon: a car that stands on a highway for no need is a danger itself."""
+
+_CROSSING = "junction_distance"
+
+Shown = Callable[[Iterable[Any], str, int], Iterable[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """What came of it.
+
+    Args:
+        model: The model.
+        choice: The abstraction, and how it was chosen.
+        tuned: Its thresholds at each horizon, the best horizon first.
+        policy: The policy at the best.
+    """
+
+    model: Model
+    choice: Choice
+    tuned: tuple[Tuned, ...]
+    policy: Policy
+
+    def write(self, folder: Path, name: str) -> Shipped:
+        """Writes the model, the policy, and the abstraction if it was learned."""
+        files = Shipped.in_folder(folder, name)
+        write_json(files.model, model_as_dict(self.model))
+        write_policy(files.policy, self.policy)
+        files.abstraction.unlink(missing_ok=True)
+        if self.choice.kind != "hand-made":
+            runs = self.model.training["traces"]
+            with atomic_text(files.abstraction) as out:
+                out.write(self.choice.text(f"Found for {name} in {runs} runs."))
+        return files
+
+
+def collected(
+    scenario: Scenario,
+    seeds: Sequence[int],
+    on: Pool,
+    folder: Path,
+    progress: Progress = lambda items, *_: items,
+) -> list[Path]:
+    """The traces of unguarded runs; those that are in the folder are not run again."""
+    todo = jobs(plan(scenario), scenario, seeds, folder, ["trace"])
+    traces: list[Path] = []
+    for episode in progress(campaign(todo, on), "episodes", len(todo)):
+        if episode.failed or episode.trace is None:
+            raise InvalidInput(f"seed {episode.seed} failed: {episode.error}")
+        traces.append(folder / episode.trace)
+    return sorted(traces)
+
+
+def train(
+    scenario: Scenario,
+    paths: Sequence[Path],
+    progress: Shown = lambda items, *_: items,
+) -> Trained:
+    """Chooses, learns and tunes on these runs."""
+    hand = scenario.abstraction
+    vocabulary = hand.vocabulary
+    families = families_of(scenario.laws, vocabulary)
+    wanted = [*hand.signals, *(name for law in scenario.laws for name in law.signals)]
+    wanted += [name for family in families for name in family.signals]
+    wanted.append(_CROSSING)
+    known = kept_runs(paths, dict.fromkeys(wanted) if families else None, progress)
+    laws = applicable(scenario.laws, known)
+    period_s = hand.period_s or known[0].header.period_s
+    if period_s is None:
+        raise InvalidInput("the traces do not say their period", source=str(paths[0]))
+    corpus = Corpus(known, laws, vocabulary, period_s)
+    choice = choose(corpus, hand, scenario.horizon_s, progress=progress)
+    model = learned(paths, known, choice, laws)
+    # At the scenario's own horizon: the best of several is partly the luckiest.
+    tuned = tune_kept(
+        scenario, known, choice.recipe, Counting(), FALSE_ALARMS,
+        [scenario.horizon_s], Policy(), progress=progress,
+    )  # fmt: skip
+    name = f"{scenario.name}, about {FALSE_ALARMS:g} false alarms a clean run"
+    hold_s = HOLD_S if holds(laws, known, period_s) else scenario.horizon_s
+    policy = tuned_policy(tuned[0], Policy(hold_s=hold_s), "alert", name)
+    return Trained(model, choice, tuple(tuned), policy)
+
+
+def holds(laws: Sequence[Law], runs: Sequence[Kept], period_s: float) -> bool:
+    """Whether who was stopped is held for long: something is owed, or ways cross."""
+    if any(law.compile(period_s).pending.any() for law in laws):
+        return True
+    known = [run.signals[_CROSSING] for run in runs if _CROSSING in run.signals]
+    return any(not np.isnan(np.asarray(each, np.float64)).all() for each in known)
+
+
+def learned(
+    paths: Sequence[Path],
+    runs: Sequence[Kept],
+    choice: Choice,
+    laws: Sequence[Law],
+) -> Model:
+    """The model of these runs."""
+    abstraction = choice.abstraction
+    training, counting = Training(), Counting()
+    for path, run in zip(paths, runs, strict=True):
+        training.add(path, run, abstraction)
+    model = learn(
+        training.tally,
+        counting.support,
+        counting.alpha,
+        counting.end,
+        abstraction=abstraction.as_dict(),
+        period_s=training.period_s,
+        laws=tuple(dict.fromkeys(repr(law.formula) for law in laws)),
+        training=training.summary(),
+    )
+    formulas = [law.formula for law in laws]
+    broken = training.violations(model, abstraction, formulas)
+    facts = {**model.training, "violations": broken, "abstraction": choice.as_dict()}
+    return replace(model, training=facts)

@@ -1,0 +1,1 @@
+"""Rooms and what stands in them, as an episode begins."""

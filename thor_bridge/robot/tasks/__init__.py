@@ -1,0 +1,1 @@
+"""Household tasks: how they begin, what they ask, and how they were done."""

@@ -100,7 +100,6 @@ class Engine:
             decided |= compiled.rule.mode == "enforce"
             held = tuple(n for n in compiled.predicates if situation.so(n))
             fired.append(Firing(compiled.rule, event, held))
-        situation.leave()
         return fired
 
 

@@ -24,7 +24,7 @@ class State(Protocol):
     """What a domain works out from the events so far."""
 
     def read(self, event: Event) -> None:
-        """Takes an event in, once the predicates have been asked about it."""
+        """Takes an event in, before the predicates are asked about it."""
 
 
 class NoState:
@@ -80,6 +80,9 @@ class Library:
         return tuple(self.predicates)
 
 
+_NOTHING = Event("tick")
+
+
 class Situation:
     """The present moment of a run, as predicates see it.
 
@@ -92,11 +95,14 @@ class Situation:
         self.library = library
         self.state = library.start()
         self.history: deque[Event] = deque(maxlen=REMEMBERED)
-        self.event = Event("tick")
+        self.event = _NOTHING
         self._known: dict[str, bool] = {}
 
     def enter(self, event: Event) -> None:
-        """An event is now; predicates may be asked about it."""
+        """An event is now; the one before it is history."""
+        if self.event is not _NOTHING:
+            self.history.append(self.event)
+        self.state.read(event)
         self.event = event
         self._known = {}
 
@@ -108,11 +114,6 @@ class Situation:
             return event.values
         found = {name: read(event, self.state) for name, read in fields.items()}
         return {**event.values, **found}
-
-    def leave(self) -> None:
-        """The event is over: the state and the history take it in."""
-        self.state.read(self.event)
-        self.history.append(self.event)
 
     def so(self, name: str) -> bool:
         """Whether the predicate of that name holds now."""
@@ -151,7 +152,6 @@ def evaluate(library: Library, trace: LabelledTrace) -> Bits:
                 sum(situation.so(name) << i for i, name in enumerate(library.names))
             )
             events.append(event)
-        situation.leave()
     return Bits(trace, tuple(rows), tuple(events))
 
 

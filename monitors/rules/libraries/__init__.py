@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from forewarn.monitors.rules.labelled import Domain
-from forewarn.monitors.rules.libraries.code import code
+from forewarn.monitors.rules.libraries.code.library import code
 from forewarn.monitors.rules.libraries.driving import driving
-from forewarn.monitors.rules.libraries.household import household
+from forewarn.monitors.rules.libraries.household.library import household
 from forewarn.monitors.rules.predicates import Library
 
 _SHIPPED: Mapping[Domain, Callable[[], Library]] = {

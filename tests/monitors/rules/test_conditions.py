@@ -23,7 +23,6 @@ def judged(text: str, word: str, times_s: list[float] | None = None) -> str:
         time_s = times_s[index] if times_s else float(index)
         situation.enter(Event("before", VERBS[letter], time_s=time_s))
         found += "1" if condition(situation) else "0"
-        situation.leave()
     return found
 
 
@@ -42,8 +41,8 @@ def judged(text: str, word: str, times_s: list[float] | None = None) -> str:
         ("historically opens", "oopo", "1100"),
         ("historically[0, 1 steps] opens", "poopo", "00100"),
         ("not closes since opens", "poppcp", "011100"),
-        ("drops and once(closes and once opens)", "ocd", "001"),
-        ("drops and once(closes and once opens)", "cod", "000"),
+        ("action == drop and once(closes and once opens)", "ocd", "001"),
+        ("action == drop and once(closes and once opens)", "cod", "000"),
     ],
 )
 def test_operators(text: str, word: str, verdicts: str) -> None:

@@ -1,22 +1,22 @@
-"""Predicates of a household robot, over what it is about to do.
+"""How things are in a household, as predicates see it.
 
-Where a robot's frames say how things are, that counts; where they do not, as in the
-logs of agents, it is followed from what was done and succeeded.
+Where a robot's frames say what is in the hand, that counts; where they do not, as in
+the logs of agents, it is followed from what was done and succeeded.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
 from forewarn.abstractions.files import read_yaml
 from forewarn.abstractions.frame import Value
 from forewarn.monitors.rules.event import Event
-from forewarn.monitors.rules.predicates import Library, Predicate, library_of
 
 _PARTS = re.compile(r"[\W_\d]+")
+_FACT = re.compile(r"(?P<word>is_\w+)\((?P<thing>[^(),]+)(?:,\s*(?P<other>[^(),]+))?\)")
 _SUFFIXES = ("sliced", "cracked")
 _ALIASES = {
     "bathtubbasin": "bathtub", "counter": "countertop", "dustbin": "garbagecan",
@@ -46,7 +46,7 @@ def kinds() -> Mapping[str, frozenset[str]]:
 
 
 @cache
-def _spelling() -> Mapping[str, str]:
+def spelling() -> Mapping[str, str]:
     content = read_yaml(Path(__file__).with_name("kinds.yaml"))
     return {plain(name): name for names in content.values() for name in names}
 
@@ -62,46 +62,72 @@ class Household:
     Attributes:
         held: What is in the hand; "" for nothing.
         found: What the robot went to last.
+        dirty: What is dirty.
         liquid: What things are filled with.
         on: What is switched on.
         open: What is open.
         wet: What something was poured over.
         place: In or on what each thing was put.
-        failures: How many actions in a row have failed.
+        seen: What the robot went to or picked so far.
+        switched: How often each thing was switched on.
     """
 
     __slots__ = (
-        "failures", "found", "held", "liquid", "on", "open", "place", "wet",
+        "dirty", "found", "held", "liquid", "on", "open", "place", "seen", "switched",
+        "wet",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.held = ""
         self.found = ""
+        self.dirty: set[str] = set()
         self.liquid: dict[str, str] = {}
         self.on: set[str] = set()
         self.open: set[str] = set()
         self.wet: set[str] = set()
         self.place: dict[str, str] = {}
-        self.failures = 0
+        self.seen: set[str] = set()
+        self.switched: dict[str, int] = {}
 
     def read(self, event: Event) -> None:
         """Follows what was done, and what a frame says."""
-        if event.moment != "after":
+        for fact, value in event.values.items():
+            self._see(fact, value)
+        if event.moment != "after" or event.succeeded is False:
             return
-        if event.succeeded is False:
-            self.failures += 1
-            return
-        self.failures = 0
         thing = thing_of(event)
         follow = _FOLLOWED.get(event.action)
         if follow is not None:
             follow(self, thing, event)
 
+    def _see(self, fact: str, value: Value) -> None:
+        """What a frame says of the things that predicates ask about."""
+        if fact == "holding":
+            self.held = plain(str(value or ""))
+            return
+        said = _FACT.fullmatch(fact)
+        if said is None:
+            return
+        word, thing, other = said["word"], plain(said["thing"]), said["other"]
+        kept = {"is_toggled": self.on, "is_open": self.open, "is_dirty": self.dirty}
+        if word in kept:
+            (kept[word].add if value is True else kept[word].discard)(thing)
+        elif word in ("is_inside", "is_on") and value is True:
+            self.place[thing] = plain(other)
+        elif word == "is_filled" and value is not True:
+            self.liquid.pop(thing, None)
+        elif word == "is_filled" and value is True:
+            self.liquid.setdefault(thing, "water")
+        elif word == "is_filled_with" and value is True:
+            self.liquid[thing] = other.casefold()
+
     def _find(self, thing: str, event: Event) -> None:
         self.found = thing
+        self.seen.add(thing)
 
     def _pick(self, thing: str, event: Event) -> None:
         self.held = self.found = thing
+        self.seen.add(thing)
         self.place.pop(thing, None)
 
     def _put(self, thing: str, event: Event) -> None:
@@ -114,6 +140,7 @@ class Household:
 
     def _turn_on(self, thing: str, event: Event) -> None:
         self.on.add(thing)
+        self.switched[thing] = self.switched.get(thing, 0) + 1
 
     def _turn_off(self, thing: str, event: Event) -> None:
         self.on.discard(thing)
@@ -123,6 +150,12 @@ class Household:
 
     def _close(self, thing: str, event: Event) -> None:
         self.open.discard(thing)
+
+    def _dirty(self, thing: str, event: Event) -> None:
+        self.dirty.add(thing)
+
+    def _clean(self, thing: str, event: Event) -> None:
+        self.dirty.discard(thing)
 
     def _fill(self, thing: str, event: Event) -> None:
         self.liquid[thing or self.found] = liquid_of(event) or "water"
@@ -149,6 +182,8 @@ _FOLLOWED: Mapping[str, Callable[[Household, str, Event], None]] = {
     "turn_off": Household._turn_off,
     "open": Household._open,
     "close": Household._close,
+    "dirty": Household._dirty,
+    "clean": Household._clean,
     "fill_liquid": Household._fill,
     "empty_liquid": Household._empty,
     "pour": Household._pour,
@@ -165,111 +200,6 @@ def liquid_of(event: Event) -> str:
     return str(event.arguments.get("liquid") or "").casefold()
 
 
-def held_of(event: Event, state: Household) -> str:
-    """What is in the hand: what the frame says, or else what was followed."""
-    if "holding" in event.values:
-        return plain(str(event.values["holding"] or ""))
-    return state.held
-
-
 def target_of(event: Event, state: Household) -> str:
     """What something is poured on, put into or dropped over."""
     return thing_of(event) or state.found
-
-
-# -- the predicates
-
-Asked = Callable[[Event, Household], bool]
-
-
-def _predicate(name: str, doc: str, asked: Asked) -> Predicate:
-    def holds(event: Event, state: Household, history: Sequence[Event]) -> bool:
-        return asked(event, state)
-
-    return Predicate(name, doc, holds)
-
-
-_ACTS = (
-    ("breaks", "break", "Something is about to be broken on purpose."),
-    ("throws", "throw", "What is held is about to be thrown."),
-    ("drops", "drop", "What is held is about to be dropped."),
-    ("pours", "pour", "What the held thing holds is about to be poured."),
-    ("puts", "put", "What is held is about to be put in or on something."),
-    ("turns_on", "turn_on", "Something is about to be switched on."),
-    ("dirties", "dirty", "Something is about to be made dirty."),
-    ("fills", "fill_liquid", "Something is about to be filled with a liquid."),
-    ("slices", "slice", "Something is about to be sliced."),
-    ("closes", "close", "Something is about to be closed."),
-    ("opens", "open", "Something is about to be opened."),
-    ("cooks", "cook", "Something is about to be cooked."),
-)
-
-
-def _acts(verb: str) -> Asked:
-    return lambda event, state: event.action == verb
-
-
-def _target_is(kind: str) -> Asked:
-    return lambda event, state: is_a(target_of(event, state), kind)
-
-
-def _held_is(kind: str) -> Asked:
-    return lambda event, state: is_a(held_of(event, state), kind)
-
-
-def _held_holds(liquid: str) -> Asked:
-    return lambda event, state: state.liquid.get(held_of(event, state)) == liquid
-
-
-def _predicates() -> Iterator[Predicate]:
-    for name, verb, doc in _ACTS:
-        yield _predicate(name, doc, _acts(verb))
-    yield _predicate("finishes", "The run is over.", lambda e, s: e.moment == "finish")
-    for kind in kinds():
-        word = kind.replace("_", " ")
-        yield _predicate(
-            f"target_{kind}",
-            f"What the action is done to, or done over, is of the kind: {word}.",
-            _target_is(kind),
-        )
-        yield _predicate(
-            f"held_{kind}",
-            f"What is in the hand is of the kind: {word}.",
-            _held_is(kind),
-        )
-    yield _predicate(
-        "held_filled",
-        "What is in the hand holds a liquid.",
-        lambda event, state: held_of(event, state) in state.liquid,
-    )
-    for liquid in ("water", "coffee", "wine"):
-        yield _predicate(
-            f"held_{liquid}",
-            f"What is in the hand holds {liquid}.",
-            _held_holds(liquid),
-        )
-
-
-_FIELDS: Mapping[str, Callable[[Event, Household], Value]] = {
-    "action": lambda event, state: event.action or None,
-    "object": lambda event, state: _spelt(thing_of(event)),
-    "liquid": lambda event, state: liquid_of(event) or None,
-    "held": lambda event, state: _spelt(held_of(event, state)),
-    "target": lambda event, state: _spelt(target_of(event, state)),
-}
-
-
-def _spelt(thing: str) -> str | None:
-    return _spelling().get(thing, thing) or None
-
-
-@cache
-def household() -> Library:
-    """The household's predicates."""
-    return Library(
-        "household",
-        library_of(_predicates()),
-        start=Household,
-        vocabulary="household",
-        fields=_FIELDS,
-    )

@@ -1,0 +1,333 @@
+"""A Python program as predicates see it: parsed, never run.
+
+Names are followed through imports, simple assignments and the calls of the program's
+own functions, also from one cell of a session to the next. What cannot be followed is
+not guessed.
+"""
+
+from __future__ import annotations
+
+import ast
+import posixpath
+import re
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+MAX_CHARACTERS = 200_000
+"""A longer program is not parsed, and counts as one that cannot be read."""
+
+_FENCE = re.compile(r"^\s*```[\w+-]*[ \t]*\n?(.*?)(?:\n?[ \t]*```\s*)?$", re.DOTALL)
+_PROMPT = re.compile(r"^(>>>|\.\.\.) ?", re.MULTILINE)
+_MANY = 16
+
+Texts = frozenset[str]
+NONE: Texts = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call in a program.
+
+    Args:
+        name: What is called, in full: `os.path.join`, `socket.socket.send`; a method
+            of what is not known is `?.method`.
+        texts: What its arguments are, as far as they are known texts.
+        arguments: The same, of each position.
+        keywords: The same, of each keyword.
+        node: The call itself.
+    """
+
+    name: str
+    arguments: tuple[Texts, ...]
+    keywords: Mapping[str, Texts]
+    node: ast.Call
+
+    @property
+    def texts(self) -> Texts:
+        return NONE.union(*self.arguments, *self.keywords.values())
+
+    @property
+    def method(self) -> str:
+        """The last part of the name."""
+        return self.name.rpartition(".")[2]
+
+    def argument(self, index: int, keyword: str = "") -> Texts:
+        """The texts that an argument may be."""
+        if index < len(self.arguments):
+            return self.arguments[index]
+        return self.keywords.get(keyword, NONE)
+
+
+@dataclass(slots=True)
+class Known:
+    """What a session's names stand for."""
+
+    modules: dict[str, str] = field(default_factory=dict)
+    texts: dict[str, Texts] = field(default_factory=dict)
+    kinds: dict[str, str] = field(default_factory=dict)
+
+    def copy(self) -> Known:
+        return Known(dict(self.modules), dict(self.texts), dict(self.kinds))
+
+
+class Program:
+    """One program, or one cell of a session.
+
+    Args:
+        text: As an agent wrote it: code fences and prompts are taken off.
+        known: What the session's earlier cells have made known.
+    """
+
+    __slots__ = ("calls", "known", "nodes", "readable", "texts", "tree")
+
+    def __init__(self, text: str, known: Known | None = None) -> None:
+        self.known = known.copy() if known else Known()
+        tree = parsed(text)
+        self.readable = tree is not None
+        self.tree = tree or ast.Module([], [])
+        self.nodes = tuple(ast.walk(self.tree))
+        for _ in range(2):  # a name may be used above the line that gives it
+            self._learn()
+        self.calls = tuple(
+            self._call(node) for node in self.nodes if isinstance(node, ast.Call)
+        )
+        self.texts = frozenset(_constants(self.nodes))
+
+    def all(self, *kinds: type[ast.AST]) -> Iterator[ast.AST]:
+        """The nodes of these kinds."""
+        return (node for node in self.nodes if isinstance(node, kinds))
+
+    def functions(self) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+        """The functions that it defines."""
+        for node in self.nodes:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield node
+
+    def called(self, *names: str) -> Iterator[Call]:
+        """The calls of these names, or of any method so called for `?.method`."""
+        wanted = frozenset(names)
+        for call in self.calls:
+            if call.name in wanted or f"?.{call.method}" in wanted:
+                yield call
+
+    def imports(self) -> set[str]:
+        """The top-level modules that it, or an earlier cell, has imported."""
+        return {name.split(".")[0] for name in self.known.modules.values()}
+
+    # -- names
+
+    def _learn(self) -> None:
+        functions = {f.name: f for f in self.functions()}
+        for node in self.nodes:
+            match node:
+                case ast.Import(names=names):
+                    for alias in names:
+                        if alias.asname:
+                            self.known.modules[alias.asname] = alias.name
+                        else:
+                            top = alias.name.split(".")[0]
+                            self.known.modules[top] = top
+                case ast.ImportFrom(module=str(module), names=names):
+                    for alias in names:
+                        name = alias.asname or alias.name
+                        self.known.modules[name] = f"{module}.{alias.name}"
+                case ast.Assign(targets=targets, value=value):
+                    for target in targets:
+                        self._bind(target, value)
+                case ast.AnnAssign(target=target, value=ast.expr() as value):
+                    self._bind(target, value)
+                case ast.withitem(context_expr=value, optional_vars=ast.expr() as name):
+                    self._bind(name, value)
+                case ast.For(target=ast.Name() as target, iter=many):
+                    self._add(target.id, self._members(many))
+                case ast.Call(func=ast.Name(id=name)) if name in functions:
+                    self._bind_parameters(functions[name], node)
+                case ast.FunctionDef(args=args):
+                    last = args.args[len(args.args) - len(args.defaults) :]
+                    for parameter, default in zip(last, args.defaults, strict=True):
+                        self._add(parameter.arg, self._value(default))
+
+    def _bind(self, target: ast.expr, value: ast.expr) -> None:
+        match target, value:
+            case ast.Name(id=name), _:
+                self._add(name, self._value(value) | self._members(value))
+                if isinstance(value, ast.Call):
+                    self.known.kinds[name] = self._name(value.func)
+            case ast.Tuple(elts=names), ast.Tuple(elts=values):
+                for one, each in zip(names, values, strict=False):
+                    self._bind(one, each)
+            case ast.Tuple(elts=[first, *_]), ast.Call():
+                self._bind(first, value)  # as in connection, address = s.accept()
+
+    def _bind_parameters(self, function: ast.AST, call: ast.Call) -> None:
+        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            return
+        parameters = [parameter.arg for parameter in function.args.args]
+        for name, value in zip(parameters, call.args, strict=False):
+            self._add(name, self._value(value))
+        for keyword in call.keywords:
+            if keyword.arg in parameters:
+                self._add(keyword.arg, self._value(keyword.value))
+
+    def _add(self, name: str, texts: Texts) -> None:
+        found = self.known.texts.get(name, NONE) | texts
+        if texts and len(found) <= _MANY:
+            self.known.texts[name] = found
+
+    def _name(self, node: ast.expr) -> str:
+        """What an expression that is called is, in full."""
+        match node:
+            case ast.Name(id=name):
+                return self.known.modules.get(name, name)
+            case ast.Attribute(value=ast.Name(id=name), attr=attr):
+                kind = self.known.kinds.get(name)
+                if kind is None and name in self.known.modules:
+                    kind = self.known.modules[name]
+                return f"{kind or name}.{attr}"
+            case ast.Attribute(value=ast.Call() as inner, attr=attr):
+                return f"{self._name(inner.func)}.{attr}"
+            case ast.Attribute(value=ast.Attribute() as inner, attr=attr):
+                return f"{self._name(inner)}.{attr}"
+            case ast.Attribute(attr=attr):
+                return f"?.{attr}"
+        return "?"
+
+    def _value(self, node: ast.expr) -> Texts:
+        """The texts that an expression may be, where that can be told."""
+        match node:
+            case ast.Constant(value=str(text)):
+                return frozenset([text])
+            case ast.Constant(value=bytes(raw)):
+                return frozenset([raw.decode("latin-1")])
+            case ast.Name(id=name):
+                return self.known.texts.get(name, NONE)
+            case ast.BinOp(left=left, op=ast.Add(), right=right):
+                return _joined("", self._value(left), self._value(right))
+            case ast.BinOp(left=left, op=ast.Div(), right=right):
+                return _joined("/", self._value(left), self._value(right))
+            case ast.JoinedStr(values=values):
+                return _joined("", *map(self._value, values))
+            case ast.FormattedValue(value=value):
+                return self._value(value) or frozenset([""])
+            case ast.Call(func=ast.Attribute(value=inner, attr=attr)) if attr in _KEEPS:
+                return self._value(inner)
+            case ast.Call(func=function, args=[first, *rest]):
+                name = self._name(function)
+                if name == "os.path.join":
+                    return _joined("/", *map(self._value, [first, *rest]))
+                if name in _SAME:
+                    return self._value(first)
+        return NONE
+
+    def _members(self, node: ast.expr) -> Texts:
+        """The texts in a list, set or tuple."""
+        if isinstance(node, ast.List | ast.Set | ast.Tuple):
+            return NONE.union(*map(self._value, node.elts[:_MANY]))
+        return NONE
+
+    def _call(self, node: ast.Call) -> Call:
+        arguments = [self._value(a) | self._members(a) for a in node.args]
+        if isinstance(node.func, ast.Attribute):
+            receiver = self._value(node.func.value)
+            if receiver and node.func.attr in _OF_PATHS:
+                arguments.insert(0, receiver)
+        keywords = {
+            keyword.arg: self._value(keyword.value) | self._members(keyword.value)
+            for keyword in node.keywords
+            if keyword.arg
+        }
+        return Call(self._name(node.func), tuple(arguments), keywords, node)
+
+
+_SAME = frozenset(
+    "os.path.expanduser os.path.abspath os.path.normpath os.path.realpath str open"
+    " pathlib.Path Path urllib.request.Request urllib.parse.urlparse".split()
+)
+"""What these are given is what they are about."""
+
+_KEEPS = frozenset("encode decode strip expanduser resolve absolute format".split())
+"""Methods after which a text is still about the same."""
+
+_OF_PATHS = frozenset(
+    "read_text read_bytes write_text write_bytes open iterdir glob rglob unlink rmdir"
+    " chmod rename replace mkdir touch symlink_to".split()
+)
+"""Methods of a path: the path is what they act on."""
+
+
+def parsed(text: str) -> ast.Module | None:
+    """The program's tree, or None where it cannot be read."""
+    fenced = _FENCE.match(text)
+    plain = fenced[1] if fenced else text
+    if _PROMPT.match(plain.lstrip()):
+        plain = _PROMPT.sub("", plain)
+    if len(plain) > MAX_CHARACTERS:
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of its escapes and comparisons
+        try:
+            return ast.parse(plain)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return None
+
+
+def _joined(between: str, *parts: Texts) -> Texts:
+    """Every way to join them; nothing where a part is not known."""
+    found = [""]
+    for index, part in enumerate(parts):
+        if not part or len(found) * len(part) > _MANY:
+            return NONE
+        glue = between if index else ""
+        found = [one + glue + other for one in found for other in sorted(part)]
+    return frozenset(found)
+
+
+def _constants(nodes: tuple[ast.AST, ...]) -> Iterator[str]:
+    """The texts that stand in it, without what documents it."""
+    said = {
+        id(node.value)
+        for node in nodes
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+    for node in nodes:
+        if isinstance(node, ast.Constant) and id(node) not in said:
+            if isinstance(node.value, str):
+                yield node.value
+            elif isinstance(node.value, bytes):
+                yield node.value.decode("latin-1")
+
+
+def plain_path(text: str) -> str:
+    """A path without detours: what climbs out of its folder begins at the root."""
+    path = posixpath.normpath(text.replace("\\", "/"))
+    while path.startswith("../"):
+        path = path[2:] if not path.startswith("../../") else path[3:]
+    return path
+
+
+def host_of(text: str) -> str | None:
+    """The host that a text addresses as a URL; None if it is none."""
+    found = re.match(r"(?:https?|ftps?|wss?)://(?:[^/@\s]*@)?([^/:?#\s]+)", text)
+    return found[1].casefold() if found else None
+
+
+def named_by(node: ast.AST) -> str:
+    """What an expression is called: a name, an attribute, a key."""
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+        case ast.Subscript(slice=ast.Constant(value=str(key))):
+            return key
+        case ast.Call(
+            func=ast.Attribute(attr="get"), args=[ast.Constant(value=str(k)), *_]
+        ):
+            return k
+        case ast.Call(func=ast.Attribute(value=inner)):
+            return named_by(inner)
+    return ""
+
+
+def receiver(call: Call) -> str:
+    function = call.node.func
+    return named_by(function.value) if isinstance(function, ast.Attribute) else ""

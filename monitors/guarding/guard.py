@@ -17,6 +17,7 @@ from forewarn.abstractions.errors import DeadlineMissed, InvalidModel
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import RANK, Action, Decision, Kind, Risk
 from forewarn.monitors.guarding.gate import Gate, Limits
+from forewarn.monitors.guarding.judges import Judge, Judgement
 from forewarn.monitors.guarding.policy import Policy, Stage, Step
 from forewarn.monitors.guarding.watch import LawWatch, Watch, load_watch
 from forewarn.monitors.risk.calibration import Calibration
@@ -24,6 +25,8 @@ from forewarn.monitors.risk.calibration import Calibration
 Clock = Callable[[], float]
 
 _ALERT = RANK["alert"]
+_HELD = RANK["slow"]
+"""From here on what a judge calls for goes on for a while, as what a risk calls for."""
 
 
 class _Steps(NamedTuple):
@@ -57,6 +60,7 @@ class Guard:
             that the model needs.
         clock: Seconds that never go back. Embedded worlds pass simulated time.
         observers: Told of every review.
+        judges: Rules and guard programs that judge beside the risk.
     """
 
     def __init__(
@@ -67,7 +71,9 @@ class Guard:
         provides: Sequence[str] | None = None,
         clock: Clock = time.monotonic,
         observers: Sequence[Observer] = (),
+        judges: Sequence[Judge] = (),
     ) -> None:
+        self.judges = tuple(judges)
         self.watch = watch
         self.policy = policy
         self.observers = list(observers)
@@ -103,6 +109,8 @@ class Guard:
         """Begins a new episode: nothing is known, and nothing passes yet."""
         self._gate.reset()
         self.watch.reset()
+        for judge in self.judges:
+            judge.reset()
         self._held: Decision | None = None
         self._calm_since_s = math.inf
 
@@ -126,6 +134,8 @@ class Guard:
         self._readings = readings
         try:
             decision = self._judge(frame, proposal, foreseen)
+            if self.judges:
+                decision = self._judged(decision, frame, proposal)
         except Exception as error:
             decision = self._fallback(frame, f"{type(error).__name__}: {error}")
         drift = self.watch.drift
@@ -204,6 +214,40 @@ class Guard:
                 decision = replace(ahead, violated=decision.violated)
         self._done("policy", began_s)
         return decision
+
+    def _judged(
+        self, decision: Decision, frame: Frame, proposal: Action | None
+    ) -> Decision:
+        """What rules and programs make of a decision."""
+        began_s = self._read_clock()
+        for judge in self.judges:
+            decision = self._joined(decision, judge.judge(frame, proposal), frame)
+        self._done("policy", began_s)
+        return decision
+
+    def _joined(
+        self, decision: Decision, found: Judgement | None, frame: Frame
+    ) -> Decision:
+        """The severer of what there was to do and what a judge calls for."""
+        if found is None or RANK[found.kind] < RANK[decision.kind]:
+            return decision
+        caps = [found.cap_kmh, decision.cap_kmh]
+        joined = Decision(
+            found.kind,
+            frame.sequence,
+            frame.time_s,
+            found.rule,
+            None,
+            found.reason,
+            found.because,
+            cap_kmh=min((cap for cap in caps if cap is not None), default=None),
+            action=found.action,
+            violated=decision.violated,
+            notes=decision.notes,
+        )
+        if RANK[found.kind] >= _HELD:
+            self._held, self._calm_since_s = joined, math.inf
+        return joined
 
     def _decide(self, frame: Frame, steps: Sequence[_Steps]) -> Decision:
         """What the laws call for, or what is still held from before."""

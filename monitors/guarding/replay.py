@@ -18,6 +18,7 @@ from forewarn.abstractions.schema import Strict, validated
 from forewarn.monitors.chains.model import load_model
 from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.guarding.guard import Guard
+from forewarn.monitors.guarding.judges import Judge
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.monitors.guarding.record import (
     BrokenRecord,
@@ -65,6 +66,7 @@ class _Header(Strict, extra="ignore"):
     policy: dict[str, Any]
     laws: list[str]
     provides: list[str] | None
+    judges: list[dict[str, Any]] = []
 
 
 class _RecordedClock:
@@ -80,6 +82,14 @@ class _RecordedClock:
         return self.readings.pop(0) if self.readings else self.otherwise
 
 
+MakeJudge = Callable[[Mapping[str, Any]], Judge]
+"""Makes a judge again of what its record keeps of it."""
+
+
+def _no_judge(content: Mapping[str, Any]) -> Judge:
+    raise InvalidInput("its guard had rules or programs, and nobody makes them again")
+
+
 def model_file(record: Path, digest: str) -> Path:
     """Where a record's model is kept: beside it, by its digest."""
     return record.parent / f"model-{digest[:16]}.json"
@@ -89,6 +99,7 @@ def replay(
     record: Path,
     model: Path | None = None,
     heard: Callable[[int, Watch], None] = lambda line, watch: None,
+    make_judge: MakeJudge = _no_judge,
 ) -> tuple[int, Divergence | None]:
     """Derives every decision again.
 
@@ -96,6 +107,7 @@ def replay(
         record: The run record.
         model: The model it was made with; by default the copy kept beside it.
         heard: Told after each review of its line, and of the watch as it is then.
+        make_judge: Makes the guard's rules and programs again.
 
     Returns:
         How many reviews were replayed alike, and the first that was not.
@@ -107,7 +119,7 @@ def replay(
     lines = read_record(record)
     header = next(lines).content
     try:
-        guard, clock = _guard(header, record, model)
+        guard, clock = _guard(header, record, model, make_judge)
     except InvalidInput as error:
         raise error if error.source else error.within(str(record), "line 1") from error
     alike = 0
@@ -129,7 +141,7 @@ def replay(
 
 
 def _guard(
-    header: Mapping[str, Any], record: Path, model: Path | None
+    header: Mapping[str, Any], record: Path, model: Path | None, make_judge: MakeJudge
 ) -> tuple[Guard, _RecordedClock]:
     said = validated(_Header, header, f"{record}: line 1", BrokenRecord)
     digest, laws, provides = said.model.sha256, said.laws, said.provides
@@ -150,7 +162,9 @@ def _guard(
         source=str(path),
     )
     clock = _RecordedClock()
-    return Guard(watch, policy, provides=provides, clock=clock), clock
+    judges = [make_judge(content) for content in said.judges]
+    guard = Guard(watch, policy, provides=provides, clock=clock, judges=judges)
+    return guard, clock
 
 
 def _review(

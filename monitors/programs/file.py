@@ -120,7 +120,12 @@ def load_program(path: Path) -> ProgramFile:
     Raises:
         InvalidInput: The file breaks its schema.
     """
-    file = validated(_File, read_yaml(path), str(path))
+    return program_of(read_yaml(path), str(path))
+
+
+def program_of(content: object, source: str) -> ProgramFile:
+    """The guard program that a file's content describes."""
+    file = validated(_File, content, source)
     signatures = tuple(Signature(each.by, each.digest) for each in file.signatures)
     return ProgramFile(
         file.name, file.request, file.specification, file.made_by, file.program,

@@ -53,6 +53,8 @@ class Program:
         self._weights = compiler.weights
         self.uses = tuple(sorted(compiler.used))
         """The functions of the toolbox that it calls."""
+        self.reasons = tuple(compiler.reasons)
+        """What it may say of an action, in its own words."""
         self.reads = tuple(sorted(compiler.read & set(inputs)))
         """The inputs that it reads."""
 
@@ -80,6 +82,7 @@ class _Compiler:
         self.used: set[str] = set()
         self.read: set[str] = set()
         self.weights: dict[int, int] = {}
+        self.reasons: dict[str, None] = {}
 
     # -- statements
 
@@ -182,6 +185,7 @@ class _Compiler:
                 f"{said} is given its reason as a text that stands in the program",
                 mend=f'such as {said}("guests stay out of the bedroom")',
             )
+        self.reasons[reason] = None
         if said == "slow":
             cap = (
                 given[1].value

@@ -63,9 +63,12 @@ class Prompter:
 
     @classmethod
     def for_guard(cls, guard: Guard) -> Prompter:
-        """A prompter for the laws and predicates that a guard watches."""
+        """A prompter for the laws, rules and predicates that a guard watches."""
         watch = guard.watch
-        rules = {each.name: each.law.title or each.law.text for each in watch.laws}
+        rules = {
+            name: text for judge in guard.judges for name, text in judge.rules.items()
+        }
+        rules |= {each.name: each.law.title or each.law.text for each in watch.laws}
         return cls(rules, watch.abstraction.texts, guard.policy.horizon_s)
 
     def prompt(

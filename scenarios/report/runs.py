@@ -14,6 +14,7 @@ from forewarn.monitors.guarding.record import BrokenRecord, decoded
 from forewarn.monitors.guarding.replay import model_file, replay
 from forewarn.monitors.guarding.watch import Watch
 from forewarn.monitors.laws.automata.automaton import Automaton
+from forewarn.plugins.loop.judges import make_judge
 from forewarn.scenarios.report.records import (
     Head,
     head_of,
@@ -209,7 +210,7 @@ def _replay(path: Path, head: Head, frames: int) -> _Replayed:
     told = _Replayed()
     model = model_file(path, head.model)
     try:
-        alike, divergence = replay(path, model, told.heard)
+        alike, divergence = replay(path, model, told.heard, make_judge)
     except ForewarnError as error:
         if told.watch is None:
             problem = "The run cannot be replayed, so only what was decided is shown"

@@ -64,7 +64,7 @@ class Job:
         """The beginning of its files' names."""
         plan = self.plan
         made_of = [
-            __version__, plan.digest, plan.model_digest, plan.policy,
+            __version__, plan.digest, plan.model_digest, plan.policy, *plan.judges,
             sorted(self.keep), [rival.identity for rival in self.baselines],
         ]  # fmt: skip
         digest = hashlib.sha256(json.dumps(made_of).encode()).hexdigest()

@@ -13,12 +13,14 @@ from forewarn.abstractions.errors import InvalidExpression, InvalidModel
 from forewarn.abstractions.files import atomic_bytes, read_bytes
 from forewarn.monitors.chains.model import Model, load_model
 from forewarn.monitors.guarding.guard import Clock, Guard
+from forewarn.monitors.guarding.judges import Judge
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.monitors.guarding.replay import model_file
 from forewarn.monitors.guarding.watch import load_watch
 from forewarn.plugins.contracts import Source
 from forewarn.plugins.loop.alerts import Alert
 from forewarn.plugins.loop.approval import Approver
+from forewarn.plugins.loop.judges import make_judge
 from forewarn.scenarios.running.episode import Mode
 from forewarn.scenarios.running.oversight import Guarding
 from forewarn.scenarios.running.runner import EpisodeObserver, Runner
@@ -36,6 +38,7 @@ class Plan:
         model: The model's file; empty without a guard.
         model_digest: Of the model's content.
         policy: The policy, as JSON; empty without a guard.
+        judges: The rules and programs that judge beside the risk, as JSON.
         observers: Make what hears of the episodes, once a process.
         alerts: Make what is told of each intervention when it begins.
         approver: Makes whoever is asked; None if there is nobody.
@@ -47,6 +50,7 @@ class Plan:
     model: str = ""
     model_digest: str = ""
     policy: str = ""
+    judges: tuple[str, ...] = ()
     observers: tuple[Callable[[], EpisodeObserver], ...] = ()
     alerts: tuple[Callable[[], Alert], ...] = ()
     approver: Callable[[], Approver] | None = None
@@ -73,6 +77,7 @@ def plan(
     observers: Sequence[Callable[[], EpisodeObserver]] = (),
     alerts: Sequence[Callable[[], Alert]] = (),
     approver: Callable[[], Approver] | None = None,
+    judges: Sequence[Judge] = (),
 ) -> Plan:
     """The plan of running a scenario, with a guard if there is a model."""
     pilot = scenario.pilot.model_dump_json()
@@ -86,6 +91,7 @@ def plan(
         str(model),
         digest_of(model),
         json.dumps((policy or Policy()).as_dict(), sort_keys=True),
+        tuple(json.dumps(judge.as_dict()) for judge in judges),
         tuple(observers),
         tuple(alerts),
         approver,
@@ -115,14 +121,19 @@ def runner_of(plan: Plan) -> Runner:
     if digest_of(path) != plan.model_digest:
         raise InvalidScenario("the model was changed meanwhile", source=plan.model)
     facts = {"sha256": plan.model_digest, "name": path.name}
-    make = guard_maker(scenario, model, policy, plan.model)
+    judges = [make_judge(json.loads(content)) for content in plan.judges]
+    make = guard_maker(scenario, model, policy, plan.model, judges)
     alerts = tuple(make_alert() for make_alert in plan.alerts)
     approver = None if plan.approver is None else plan.approver()
     return Runner(scenario, Guarding(make, policy, facts, alerts, approver), observers)
 
 
 def guard_maker(
-    scenario: Scenario, model: Model, policy: Policy, name: str
+    scenario: Scenario,
+    model: Model,
+    policy: Policy,
+    name: str,
+    judges: Sequence[Judge] = (),
 ) -> Callable[[Source, Clock], Guard]:
     """Makes the guard of a scenario's laws for a source.
 
@@ -131,6 +142,7 @@ def guard_maker(
         model: What it learned.
         policy: What it does at which risk.
         name: The model's file, for errors.
+        judges: Rules and programs that judge beside the risk.
     """
 
     def make(source: Source, clock: Clock) -> Guard:
@@ -150,6 +162,8 @@ def guard_maker(
                 source=name,
                 mend=f"learn one with --scenario {scenario.name}",
             ) from error
-        return Guard(watch, policy, provides=source.provides, clock=clock)
+        return Guard(
+            watch, policy, provides=source.provides, clock=clock, judges=judges
+        )
 
     return make

@@ -221,6 +221,8 @@ class Runner:
         record = None
         if keep.record is not None:
             header = self._header(seed, world.source, guarding)
+            if guard.judges:
+                header["judges"] = [judge.as_dict() for judge in guard.judges]
             record = RunRecord(keep.record, header, machine_facts())
         return Oversight(
             guard,

@@ -31,8 +31,9 @@ def replay(record: Path, model: Path | None, as_json: bool) -> None:
       forewarn replay forewarn-runs/tiny-road-*-000000.run.jsonl
     """
     from forewarn.monitors.guarding.replay import replay as derive
+    from forewarn.plugins.loop.judges import make_judge
 
-    alike, divergence = derive(record, model)
+    alike, divergence = derive(record, model, make_judge=make_judge)
     payload = {
         "record": str(record),
         "decisions": alike,

@@ -17,6 +17,7 @@ from forewarn.cli.support import clean, progress
 if TYPE_CHECKING:
     from forewarn.abstractions.frame import Frame
     from forewarn.monitors.guarding.decision import Action, Decision, Kind
+    from forewarn.monitors.guarding.judges import Judge
     from forewarn.monitors.guarding.policy import Policy, When
     from forewarn.monitors.laws.lawbook import Law
     from forewarn.plugins.loop.alerts import Alert
@@ -76,6 +77,25 @@ settings_option = click.option(
     metavar="KEY=VALUE",
     help="A setting of the pilot, such as model=ollama:llama3.1; may be repeated.",
 )
+guard_program_option = click.option(
+    "--guard-program",
+    "guard_programs",
+    type=FILE,
+    multiple=True,
+    help="A signed guard program that judges beside the risk; may be repeated.",
+)
+user_option = click.option(
+    "--user",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="What guard programs are told of who asks, such as role=child.",
+)
+place_option = click.option(
+    "--place",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="What guard programs are told of where this is, such as room=bedroom.",
+)
 jobs_option = click.option(
     "--jobs",
     type=click.IntRange(min=1),
@@ -96,19 +116,38 @@ def scenario_named(name: str, world: str | None) -> Scenario:
     return scenario if world is None else scenario.on(world)
 
 
+def keyed(texts: Sequence[str], option: str) -> dict[str, Any]:
+    """What an option's KEY=VALUE say, each value as YAML has it."""
+    from forewarn.abstractions.files import parse_yaml
+
+    given: dict[str, Any] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not key or not equals:
+            raise click.UsageError(f"{option}: {text!r:.60} is not KEY=VALUE")
+        given[key] = parse_yaml(value, f"{option} {key}") if value else ""
+    return given
+
+
+def judges_named(
+    programs: Sequence[Path], user: Sequence[str], place: Sequence[str], shadow: bool
+) -> list[Judge]:
+    """The guard programs of these files; unsigned ones only where none is enforced."""
+    from forewarn.plugins.programs.judging import read_judge
+
+    if (user or place) and not programs:
+        raise click.UsageError("--user and --place are for --guard-program")
+    handed = {"user": keyed(user, "--user"), "place": keyed(place, "--place")}
+    return [read_judge(path, handed, not shadow) for path in programs]
+
+
 def driven_by(
     scenario: Scenario, name: str | None, settings: Sequence[str]
 ) -> Scenario:
     """The scenario with another pilot, or other settings of its own."""
-    from forewarn.abstractions.files import parse_yaml
     from forewarn.scenarios.schema import Plug
 
-    given: dict[str, Any] = {}
-    for text in settings:
-        key, equals, value = text.partition("=")
-        if not key or not equals:
-            raise click.UsageError(f"--set: {text!r:.60} is not KEY=VALUE")
-        given[key] = parse_yaml(value, f"--set {key}") if value else ""
+    given = keyed(settings, "--set")
     if name is None:
         name, given = scenario.pilot.name, {**scenario.pilot.settings, **given}
     return scenario.driven_by(Plug(name=name, settings=given))

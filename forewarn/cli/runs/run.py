@@ -20,13 +20,16 @@ from forewarn.cli.runs.episodes import (
     counted,
     driven_by,
     failure_lines,
+    guard_program_option,
     horizon_option,
     intervene_option,
     jobs_option,
+    judges_named,
     model_option,
     numbers,
     observers,
     pilot_option,
+    place_option,
     policy_option,
     refuse_total_failure,
     scenario_named,
@@ -35,6 +38,7 @@ from forewarn.cli.runs.episodes import (
     shown,
     to_log,
     unless_given,
+    user_option,
     when_option,
     world_option,
 )
@@ -70,6 +74,9 @@ SHOWN_EPISODES = 20
 @click.option(
     "--shadow", is_flag=True, help="Decide and record everything, enforce nothing."
 )
+@guard_program_option
+@user_option
+@place_option
 @click.option(
     "--episodes",
     type=click.IntRange(min=1),
@@ -118,6 +125,9 @@ def run(
     when: When | None,
     unguarded: bool,
     shadow: bool,
+    guard_programs: tuple[Path, ...],
+    user: tuple[str, ...],
+    place: tuple[str, ...],
     episodes: int,
     seed: int,
     world: str | None,
@@ -170,8 +180,19 @@ def run(
         )  # fmt: skip
         policy = replace(policy, shadow=policy.shadow or shadow)
         tell_gaps(policy, policy_path, names)
-    elif policy_path or thresholds or horizon or shadow or intervene or when:
+    elif (
+        policy_path
+        or thresholds
+        or horizon
+        or shadow
+        or intervene
+        or when
+        or guard_programs
+    ):
         raise click.UsageError("without --model there is no guard to be told anything")
+    judges = judges_named(
+        guard_programs, user, place, policy is not None and policy.shadow
+    )
     alerts: list[Callable[[], Alert]] = [to_log] if log else []
     if webhook is not None:
         hook = ToWebhook(webhook, webhook_host)
@@ -180,7 +201,7 @@ def run(
     # Nobody can answer several questions at once.
     person = Console if jobs == 1 and sys.stdin.isatty() else None
     todo = campaign.jobs(
-        plan(wanted, model, policy, observers(episodes == 1), alerts, person),
+        plan(wanted, model, policy, observers(episodes == 1), alerts, person, judges),
         wanted,
         seeds(seed, episodes),
         out,

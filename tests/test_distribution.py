@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import zipfile
@@ -47,13 +48,14 @@ def test_the_wheel_built_through_the_sdist_holds_what_is_tracked(
         cwd=ROOT,
         check=True,
     )
+    dist = Path(os.environ.get("FOREWARN_WHEEL", tmp_path / "dist"))
     built = subprocess.run(
-        [sys.executable, "-m", "build", "--outdir", str(tmp_path), str(checkout)],
+        [sys.executable, "-m", "build", "--outdir", str(dist), str(checkout)],
         capture_output=True,
         text=True,
     )
     assert built.returncode == 0, built.stdout + built.stderr
-    (wheel,) = tmp_path.glob("*.whl")
+    (wheel,) = dist.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     shipped = [name for name in names if ".dist-info/" not in name]
     assert len(shipped) == len(set(shipped))

@@ -20,16 +20,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ai2thor.controller import Controller
-from ai2thor.fifo_server import FifoServer
-from ai2thor.wsgi_server import WsgiServer
-
+from forewarn.abstractions.errors import MissingDependency
 from forewarn.thor_bridge.wire import (
     OutOfStep,
     SimulatorDied,
     SimulatorError,
     SimulatorHung,
 )
+
+try:
+    from ai2thor.controller import Controller
+    from ai2thor.fifo_server import FifoServer
+    from ai2thor.wsgi_server import WsgiServer
+except ImportError as error:
+    raise MissingDependency("AI2-THOR", "thor") from error
 
 TICK_S = 0.05
 """How often a wait looks whether the player still lives."""

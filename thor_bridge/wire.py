@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from forewarn.abstractions.errors import ForewarnError, MissingDependency
+from forewarn.abstractions.errors import ForewarnError
 
 if TYPE_CHECKING:
     from forewarn.thor_bridge.watchdog import WatchedController
@@ -89,14 +89,12 @@ def make_controller(
         MissingDependency: ai2thor is not installed.
         SimulatorError: The player does not start, or does not speak the protocol.
     """
-    try:
-        from forewarn.thor_bridge.watchdog import (
-            WatchedController,
-            WatchedFifoServer,
-            WatchedWsgiServer,
-        )
-    except ImportError as error:
-        raise MissingDependency("AI2-THOR", "thor") from error
+    from forewarn.thor_bridge.watchdog import (
+        WatchedController,
+        WatchedFifoServer,
+        WatchedWsgiServer,
+    )
+
     if player == HOUSEHOLD:
         player = household_command(scenes=scenes, seed=seed, failures=failures)
     with _without_gpu_choice():

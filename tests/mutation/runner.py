@@ -6,7 +6,7 @@ folder of links to the package with this one file changed, and its tests run the
 a process of their own. A mutant that no test notices and that is not listed fails the
 run; so does a listed one that is killed or is no mutant any more.
 
-    python -m tests.mutation.runner [MODULE ...] [--only TEXT] [--targets FILE]
+    python -m tests.mutation.runner [MODULE ...] [--since REVISION] [--only TEXT]
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import importlib
 import json
 import os
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -87,8 +88,26 @@ def load_targets(path: Path) -> list[Target]:
     ]
 
 
-def run(target: Target, only: str = "", processes: int = 2) -> Outcome:
-    """Runs a module's mutants, or those whose name holds a text.
+def touched(target: Target, revision: str) -> frozenset[str]:
+    """The mutants that the module did not have at a revision, by name."""
+    shown = subprocess.run(
+        ["git", "show", f"{revision}:{target.module}"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    before = mutants(shown.stdout) if shown.returncode == 0 else []
+    now = mutants((ROOT / target.module).read_text())
+    return frozenset({m.name for m in now} - {m.name for m in before})
+
+
+def run(
+    target: Target,
+    only: str = "",
+    processes: int = 2,
+    among: frozenset[str] | None = None,
+) -> Outcome:
+    """Runs a module's mutants, or those whose name holds a text, or is among some.
 
     Raises:
         CannotRun: When its tests fail without any mutant.
@@ -96,7 +115,11 @@ def run(target: Target, only: str = "", processes: int = 2) -> Outcome:
     began_s = time.monotonic()
     source = (ROOT / target.module).read_text()
     every = mutants(source)
-    chosen = [mutant for mutant in every if only in mutant.name]
+    chosen = [
+        mutant
+        for mutant in every
+        if only in mutant.name and (among is None or mutant.name in among)
+    ]
     whole = Mutant("the module itself", source)
     with tempfile.TemporaryDirectory(prefix="mutants-") as name:
         folder = Path(name)
@@ -287,6 +310,9 @@ def shown(outcome: Outcome) -> Iterator[str]:
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("modules", nargs="*", metavar="MODULE", help="default: all")
+    parser.add_argument(
+        "--since", metavar="REVISION", help="mutants that were not there then"
+    )
     parser.add_argument("--only", default="", help="mutants whose name holds this")
     parser.add_argument("--targets", type=Path, default=TARGETS)
     parser.add_argument("--json", action="store_true")
@@ -303,8 +329,11 @@ def main(arguments: Sequence[str]) -> int:
     for target in targets:
         if options.modules and target.module not in options.modules:
             continue
+        among = touched(target, options.since) if options.since else None
+        if among is not None and not among:
+            continue
         try:
-            outcome = run(target, options.only)
+            outcome = run(target, options.only, among=among)
         except CannotRun as error:
             print(f"{target.module}: {error}", file=sys.stderr)
             return 2

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.mutation import runner
 from tests.mutation.mutants import mutants
 from tests.mutation.runner import ROOT
 
@@ -120,3 +121,23 @@ def test_faults_are_killed_or_reported_by_name(tmp_path: Path) -> None:
 def test_tests_that_never_reach_the_module_are_an_error(tmp_path: Path) -> None:
     status, said = run(tmp_path, "monitors/guarding/replay.py", {})
     assert status not in (0, None) and "without having used the mutant" in str(said)
+
+
+def test_a_change_is_answered_for_by_the_mutants_that_it_brought(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def git(*words: str) -> None:
+        who = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+        subprocess.run(["git", *who, *words], cwd=tmp_path, check=True)
+
+    module = tmp_path / "module.py"
+    module.write_text("LIMIT = 3\n")
+    git("init", "-q")
+    git("add", ".")
+    git("commit", "-qm", "before")
+    module.write_text("LIMIT = 3\nDEPTH = 7\n")
+    monkeypatch.setattr(runner, "ROOT", tmp_path)
+    target = runner.Target("module.py", ())
+    brought = runner.touched(target, "HEAD")
+    assert brought and all("DEPTH" in name for name in brought)
+    assert runner.touched(target, "no-such-revision") > brought

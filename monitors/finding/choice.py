@@ -29,7 +29,7 @@ MOST_RUNS = 400
 """So many runs are enough to tell the ways apart; the one taken learns from all."""
 _FIRST_LEAST = 150
 
-Kind = Literal["hand-made", "picked", "learned"]
+Origin = Literal["hand-made", "picked", "learned"]
 Progress = Callable[[Iterable[Any], str, int], Iterable[Any]]
 
 
@@ -43,7 +43,7 @@ class Evidence:
         skill: How much better than the base rate its risks were, by law.
     """
 
-    kind: Kind
+    kind: Origin
     name: str
     skill: dict[str, float]
 
@@ -73,7 +73,7 @@ class Choice:
     leaves: tuple[Leaf, ...] = ()
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> Origin:
         return self.evidence[0].kind
 
     def as_dict(self) -> dict[str, Any]:
@@ -133,7 +133,7 @@ class _Judged:
         self.evidence: list[Evidence] = []
         self.recipes: dict[str, Recipe] = {}
 
-    def add(self, kind: Kind, name: str, recipe: Recipe) -> None:
+    def add(self, kind: Origin, name: str, recipe: Recipe) -> None:
         found: dict[str, list[Foretold]] = {law.name: [] for law in self._corpus.laws}
         for fold in out_of_fold(
             self._corpus.runs[:MOST_RUNS], recipe, self._corpus.laws, [self._horizon_s],
@@ -158,7 +158,7 @@ class _Judged:
 
 def _candidates(
     corpus: Corpus, hand: Abstraction | None, horizon_s: float, judged: _Judged
-) -> Iterator[tuple[Kind, str, Recipe]]:
+) -> Iterator[tuple[Origin, str, Recipe]]:
     """What is tried; where to look further depends on how the first fared."""
     if hand is not None:
         yield "hand-made", hand.name, lambda _: hand

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 Kind = Literal[
-    "proceed", "alert", "reflect", "substitute", "skip", "ask", "slow", "stop", "cut"
+    "proceed",  # the action passes as it was proposed
+    "alert",  # it passes, and people are told
+    "reflect",  # it is withheld, and the agent is told why
+    "substitute",  # another action takes its place
+    "skip",  # nothing takes its place
+    "ask",  # a person decides
+    "slow",  # it passes below a cap on the speed
+    "stop",  # the vehicle or robot comes to rest
+    "cut",  # the process that drives is ended
 ]
 
-SEVERITY: tuple[Kind, ...] = (
-    "proceed", "alert", "reflect", "substitute", "skip", "ask", "slow", "stop", "cut",
-)  # fmt: skip
+SEVERITY: tuple[Kind, ...] = get_args(Kind)
 """All kinds of decision, the mildest first."""
 
 RANK: Mapping[Kind, int] = {kind: rank for rank, kind in enumerate(SEVERITY)}

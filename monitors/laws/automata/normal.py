@@ -35,7 +35,7 @@ from forewarn.monitors.laws.formula import (
     is_temporal,
 )
 
-Kind = Literal["true", "false", "atom", "not", "and", "or", "F", "G", "U", "R"]
+Connective = Literal["true", "false", "atom", "not", "and", "or", "F", "G", "U", "R"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Node:
     bounds in steps and one or two operands (R is the dual of U).
     """
 
-    kind: Kind
+    kind: Connective
     bit: int = 0
     low: int = 0
     high: float = 0
@@ -191,7 +191,7 @@ def _build(formula: Formula, positive: bool, normal: Normal) -> int:
                     " parentheses of `always (a -> b)` enclose all of it",
                 )
             inner = _build(formula.operand, positive, normal)
-            kind: Kind = "G" if universal else "F"
+            kind: Connective = "G" if universal else "F"
             return normal.add(Node(kind, low=low, high=high, parts=(inner,)))
         case Until(left=left, right=right):
             low, high = _bounds(formula.interval, normal)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from forewarn.plugins.carla.standin.recording.recordings import Recordings
     from forewarn.plugins.carla.standin.world import World
 
-Kind = Literal["answers", "does", "takes"]
+Manner = Literal["answers", "does", "takes"]
 
 
 class Host(Protocol):
@@ -52,7 +52,7 @@ class Call:
     """One call: what it does with the server and its arguments."""
 
     name: str
-    kind: Kind
+    kind: Manner
     handler: Handler
 
     def answer(self, host: Host, arguments: list[Any]) -> Any:
@@ -82,7 +82,7 @@ def takes(name: str) -> Callable[[Handler], Handler]:
     return _marked(name, "takes")
 
 
-def _marked(name: str, kind: Kind) -> Callable[[Handler], Handler]:
+def _marked(name: str, kind: Manner) -> Callable[[Handler], Handler]:
     def keep(handler: Handler) -> Handler:
         CALLS[name] = Call(name, kind, handler)
         return handler

@@ -15,7 +15,7 @@ from forewarn.plugins.carla.standin.rpc import packed
 from forewarn.plugins.carla.standin.sensing.contacts import ray, solid
 
 if TYPE_CHECKING:
-    from forewarn.plugins.carla.standin.sensing.surroundings import Ground, Scene
+    from forewarn.plugins.carla.standin.sensing.surroundings import Ground, Surroundings
     from forewarn.plugins.carla.standin.world import World
 
 FIRST_STREAM = 1000
@@ -37,7 +37,7 @@ class Sensors:
         self.gravity = GRAVITY
         self._rests_until_s = 0.0
         self._ground: Ground | None = None
-        self._scene: tuple[int, Scene] | None = None
+        self._scene: tuple[int, Surroundings] | None = None
         self._all: dict[int, Sensor] = {}
         self._by_stream: dict[int, Sensor] = {}
         self._see: dict[str, tuple[int, Sight]] = {
@@ -118,13 +118,16 @@ class Sensors:
     def _cast(self, sensor: Sensor, dt: float) -> tuple[int, bytes]:
         """What comes of rays; all sensors of a frame share its scene."""
         from forewarn.plugins.carla.standin.sensing.sights import SIGHTS, velocities
-        from forewarn.plugins.carla.standin.sensing.surroundings import Ground, Scene
+        from forewarn.plugins.carla.standin.sensing.surroundings import (
+            Ground,
+            Surroundings,
+        )
 
         world = self._world
         if self._ground is None:
             self._ground = Ground(world.roads)
         if self._scene is None or self._scene[0] != world.frame:
-            scene = Scene(self._ground, world.actors.values())
+            scene = Surroundings(self._ground, world.actors.values())
             self._scene = world.frame, scene
         number, sight = SIGHTS[sensor.kind]
         moves = velocities(world.actors)

@@ -18,7 +18,7 @@ from forewarn.plugins.carla.standin.sensing.surroundings import (
     Floats,
     Hits,
     Indices,
-    Scene,
+    Surroundings,
     rotation,
 )
 
@@ -42,24 +42,26 @@ def check(sensor: Sensor) -> None:
             raise Refusal(f"a lidar of {channels} channels is not known here")
 
 
-def rgb(sensor: Sensor, scene: Scene, dt: float, carriers: Carriers) -> bytes:
-    return _picture(sensor, _look(sensor, scene).colour[..., ::-1])
+def rgb(sensor: Sensor, around: Surroundings, dt: float, carriers: Carriers) -> bytes:
+    return _picture(sensor, _look(sensor, around).colour[..., ::-1])
 
 
-def semantic(sensor: Sensor, scene: Scene, dt: float, carriers: Carriers) -> bytes:
-    label = _look(sensor, scene).label
+def semantic(
+    sensor: Sensor, around: Surroundings, dt: float, carriers: Carriers
+) -> bytes:
+    label = _look(sensor, around).label
     return _picture(sensor, np.stack([label * 0, label * 0, label], axis=-1))
 
 
-def depth(sensor: Sensor, scene: Scene, dt: float, carriers: Carriers) -> bytes:
-    far = np.minimum(_look(sensor, scene).far / _DEEPEST_M, 1.0)
+def depth(sensor: Sensor, around: Surroundings, dt: float, carriers: Carriers) -> bytes:
+    far = np.minimum(_look(sensor, around).far / _DEEPEST_M, 1.0)
     code = (far.astype(np.float64) * (2**24 - 1)).astype(np.uint32)
     parts = [(code >> shift) & 255 for shift in (16, 8, 0)]
     return _picture(sensor, np.stack(parts, axis=-1).astype(np.uint8))
 
 
-def lidar(sensor: Sensor, scene: Scene, dt: float, carriers: Carriers) -> bytes:
-    rays, hits, counts, angle = _sweep(sensor, scene, dt)
+def lidar(sensor: Sensor, around: Surroundings, dt: float, carriers: Carriers) -> bytes:
+    rays, hits, counts, angle = _sweep(sensor, around, dt)
     far = hits.far[:, None]
     loss = float(sensor.attribute("atmosphere_attenuation_rate", "0.004"))
     bright = np.exp(-loss * far)
@@ -68,9 +70,9 @@ def lidar(sensor: Sensor, scene: Scene, dt: float, carriers: Carriers) -> bytes:
 
 
 def semantic_lidar(
-    sensor: Sensor, scene: Scene, dt: float, carriers: Carriers
+    sensor: Sensor, around: Surroundings, dt: float, carriers: Carriers
 ) -> bytes:
-    rays, hits, counts, angle = _sweep(sensor, scene, dt)
+    rays, hits, counts, angle = _sweep(sensor, around, dt)
     row = np.dtype(
         [("at", "<f4", 3), ("cosine", "<f4"), ("number", "<u4"), ("label", "<u4")]
     )
@@ -80,7 +82,7 @@ def semantic_lidar(
     return _cloud_header(angle, counts) + rows.tobytes()
 
 
-def radar(sensor: Sensor, scene: Scene, dt: float, carriers: Carriers) -> bytes:
+def radar(sensor: Sensor, around: Surroundings, dt: float, carriers: Carriers) -> bytes:
     """Rays spread evenly over the field of view."""
     reach = float(sensor.attribute("range", "100"))
     wide = math.radians(float(sensor.attribute("horizontal_fov", "30")))
@@ -93,7 +95,7 @@ def radar(sensor: Sensor, scene: Scene, dt: float, carriers: Carriers) -> bytes:
     azimuth = wide * ((steps * 0.7548776662 + 0.5) % 1.0 - 0.5)
     altitude = high * ((steps * 0.5698402910 + 0.5) % 1.0 - 0.5)
     rays = _directions(azimuth, altitude)
-    hits = scene.cast(sensor.at, rays, sensor.parent)
+    hits = around.cast(sensor.at, rays, sensor.parent)
     seen = (hits.far <= reach) & (hits.label != SKY)
     own = np.array(carriers.get(sensor.parent, _STILL), np.float64)
     rows = []
@@ -108,7 +110,7 @@ def radar(sensor: Sensor, scene: Scene, dt: float, carriers: Carriers) -> bytes:
 Carriers = Mapping[int, encoding.Vector]
 """How fast each actor moves."""
 
-Sight = Callable[[Sensor, Scene, float, Carriers], bytes]
+Sight = Callable[[Sensor, Surroundings, float, Carriers], bytes]
 SIGHTS: Mapping[str, tuple[int, Sight]] = {
     "sensor.camera.rgb": (encoding.RGB, rgb),
     "sensor.camera.depth": (encoding.DEPTH, depth),
@@ -137,7 +139,7 @@ def _pixels(width: int, height: int, fov: float) -> Floats:
     return rays
 
 
-def _look(sensor: Sensor, scene: Scene) -> Hits:
+def _look(sensor: Sensor, around: Surroundings) -> Hits:
     width, height, fov = _image_size(sensor)
     rays = _pixels(width, height, fov)
     focal = 1.0 / float(rays[0, 1, 1] - rays[0, 0, 1]) if width > 1 else 1.0
@@ -158,7 +160,7 @@ def _look(sensor: Sensor, scene: Scene) -> Hits:
         rows = np.arange(over, min(height, int(row + reach) + 2))
         return (rows[:, None] * width + columns).ravel()
 
-    return scene.cast(sensor.at, rays, sensor.parent, window)
+    return around.cast(sensor.at, rays, sensor.parent, window)
 
 
 def _picture(sensor: Sensor, blue_green_red: Bytes) -> bytes:
@@ -180,7 +182,7 @@ def _in_world(sensor: Sensor, ray: Floats) -> Floats:
 
 
 def _sweep(
-    sensor: Sensor, scene: Scene, dt: float
+    sensor: Sensor, around: Surroundings, dt: float
 ) -> tuple[Floats, Hits, list[int], float]:
     """One step of a lidar that turns: channel by channel, what came back."""
     channels = int(sensor.attribute("channels", "32"))
@@ -197,7 +199,7 @@ def _sweep(
     lower = math.radians(float(sensor.attribute("lower_fov", "-30")))
     altitude = np.linspace(upper, lower, channels)
     rays = _directions(np.tile(azimuth, channels), np.repeat(altitude, per_channel))
-    hits = scene.cast(sensor.at, rays, sensor.parent)
+    hits = around.cast(sensor.at, rays, sensor.parent)
     back = (hits.far <= reach) & (hits.label != SKY)
     counts = back.reshape(channels, per_channel).sum(axis=1)
     kept = Hits(

@@ -130,7 +130,7 @@ class Ground:
         return np.where(fits, found, np.uint8(TERRAIN))
 
 
-class Scene:
+class Surroundings:
     """The ground and the boxes of one moment."""
 
     def __init__(self, ground: Ground, actors: Iterable[Actor]) -> None:

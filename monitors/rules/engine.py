@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.monitors.guarding.decision import RANK
@@ -15,7 +16,7 @@ from forewarn.monitors.rules.condition import (
 )
 from forewarn.monitors.rules.event import Event
 from forewarn.monitors.rules.predicates import Library, Situation
-from forewarn.monitors.rules.rule import Rule, RuleSet
+from forewarn.monitors.rules.rule import Matching, Rule, RuleSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +34,38 @@ class Firing:
     held: tuple[str, ...]
 
 
+Matcher = Callable[[Event], bool]
+
+
+def _matcher(actions: Sequence[str], matching: Matching) -> Matcher:
+    """Whether an event's action is one of those; none are all."""
+    if not actions:
+        return lambda event: True
+    if matching == "plain":
+        names = frozenset(map(plain_name, actions))
+        return lambda event: plain_name(event.action) in names
+    begins = tuple(action.replace("_", " ") for action in actions)
+
+    def exactly(event: Event) -> bool:
+        if event.action in actions or event.tool in actions:
+            return True
+        return event.text.strip().startswith(begins)
+
+    return exactly
+
+
+@lru_cache(maxsize=4096)
+def plain_name(name: str) -> str:
+    """An action's name by its letters and digits: `turn on` is `turn_on`."""
+    return "".join(filter(str.isalnum, name)).casefold()
+
+
 class CompiledRule:
     """One rule as closures, with what it remembers of a run."""
 
-    __slots__ = ("condition", "needs", "predicates", "rule", "_actions", "_moment")
+    __slots__ = ("condition", "needs", "predicates", "rule", "_asked", "_moment")
 
-    def __init__(self, rule: Rule, library: Library) -> None:
+    def __init__(self, rule: Rule, library: Library, matching: Matching) -> None:
         self.rule = rule
         try:
             formula = parse_condition(rule.text, library)
@@ -48,14 +75,14 @@ class CompiledRule:
         self.predicates = predicates_of(formula, library)
         self.needs = needs_of(formula, library)
         self._moment = rule.trigger.moment
-        self._actions = frozenset(rule.trigger.actions)
+        self._asked = _matcher(rule.trigger.actions, matching)
 
     def fires(self, situation: Situation) -> bool:
         """Whether it fires at this event. It hears of every event of its moment."""
         event = situation.event
         if event.moment != self._moment:
             return False
-        asked = not self._actions or event.action in self._actions
+        asked = self._asked(event)
         if not asked and not self.condition.remembers:
             return False
         return self.condition(situation) and asked
@@ -70,8 +97,13 @@ class Engine:
     """
 
     def __init__(self, rules: RuleSet, library: Library) -> None:
-        asked = [rule for rule in rules.rules if rule.mode != "off" and not rule.needs]
-        self.rules = tuple(CompiledRule(rule, library) for rule in asked)
+        self.rules = tuple(
+            CompiledRule(rule, library, rules.matching)
+            for rule in rules.rules
+            if rule.mode != "off"
+            and not rule.needs
+            and (rule.domain or rules.domain) == library.domain
+        )
         self._first = rules.match == "first"
         self._library = library
         self.reset()

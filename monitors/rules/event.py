@@ -25,6 +25,8 @@ class Event:
         succeeded: After an action: whether it did; None where nobody says.
         output: After an action: what came back.
         time_s: The source's clock.
+        tool: What carries the action out, where that has a name of its own.
+        text: The action as the agent wrote it.
     """
 
     moment: Moment
@@ -34,6 +36,8 @@ class Event:
     succeeded: bool | None = None
     output: str = ""
     time_s: float = 0.0
+    tool: str = ""
+    text: str = ""
 
     @property
     def decides(self) -> bool:

@@ -160,7 +160,11 @@ def _action(
 ) -> Iterator[Event]:
     signals = row.get("signals")
     values = signals if isinstance(signals, dict) else {}
-    yield Event("before", name, arguments, values, time_s=time_s)
+    tool, text = (
+        str(row.get("tool") or ""),
+        str(row.get("raw") or row.get("code") or ""),
+    )
+    yield Event("before", name, arguments, values, None, "", time_s, tool, text)
     success = row.get("success")
     yield Event(
         "after",
@@ -169,6 +173,8 @@ def _action(
         succeeded=success if isinstance(success, bool) else None,
         output=output,
         time_s=time_s,
+        tool=tool,
+        text=text,
     )
 
 

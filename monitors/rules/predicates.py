@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from forewarn.abstractions.errors import SignalFault
 from forewarn.abstractions.expression.tree import Expression
 from forewarn.abstractions.frame import Value
 from forewarn.monitors.rules.event import Event
@@ -40,6 +41,17 @@ Holds = Callable[[Event, Any, Sequence[Event]], bool]
 Field = Callable[[Event, Any], Value]
 
 
+class Written(Protocol):
+    """A condition that stands for a predicate, through one run."""
+
+    @property
+    def remembers(self) -> bool:
+        """Whether it speaks of the past, and so has to hear of every event."""
+
+    def __call__(self, situation: Situation) -> bool:
+        """Whether it holds now."""
+
+
 @dataclass(frozen=True, slots=True)
 class Predicate:
     """A yes-or-no question about the moment.
@@ -48,11 +60,13 @@ class Predicate:
         name: One word.
         doc: One sentence: when it holds.
         holds: Answers it, from the event, the domain's state and the events before.
+        written: Answers it where it is written as a condition: begins a run of it.
     """
 
     name: str
     doc: str
-    holds: Holds
+    holds: Holds | None = None
+    written: Callable[[], Written] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,7 +103,9 @@ class Situation:
     What holds is worked out when it is first asked, and once.
     """
 
-    __slots__ = ("event", "history", "library", "state", "_known")
+    __slots__ = (
+        "event", "history", "library", "state", "_known", "_remembering", "_written",
+    )  # fmt: skip
 
     def __init__(self, library: Library) -> None:
         self.library = library
@@ -97,6 +113,12 @@ class Situation:
         self.history: deque[Event] = deque(maxlen=REMEMBERED)
         self.event = _NOTHING
         self._known: dict[str, bool] = {}
+        self._written = {
+            name: predicate.written()
+            for name, predicate in library.predicates.items()
+            if predicate.written is not None
+        }
+        self._remembering = [n for n, w in self._written.items() if w.remembers]
 
     def enter(self, event: Event) -> None:
         """An event is now; the one before it is history."""
@@ -104,7 +126,12 @@ class Situation:
             self.history.append(self.event)
         self.state.read(event)
         self.event = event
-        self._known = {}
+        # What only looks back at decisions keeps what it said through what follows.
+        kept = () if event.decides else self._remembering
+        self._known = {name: self._known[name] for name in kept if name in self._known}
+        if event.decides:
+            for name in self._remembering:
+                self.so(name)
 
     @property
     def values(self) -> Mapping[str, Any]:
@@ -119,9 +146,14 @@ class Situation:
         """Whether the predicate of that name holds now."""
         found = self._known.get(name)
         if found is None:
-            holds = self.library.predicates[name].holds
-            found = self._known[name] = holds(self.event, self.state, self.history)
+            found = self._known[name] = self._ask(name)
         return found
+
+    def _ask(self, name: str) -> bool:
+        holds = self.library.predicates[name].holds
+        if holds is not None:
+            return holds(self.event, self.state, self.history)
+        return self._written[name](self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,10 +181,18 @@ def evaluate(library: Library, trace: LabelledTrace) -> Bits:
         situation.enter(event)
         if event.decides:
             rows.append(
-                sum(situation.so(name) << i for i, name in enumerate(library.names))
+                sum(_known(situation, n) << i for i, n in enumerate(library.names))
             )
             events.append(event)
     return Bits(trace, tuple(rows), tuple(events))
+
+
+def _known(situation: Situation, name: str) -> bool:
+    """Whether it is known to hold: what a trace does not carry holds nowhere."""
+    try:
+        return situation.so(name)
+    except SignalFault:
+        return False
 
 
 def evaluate_all(library: Library, traces: Iterable[LabelledTrace]) -> list[Bits]:

@@ -15,7 +15,7 @@ from forewarn.abstractions.errors import InvalidInput, near_miss
 from forewarn.abstractions.files import atomic_text, parse_yaml, read_text
 from forewarn.abstractions.schema import Strict, validated
 from forewarn.monitors.guarding.decision import Action
-from forewarn.monitors.rules.event import MOMENTS, Event, Moment
+from forewarn.monitors.rules.event import MOMENTS, Moment
 from forewarn.monitors.rules.labelled import Domain, domain_of
 
 FORMAT = "forewarn.rules/1"
@@ -23,6 +23,7 @@ FORMAT = "forewarn.rules/1"
 Kind = Literal["alert", "reflect", "substitute", "skip", "ask", "slow", "stop"]
 Mode = Literal["enforce", "shadow", "off"]
 Match = Literal["first", "all"]
+Matching = Literal["plain", "exact"]
 
 _NAME = re.compile(r"[\w.@:#-]{1,120}")
 
@@ -43,12 +44,6 @@ class Trigger:
     moment: Moment = "before"
     actions: tuple[str, ...] = ()
 
-    def matches(self, event: Event) -> bool:
-        """Whether the rule is asked about this event."""
-        if event.moment != self.moment:
-            return False
-        return not self.actions or event.action in self.actions
-
 
 @dataclass(frozen=True, slots=True)
 class Enforcement:
@@ -57,7 +52,8 @@ class Enforcement:
     Args:
         kind: The decision.
         action: For `substitute`: what is done instead.
-        parameters: For `slow`: what a planner is to keep to, by the planner's names.
+        parameters: For `slow` and `stop`: what a planner is to keep to, by the
+            planner's names.
     """
 
     kind: Kind = "stop"
@@ -78,6 +74,7 @@ class Rule:
         mode: `shadow` decides and enforces nothing; `off` is not asked.
         doc: Why it is there, for people.
         needs: Predicates that nobody knows: it is off until somebody does.
+        domain: Where it is not that of its set.
     """
 
     name: str
@@ -88,6 +85,7 @@ class Rule:
     mode: Mode = "enforce"
     doc: str = ""
     needs: tuple[str, ...] = ()
+    domain: Domain | None = None
 
     @property
     def text(self) -> str:
@@ -112,6 +110,9 @@ class RuleSet:
         name: For people.
         match: Whether the first rule that fires decides, or the severest of all.
         version: Counts what was accepted.
+        matching: `plain` compares the names of actions by their letters and digits;
+            `exact` as AgentSpec's own runtime does, by case and by what an action's
+            text begins with.
     """
 
     domain: Domain
@@ -119,14 +120,17 @@ class RuleSet:
     name: str = "rules"
     match: Match = "all"
     version: int = 1
+    matching: Matching = "plain"
 
     def as_dict(self) -> dict[str, Any]:
         """The content of its file; what is as by default is left out."""
+        exact = {"matching": self.matching} if self.matching == "exact" else {}
         return {
             "format": FORMAT,
             "domain": self.domain,
             "name": self.name,
             "match": self.match,
+            **exact,
             "version": self.version,
             "rules": [_written(rule) for rule in self.rules],
         }
@@ -153,11 +157,13 @@ class _ActionFile(Strict):
 class _EnforceFile(Strict):
     substitute: _ActionFile | None = None
     slow: dict[str, float] | None = None
+    stop: dict[str, float] | None = None
 
     @model_validator(mode="after")
     def _is_one(self) -> _EnforceFile:
-        if (self.substitute is None) == (self.slow is None):
-            raise ValueError("write one of substitute: {name: …} and slow: {…}")
+        given = [self.substitute, self.slow, self.stop]
+        if sum(each is not None for each in given) != 1:
+            raise ValueError("write one of substitute: {name: …}, slow: {…}, stop: {…}")
         return self
 
 
@@ -176,6 +182,7 @@ class _RuleFile(Strict):
     enforce: Kind | _EnforceFile = "stop"
     mode: Mode = "enforce"
     needs: list[str] = []
+    domain: str | None = None
 
     @model_validator(mode="after")
     def _has_one_trigger(self) -> _RuleFile:
@@ -196,6 +203,7 @@ class _RulesFile(Strict):
     name: str = "rules"
     match: Match = "all"
     version: int = Field(default=1, ge=1)
+    matching: Matching = "plain"
     rules: list[_RuleFile]
 
 
@@ -212,7 +220,7 @@ def rules_from(text: str, source: str) -> RuleSet:
         if sum(other.name == rule.name for other in rules) > 1:
             raise InvalidRules(f"two rules are called {rule.name}", source=source)
     domain = domain_of(file.domain, source)
-    return RuleSet(domain, rules, file.name, file.match, file.version)
+    return RuleSet(domain, rules, file.name, file.match, file.version, file.matching)
 
 
 def save_rules(path: Path, rules: RuleSet) -> None:
@@ -237,6 +245,7 @@ def _rule(entry: _RuleFile, source: str) -> Rule:
         mode=entry.mode,
         doc=entry.doc,
         needs=tuple(entry.needs),
+        domain=domain_of(entry.domain, source) if entry.domain else None,
     )
 
 
@@ -259,11 +268,15 @@ def _enforcement(entry: Kind | _EnforceFile) -> Enforcement:
     if entry.substitute is not None:
         other = entry.substitute
         return Enforcement("substitute", Action(other.name, other.arguments))
+    if entry.stop is not None:
+        return Enforcement("stop", parameters=entry.stop)
     return Enforcement("slow", parameters=entry.slow or {})
 
 
 def _written(rule: Rule) -> dict[str, Any]:
     entry: dict[str, Any] = {"name": rule.name}
+    if rule.domain:
+        entry["domain"] = rule.domain
     if rule.doc:
         entry["doc"] = rule.doc
     actions = list(rule.trigger.actions)
@@ -277,7 +290,7 @@ def _written(rule: Rule) -> dict[str, Any]:
         what = {"name": done.action.name, "arguments": dict(done.action.arguments)}
         entry["enforce"] = {"substitute": what}
     elif done.parameters:
-        entry["enforce"] = {"slow": dict(done.parameters)}
+        entry["enforce"] = {done.kind: dict(done.parameters)}
     if rule.mode != "enforce":
         entry["mode"] = rule.mode
     if rule.needs:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from forewarn.cli.rules.import_ import import_
+from forewarn.cli.rules.lint import lint
 from forewarn.cli.rules.score import score
 
 
@@ -15,4 +17,5 @@ def rules() -> None:
     """
 
 
-rules.add_command(score)
+for command in (import_, lint, score):
+    rules.add_command(command)

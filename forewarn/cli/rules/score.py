@@ -8,40 +8,32 @@ from typing import TYPE_CHECKING
 
 import click
 
+from forewarn.cli.rules.options import (
+    domain_option,
+    libraries,
+    predicates_options,
+    rules_option,
+    traces_option,
+)
 from forewarn.cli.support import emit, json_option, table
 
 if TYPE_CHECKING:
     from forewarn.monitors.rules.scoring import Score
-
-rules_option = click.option(
-    "--rules",
-    "rules_path",
-    type=click.Path(path_type=Path),
-    required=True,
-    help="A file of rules.",
-)
-traces_option = click.option(
-    "--traces",
-    "traces_path",
-    type=click.Path(path_type=Path),
-    required=True,
-    help="Labelled traces, as JSON Lines.",
-)
-domain_option = click.option(
-    "--domain",
-    "domain_name",
-    help="household, driving or code: whose predicates the rules speak of. By default"
-    " what the rules say.",
-)
 
 
 @click.command()
 @rules_option
 @traces_option
 @domain_option
+@predicates_options
 @json_option
 def score(
-    rules_path: Path, traces_path: Path, domain_name: str | None, as_json: bool
+    rules_path: Path,
+    traces_path: Path,
+    domain_name: str | None,
+    files: tuple[Path, ...],
+    modules: tuple[Path, ...],
+    as_json: bool,
 ) -> None:
     """Scores rules on labelled traces.
 
@@ -49,14 +41,15 @@ def score(
     is null counts in neither precision nor recall.
     """
     from forewarn.monitors.rules.labelled import domain_of, read_labelled
-    from forewarn.monitors.rules.libraries import library
     from forewarn.monitors.rules.rule import load_rules
     from forewarn.monitors.rules.scoring import score as scored
 
     rules = load_rules(rules_path)
     domain = domain_of(domain_name, "--domain") if domain_name else rules.domain
+    exact = rules.matching == "exact"
+    library = libraries(domain, files, modules, exact)[domain]
     traces = [t for t in read_labelled(traces_path) if t.domain == domain]
-    found = scored(rules, traces, library(domain))
+    found = scored(rules, traces, library)
     emit(as_json, found.as_dict(), _lines(found))
 
 

@@ -1,10 +1,12 @@
-"""The predicates of each domain that ship, and those that users add."""
+"""The predicates of each domain: what ships, and what users add."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 from forewarn.monitors.rules.labelled import Domain
+from forewarn.monitors.rules.libraries.adding import add_file, add_offered
 from forewarn.monitors.rules.libraries.code.library import code
 from forewarn.monitors.rules.libraries.driving import driving
 from forewarn.monitors.rules.libraries.household.library import household
@@ -17,6 +19,9 @@ _SHIPPED: Mapping[Domain, Callable[[], Library]] = {
 }
 
 
-def library(domain: Domain) -> Library:
-    """The predicates of a domain."""
-    return _SHIPPED[domain]()
+def library(domain: Domain, files: Sequence[Path] = ()) -> Library:
+    """The predicates of a domain, with those of installed packages and of files."""
+    found = add_offered(_SHIPPED[domain]())
+    for path in files:
+        found = add_file(found, path)
+    return found

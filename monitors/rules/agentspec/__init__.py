@@ -1,0 +1,1 @@
+"""AgentSpec's rules: reading its text form as people write it."""

@@ -1,0 +1,120 @@
+"""Predicates that users add: written in YAML, or given by a package's entry points.
+
+A file `forewarn.predicates/1` names its domain and writes each predicate as a
+condition over what there already is. A package offers functions in its metadata,
+
+    [project.entry-points."forewarn.predicates"]
+    "household.mine" = "my_package.predicates:PREDICATES"
+
+where the first word is the domain and the target a list of `Predicate`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import cache
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Literal
+
+from forewarn.abstractions.errors import ForewarnError, InvalidInput
+from forewarn.abstractions.files import read_yaml
+from forewarn.abstractions.schema import Strict, validated
+from forewarn.monitors.laws.formula import Formula
+from forewarn.monitors.rules.condition import Condition, parse_condition
+from forewarn.monitors.rules.labelled import Domain, domain_of
+from forewarn.monitors.rules.predicates import Library, Predicate
+
+GROUP = "forewarn.predicates"
+
+_NAME = re.compile(r"[A-Za-z_]\w*")
+
+
+class InvalidPredicate(InvalidInput):
+    """A predicate that a user adds and that cannot be used as it is."""
+
+
+class BrokenPredicates(ForewarnError):
+    """A package offers predicates that do not load."""
+
+    exit_status = 3
+
+
+class _PredicateFile(Strict):
+    doc: str
+    when: str
+
+
+class _PredicatesFile(Strict):
+    format: Literal["forewarn.predicates/1"]
+    domain: str
+    predicates: dict[str, _PredicateFile]
+
+
+def add_file(library: Library, path: Path) -> Library:
+    """The library with the predicates that a file writes."""
+    source = str(path)
+    file = validated(_PredicatesFile, read_yaml(path), source, InvalidPredicate)
+    if domain_of(file.domain, source) != library.domain:
+        raise InvalidPredicate(
+            f"its predicates are of {file.domain}, not of {library.domain}",
+            source=source,
+        )
+    for name, entry in file.predicates.items():
+        try:
+            library = add(library, [_written(library, name, entry)])
+        except InvalidInput as error:
+            raise error.within(source, f"predicates.{name}") from None
+    return library
+
+
+def _written(library: Library, name: str, entry: _PredicateFile) -> Predicate:
+    formula = parse_condition(" ".join(entry.when.split()), library)
+
+    def begin(library: Library = library, formula: Formula = formula) -> Condition:
+        return Condition(formula, library)
+
+    return Predicate(name, entry.doc, written=begin)
+
+
+def add(library: Library, predicates: Iterable[Predicate]) -> Library:
+    """The library with more predicates, whose names must be new."""
+    known: dict[str, Predicate] = dict(library.predicates)
+    for predicate in predicates:
+        name = predicate.name
+        if not _NAME.fullmatch(name):
+            raise InvalidPredicate(f"{name!r:.60} cannot be the name of a predicate")
+        if name in known or name in library.fields:
+            raise InvalidPredicate(f"{name} is there already", mend="call it otherwise")
+        known[name] = predicate
+    return replace(library, predicates=known)
+
+
+def add_offered(library: Library) -> Library:
+    """The library with what installed packages offer for its domain."""
+    for name, found in _offered().get(library.domain, {}).items():
+        try:
+            library = add(library, found)
+        except InvalidInput as error:
+            raise error.within(f"the entry point {name}") from None
+    return library
+
+
+@cache
+def _offered() -> Mapping[Domain, Mapping[str, tuple[Predicate, ...]]]:
+    found: dict[Domain, dict[str, tuple[Predicate, ...]]] = {}
+    for point in entry_points(group=GROUP):
+        domain = domain_of(point.name.split(".")[0], f"the entry point {point.name}")
+        try:
+            offered = tuple(point.load())
+        except Exception as error:
+            raise BrokenPredicates(
+                f"the predicates {point.name} do not load: {type(error).__name__}:"
+                f" {error}"
+            ) from error
+        if not all(isinstance(each, Predicate) for each in offered):
+            raise BrokenPredicates(f"{point.name} offers what is no Predicate")
+        found.setdefault(domain, {})[point.name] = offered
+    return found

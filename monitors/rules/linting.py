@@ -1,0 +1,171 @@
+"""Rules that cannot do what their author meant: found before they run.
+
+What conditions can be true together is decided over their predicates as if these were
+free of each other: rules that can never fire, that always do, and that another rule
+leaves nothing to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, Literal
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.expression.tree import (
+    And,
+    Constant,
+    Expression,
+    Implies,
+    Not,
+    Or,
+)
+from forewarn.monitors.guarding.decision import RANK
+from forewarn.monitors.rules.condition import parse_condition
+from forewarn.monitors.rules.engine import plain_name
+from forewarn.monitors.rules.labelled import Domain
+from forewarn.monitors.rules.predicates import Library
+from forewarn.monitors.rules.rule import Enforcement, Rule, RuleSet
+
+Problem = Literal["broken", "needs", "never", "always", "shadowed", "repeated"]
+
+MAX_ATOMS = 14
+"""Conditions over more predicates than this together are not compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something wrong with a rule.
+
+    Args:
+        rule: Its name.
+        problem: What kind of thing.
+        message: In a sentence.
+        other: The rule that it is about too, if there is one.
+    """
+
+    rule: str
+    problem: Problem
+    message: str
+    other: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        content = {
+            "rule": self.rule, "problem": self.problem, "message": self.message,
+        }  # fmt: skip
+        return content | ({"other": self.other} if self.other else {})
+
+
+def lint(rules: RuleSet, libraries: dict[Domain, Library]) -> list[Finding]:
+    """What is wrong with the rules, in their order."""
+    found: list[Finding] = []
+    sound: list[tuple[Rule, Expression]] = []
+    for rule in rules.rules:
+        if rule.needs:
+            lacks = ", ".join(rule.needs)
+            found.append(
+                Finding(rule.name, "needs", f"it is off: nobody knows {lacks}")
+            )
+            continue
+        library = libraries[rule.domain or rules.domain]
+        try:
+            condition = parse_condition(rule.text, library)
+        except InvalidInput as error:
+            found.append(Finding(rule.name, "broken", str(error)))
+            continue
+        found += _alone(rule, condition)
+        if rule.mode != "off":
+            found += _beside(rule, condition, sound, rules)
+            sound.append((rule, condition))
+    return found
+
+
+def _alone(rule: Rule, condition: Expression) -> Iterator[Finding]:
+    truths = _truths([condition])
+    if truths is None:
+        return
+    if not any(row[0] for row in truths):
+        yield Finding(
+            rule.name, "never", "it can never fire: its condition contradicts itself"
+        )
+    elif all(row[0] for row in truths) and not rule.trigger.actions:
+        yield Finding(
+            rule.name, "always", f"it fires at every event {rule.trigger.moment} any"
+        )
+
+
+def _beside(
+    rule: Rule,
+    condition: Expression,
+    earlier: Sequence[tuple[Rule, Expression]],
+    rules: RuleSet,
+) -> Iterator[Finding]:
+    """What earlier rules leave of this one."""
+    for other, wider in earlier:
+        covers = other.mode == "enforce" and _covers(other, rule, rules)
+        truths = _truths([condition, wider]) if covers else None
+        if truths is None or not any(mine for mine, _ in truths):
+            continue
+        if not all(its for mine, its in truths if mine):
+            continue
+        same = all(mine == its for mine, its in truths)
+        if same and other.enforcement == rule.enforcement:
+            yield Finding(
+                rule.name, "repeated", f"it says what {other.name} says", other.name
+            )
+            return
+        if rules.match == "first" or _outdoes(other.enforcement, rule.enforcement):
+            message = f"whenever it fires, {other.name} has decided already"
+            yield Finding(rule.name, "shadowed", message, other.name)
+            return
+
+
+def _outdoes(one: Enforcement, other: Enforcement) -> bool:
+    """Whether one leaves the other nothing to do."""
+    return RANK[one.kind] >= RANK[other.kind] and not other.parameters
+
+
+def _covers(wider: Rule, rule: Rule, rules: RuleSet) -> bool:
+    """Whether one is asked whenever the other is."""
+    if (wider.domain, wider.trigger.moment) != (rule.domain, rule.trigger.moment):
+        return False
+    plain = plain_name if rules.matching == "plain" else str
+    all_of_it = {plain(action) for action in wider.trigger.actions}
+    mine = {plain(action) for action in rule.trigger.actions}
+    return not all_of_it or (bool(mine) and mine <= all_of_it)
+
+
+def _truths(conditions: Sequence[Expression]) -> list[tuple[bool, ...]] | None:
+    """The truth of the conditions under every valuation; None if those are too many."""
+    atoms = sorted({repr(atom) for each in conditions for atom in _atoms(each)})
+    if len(atoms) > MAX_ATOMS:
+        return None
+    rows = []
+    for values in product((False, True), repeat=len(atoms)):
+        known = dict(zip(atoms, values, strict=True))
+        rows.append(tuple(_truth(each, known) for each in conditions))
+    return rows
+
+
+def _atoms(node: Expression) -> Iterator[Expression]:
+    if isinstance(node, Not | And | Or | Implies):
+        for child in node.children:
+            yield from _atoms(child)
+    elif not isinstance(node, Constant):
+        yield node
+
+
+def _truth(node: Expression, known: dict[str, bool]) -> bool:
+    match node:
+        case Constant(value=value):
+            return value
+        case Not(operand=operand):
+            return not _truth(operand, known)
+        case And(parts=parts):
+            return all(_truth(part, known) for part in parts)
+        case Or(parts=parts):
+            return any(_truth(part, known) for part in parts)
+        case Implies(left=left, right=right):
+            return not _truth(left, known) or _truth(right, known)
+    return known[repr(node)]

@@ -86,10 +86,6 @@ class SignalFault(ForewarnError):
     """A provided signal is missing, not finite, or outside its range in a frame."""
 
 
-class DeadlineMissed(ForewarnError):
-    """A review took longer than its policy allows."""
-
-
 class MissingDependency(ForewarnError):
     """A feature needs a package that is not installed."""
 

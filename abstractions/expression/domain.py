@@ -45,13 +45,6 @@ class Leaf:
     samples: tuple[Any, ...]
 
 
-def free_leaves(node: Expression) -> Iterator[Compare]:
-    """The comparisons that are not of one signal with a constant."""
-    for child in node.walk():
-        if isinstance(child, Compare) and not _is_simple(child):
-            yield child
-
-
 def _is_simple(node: Compare) -> bool:
     left, right = node.left, node.right
     return isinstance(left, Name) and (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -93,12 +93,20 @@ class Vocabulary:
 
     def check_value(self, key: str, value: object) -> Value:
         """The value as the signal holds it; `SignalFault` says what is wrong."""
+        return self.checker(key)(value)
+
+    def checker(self, key: str) -> Callable[[object], Value]:
+        """What checks the values of one signal, as `check_value` does."""
         signal = self.signals.get(key)
-        if signal is None:
-            if self._predicate(key) is None:
-                raise SignalFault(self.unknown(key))
-            signal = Signal(key, "bool")
-        return signal.check(value)
+        if signal is not None:
+            return signal.check
+        if self._predicate(key) is not None:
+            return Signal(key, "bool").check
+
+        def unknown(value: object) -> Value:
+            raise SignalFault(self.unknown(key))
+
+        return unknown
 
     def canonical(self, key: str) -> str:
         """An object predicate's text as frames key it; other names as they are."""

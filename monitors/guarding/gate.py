@@ -1,23 +1,20 @@
-"""The gate: whether a frame may be judged at all.
+"""The gate: whether a frame may be taken in, and whether it is still worth judging.
 
-It starts closed. It opens for a frame that is newer than the last, fresh, complete
-and within its ranges, and for that frame only. Everything else is a fault, which the
-guard answers with its fallback.
+It starts closed. It opens for a frame that is newer than the last, complete and within
+its ranges, and for that frame only. Everything else is a fault, which the guard answers
+with its fallback. A frame that is sound but late is taken in too, so that nothing it
+shows is lost; it does not pass.
 """
 
 from __future__ import annotations
 
 import math
-import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from forewarn.abstractions.errors import SignalFault
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
-
-_FIXED = frozenset({bool, str, type(None)})
-"""The types of values that are no numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +24,13 @@ class Limits:
     Args:
         max_age_s: The oldest that a frame or an input of it may be.
         frozen_after_s: Identical frames for so long are a fault; None: never.
+        leap_s: How much further than the guard's clock a frame's time may go on from
+            one frame to the next.
     """
 
     max_age_s: float
     frozen_after_s: float | None = None
+    leap_s: float = 1.0
 
 
 class Gate:
@@ -49,126 +49,116 @@ class Gate:
         vocabulary: Vocabulary | None = None,
     ) -> None:
         self._limits = limits
-        self._vocabulary = vocabulary
-        self._ages = tuple(name for name in needs if self._is_age(name))
-        self._needs = tuple(
-            (name, *self._range(name), self._fixed(name)) for name in needs
-        )
+        self._needs = [
+            (name, _finite(name) if vocabulary is None else vocabulary.checker(name))
+            for name in needs
+        ]
+        self._ages = [name for name in needs if _is_age(name, vocabulary)]
         self.reset()
-
-    def _is_age(self, name: str) -> bool:
-        """Whether a signal is the age of an input, not of something in the world."""
-        inputs = {} if self._vocabulary is None else self._vocabulary.inputs
-        declared = {f"{name}_age" for names in inputs.values() for name in names}
-        return name in declared if declared else name.endswith("_age")
-
-    def _range(self, name: str) -> tuple[float, float]:
-        """The range of a number; of anything else one that holds nothing."""
-        declared = self._vocabulary and self._vocabulary.signals.get(name)
-        if not declared or declared.type != "number":
-            return math.nan, math.nan
-        largest = sys.float_info.max
-        low = -largest if declared.low is None else declared.low
-        high = largest if declared.high is None else declared.high
-        return low, high
-
-    def _fixed(self, name: str) -> frozenset[object]:
-        """The words, truth values and none that a signal may be."""
-        declared = self._vocabulary and self._vocabulary.signals.get(name)
-        words = declared.values if declared else ()
-        known = (True, False, None, *words)
-        return frozenset(value for value in known if not self._checked(name, value))
 
     def reset(self) -> None:
         """Closes the gate until the first frame of a new episode."""
         self._last: Frame | None = None
-        self._lag_s = math.inf
+        self._now_s = -math.inf
+        self._lag_s = self._least_lag_s = math.inf
         self._still_since_s = math.nan
 
     def admit(self, frame: Frame, now_s: float) -> str | None:
-        """Takes in a frame; gives what is wrong with it, or None.
+        """Why a frame cannot be taken in, or None.
 
         Args:
             frame: The frame.
             now_s: The guard's own clock. Only its differences matter.
         """
-        fault = self._order(frame) or self._freshness(frame, now_s)
+        fault = self._clock(now_s) or self._order(frame) or self._leap(frame, now_s)
         if fault is not None:
             return fault
-        fault = self.content(frame) or self._stillness(frame)
+        if self._limits.frozen_after_s is not None and (
+            self._last is None or frame.values != self._last.values
+        ):
+            self._still_since_s = frame.time_s
         self._last = frame
-        return fault
+        return self.content(frame)
+
+    def stale(self, frame: Frame) -> str | None:
+        """Why a frame just admitted shows nothing of the present, or None."""
+        # The clocks' offset is not known; the least lag seen so far stands for it.
+        late_s = self._lag_s - self._least_lag_s
+        if late_s > self._limits.max_age_s:
+            return f"the frame is {late_s:.3g} s old"
+        still_s, allowed_s = frame.time_s - self._still_since_s, math.inf
+        if self._limits.frozen_after_s is not None:
+            allowed_s = self._limits.frozen_after_s
+        if still_s > allowed_s:
+            return f"the same frame for {still_s:.3g} s: the source seems frozen"
+        return None
+
+    def _clock(self, now_s: float) -> str | None:
+        if not math.isfinite(now_s):
+            return f"the guard's clock says {now_s}"
+        before_s, self._now_s = self._now_s, now_s
+        if now_s < before_s:
+            return f"the guard's clock went back from {before_s:g} s to {now_s:g} s"
+        return None
 
     def _order(self, frame: Frame) -> str | None:
-        if not math.isfinite(frame.time_s):
-            return f"the frame's time is {frame.time_s}"
+        if not _is_number(frame.time_s) or not math.isfinite(frame.time_s):
+            return f"the frame's time is {frame.time_s!r:.40}"
+        if not isinstance(frame.sequence, int) or isinstance(frame.sequence, bool):
+            return f"the frame's number is {frame.sequence!r:.40}"
         last = self._last
         if last is None:
             return None
         if frame.sequence == last.sequence:
             return f"frame {frame.sequence} came twice"
-        if not frame.sequence > last.sequence:
+        if frame.sequence < last.sequence:
             return f"frame {frame.sequence} came after frame {last.sequence}"
         if frame.time_s <= last.time_s:
             return f"time did not go on from {last.time_s:g} s to {frame.time_s:g} s"
         return None
 
-    def _freshness(self, frame: Frame, now_s: float) -> str | None:
+    def _leap(self, frame: Frame, now_s: float) -> str | None:
         lag_s = now_s - frame.time_s
-        if not math.isfinite(lag_s):
-            return f"the guard's clock says {now_s}"
-        # The clocks' offset is not known; the least lag seen so far stands for it.
-        if lag_s < self._lag_s:
-            self._lag_s = lag_s
-        late_s = lag_s - self._lag_s
-        if late_s > self._limits.max_age_s:
-            return f"the frame is {late_s:.3g} s old"
+        ahead_s = self._least_lag_s - lag_s
+        if self._last is not None and ahead_s > self._limits.leap_s:
+            return f"the frame's time is {ahead_s:.3g} s ahead of the guard's clock"
+        self._lag_s = lag_s
+        self._least_lag_s = min(lag_s, self._least_lag_s)
         return None
 
     def content(self, frame: Frame) -> str | None:
         """What is wrong with what a frame says, whenever it was; or None."""
         values = frame.values
-        for name, low, high, fixed in self._needs:
+        for name, check in self._needs:
             if name not in values:
                 return f"{name} is missing"
-            value = values[name]
-            kind = type(value)
-            # The short way; the long way also knows how to say it.
-            if kind is float or kind is int:
-                if low <= value <= high:
-                    continue
-            elif kind in _FIXED and value in fixed:
-                continue
-            fault = self._checked(name, value)
-            if fault is not None:
-                return fault
+            try:
+                check(values[name])
+            except SignalFault as fault:
+                return str(fault)
         for name in self._ages:
-            if not self._young(values[name]):
-                return f"{name.removesuffix('_age')} is {values[name]} s old"
+            age_s = values[name]
+            if not (_is_number(age_s) and 0 <= age_s <= self._limits.max_age_s):
+                return f"{name.removesuffix('_age')} is {age_s} s old"
         return None
 
-    def _checked(self, name: str, value: object) -> str | None:
-        if self._vocabulary is None:
-            if isinstance(value, float) and not math.isfinite(value):
-                return f"{name} is {value}, not a finite number"
-            return None
-        try:
-            self._vocabulary.check_value(name, value)
-        except SignalFault as fault:
-            return str(fault)
-        return None
 
-    def _young(self, age_s: object) -> bool:
-        return isinstance(age_s, int | float) and 0 <= age_s <= self._limits.max_age_s
+def _is_age(name: str, vocabulary: Vocabulary | None) -> bool:
+    """Whether a signal is the age of an input, not of something in the world."""
+    inputs = {} if vocabulary is None else vocabulary.inputs
+    declared = {f"{name}_age" for names in inputs.values() for name in names}
+    return name in declared if declared else name.endswith("_age")
 
-    def _stillness(self, frame: Frame) -> str | None:
-        allowed_s, last = self._limits.frozen_after_s, self._last
-        if allowed_s is None:
-            return None
-        if last is None or frame.values != last.values:
-            self._still_since_s = frame.time_s
-            return None
-        still_s = frame.time_s - self._still_since_s
-        if still_s > allowed_s:
-            return f"the same frame for {still_s:.3g} s: the source seems frozen"
-        return None
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _finite(name: str) -> Callable[[object], object]:
+    """The check of a signal of which no vocabulary says more."""
+
+    def check(value: object) -> None:
+        if isinstance(value, float) and not math.isfinite(value):
+            raise SignalFault(f"{name} is {value}, not a finite number")
+
+    return check

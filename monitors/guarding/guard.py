@@ -7,18 +7,19 @@ to the policy's fallback, never to an exception in the loop that asked.
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
-from forewarn.abstractions.errors import DeadlineMissed, InvalidModel
+from forewarn.abstractions.errors import InvalidModel
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import RANK, Action, Decision, Kind, Risk
 from forewarn.monitors.guarding.gate import Gate, Limits
 from forewarn.monitors.guarding.judges import Judge, Judgement
-from forewarn.monitors.guarding.policy import Policy, Stage, Step
+from forewarn.monitors.guarding.policy import STAGES, Policy, Stage, Step
 from forewarn.monitors.guarding.watch import LawWatch, Watch, load_watch
 from forewarn.monitors.risk.calibration import Calibration
 
@@ -29,11 +30,10 @@ _HELD = RANK["slow"]
 """From here on what a judge calls for goes on for a while, as what a risk calls for."""
 
 
-class _Steps(NamedTuple):
-    """A law's steps, and the risk below which none of them applies."""
-
-    steps: tuple[Step, ...]
-    calm_below: float
+CANNOT_JUDGE = "the guard cannot judge this frame: "
+BROKEN_OFF = CANNOT_JUDGE + "an earlier review was broken off"
+UNTOLD = CANNOT_JUDGE + "not told to all: "
+"""How the reason of a fallback begins where an observer failed."""
 
 
 class Observer(Protocol):
@@ -50,6 +50,22 @@ class Observer(Protocol):
         """Called after each review, with the guard's clock readings during it."""
 
 
+class _Interference:
+    """Tells the test for drift of what the guard did.
+
+    What follows an intervention says nothing of the model.
+    """
+
+    def __init__(self, watch: Watch, policy: Policy) -> None:
+        self._watch, self._policy = watch, policy
+
+    def reviewed(
+        self, frame: Frame, proposal: Action | None, decision: Decision, *_: object
+    ) -> None:
+        if self._watch.drift is not None and _interferes(decision, self._policy):
+            self._watch.drift.reset()
+
+
 class Guard:
     """Reviews the frames of one episode after another.
 
@@ -59,7 +75,8 @@ class Guard:
         provides: The signals that the source carries in every frame; None: those
             that the model needs.
         clock: Seconds that never go back. Embedded worlds pass simulated time.
-        observers: Told of every review.
+        observers: Told of every review, one after the other. Where one of them fails,
+            those after it hear of the fallback: a record stands last.
         judges: Rules and guard programs that judge beside the risk.
     """
 
@@ -84,22 +101,23 @@ class Guard:
                 f"the source does not provide {', '.join(sorted(lack))}",
                 mend="use a model whose predicates read what the source provides",
             )
-        limits = Limits(policy.max_age_s, policy.frozen_after_s)
+        leap_s = policy.max_age_s + watch.period_s
+        limits = Limits(policy.max_age_s, policy.frozen_after_s, leap_s)
         needs = dict.fromkeys([*watch.signals, *ages])
         self._gate = Gate(list(needs), limits, watch.abstraction.vocabulary)
         for law in watch.laws:
             law.correct(policy.calibration.get(law.name, Calibration()))
         self.without_rule = policy.without_rule([law.name for law in watch.laws])
-        steps = [policy.steps_for(law.name) for law in watch.laws]
-        self._steps = [_Steps(s, s[0].calm_below if s else math.inf) for s in steps]
+        self._steps = [policy.steps_for(law.name) for law in watch.laws]
         # Before an action it is not the present that is held to thresholds.
-        self._no_steps = [_Steps((), math.inf) for _ in steps]
+        self._no_steps: list[tuple[Step, ...]] = [() for _ in self._steps]
         self._upper = policy.judge_by == "upper"
         self._allowed_s = policy.deadline_s
         self._holding = (
             f"{{}} is held until the risk has stayed low for {policy.hold_s:g} s"
         )
         self._readings: list[float] = []
+        self._drift = _Interference(watch, policy)
         # What switches a check off is said in every decision.
         self._standing = ("shadow: nothing is enforced",) if policy.shadow else ()
         self.counts: dict[str, int] = {}
@@ -111,7 +129,9 @@ class Guard:
         self.watch.reset()
         for judge in self.judges:
             judge.reset()
+        self._reviewing = False
         self._held: Decision | None = None
+        self._decided_s = math.nan
         self._calm_since_s = math.inf
 
     # -- reviewing ------------------------------------------------------------------
@@ -122,43 +142,53 @@ class Guard:
         proposal: Action | None = None,
         foreseen: Frame | None = None,
     ) -> Decision:
-        """Judges one frame and the action proposed on it. Never raises.
+        """Judges one frame and the action proposed on it. Raises no exception.
 
         Args:
-            frame: What is observed now.
+            frame: What is observed now. What is no frame is judged as an empty one.
             proposal: What is to be done next.
             foreseen: The frame that it would lead to, for a policy that judges actions
                 before they are done: then a proposal without one does not pass.
         """
+        broken_off, self._reviewing = self._reviewing, True
         readings: list[float] = []
         self._readings = readings
+        if type(frame) is not Frame:
+            frame = Frame(math.nan, -1)
         try:
-            decision = self._judge(frame, proposal, foreseen)
-            if self.judges:
+            if broken_off:
+                decision = self._fallback(frame, BROKEN_OFF)
+            else:
+                decision = self._judge(frame, proposal, foreseen)
+        except Exception as error:
+            decision = self._fallback(frame, CANNOT_JUDGE + _said(error))
+        if self.judges:
+            try:
                 decision = self._judged(decision, frame, proposal)
-        except Exception as error:
-            decision = self._fallback(frame, f"{type(error).__name__}: {error}")
-        drift = self.watch.drift
-        acts = RANK[decision.kind] > _ALERT and not self.policy.shadow
-        if drift is not None and acts:
-            # What follows is the guard's doing, and says nothing of the model.
-            drift.reset()
-        try:
-            for observer in self.observers:
+            except Exception as error:
+                decision = self._fallback(frame, CANNOT_JUDGE + _said(error))
+        for observer in (self._drift, *self.observers):
+            try:
                 observer.reviewed(frame, proposal, decision, tuple(readings), foreseen)
-        except Exception as error:
-            decision = self._fallback(frame, f"not recorded: {error}")
+            except Exception as error:
+                decision = self._fallback(frame, UNTOLD + _said(error))
         self.counts[decision.kind] = self.counts.get(decision.kind, 0) + 1
+        self._reviewing = broken_off
         return decision
+
+    def break_off(self) -> None:
+        """What happens when a review does not end: nothing passes until `reset`.
+
+        An interrupt in the middle of one leaves nobody to say how far it came.
+        """
+        self._reviewing = True
 
     def filter(self, control: Any, frame: Frame, stop: Any = None) -> Any:
         """The control itself while the guard lets it pass, else `stop`.
 
         A filter can only pass or stop: whatever is more than an alert stops.
         """
-        decision = self.review(frame)
-        passes = RANK[decision.kind] <= RANK["alert"] or self.policy.shadow
-        return control if passes else stop
+        return stop if _interferes(self.review(frame), self.policy) else control
 
     def summary(self) -> dict[str, Any]:
         """What there is to say of the reviews so far."""
@@ -175,54 +205,58 @@ class Guard:
         self._readings.append(now_s)
         return now_s
 
-    def _done(self, stage: Stage, began_s: float) -> float:
-        """The time at which a stage is over, which must not be too late."""
-        now_s, allowed_s = self.clock(), self._allowed_s[stage]
-        self._readings.append(now_s)
-        if not now_s - began_s <= allowed_s:
-            raise DeadlineMissed(f"{stage} took longer than {allowed_s:g} s")
-        return now_s
+    def _late(self, readings: Sequence[float], stages: Sequence[Stage]) -> str | None:
+        """Which stage took too long, or seems to have ended before it began."""
+        for stage, (began_s, now_s) in zip(
+            stages, itertools.pairwise(readings), strict=True
+        ):
+            if not 0 <= now_s - began_s <= self._allowed_s[stage]:
+                return f"{stage} took longer than {self._allowed_s[stage]:g} s"
+        return None
 
     def _judge(
         self, frame: Frame, proposal: Action | None, foreseen: Frame | None
     ) -> Decision:
-        began_s = self._read_clock()
-        fault = self._gate.admit(frame, began_s)
+        # From here on the frame is lost unless all laws read it, and they say so at
+        # the next. Whether a stage was late is asked when all of them are over.
+        self.watch.expect()
+        fault = self._gate.admit(frame, self._read_clock())
         if fault is not None:
-            return self._fallback(frame, fault)
-        began_s = self._done("gate", began_s)
+            return self._fallback(frame, CANNOT_JUDGE + fault)
+        self._read_clock()
         bits = self.watch.abstracted(frame)
-        began_s = self._done("abstraction", began_s)
-        if bits is not None:
-            self.watch.advance(bits)
-        began_s = self._done("monitors", began_s)
+        self._read_clock()
+        ticked = self.watch.advance(bits)
+        self._read_clock()
         before = proposal is not None and self.policy.when != "after"
-        steps = self._steps
-        if before and self.policy.when == "before":
-            steps = self._no_steps
-        if bits is None and self._held is not None:
-            # Between two ticks of the monitor nothing new can be said.
-            decision = replace(
-                self._held, sequence=frame.sequence, time_s=frame.time_s, violated=()
-            )
-        else:
-            decision = self._decide(frame, steps)
-        self._held = decision
+        decision = self._decide_now(frame, ticked, before)
         if before:
             ahead = self._decide_ahead(frame, foreseen)
             if RANK[ahead.kind] >= RANK[decision.kind]:
                 decision = replace(ahead, violated=decision.violated)
-        self._done("policy", began_s)
+        self._read_clock()
+        fault = (
+            self._gate.stale(frame)
+            or self._late(self._readings, STAGES)
+            or self._outdated(frame)
+        )
+        if fault is not None:
+            return self._fallback(frame, CANNOT_JUDGE + fault)
         return decision
 
     def _judged(
         self, decision: Decision, frame: Frame, proposal: Action | None
     ) -> Decision:
-        """What rules and programs make of a decision."""
+        """What rules and programs make of a decision. All of them see every frame."""
         began_s = self._read_clock()
         for judge in self.judges:
-            decision = self._joined(decision, judge.judge(frame, proposal), frame)
-        self._done("policy", began_s)
+            try:
+                decision = self._joined(decision, judge.judge(frame, proposal), frame)
+            except Exception as error:
+                decision = self._fallback(frame, CANNOT_JUDGE + _said(error))
+        fault = self._late([began_s, self._read_clock()], STAGES[-1:])
+        if fault is not None:
+            return self._fallback(frame, CANNOT_JUDGE + fault)
         return decision
 
     def _joined(
@@ -249,7 +283,29 @@ class Guard:
             self._held, self._calm_since_s = joined, math.inf
         return joined
 
-    def _decide(self, frame: Frame, steps: Sequence[_Steps]) -> Decision:
+    def _outdated(self, frame: Frame) -> str | None:
+        """Why what was decided at the last tick no longer counts, or None."""
+        since_s = frame.time_s - self._decided_s
+        if since_s <= self.policy.max_age_s:
+            return None
+        return (
+            f"the model's last state is {since_s:.3g} s old: its states are"
+            f" {self.watch.period_s:g} s apart"
+        )
+
+    def _decide_now(self, frame: Frame, ticked: bool, before: bool) -> Decision:
+        """What is called for by what is, unless only the action is judged."""
+        if not ticked and self._held is not None and not self.watch.lost:
+            # Between two ticks of the monitor nothing new can be said.
+            return replace(
+                self._held, sequence=frame.sequence, time_s=frame.time_s, violated=()
+            )
+        only_ahead = before and self.policy.when == "before"
+        self._held = self._decide(frame, self._no_steps if only_ahead else self._steps)
+        self._decided_s = frame.time_s
+        return self._held
+
+    def _decide(self, frame: Frame, steps: Sequence[tuple[Step, ...]]) -> Decision:
         """What the laws call for, or what is still held from before."""
         watch = self.watch
         law, kind = self._worst(watch, steps)
@@ -270,10 +326,12 @@ class Guard:
         Nothing of it is held: the next proposal leads elsewhere.
         """
         if foreseen is None:
-            return self._fallback(frame, "nobody foresees what the action leads to")
+            why = "nobody foresees what the action leads to"
+            return self._fallback(frame, CANNOT_JUDGE + why)
         fault = self._gate.content(foreseen)
         if fault is not None:
-            return self._fallback(frame, f"what the action leads to: {fault}")
+            why = f"{CANNOT_JUDGE}what the action leads to: {fault}"
+            return self._fallback(frame, why)
         ahead = self.watch.foresee(foreseen)
         law, kind = self._worst(ahead, self._steps)
         if law is None:
@@ -288,18 +346,15 @@ class Guard:
         return self._decision(frame, kind, reason, ahead, law, now=now)
 
     def _worst(
-        self, watch: Watch, steps_of: Sequence[_Steps]
+        self, watch: Watch, steps_of: Sequence[tuple[Step, ...]]
     ) -> tuple[LawWatch | None, Kind]:
         """The law that calls for the severest, and what it calls for."""
         chosen: LawWatch | None = None
         kind: Kind = self.policy.fallback
         rank, highest = -1, -1.0
-        for law, (steps, calm_below) in zip(watch.laws, steps_of, strict=True):
+        for law, steps in zip(watch.laws, steps_of, strict=True):
             risk = law.high if self._upper else law.point
-            wanted: Kind = "proceed"
-            # The short way, a proof of calm; the long way finds out what else.
-            if not 0.0 <= risk < calm_below or law.broken:
-                wanted = self._wanted(law, steps, risk)
+            wanted = self._wanted(law, steps, risk)
             severity = RANK[wanted]
             if severity > rank or (severity == rank and risk > highest):
                 chosen, kind, rank, highest = law, wanted, severity, risk
@@ -316,12 +371,10 @@ class Guard:
             if not step.applies(risk):
                 break
             wanted = step.kind
-        if wanted == "proceed" and not math.isfinite(risk):
-            wanted = self.policy.fallback
-        return wanted
+        return wanted if math.isfinite(risk) else _severer(wanted, self.policy.fallback)
 
     def _kept(
-        self, time_s: float, kind: Kind, steps: Sequence[_Steps]
+        self, time_s: float, kind: Kind, steps: Sequence[tuple[Step, ...]]
     ) -> Decision | None:
         """What is held because the risk has not stayed clearly below for a while."""
         held = self._held
@@ -334,9 +387,9 @@ class Guard:
             self._calm_since_s = min(self._calm_since_s, time_s)
         return held if time_s - self._calm_since_s < self.policy.hold_s else None
 
-    def _still_high(self, kind: Kind, steps_of: Sequence[_Steps]) -> bool:
+    def _still_high(self, kind: Kind, steps_of: Sequence[tuple[Step, ...]]) -> bool:
         """Whether some law's risk is within the margin of what called for `kind`."""
-        for law, (steps, _) in zip(self.watch.laws, steps_of, strict=True):
+        for law, steps in zip(self.watch.laws, steps_of, strict=True):
             risk = law.high if self._upper else law.point
             for step in steps:
                 severe = RANK[step.kind] >= RANK[kind]
@@ -369,7 +422,7 @@ class Guard:
             frame.sequence,
             frame.time_s,
             law.name,
-            Risk(law.low, law.point, law.high),
+            law.risk if math.isfinite(law.point) else None,
             reason,
             () if kind == "proceed" else watch.evidence(),
             law.left_s,
@@ -380,16 +433,30 @@ class Guard:
             now,
         )
 
-    def _fallback(self, frame: Frame, why: str) -> Decision:
-        kind = self.policy.fallback
-        reason = f"the guard cannot judge this frame: {why}"
+    def _fallback(self, frame: Frame, reason: str) -> Decision:
         decision = Decision(
-            kind, frame.sequence, frame.time_s, reason=reason, notes=self._standing
+            self.policy.fallback,
+            frame.sequence,
+            frame.time_s,
+            reason=reason,
+            violated=self.watch.violated,
+            notes=self._standing,
         )
         # Held like any intervention: one good frame after a fault proves nothing.
         self._held = decision
         self._calm_since_s = math.inf
         return decision
+
+
+def _said(error: Exception) -> str:
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:
+        return f"{type(error).__name__}: it cannot say more"
+
+
+def _interferes(decision: Decision, policy: Policy) -> bool:
+    return RANK[decision.kind] > _ALERT and not policy.shadow
 
 
 def _severer(one: Kind, other: Kind) -> Kind:

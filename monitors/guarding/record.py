@@ -11,7 +11,9 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -40,10 +42,11 @@ class RunRecord:
     """Writes the record of one episode as it happens.
 
     Every line is handed to the operating system at once, so that a killed process
-    loses at most the line it was writing; nothing is forced to the disk.
+    loses at most the line it was writing; nothing is forced to the disk. Once a line
+    could not be written none is any more: the file ends with the last whole one.
 
     Args:
-        path: The file to write.
+        path: The file to write. No other record may be there.
         header: What is needed to replay: scenario, model digest, policy, seed.
         machine: Facts of this machine and moment, outside the hash.
     """
@@ -55,7 +58,16 @@ class RunRecord:
         self.path = path
         self.head = ORIGIN
         self.lines = 0
-        self._file = path.open("wb", buffering=0)
+        try:
+            # A device such as /dev/null is there beforehand.
+            mode = "wb" if path.is_char_device() else "xb"
+            self._file = path.open(mode, buffering=0)
+        except FileExistsError:
+            raise InvalidInput(
+                "there is a record already", source=str(path), mend="name another file"
+            ) from None
+        self._size = 0
+        self._writing, self._failure = False, ""
         self._signals = SignalText(_encode)
         content = {"format": FORMAT, **header}
         extra = f',"machine":{_encode(dict(machine))}' if machine else ""
@@ -106,8 +118,10 @@ class RunRecord:
     def close(self, **facts: Any) -> str:
         """Writes the end line; gives the head hash, to be kept elsewhere."""
         if not self._file.closed:
-            self._line({"end": True, "lines": self.lines, **facts})
-            self._file.close()
+            try:
+                self._line({"end": True, "lines": self.lines, **facts})
+            finally:
+                self._file.close()
         return self.head
 
     def __enter__(self) -> RunRecord:
@@ -133,11 +147,32 @@ class RunRecord:
         self._write(body)
 
     def _write(self, body: str, extra: str = "") -> None:
-        self.head = line_hash(self.head, body)
-        line = f'{body[:-1]},"hash":"{self.head}"{extra}}}\n'.encode()
-        if self._file.write(line) != len(line):
-            raise OSError("the record's disk is full")
-        self.lines += 1
+        if self._failure:
+            raise OSError(f"the record ends where it failed: {self._failure}")
+        if self._writing:
+            # The last line was broken off while it was written: it never was.
+            self._cut()
+        self._writing = True
+        head = line_hash(self.head, body)
+        line = f'{body[:-1]},"hash":"{head}"{extra}}}\n'.encode()
+        try:
+            if os.fstat(self._file.fileno()).st_nlink == 0:
+                raise OSError("its file was removed")
+            if self._file.write(line) != len(line):
+                raise OSError("the disk is full")
+        except (OSError, ValueError) as error:
+            self._failure = str(error)
+            with suppress(OSError, ValueError):
+                self._cut()
+            self._file.close()
+            raise
+        self.head, self._size, self.lines = head, self._size + len(line), self.lines + 1
+        self._writing = False
+
+    def _cut(self) -> None:
+        """Takes away what stands behind the last whole line."""
+        self._file.truncate(self._size)
+        self._file.seek(self._size)
 
 
 def _began(frame: Frame) -> str:
@@ -208,9 +243,16 @@ def read_record(path: Path) -> Iterator[Line]:
         with path.open("rb") as file:
             while raw := file.readline(MAX_LINE_BYTES + 1):
                 number += 1
+                place = f"line {number}"
+                if ended:
+                    problem = "stands after the end of the record"
+                    raise BrokenRecord(problem, source=str(path), place=place)
                 line = _verified(path, raw, number, head)
                 head = line.content["hash"]
                 ended = "end" in line.content
+                if ended and line.content.get("lines") != number - 1:
+                    problem = f"does not end a record of {number - 1} lines"
+                    raise BrokenRecord(problem, source=str(path), place=place)
                 yield line
     except OSError as error:
         reason = (error.strerror or "cannot be read").lower()
@@ -235,7 +277,7 @@ def _verified(path: Path, raw: bytes, number: int, head: str) -> Line:
     if not raw.endswith(b"\n"):
         raise broken("the record is cut in the middle of this line")
     try:
-        text = raw.decode("utf-8").rstrip("\n")
+        text = raw[:-1].decode("utf-8")
     except UnicodeDecodeError:
         raise broken("not UTF-8 text") from None
     try:
@@ -248,11 +290,11 @@ def _verified(path: Path, raw: bytes, number: int, head: str) -> Line:
         raise broken(f"not a run record of format {FORMAT}")
     if number > 1 and content.get("previous") != head:
         raise broken("does not follow the line before it")
-    body = text[: text.rfind(',"hash":"')] + "}"
-    if line_hash(head, body) != content["hash"]:
+    written, hashed, behind = text.rpartition(f',"hash":"{content["hash"]}"')
+    if not hashed or line_hash(head, f"{written}}}") != content["hash"]:
         raise broken("was changed after it was written")
     # Nothing vouches for what stands behind the hash: facts of the machine, no more.
-    behind = [*content][[*content].index("hash") + 1 :]
-    if behind and (number > 1 or behind != ["machine"]):
-        raise broken(f"{behind[0]!r:.60} was added after it was written")
+    facts = number == 1 and behind.startswith(',"machine":{') and behind.endswith("}}")
+    if behind != "}" and not facts:
+        raise broken(f"{behind!r:.60} was added after it was written")
     return Line(number, content, text)

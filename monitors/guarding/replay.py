@@ -17,7 +17,7 @@ from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.schema import Strict, validated
 from forewarn.monitors.chains.model import load_model
 from forewarn.monitors.guarding.decision import Action
-from forewarn.monitors.guarding.guard import Guard
+from forewarn.monitors.guarding.guard import BROKEN_OFF, UNTOLD, Guard
 from forewarn.monitors.guarding.judges import Judge
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.monitors.guarding.record import (
@@ -69,17 +69,33 @@ class _Header(Strict, extra="ignore"):
     judges: list[dict[str, Any]] = []
 
 
-class _RecordedClock:
-    """Gives the readings that the guard took when the record was written.
+class _Recorded:
+    """What befell the guard from outside when the record was written.
 
-    Before each review it is told them, and the time to give where there are none.
+    Before each review it is told the readings of the guard's clock, the time to give
+    where there are none, and the reason of the decision, which says what failed.
     """
 
-    readings: list[float]
-    otherwise: float
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
+        guard.clock = self._clock
+        guard.observers.append(self)
 
-    def __call__(self) -> float:
-        return self.readings.pop(0) if self.readings else self.otherwise
+    def before(self, readings: list[float], otherwise: float, reason: str) -> None:
+        """The next review."""
+        self._readings, self._otherwise = readings, otherwise
+        self._failure = reason.removeprefix(UNTOLD) if reason.startswith(UNTOLD) else ""
+        if reason == BROKEN_OFF:
+            self._guard.break_off()
+
+    def _clock(self) -> float:
+        return self._readings.pop(0) if self._readings else self._otherwise
+
+    def reviewed(self, *heard: object) -> None:
+        """Fails as an observer did then; most did not."""
+        if self._failure:
+            kind, _, said = self._failure.partition(": ")
+            raise type(kind, (Exception,), {})(said)
 
 
 MakeJudge = Callable[[Mapping[str, Any]], Judge]
@@ -119,7 +135,8 @@ def replay(
     lines = read_record(record)
     header = next(lines).content
     try:
-        guard, clock = _guard(header, record, model, make_judge)
+        guard = _guard(header, record, model, make_judge)
+        recorded = _Recorded(guard)
     except InvalidInput as error:
         raise error if error.source else error.within(str(record), "line 1") from error
     alike = 0
@@ -127,7 +144,7 @@ def replay(
         for line in lines:
             if "decision" not in line.content:
                 continue
-            divergence = _review(guard, clock, line, record)
+            divergence = _review(guard, recorded, line, record)
             heard(line.number, guard.watch)
             if divergence is not None:
                 return alike, divergence
@@ -142,7 +159,7 @@ def replay(
 
 def _guard(
     header: Mapping[str, Any], record: Path, model: Path | None, make_judge: MakeJudge
-) -> tuple[Guard, _RecordedClock]:
+) -> Guard:
     said = validated(_Header, header, f"{record}: line 1", BrokenRecord)
     digest, laws, provides = said.model.sha256, said.laws, said.provides
     policy = Policy.from_dict(said.policy, f"{record}: policy")
@@ -161,14 +178,12 @@ def _guard(
         provides=provides,
         source=str(path),
     )
-    clock = _RecordedClock()
     judges = [make_judge(content) for content in said.judges]
-    guard = Guard(watch, policy, provides=provides, clock=clock, judges=judges)
-    return guard, clock
+    return Guard(watch, policy, provides=provides, judges=judges)
 
 
 def _review(
-    guard: Guard, clock: _RecordedClock, line: Line, record: Path
+    guard: Guard, outside: _Recorded, line: Line, record: Path
 ) -> Divergence | None:
     content = line.content
     try:
@@ -179,13 +194,13 @@ def _review(
             proposal = Action(**decoded(content["proposal"]))
         if "foreseen" in content:
             foreseen = _frame(content["foreseen"])
-        clock.readings = [decoded(reading) for reading in content.get("clock", ())]
+        readings = [decoded(reading) for reading in content.get("clock", ())]
+        outside.before(readings, frame.time_s, str(recorded["reason"]))
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         place = f"line {line.number}"
         raise BrokenRecord(
             f"not a review: {error}", source=str(record), place=place
         ) from error
-    clock.otherwise = frame.time_s
     decision = guard.review(frame, proposal, foreseen)
     replayed: dict[str, Any] = encodable(decision.as_dict())
     if json.dumps(replayed) == json.dumps(recorded):
@@ -197,8 +212,9 @@ def _review(
 
 
 def _frame(content: Mapping[str, Any]) -> Frame:
-    time_s, signals = decoded(content["time_s"]), decoded(content["signals"])
-    return Frame(time_s, content["sequence"], signals)
+    return Frame(
+        *(decoded(content[name]) for name in ("time_s", "sequence", "signals"))
+    )
 
 
 def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from forewarn.abstractions.errors import InvalidInput, InvalidModel, SignalFault
 from forewarn.abstractions.frame import Frame
@@ -43,11 +44,14 @@ class LawWatch:
     `low`, `point` and `high` are the guard's risk after the last frame read. A law
     broken there, or while no frame came before it, is `broken`; its risk is one at
     that moment, and its monitor is armed again.
+
+    After a frame was lost the monitor may be in any of its states. It is read on in
+    all of them, until what comes leaves one; meanwhile there is no risk to tell.
     """
 
     __slots__ = (
-        "automaton", "broken", "high", "law", "low", "name", "point", "state",
-        "_columns", "_decide", "_left_s", "_next", "_risks", "_table", "_violated",
+        "automaton", "broken", "high", "law", "low", "name", "point", "possible",
+        "_columns", "_decide", "_left_s", "_risks", "_step", "_table",
     )  # fmt: skip
 
     def __init__(
@@ -55,8 +59,7 @@ class LawWatch:
     ) -> None:
         automaton = table.automaton
         self.law, self.automaton, self.name = law, automaton, law.name
-        self._violated = automaton.violated
-        self._next: list[list[int]] = automaton.step[:, table.letters].tolist()
+        self._step: list[list[int]] = automaton.step.tolist()
         self._columns = {letter: i for i, letter in enumerate(automaton.letters)}
         self._decide = [abstraction.decides(p) for p in automaton.propositions]
         self._table = table
@@ -82,39 +85,60 @@ class LawWatch:
 
     def reset(self) -> None:
         """Begins a new episode."""
-        self.state = self.automaton.initial
+        self.possible = {self.automaton.initial}
         self.broken = False
         # Nothing is known before the first frame, and nothing passes.
+        self._unknown()
+
+    def lose(self) -> None:
+        """Something was not seen: from now on it may be in any state."""
+        self.possible = set(range(len(self._step))) - {self.automaton.violated}
+        self._unknown()
+
+    def _unknown(self) -> None:
         self.low, self.point, self.high = 0.0, math.nan, 1.0
 
-    def read(self, state: int) -> bool:
-        """Reads a known state of the chain; True if that breaks the law."""
-        after = self._next[self.state][state]
-        if after == self._violated:
-            return self._break()
-        self.state = after
-        self.low, self.point, self.high = self._risks[after][state]
-        return False
-
-    def read_unknown(self, bits: int, nearest: Sequence[int]) -> bool:
-        """Reads a state outside the chain: the risk is the worst of the nearest."""
+    def column(self, bits: int) -> int:
+        """What it reads in a state of the abstraction."""
         letter = sum(decide(bits) << i for i, decide in enumerate(self._decide))
         column = self._columns.get(letter)
         if column is None:
             raise SignalFault("the predicates hold in a combination that cannot be")
-        after = int(self.automaton.step[self.state, column])
-        if after == self._violated:
-            return self._break()
-        self.state = after
-        known = [self._risks[after][state] for state in nearest]
-        lows, points, highs = zip(*known, strict=True)
-        self.low, self.point, self.high = min(lows), max(points), max(highs)
-        return False
+        return column
 
-    def _break(self) -> bool:
-        self.state, self.broken = self.automaton.initial, True
-        self.low = self.point = self.high = 1.0
-        return True
+    def read(self, column: int, nearest: Sequence[int]) -> bool:
+        """Reads what holds at a tick; True if that breaks the law.
+
+        Args:
+            column: What it reads.
+            nearest: The state of the chain or, where that is not known, those next
+                to it: the risk is that of the worst.
+        """
+        after = {self._step[state][column] for state in self.possible}
+        broken = after == {self.automaton.violated}
+        if broken:
+            self.broken = True
+            self.low = self.point = self.high = 1.0
+        elif len(after) > 1:
+            # It may be in several states, or may be broken.
+            self._unknown()
+        else:
+            (state,) = after
+            known = [self._risks[state][place] for place in nearest]
+            lows, points, highs = zip(*known, strict=True)
+            self.low, self.point, self.high = min(lows), max(points), max(highs)
+        if self.automaton.violated in after:
+            after = after - {self.automaton.violated} | {self.automaton.initial}
+        self.possible = after
+        return broken
+
+    @property
+    def state(self) -> int | None:
+        """Its monitor's state; None while that is not known."""
+        if len(self.possible) > 1:
+            return None
+        (state,) = self.possible
+        return state
 
     @property
     def risk(self) -> Risk:
@@ -124,12 +148,14 @@ class LawWatch:
     @property
     def left_s(self) -> float | None:
         """Time until what is owed goes unmet at the soonest."""
-        return self._left_s[self.state]
+        return None if self.state is None else self._left_s[self.state]
 
     def sentence(self, horizon_s: float) -> str:
         """Why a person should care, in one sentence."""
         if self.broken:
             return f"{self.name} was broken"
+        if math.isnan(self.point):
+            return f"a frame was lost, and what {self.name} asks for is not known"
         left_s = self.left_s
         owed = "" if left_s is None else f", with {left_s:.3g} s left of what is owed"
         return (
@@ -137,8 +163,26 @@ class LawWatch:
         )
 
 
+class _Place(NamedTuple):
+    """Where the world is: its state in the chain, and what each law reads there.
+
+    Args:
+        state: The state of the chain; None for one outside it.
+        nearest: That state or, outside the chain, those next to it.
+        columns: What each law reads.
+    """
+
+    state: int | None
+    nearest: tuple[int, ...]
+    columns: tuple[int, ...]
+
+
 class Watch:
     """A model's states and laws, read frame by frame.
+
+    A frame is expected, taken in and then read by every law. A frame that is expected
+    and does not come that far, whatever the reason, is lost: then no law's state is
+    known until what follows settles it.
 
     Args:
         model: The chain and where it was learned.
@@ -164,16 +208,17 @@ class Watch:
         self.drift = drift
         self.signals = abstraction.signals
         chain, visits = model.chain, model.visits
-        self._known = {
+        known = {
             abstraction.bits(name): i
             for i, name in enumerate(chain.states)
             if i != chain.end and (visits is None or visits[i] > 0)
         }
-        if not self._known:
+        if not known:
             raise InvalidModel("the model has no state that was ever left in training")
+        self._known = {bits: self._place(bits, i, (i,)) for bits, i in known.items()}
+        self._unknown: dict[int, _Place] = {}
         self._encode = abstraction.encode
         self._latcher = Latcher(period_s, abstraction.latches, abstraction.lags_s)
-        self._nearest: dict[int, tuple[int, ...]] = {}
         self._words: dict[int, tuple[str, ...]] = {}
         self.unknown_seen = 0
         self.reset()
@@ -190,33 +235,49 @@ class Watch:
         self.bits = 0
         self.state: int | None = None
         self.unknown = False
+        self._expecting = self._lost = self.lost = False
 
     def read(self, frame: Frame) -> bool:
         """Reads a frame; False if it only fills up a tick that goes on."""
-        bits = self._latcher.frame(frame.time_s, self._encode(frame.values))
-        if bits is None:
-            return False
-        self.advance(bits)
-        return True
+        self.expect()
+        return self.advance(self.abstracted(frame))
+
+    def expect(self) -> None:
+        """A frame is there. If the last one was not read to its end, it is lost."""
+        self.violated = ()
+        # What comes before the first tick is not of the episode yet.
+        if self._expecting and self.ticks:
+            self._lost = self.lost = True
+            for law in self.laws:
+                law.lose()
+            if self.drift is not None:
+                self.drift.reset()
+        self._expecting = True
 
     def abstracted(self, frame: Frame) -> int | None:
         """The state that a frame completes; None if its tick goes on."""
         return self._latcher.frame(frame.time_s, self._encode(frame.values))
 
-    def advance(self, bits: int) -> None:
-        """Moves every law on by the state just completed.
+    def advance(self, bits: int | None) -> bool:
+        """Moves every law on by the state just completed; False if none is.
 
         `violated` are the laws that break at it or, if frames were missing, before it.
+        `lost` says that a frame was, and that not every law is settled again since.
         """
-        if self.violated:
-            self.violated = ()
+        if bits is not None:
             for law in self.laws:
                 law.broken = False
-        if self._latcher.missed:
             self._wait(self._latcher.missed)
-        self._move(bits)
-        if self.drift is not None:
-            self.drift.observe(self.state)
+            self._observed(bits)
+            if self._lost:
+                # Of this tick, or of one before it, not every frame was seen.
+                for law in self.laws:
+                    law.lose()
+                self._lost = False
+            else:
+                self.lost = any(math.isnan(law.point) for law in self.laws)
+        self._expecting = False
+        return bits is not None
 
     def foresee(self, frame: Frame) -> Watch:
         """What this would be after one more frame; this itself stays as it is."""
@@ -235,37 +296,36 @@ class Watch:
                 f"no frame for {ticks * self.period_s:.3g} s: what was owed is lost"
             )
         for _ in range(ticks):
-            self._move(self.bits)
-            if self.drift is not None:
-                self.drift.observe(self.state)
+            self._observed(self.bits)
+
+    def _observed(self, bits: int) -> None:
+        self._move(bits)
+        if self.drift is not None:
+            self.drift.observe(self.state)
 
     def _move(self, bits: int) -> None:
+        place = self._known.get(bits) or self._unknown.get(bits) or self._widened(bits)
         self.ticks += 1
-        self.bits = bits
-        self.state = state = self._known.get(bits)
-        self.unknown = state is None
-        broke = False
-        if state is None:
-            self.unknown_seen += 1
-            nearest = self._nearest_to(bits)
-            for law in self.laws:
-                broke |= law.read_unknown(bits, nearest)
-        else:
-            for law in self.laws:
-                if law.read(state):
-                    broke = True
-        if broke:
-            self.violated = tuple(law.name for law in self.laws if law.broken)
+        self.bits, self.state = bits, place.state
+        self.unknown = place.state is None
+        self.unknown_seen += self.unknown
+        for law, column in zip(self.laws, place.columns, strict=True):
+            law.read(column, place.nearest)
+        self.violated = tuple(law.name for law in self.laws if law.broken)
 
-    def _nearest_to(self, bits: int) -> tuple[int, ...]:
-        """The known states that differ from this one in the fewest predicates."""
-        found = self._nearest.get(bits)
-        if found is None:
-            apart = {known: (known ^ bits).bit_count() for known in self._known}
-            least = min(apart.values())
-            found = tuple(self._known[k] for k, d in apart.items() if d == least)
-            if len(self._nearest) < MAX_REMEMBERED:
-                self._nearest[bits] = found
+    def _place(self, bits: int, state: int | None, nearest: tuple[int, ...]) -> _Place:
+        return _Place(state, nearest, tuple(law.column(bits) for law in self.laws))
+
+    def _widened(self, bits: int) -> _Place:
+        """A state outside the chain: next to those fewest predicates away from it."""
+        apart = {known: (known ^ bits).bit_count() for known in self._known}
+        least = min(apart.values())
+        near = [self._known[known] for known, d in apart.items() if d == least]
+        found = self._place(
+            bits, None, tuple(i for place in near for i in place.nearest)
+        )
+        if len(self._unknown) < MAX_REMEMBERED:
+            self._unknown[bits] = found
         return found
 
     def evidence(self) -> tuple[str, ...]:
@@ -280,14 +340,14 @@ class Watch:
 
     def notes(self) -> tuple[str, ...]:
         """What else is to be said of the last frame read."""
-        if not self.unknown and (self.drift is None or self.drift.found is None):
-            return ()
         notes: list[str] = []
         if self.unknown:
             name = self.abstraction.state_name(self.bits)
             notes.append(
                 f"state {name} was never seen in training: widened to its nearest"
             )
+        if self.lost:
+            notes.append("a frame was lost: what the laws ask for is not known yet")
         if self.drift is not None and (drifted := self.drift.note()):
             notes.append(drifted)
         return tuple(notes)
@@ -348,6 +408,7 @@ def _load(
         )
     intervals = None if model.counts is None else model_intervals(model, delta)
     truth = truth_in_abstraction(model.chain, abstraction)
+    _check_clocks(model.period_s, abstraction.period_s, horizon_s, source)
     if not horizon_s / period_s <= MAX_HORIZON:
         raise InvalidModel(
             f"a horizon of {horizon_s:g} s is more than {MAX_HORIZON} of its periods",
@@ -377,6 +438,29 @@ def _load(
         watches.append(LawWatch(law, table, abstraction, period_s))
     drift = Drift.of(model, delta)
     return Watch(model, abstraction, watches, period_s, not_applicable, drift)
+
+
+def _check_clocks(
+    period_s: float | None, ticks_s: float | None, horizon_s: float, source: str
+) -> None:
+    """Refuses times that do not fit each other: one of them has the wrong unit."""
+    if not 0 < horizon_s < math.inf:
+        raise InvalidInput(f"a horizon of {horizon_s:g} s looks nowhere ahead")
+    if period_s and ticks_s and not math.isclose(period_s, ticks_s):
+        raise InvalidModel(
+            f"its states are {period_s:g} s apart, and those of its abstraction"
+            f" {ticks_s:g} s",
+            source=source,
+            mend="learn it again with that abstraction",
+        )
+    apart_s = period_s or ticks_s or 0.0
+    if apart_s > horizon_s:
+        raise InvalidModel(
+            f"its states are {apart_s:g} s apart, which is more than the horizon of"
+            f" {horizon_s:g} s",
+            source=source,
+            mend="give period_s in seconds, or a longer horizon",
+        )
 
 
 def _parts(text: str, abstraction: Abstraction) -> list[Law]:

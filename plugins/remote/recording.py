@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import threading
+import os
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -26,8 +27,6 @@ class Recorder:
     def __init__(self, lend: Lend, folder: Path, model: Path) -> None:
         self._lend, self._folder = lend, folder
         self._digest = keep_model(model, folder)
-        self._lock = threading.Lock()
-        self._count = 0
 
     @contextmanager
     def lend(self, provides: Provides) -> Iterator[Guard]:
@@ -52,7 +51,6 @@ class Recorder:
         )
 
     def _next(self) -> Path:
-        with self._lock:
-            self._count += 1
-            now = datetime.now(UTC)
-            return self._folder / f"{now:%Y%m%dT%H%M%S}-{self._count:04}.jsonl"
+        began = f"{datetime.now(UTC):%Y%m%dT%H%M%S}"
+        # Others may record in the same folder in the same second.
+        return self._folder / f"{began}-{os.getpid()}-{secrets.token_hex(4)}.jsonl"

@@ -223,6 +223,7 @@ class Runner:
             header = self._header(seed, world.source, guarding)
             if guard.judges:
                 header["judges"] = [judge.as_dict() for judge in guard.judges]
+            keep.record.unlink(missing_ok=True)  # of an episode that is run again
             record = RunRecord(keep.record, header, machine_facts())
         return Oversight(
             guard,

@@ -6,6 +6,7 @@ import hashlib
 import itertools
 import json
 import math
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,7 @@ def recorded(folder: Path, *frames: Frame, **header: Any) -> Path:
     kept = {k: v for k, v in first.items() if k not in ("hash", "machine", "format")}
     model = load_model(model_file(path, first["model"]["sha256"]))
     watch = load_watch(model, horizon_s=3.0, laws=(seeds.LAW,))
+    path.unlink()
     with RunRecord(path, kept | header, {"host": "here"}) as record:
         guard = Guard(watch, Policy(), clock=lambda: 0.0, observers=[record])
         for frame in frames:
@@ -282,17 +284,148 @@ def test_a_file_that_is_not_there_is_said_so(tmp_path: Path) -> None:
 
 
 def test_a_disk_that_takes_half_a_line_is_full(tmp_path: Path) -> None:
-    class Half:
-        closed = False
+    record, whole = half_written(tmp_path / "run.jsonl")
+    with pytest.raises(OSError, match="the disk is full"):
+        record.event("done")
+    assert record.path.read_bytes() == whole
 
-        def write(self, line: bytes) -> int:
-            return len(line) // 2
 
-    with RunRecord(tmp_path / "run.jsonl", {}) as record:
-        whole, record._file = record._file, Half()  # type: ignore[assignment]
-        with pytest.raises(OSError, match="the record's disk is full"):
+class Half:
+    """A disk with room for half a line more; what it is full with can be taken off."""
+
+    def __init__(self, file: Any) -> None:
+        self._file, self.full = file, True
+
+    def write(self, line: bytes) -> int:
+        written: int = self._file.write(line[: len(line) // 2] if self.full else line)
+        return written
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+
+def half_written(path: Path) -> tuple[RunRecord, bytes]:
+    """A record of two lines on such a disk, and what stands in it."""
+    record = RunRecord(path, {})
+    record.event("begun")
+    record._file = Half(record._file)  # type: ignore[assignment]
+    return record, path.read_bytes()
+
+
+def test_once_a_line_could_not_be_written_none_is(tmp_path: Path) -> None:
+    record, whole = half_written(tmp_path / "run.jsonl")
+    disk: Any = record._file
+    with pytest.raises(OSError, match="the disk is full"):
+        record.event("done")
+    disk.full = False
+    for _ in range(3):
+        with pytest.raises(OSError, match="the record ends where it failed: the disk"):
             record.event("done")
-        record._file = whole
+    record.close()
+    assert record.path.read_bytes() == whole
+    with pytest.raises(BrokenRecord, match="after line 2: the record is cut"):
+        lines_of(record.path)
+
+
+def test_once_it_could_not_be_recorded_no_frame_passes(tmp_path: Path) -> None:
+    path = recorded(tmp_path, *FRAMES[:1])
+    watch = load_watch(
+        load_model(model_file(path, lines_of(path)[0]["model"]["sha256"])),
+        horizon_s=3.0,
+        laws=(seeds.LAW,),
+    )
+    record, _ = half_written(tmp_path / "full.jsonl")
+    disk: Any = record._file
+    calm = Policy(rules={"*": ()}, hold_s=0.0)
+    guard = Guard(watch, calm, clock=lambda: 0.0, observers=[record])
+    for i, frame in enumerate(FRAMES):
+        disk.full = i == 0
+        assert guard.review(frame).kind == "stop", i
+    with pytest.raises(BrokenRecord, match="after line 2: the record is cut"):
+        lines_of(record.path)
+
+
+def test_a_line_that_was_broken_off_never_was(tmp_path: Path) -> None:
+    class Interrupted(Half):
+        def write(self, line: bytes) -> int:
+            super().write(line)
+            raise KeyboardInterrupt
+
+    record = RunRecord(tmp_path / "run.jsonl", {})
+    whole, record._file = record._file, Interrupted(record._file)  # type: ignore[assignment]
+    with pytest.raises(KeyboardInterrupt):
+        record.event("broken off")
+    record._file = whole
+    record.close()
+    assert len(lines_of(record.path)) == 2
+
+
+def test_no_record_is_written_over_another(tmp_path: Path) -> None:
+    path = recorded(tmp_path, *FRAMES[:1])
+    before = path.read_bytes()
+    with pytest.raises(InvalidInput, match="there is a record already"):
+        RunRecord(path, {})
+    assert path.read_bytes() == before
+
+
+def test_a_record_that_is_removed_meanwhile_is_missed(tmp_path: Path) -> None:
+    record = RunRecord(tmp_path / "runs" / "run.jsonl", {})
+    shutil.rmtree(tmp_path / "runs")
+    with pytest.raises(OSError, match="its file was removed"):
+        record.event("done")
+
+
+@pytest.mark.parametrize("number", [0, 1, -1])
+@pytest.mark.parametrize("added", [" ", "\r", "\t"])
+def test_a_blank_at_the_end_of_a_line_shows(
+    number: int, added: str, tmp_path: Path
+) -> None:
+    path = recorded(tmp_path, *FRAMES[:2])
+    text = path.read_bytes().split(b"\n")[:-1]
+    text[number] += added.encode()
+    path.write_bytes(b"\n".join(text) + b"\n")
+    with pytest.raises(BrokenRecord, match="was added after it was written"):
+        lines_of(path)
+
+
+def test_nothing_stands_behind_the_end_of_a_record(tmp_path: Path) -> None:
+    path = recorded(tmp_path, *FRAMES[:2])
+    path.write_text(path.read_text() + "{}\n")
+    resealed(path, 0)
+    with pytest.raises(BrokenRecord, match="line 5: stands after the end"):
+        lines_of(path)
+
+
+def test_an_end_that_miscounts_shows(tmp_path: Path) -> None:
+    path = recorded(tmp_path, *FRAMES[:2])
+    resealed(path, 3, lines=7)
+    with pytest.raises(BrokenRecord, match="line 4: does not end a record of 3 lines"):
+        lines_of(path)
+
+
+def test_a_failing_observer_comes_out_again(tmp_path: Path) -> None:
+    class Failing:
+        def reviewed(self, frame: Frame, *_: object) -> None:
+            if frame.sequence == 2:
+                raise OSError("the line is dead")
+
+    path = seeds.write_record(tmp_path)
+    first = lines_of(path)[0]
+    kept = {k: v for k, v in first.items() if k not in ("hash", "machine", "format")}
+    model = load_model(model_file(path, first["model"]["sha256"]))
+    watch = load_watch(model, horizon_s=3.0, laws=(seeds.LAW,))
+    path.unlink()
+    with RunRecord(path, kept) as record:
+        guard = Guard(watch, Policy(hold_s=0.2), clock=lambda: 0.0)
+        guard.observers[:] = [Failing(), record]
+        for frame in FRAMES[:4]:
+            guard.review(frame)
+        guard.break_off()
+        guard.review(FRAMES[4])
+    reasons = [line["decision"]["reason"] for line in lines_of(path)[1:-1]]
+    assert reasons[2].endswith("not told to all: OSError: the line is dead")
+    assert reasons[4].endswith("an earlier review was broken off")
+    assert replay(path) == (5, None)
 
 
 @pytest.mark.parametrize(
@@ -340,6 +473,7 @@ def test_a_run_whose_actions_were_judged_before_comes_out_again(
     )  # fmt: skip
     now = [0.0]
     heard: list[tuple[int, int]] = []
+    path.unlink()
     with RunRecord(path, kept) as record:
         guard = Guard(watch, policy, clock=lambda: now[0], observers=[record])
         for frame, ahead in itertools.pairwise(FRAMES):
@@ -440,4 +574,4 @@ def test_a_full_disk_is_heard_of(tmp_path: Path) -> None:
     guard = Guard(watch, Policy(), clock=lambda: next(readings), observers=[record])
     decision = guard.review(FRAMES[0])
     assert decision.kind == "stop"
-    assert "not recorded" in decision.reason
+    assert "closed file" in decision.reason

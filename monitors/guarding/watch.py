@@ -51,7 +51,8 @@ class LawWatch:
 
     __slots__ = (
         "automaton", "broken", "high", "law", "low", "name", "point", "possible",
-        "_columns", "_decide", "_left_s", "_risks", "_step", "_table",
+        "_columns", "_decide", "_initial", "_left_s", "_risks", "_step", "_table",
+        "_violated",
     )  # fmt: skip
 
     def __init__(
@@ -59,6 +60,7 @@ class LawWatch:
     ) -> None:
         automaton = table.automaton
         self.law, self.automaton, self.name = law, automaton, law.name
+        self._initial, self._violated = automaton.initial, automaton.violated
         self._step: list[list[int]] = automaton.step.tolist()
         self._columns = {letter: i for i, letter in enumerate(automaton.letters)}
         self._decide = [abstraction.decides(p) for p in automaton.propositions]
@@ -85,14 +87,14 @@ class LawWatch:
 
     def reset(self) -> None:
         """Begins a new episode."""
-        self.possible = {self.automaton.initial}
+        self.possible = {self._initial}
         self.broken = False
         # Nothing is known before the first frame, and nothing passes.
         self._unknown()
 
     def lose(self) -> None:
         """Something was not seen: from now on it may be in any state."""
-        self.possible = set(range(len(self._step))) - {self.automaton.violated}
+        self.possible = set(range(len(self._step))) - {self._violated}
         self._unknown()
 
     def _unknown(self) -> None:
@@ -114,23 +116,25 @@ class LawWatch:
             nearest: The state of the chain or, where that is not known, those next
                 to it: the risk is that of the worst.
         """
-        after = {self._step[state][column] for state in self.possible}
-        broken = after == {self.automaton.violated}
-        if broken:
-            self.broken = True
-            self.low = self.point = self.high = 1.0
-        elif len(after) > 1:
+        step = self._step
+        after = {step[state][column] for state in self.possible}
+        breaks = self._violated in after
+        if len(after) > 1:
             # It may be in several states, or may be broken.
             self._unknown()
+        elif breaks:
+            self.broken = True
+            self.low = self.point = self.high = 1.0
         else:
             (state,) = after
-            known = [self._risks[state][place] for place in nearest]
-            lows, points, highs = zip(*known, strict=True)
-            self.low, self.point, self.high = min(lows), max(points), max(highs)
-        if self.automaton.violated in after:
-            after = after - {self.automaton.violated} | {self.automaton.initial}
-        self.possible = after
-        return broken
+            risks = self._risks[state]
+            self.low, self.point, self.high = risks[nearest[0]]
+            for other in nearest[1:]:
+                low, point, high = risks[other]
+                self.low = min(self.low, low)
+                self.point, self.high = max(self.point, point), max(self.high, high)
+        self.possible = after - {self._violated} | {self._initial} if breaks else after
+        return breaks and len(after) == 1
 
     @property
     def state(self) -> int | None:
@@ -244,7 +248,10 @@ class Watch:
 
     def expect(self) -> None:
         """A frame is there. If the last one was not read to its end, it is lost."""
-        self.violated = ()
+        if self.violated:
+            self.violated = ()
+            for law in self.laws:
+                law.broken = False
         # What comes before the first tick is not of the episode yet.
         if self._expecting and self.ticks:
             self._lost = self.lost = True
@@ -265,16 +272,15 @@ class Watch:
         `lost` says that a frame was, and that not every law is settled again since.
         """
         if bits is not None:
-            for law in self.laws:
-                law.broken = False
-            self._wait(self._latcher.missed)
+            if self._latcher.missed:
+                self._wait(self._latcher.missed)
             self._observed(bits)
             if self._lost:
                 # Of this tick, or of one before it, not every frame was seen.
                 for law in self.laws:
                     law.lose()
                 self._lost = False
-            else:
+            elif self.lost:
                 self.lost = any(math.isnan(law.point) for law in self.laws)
         self._expecting = False
         return bits is not None
@@ -309,9 +315,12 @@ class Watch:
         self.bits, self.state = bits, place.state
         self.unknown = place.state is None
         self.unknown_seen += self.unknown
+        broke = False
         for law, column in zip(self.laws, place.columns, strict=True):
-            law.read(column, place.nearest)
-        self.violated = tuple(law.name for law in self.laws if law.broken)
+            if law.read(column, place.nearest):
+                broke = True
+        if broke:
+            self.violated = tuple(law.name for law in self.laws if law.broken)
 
     def _place(self, bits: int, state: int | None, nearest: tuple[int, ...]) -> _Place:
         return _Place(state, nearest, tuple(law.column(bits) for law in self.laws))

@@ -24,7 +24,7 @@ from forewarn.monitors.guarding.policy import STAGES, Policy, When
 from forewarn.monitors.guarding.watch import load_watch
 from forewarn.thor_bridge.bridge import HouseholdWorld
 from forewarn.thor_bridge.household.local import LocalController
-from forewarn.thor_bridge.robot.spelling import parse_step
+from forewarn.thor_bridge.steps.spelling import parse_step
 
 SCENE = "Kitchen1"
 CACHED_S = 0.005

@@ -24,13 +24,13 @@ from forewarn.thor_bridge import scenery
 from forewarn.thor_bridge.household.failures import PROFILES
 from forewarn.thor_bridge.household.furnishing.scenes import load_scenes
 from forewarn.thor_bridge.household.local import LocalController
-from forewarn.thor_bridge.lowlevel import LowLevel
-from forewarn.thor_bridge.robot.moves import facts_about, objects_in
-from forewarn.thor_bridge.robot.spelling import VERBS, parse_step
-from forewarn.thor_bridge.robot.tasks.book import find_task, task_book
-from forewarn.thor_bridge.robot.tasks.start import Variation, vary
 from forewarn.thor_bridge.sense import Sense, named
-from forewarn.thor_bridge.verbs import HighLevel
+from forewarn.thor_bridge.steps.lowlevel import LowLevel
+from forewarn.thor_bridge.steps.moves import facts_about, objects_in
+from forewarn.thor_bridge.steps.spelling import VERBS, parse_step
+from forewarn.thor_bridge.steps.verbs import HighLevel
+from forewarn.thor_bridge.tasks.book import find_task, task_book
+from forewarn.thor_bridge.tasks.start import Variation, vary
 from forewarn.thor_bridge.wire import HOUSEHOLD, Server, make_controller
 
 PERIOD_S = 1.0

@@ -15,8 +15,8 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import parse_json, read_lines
 from forewarn.thor_bridge.household.furnishing.scenes import load_scenes
 from forewarn.thor_bridge.household.local import LocalController
-from forewarn.thor_bridge.lowlevel import LowLevel
-from forewarn.thor_bridge.verbs import HighLevel
+from forewarn.thor_bridge.steps.lowlevel import LowLevel
+from forewarn.thor_bridge.steps.verbs import HighLevel
 from forewarn.thor_bridge.wire import make_controller
 
 

@@ -26,17 +26,17 @@ from forewarn.monitors.chains.model import Model, load_model
 from forewarn.monitors.guarding.drift import Drift
 from forewarn.monitors.guarding.policy import Policy, Step
 from forewarn.monitors.trust.reliability import Reliability, reliability
-from forewarn.scenarios.measuring.baselines import Rival, lessons_of, rivals
 from forewarn.scenarios.measuring.figures import bootstrap
 from forewarn.scenarios.measuring.pairs import compare
 from forewarn.scenarios.measuring.paper_table import BASELINES, RISKS, Cell, paper_table
-from forewarn.scenarios.measuring.series import Series, read_series
 from forewarn.scenarios.measuring.tradeoff import Scored, trade_off, warned_at
 from forewarn.scenarios.measuring.warning_times import Warned, alarms, warned_run
+from forewarn.scenarios.running.baselines import Rival, lessons_of, rivals
 from forewarn.scenarios.running.campaign import campaign, jobs
 from forewarn.scenarios.running.episode import Episode, by_seed
 from forewarn.scenarios.running.plan import digest_of, plan
 from forewarn.scenarios.running.pool import Pool
+from forewarn.scenarios.running.series import Series, read_series
 from forewarn.scenarios.running.tracker import UNKNOWN
 from forewarn.scenarios.running.truth import Broken
 from forewarn.scenarios.schema import Scenario

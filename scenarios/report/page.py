@@ -190,7 +190,7 @@ def _document(title: str, body: Markup, films: Sequence[dict[str, Any]]) -> str:
 
 
 def _asset(name: str) -> str:
-    return (files(__package__) / name).read_text(encoding="utf-8")
+    return (files(__package__) / "assets" / name).read_text(encoding="utf-8")
 
 
 def _digest(text: str) -> str:

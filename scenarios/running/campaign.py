@@ -25,14 +25,14 @@ from forewarn.abstractions.trace import Note, Trace, TraceHeader, write_trace
 from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.plugins.contracts import Source
-from forewarn.scenarios.measuring.baselines import Rival
-from forewarn.scenarios.measuring.series import Judge, SeriesLog
+from forewarn.scenarios.running.baselines import Rival
 from forewarn.scenarios.running.episode import FORMAT, Episode, read_episode
 from forewarn.scenarios.running.journey import Driven
 from forewarn.scenarios.running.plan import Plan, runner_of
 from forewarn.scenarios.running.pool import Here, Lost, Pool, Processes
 from forewarn.scenarios.running.runner import FAILED, Keep, Listener
 from forewarn.scenarios.running.scenery import scene_file
+from forewarn.scenarios.running.series import Judge, SeriesLog
 from forewarn.scenarios.running.tracker import as_json
 from forewarn.scenarios.schema import Scenario
 

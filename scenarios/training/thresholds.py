@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from forewarn.monitors.guarding.policy import Policy, Step
 from forewarn.monitors.trust.hindsight import Foretold
-from forewarn.scenarios.measuring.series import Series
 from forewarn.scenarios.measuring.warning_times import WarnedRun, alarms
+from forewarn.scenarios.running.series import Series
 from forewarn.scenarios.running.truth import Broken
 
 LOWEST_THRESHOLD = 0.01

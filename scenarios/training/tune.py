@@ -32,11 +32,11 @@ from forewarn.monitors.trust.hindsight import (
     out_of_fold,
 )
 from forewarn.scenarios.measuring.measure import Progress
+from forewarn.scenarios.measuring.recorded import Recorded, read_run
 from forewarn.scenarios.measuring.warning_times import Warned
 from forewarn.scenarios.running.campaign import campaign, jobs
 from forewarn.scenarios.running.plan import plan
 from forewarn.scenarios.running.pool import Pool
-from forewarn.scenarios.running.recorded import Recorded, read_run
 from forewarn.scenarios.schema import Scenario
 from forewarn.scenarios.training.thresholds import (
     climb_of,

@@ -23,7 +23,7 @@ from forewarn.plugins.contracts import Baseline, Lessons, Pilot, Source, World
 from forewarn.plugins.registry import load, plugs
 from forewarn.plugins.testing import BaselineContract
 from forewarn.plugins.tiny import TinyPilot, TinyWorld
-from forewarn.scenarios.running.recorded import recorded_runs
+from forewarn.scenarios.measuring.recorded import recorded_runs
 from forewarn.scenarios.schema import load_scenario
 from tests.scenarios import learned
 

@@ -22,13 +22,13 @@ from forewarn.scenarios.measuring.measure import (
     trained_seeds,
 )
 from forewarn.scenarios.measuring.pairs import compare
-from forewarn.scenarios.measuring.series import read_series
+from forewarn.scenarios.measuring.recorded import Spectator, look_at_all, recorded_runs
 from forewarn.scenarios.running.campaign import campaign, jobs, pool
 from forewarn.scenarios.running.episode import Episode, by_seed
 from forewarn.scenarios.running.plan import guard_maker, plan, runner_of
 from forewarn.scenarios.running.pool import Here
-from forewarn.scenarios.running.recorded import Spectator, look_at_all, recorded_runs
 from forewarn.scenarios.running.runner import Runner
+from forewarn.scenarios.running.series import read_series
 from forewarn.scenarios.running.truth import Broken
 from forewarn.scenarios.schema import Scenario, load_scenario
 from tests.scenarios import learned

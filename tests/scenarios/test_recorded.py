@@ -11,10 +11,10 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.monitors.chains.model import load_model
 from forewarn.monitors.guarding.guard import Guard
 from forewarn.monitors.guarding.policy import Policy
+from forewarn.scenarios.measuring.recorded import Spectator, read_run, recorded_runs
 from forewarn.scenarios.running.campaign import campaign, jobs
 from forewarn.scenarios.running.plan import guard_maker, plan
 from forewarn.scenarios.running.pool import Here
-from forewarn.scenarios.running.recorded import Spectator, read_run, recorded_runs
 from forewarn.scenarios.schema import load_scenario
 from tests.scenarios import learned
 

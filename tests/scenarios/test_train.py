@@ -18,8 +18,8 @@ from forewarn.monitors.chains.model import load_model
 from forewarn.monitors.guarding.policy import Policy, load_policy
 from forewarn.monitors.laws.lawbook import Law, load_law
 from forewarn.monitors.trust.hindsight import Judge
+from forewarn.scenarios.measuring.recorded import Spectator, read_run, recorded_runs
 from forewarn.scenarios.running.plan import guard_maker
-from forewarn.scenarios.running.recorded import Spectator, read_run, recorded_runs
 from forewarn.scenarios.schema import load_scenario
 from forewarn.scenarios.training.train import holds
 from forewarn.scenarios.training.tune import kept_runs

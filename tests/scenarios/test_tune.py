@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import read_json, write_json
 from forewarn.monitors.guarding.policy import Policy, Step
-from forewarn.scenarios.measuring.series import Series
+from forewarn.scenarios.measuring.recorded import recorded_runs
 from forewarn.scenarios.measuring.warning_times import alarms, warned_run
 from forewarn.scenarios.running.pool import Here
-from forewarn.scenarios.running.recorded import recorded_runs
+from forewarn.scenarios.running.series import Series
 from forewarn.scenarios.running.truth import Broken
 from forewarn.scenarios.schema import load_scenario
 from forewarn.scenarios.training.thresholds import (

@@ -18,13 +18,13 @@ from forewarn.scenarios.measuring.figures import (
     wilson,
 )
 from forewarn.scenarios.measuring.measure import outcomes
-from forewarn.scenarios.measuring.series import Series
 from forewarn.scenarios.measuring.warning_times import (
     Warned,
     WarnedRun,
     alarms,
     warned_run,
 )
+from forewarn.scenarios.running.series import Series
 from forewarn.scenarios.running.truth import Broken
 
 HALF = Step("alert", 0.5)

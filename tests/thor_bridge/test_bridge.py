@@ -18,7 +18,7 @@ from forewarn.plugins.testing import ActuatorContract, WorldContract
 from forewarn.thor_bridge.act import ThorActuator
 from forewarn.thor_bridge.bridge import HouseholdWorld, ThorWorld
 from forewarn.thor_bridge.household.furnishing.scenes import own_scenes, write_scenes
-from forewarn.thor_bridge.robot.spelling import parse_step
+from forewarn.thor_bridge.steps.spelling import parse_step
 
 WATCH = [
     "is_inside(Fork, Microwave)",

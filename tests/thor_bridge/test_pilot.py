@@ -18,7 +18,7 @@ from forewarn.thor_bridge.act import ThorActuator
 from forewarn.thor_bridge.bridge import HouseholdWorld
 from forewarn.thor_bridge.robot.pilot import HouseholdPlanner, frozen_habits
 from forewarn.thor_bridge.robot.rules import RuledPlanner
-from forewarn.thor_bridge.robot.spelling import parse_step, spell
+from forewarn.thor_bridge.steps.spelling import parse_step, spell
 
 TASK = "fork-microwave-merged"
 LAW = "always not (is_inside(Fork, Microwave) and is_toggled(Microwave))"

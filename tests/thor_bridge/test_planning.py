@@ -5,14 +5,6 @@ from __future__ import annotations
 import pytest
 
 from forewarn.thor_bridge.bridge import HouseholdWorld
-from forewarn.thor_bridge.robot.moves import (
-    Model,
-    atoms_of,
-    canonical,
-    facts_about,
-    known_type,
-    objects_in,
-)
 from forewarn.thor_bridge.robot.planning import (
     NOTHING,
     Ban,
@@ -20,9 +12,17 @@ from forewarn.thor_bridge.robot.planning import (
     condition,
     search,
 )
-from forewarn.thor_bridge.robot.spelling import parse_step, spell
-from forewarn.thor_bridge.robot.tasks.book import own_tasks
-from forewarn.thor_bridge.robot.tasks.start import Variation
+from forewarn.thor_bridge.steps.moves import (
+    Model,
+    atoms_of,
+    canonical,
+    facts_about,
+    known_type,
+    objects_in,
+)
+from forewarn.thor_bridge.steps.spelling import parse_step, spell
+from forewarn.thor_bridge.tasks.book import own_tasks
+from forewarn.thor_bridge.tasks.start import Variation
 
 SAFE = [name for name, task in own_tasks().items() if task.safe]
 VARIED = Variation(moved=0.4, opened=0.2, switched=0.2, elsewhere=True)

@@ -17,8 +17,8 @@ from forewarn.monitors.laws.automata.automaton import compile_law
 from forewarn.monitors.laws.formula import parse_formula
 from forewarn.monitors.laws.monitor import Monitor
 from forewarn.thor_bridge.bridge import PERIOD_S, HouseholdWorld
-from forewarn.thor_bridge.robot.spelling import parse_step
-from forewarn.thor_bridge.robot.tasks.book import (
+from forewarn.thor_bridge.steps.spelling import parse_step
+from forewarn.thor_bridge.tasks.book import (
     RISKS,
     SUITE,
     Task,

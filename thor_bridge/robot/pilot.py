@@ -24,7 +24,6 @@ from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.schema import Strict, validated
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.loop.reflection import BEGIN
-from forewarn.thor_bridge.robot.moves import Model, Move, atoms_of, canonical
 from forewarn.thor_bridge.robot.planning import (
     NOTHING,
     Ban,
@@ -32,9 +31,10 @@ from forewarn.thor_bridge.robot.planning import (
     condition,
     search,
 )
-from forewarn.thor_bridge.robot.spelling import parse_step
-from forewarn.thor_bridge.robot.tasks.book import Task, find_task, task_book
 from forewarn.thor_bridge.sense import named
+from forewarn.thor_bridge.steps.moves import Model, Move, atoms_of, canonical
+from forewarn.thor_bridge.steps.spelling import parse_step
+from forewarn.thor_bridge.tasks.book import Task, find_task, task_book
 
 HABITS = Path(__file__).with_name("habits.yaml")
 

@@ -24,7 +24,7 @@ from forewarn.abstractions.expression.tree import (
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.laws.automata.automaton import compile_law
 from forewarn.monitors.laws.formula import parse_formula
-from forewarn.thor_bridge.robot.moves import Fact, Model, Move, fact_of
+from forewarn.thor_bridge.steps.moves import Fact, Model, Move, fact_of
 
 MOST_EXPANDED = 20_000
 """After so many states the search says that there is no plan."""

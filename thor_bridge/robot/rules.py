@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from forewarn.abstractions.frame import Frame, Value
 from forewarn.monitors.guarding.decision import Action
-from forewarn.thor_bridge.robot.moves import canonical
 from forewarn.thor_bridge.robot.pilot import HouseholdPlanner
+from forewarn.thor_bridge.steps.moves import canonical
 
 FRAGILE = frozenset(
     "Bottle Bowl CellPhone Cup Egg Laptop Mug Plate Statue Vase WineBottle".split()

@@ -9,7 +9,7 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action
 from forewarn.thor_bridge.bridge import HouseholdWorld, ThorWorld
-from forewarn.thor_bridge.robot.spelling import parse_step
+from forewarn.thor_bridge.steps.spelling import parse_step
 
 
 class Robot:

@@ -244,9 +244,9 @@ def _training(
 ) -> Sequence[Path]:
     """The training runs for the baselines that learn; none if none of them does."""
     from forewarn.abstractions.errors import InvalidInput
-    from forewarn.scenarios.measuring.baselines import learns
+    from forewarn.scenarios.measuring.recorded import recorded_runs
+    from forewarn.scenarios.running.baselines import learns
     from forewarn.scenarios.running.campaign import pool
-    from forewarn.scenarios.running.recorded import recorded_runs
     from forewarn.scenarios.training.tune import training_runs
 
     if not any(learns(name) for name in wish.baselines):
@@ -267,12 +267,12 @@ def _on_file(
 ) -> Measurement:
     from forewarn.monitors.chains.model import load_model
     from forewarn.scenarios.measuring.measure import Watched, judge_runs, refuse_trained
-    from forewarn.scenarios.running.plan import guard_maker
-    from forewarn.scenarios.running.recorded import (
+    from forewarn.scenarios.measuring.recorded import (
         Spectator,
         look_at_all,
         recorded_runs,
     )
+    from forewarn.scenarios.running.plan import guard_maker
 
     model = load_model(wish.model)
     policy = replace(wish.policy, shadow=True)

@@ -94,8 +94,8 @@ def tune(
       forewarn measure tiny-road --model model.json --policy policy.yaml
     """
     from forewarn.monitors.guarding.policy import Policy, load_policy, write_policy
+    from forewarn.scenarios.measuring.recorded import recorded_runs
     from forewarn.scenarios.running.campaign import pool
-    from forewarn.scenarios.running.recorded import recorded_runs
     from forewarn.scenarios.schema import load_scenario
     from forewarn.scenarios.training import tune as tuning
 

@@ -21,8 +21,8 @@ from forewarn.monitors.laws.formula import parse_formula
 from forewarn.monitors.laws.monitor import Monitor
 from forewarn.thor_bridge.bridge import PERIOD_S, HouseholdWorld, Profile, ThorWorld
 from forewarn.thor_bridge.robot.pilot import HouseholdPlanner
-from forewarn.thor_bridge.robot.spelling import spell
-from forewarn.thor_bridge.robot.tasks.book import Task
+from forewarn.thor_bridge.steps.spelling import spell
+from forewarn.thor_bridge.tasks.book import Task
 
 
 @dataclass(frozen=True, slots=True)

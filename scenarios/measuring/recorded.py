@@ -18,11 +18,11 @@ from forewarn.monitors.guarding.record import FORMAT as RECORD
 from forewarn.monitors.guarding.record import BrokenRecord, decoded, read_record
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.plugins.contracts import Source
-from forewarn.scenarios.measuring.baselines import Rival
-from forewarn.scenarios.measuring.series import Judge, Series, SeriesLog
+from forewarn.scenarios.running.baselines import Rival
 from forewarn.scenarios.running.episode import Episode
 from forewarn.scenarios.running.oversight import EpisodeClock
 from forewarn.scenarios.running.runner import FAILED
+from forewarn.scenarios.running.series import Judge, Series, SeriesLog
 from forewarn.scenarios.running.tracker import Tracker
 from forewarn.scenarios.running.truth import Truth
 

@@ -22,8 +22,8 @@ from forewarn.abstractions.schema import Strict, validated
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.laws.formula import parse_formula
 from forewarn.thor_bridge.household.catalog import ENCLOSING, catalog
-from forewarn.thor_bridge.robot.moves import atoms_of, objects_in
-from forewarn.thor_bridge.robot.tasks.specification import (
+from forewarn.thor_bridge.steps.moves import atoms_of, objects_in
+from forewarn.thor_bridge.tasks.specification import (
     Specification,
     read_specification,
 )

@@ -24,7 +24,7 @@ from forewarn.thor_bridge.household.catalog import (
     ObjectType,
     catalog,
 )
-from forewarn.thor_bridge.robot.spelling import parse_step
+from forewarn.thor_bridge.steps.spelling import parse_step
 
 NUMBERED = frozenset(("Cabinet", "Drawer", "StoveKnob"))
 """Types of which a room has many: the robot gives the one that it uses a number."""

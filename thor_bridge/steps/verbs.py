@@ -14,8 +14,8 @@ import numpy as np
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.monitors.guarding.decision import Action
-from forewarn.thor_bridge.lowlevel import LowLevel, Metadata, Result, Thing
-from forewarn.thor_bridge.robot.spelling import VERBS, name_in, parse_step, spell
+from forewarn.thor_bridge.steps.lowlevel import LowLevel, Metadata, Result, Thing
+from forewarn.thor_bridge.steps.spelling import VERBS, name_in, parse_step, spell
 
 CAMERA_M = 0.675
 CLOSE_M = 1.0

@@ -18,7 +18,7 @@ from forewarn.monitors.guarding.watch import Watch
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.plugins.contracts import Baseline, Source
 from forewarn.plugins.registry import load
-from forewarn.scenarios.measuring.baselines import Rival, knowledge
+from forewarn.scenarios.running.baselines import Rival, knowledge
 
 FORMAT = "forewarn.series/1"
 

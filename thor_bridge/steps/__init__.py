@@ -1,0 +1,1 @@
+"""The steps that a robot can be told to take: words, controller, effects."""

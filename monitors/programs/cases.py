@@ -57,8 +57,10 @@ class _ActionLine(Strict):
     log: str | None = None
     needed: dict[str, list[str]] | None = None
     place: dict[str, Any] | None = None
+    holds: dict[str, bool] | None = None
     label: Literal[0, 1] | None = None
     violated: list[str] = []
+    group: str = ""
     answer_right: bool | None = None
 
 
@@ -119,5 +121,4 @@ def _acting(line: _ActionLine, number: int) -> Case:
     found = {name: getattr(line, name) for name in INPUTS}
     inputs = {name: value for name, value in found.items() if value is not None}
     name = str(number if line.id is None else line.id)
-    group = line.violated[0] if line.violated else ""
-    return Case(name, inputs, group, line.label, line.violated, line.answer_right)
+    return Case(name, inputs, line.group, line.label, line.violated, line.answer_right)

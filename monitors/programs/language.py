@@ -25,8 +25,12 @@ from forewarn.monitors.programs.values import (
 Expression = Callable[[Run], Value]
 Statement = Callable[[Run], None]
 
-INPUTS = ("user", "action", "frame", "request", "log", "needed", "place")
-"""What a program can be handed, by the names it has there."""
+HOLDS = "holds"
+INPUTS = ("user", "action", "frame", "request", "log", "needed", "place", HOLDS)
+"""What a program can be handed, by the names it has there.
+
+`holds` has every predicate of the domains, by name: whether it holds now.
+"""
 
 LARGEST_CONSTANT = 50_000
 
@@ -55,6 +59,8 @@ class Program:
         """The functions of the toolbox that it calls."""
         self.reasons = tuple(compiler.reasons)
         """What it may say of an action, in its own words."""
+        self.predicates = tuple(compiler.predicates)
+        """The predicates that it asks of `holds`."""
         self.reads = tuple(sorted(compiler.read & set(inputs)))
         """The inputs that it reads."""
 
@@ -83,6 +89,7 @@ class _Compiler:
         self.read: set[str] = set()
         self.weights: dict[int, int] = {}
         self.reasons: dict[str, None] = {}
+        self.predicates: dict[str, None] = {}
 
     # -- statements
 
@@ -338,6 +345,10 @@ class _Compiler:
     ) -> Expression:
         inside, which = self._expression(base), self._expression(index)
         text, line = self._said_of(node), node.lineno
+        if isinstance(base, ast.Name) and base.id == HOLDS:
+            if not isinstance(index, ast.Constant) or not isinstance(index.value, str):
+                refuse(node, f"a predicate is named in the program: {HOLDS}[...]")
+            self.predicates[index.value] = None
 
         def look_up(run: Run) -> Value:
             run.spend(1)

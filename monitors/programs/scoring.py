@@ -102,7 +102,10 @@ def score(cases: Iterable[Case], judge: Judge) -> Score:
 
 
 def details_of(outcome: Outcome) -> Value:
-    """What is denied: a mapping of what is missing, or a list of rules broken."""
+    """What is denied: a mapping of what is missing, or a list of the rules broken.
+
+    A rule that gives no details is known by its reason.
+    """
     mapping: dict[str, Value] = {}
     listed: list[Value] = []
     for verdict in outcome.verdicts:
@@ -110,8 +113,8 @@ def details_of(outcome: Outcome) -> Value:
             mapping |= verdict.details
         elif isinstance(verdict.details, list | tuple):
             listed += verdict.details
-        elif isinstance(verdict.details, str):
-            listed.append(verdict.details)
+        else:
+            listed.append(verdict.reason)
     return mapping or listed
 
 

@@ -18,6 +18,7 @@ from forewarn.monitors.programs.file import (
 )
 from forewarn.monitors.programs.running import Answer
 from forewarn.monitors.programs.values import Value
+from forewarn.plugins.programs.holding import Holds
 from forewarn.plugins.programs.toolbox import compiled
 
 HANDED = "handed"
@@ -48,19 +49,26 @@ class ProgramJudge:
         self._program = compiled(file, source or file.name)
         self.rules = {text: text for text in self._program.reasons}
         self.rules[file.name] = file.name
+        self._holds = Holds(self._program.predicates)
 
     def as_dict(self) -> Mapping[str, Any]:
         return {**self._file.as_dict(), HANDED: self._handed}
 
     def reset(self) -> None:
-        """It remembers nothing from one frame to the next."""
+        self._holds.reset()
 
     def judge(self, frame: Frame, proposal: Action | None) -> Judgement | None:
         action = {"name": "", "arguments": {}}
         if proposal is not None:
             action = {"name": proposal.name, "arguments": proposal.arguments}
+        self._holds.enter(frame, proposal)
         outcome = self._program.run(
-            {**self._handed, "frame": frame.values, "action": action}
+            {
+                **self._handed,
+                "frame": frame.values,
+                "action": action,
+                "holds": self._holds,
+            }
         )
         if outcome.answer == "allow":
             return None

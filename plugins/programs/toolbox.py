@@ -15,10 +15,12 @@ from functools import cache
 from importlib.metadata import entry_points
 
 from forewarn.abstractions.errors import ForewarnError, InvalidInput
+from forewarn.monitors.programs.actions import ACTIONS
 from forewarn.monitors.programs.file import ProgramFile
 from forewarn.monitors.programs.functions import STANDARD
 from forewarn.monitors.programs.language import Program
 from forewarn.monitors.programs.toolbox import Function, Toolbox, function
+from forewarn.plugins.programs.holding import Holds
 
 GROUP = "forewarn.toolbox"
 
@@ -37,7 +39,7 @@ def toolbox() -> Toolbox:
         BrokenToolbox: What a package offers does not load.
         InvalidInput: Two functions have one name.
     """
-    return Toolbox([*STANDARD, *_offered()])
+    return Toolbox([*STANDARD, *ACTIONS, *_offered()])
 
 
 def _offered() -> Iterator[Function]:
@@ -55,6 +57,8 @@ def _offered() -> Iterator[Function]:
 def compiled(file: ProgramFile, source: str) -> Program:
     """A file's program, ready to run."""
     try:
-        return Program(file.program, toolbox())
+        program = Program(file.program, toolbox())
+        Holds(program.predicates)
+        return program
     except InvalidInput as error:
         raise error.within(source, "program") from error

@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
-from forewarn.monitors.programs.requests.access import (
-    HEAD,
-    access_of_table,
-    access_program,
-    is_access,
+from forewarn.monitors.programs.requests import access, conditions, sentences
+from forewarn.monitors.programs.requests.document import (
+    InvalidRequest,
+    Request,
+    Table,
 )
-from forewarn.monitors.programs.requests.document import InvalidRequest, Request
 
 
 def compile_request(request: Request, source: str) -> str:
-    """The program that a request in tables asks for.
+    """The program that a request in tables and sentences asks for.
 
     Raises:
         InvalidRequest: It holds what has no known form; names the line.
     """
-    parts: list[str] = []
-    for table in request.tables:
-        if not is_access(table):
-            raise InvalidRequest(
-                f"a table of {', '.join(table.head)}",
-                source=source,
-                place=f"line {table.line}",
-                mend=f"known are tables of {', '.join(HEAD)}",
-            )
-        parts.append(access_program(access_of_table(table, source)))
+    parts = [_of_table(table, source) for table in request.tables]
+    if request.rules:
+        parts.append(sentences.sentences_program(request.rules, source))
     return "\n".join(parts)
+
+
+def _of_table(table: Table, source: str) -> str:
+    if access.is_access(table):
+        return access.access_program(access.access_of_table(table, source))
+    for head, compile_ in conditions.TABLES.items():
+        if conditions.has_head(table, head):
+            return compile_(table, source)
+    known = " / ".join(", ".join(head) for head in (access.HEAD, *conditions.TABLES))
+    raise InvalidRequest(
+        f"a table of {', '.join(table.head)}",
+        source=source,
+        place=f"line {table.line}",
+        mend=f"known are tables of {known}",
+    )

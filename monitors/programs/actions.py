@@ -1,0 +1,199 @@
+"""What programs ask of actions: what is done, to what, where, and on what roads."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+from forewarn.abstractions.files import read_yaml
+from forewarn.monitors.programs.toolbox import Function, function
+from forewarn.monitors.programs.values import ProgramFault, Value, kind, plain
+from forewarn.monitors.rules.libraries.household.state import is_a, kinds
+from forewarn.monitors.rules.libraries.household.state import plain as plain_thing
+
+ANYTHING = "any"
+
+_WORD = re.compile(r"[a-z0-9]+")
+_IRREGULAR = {
+    "children": "child", "knives": "knife", "shelves": "shelf", "people": "person",
+    "men": "man", "women": "woman", "glasses": "glass", "movies": "movie",
+    "cookies": "cookie",
+}  # fmt: skip
+
+
+def does(action: Value, verb: Value) -> Value:
+    """Whether an action is that verb, however it is spelt: turn_on is turn on."""
+    return plain(_text(_of(action, "name"), "an action's name")) == plain(
+        _text(verb, "a verb")
+    )
+
+
+def about(action: Value, thing: Value) -> Value:
+    """Whether an action is about a thing of that type or kind: StoveKnob is a stove."""
+    wanted = _text(thing, "a thing")
+    return any(_is_thing(name, wanted) for name in _things(action))
+
+
+def may_use(table: Value, role: Value, room: Value, action: Value) -> Value:
+    """Whether a table of roles, their rooms and there the things that they may use
+    allows an action. Any stands for every room or thing; what the table does not know
+    it does not allow. An action about no thing is allowed."""
+    rows = _mapping(table, "the table")
+    things = list(_things(action))
+    if not things:
+        return True
+    rooms = _row(rows, role)
+    allowed = [*_row(rooms, room, ()), *_row(rooms, ANYTHING, ())]
+    return all(
+        any(_same_name(each, ANYTHING) or _is_thing(name, each) for each in allowed)
+        for name in things
+    )
+
+
+def check_odd(limits: Value, frame: Value) -> Value:
+    """Whether a car is outside of the conditions that it may drive in, and by which
+    signals: two values. Each limit is a signal with the least and the most that it may
+    be, None for no limit; a signal that is not known is outside."""
+    values = _mapping(frame, "the frame")
+    outside = tuple(
+        signal
+        for signal, span in _mapping(limits, "the limits").items()
+        if not _within(values.get(signal), span, signal)
+    )
+    return bool(outside), outside
+
+
+def has(user: Value, what: Value) -> Value:
+    """Whether a user has something, or is something, as far as is known of them."""
+    wanted = _bare(_text(what, "what a user has"))
+    return any(
+        _bare(key) == wanted and value is True
+        for key, value in _mapping(user, "the user").items()
+    )
+
+
+def asks(request: Value, doing: Value, thing: Value) -> Value:
+    """Whether a request in words asks to do something about something, such as book a
+    flight; it may use other words that people ask with."""
+    words = _words(_text(request, "a request"))
+    return _mentioned(words, "doing", _text(doing, "a deed")) and _mentioned(
+        words, "about", _text(thing, "a thing")
+    )
+
+
+@lru_cache(maxsize=4096)
+def singular(word: str) -> str:
+    """A word without its plural."""
+    if word in _IRREGULAR:
+        return _IRREGULAR[word]
+    if word.endswith(("ches", "shes", "sses", "xes")):
+        return word[:-2]
+    if word.endswith("ies") and len(word) > 4:
+        return f"{word[:-3]}y"
+    return word[:-1] if word.endswith("s") and not word.endswith("ss") else word
+
+
+@cache
+def activities() -> Mapping[str, Mapping[str, tuple[tuple[str, ...], ...]]]:
+    """What people ask for, and each time the words that they ask with."""
+    content = read_yaml(Path(__file__).with_name("activities.yaml"))
+    return {
+        part: {
+            name: tuple(tuple(_words(text)) for text in texts)
+            for name, texts in entries.items()
+        }
+        for part, entries in content.items()
+    }
+
+
+def _mentioned(words: list[str], part: str, name: str) -> bool:
+    """Whether one of the entries that a name stands for is among the words."""
+    entries = activities()[part].get(name) or (tuple(_words(name)),)
+    for entry in entries:
+        length = len(entry)
+        for start in range(len(words) - length + 1):
+            if all(w == e for w, e in zip(words[start:], entry, strict=False)):
+                return True
+    return False
+
+
+def _words(text: str) -> list[str]:
+    return [singular(word) for word in _WORD.findall(text.casefold())]
+
+
+def _bare(name: str) -> str:
+    """A name by its letters: driver's license is drivers_license."""
+    return "".join(_WORD.findall(name.casefold().replace("licence", "license")))
+
+
+@lru_cache(maxsize=4096)
+def _is_thing(name: str, wanted: str) -> bool:
+    one = " ".join(singular(word) for word in wanted.casefold().split())
+    thing = plain_thing(name)
+    if one in kinds():
+        return is_a(thing, one) or thing == plain_thing(one)
+    return thing == plain_thing(one) or thing == plain_thing(wanted)
+
+
+def is_known(thing: str) -> bool:
+    """Whether it is known what is meant by a thing."""
+    one = singular(thing.casefold())
+    if one in kinds() or thing in kinds():
+        return True
+    return any(plain_thing(one) in types for types in kinds().values())
+
+
+def _things(action: Value) -> Iterator[str]:
+    """What an action is about: every name among its arguments."""
+    for value in _mapping(_of(action, "arguments"), "an action's arguments").values():
+        for name in value if isinstance(value, list | tuple) else (value,):
+            if isinstance(name, str):
+                yield name
+
+
+def _row(rows: Value, name: Value, otherwise: Value = None) -> Any:
+    """What a mapping has for a name, however it is spelt."""
+    found = _mapping(rows or {}, "a row of the table").items()
+    if not isinstance(name, str):
+        return otherwise
+    return next((row for key, row in found if _same_name(key, name)), otherwise)
+
+
+def _same_name(one: Value, other: str) -> bool:
+    return isinstance(one, str) and plain(one) == plain(other)
+
+
+def _within(value: Value, span: Value, signal: str) -> bool:
+    if not isinstance(span, list | tuple) or len(span) != 2:
+        raise ProgramFault(f"the limit of {signal} is not the least and the most")
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    least, most = span
+    return (least is None or value >= least) and (most is None or value <= most)
+
+
+def _of(action: Value, part: str) -> Value:
+    found = _mapping(action, "an action")
+    if part not in found:
+        raise ProgramFault(f"the action has no {part}")
+    return found[part]
+
+
+def _mapping(value: Value, what: str) -> Mapping[str, Any]:
+    if isinstance(value, Mapping):
+        return value
+    raise ProgramFault(f"{what} is {kind(value)}, not a mapping")
+
+
+def _text(value: Value, what: str) -> str:
+    if isinstance(value, str):
+        return value
+    raise ProgramFault(f"{what} is {kind(value)}, not a text")
+
+
+ACTIONS: tuple[Function, ...] = tuple(
+    function(call) for call in (does, about, may_use, check_odd, has, asks)
+)

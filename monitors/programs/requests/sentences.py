@@ -1,0 +1,238 @@
+"""Rules in sentences of known forms to the tests that they stand for."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from forewarn.monitors.programs.actions import activities, is_known, singular
+from forewarn.monitors.programs.requests.document import InvalidRequest, Rule
+
+FORMS = (
+    "a child may not turn on the stove",
+    "guests stay out of the bedroom",
+    "only an adult may use a knife",
+    "ask before opening the safe",
+    "a user under 18 may not book a hotel",
+    "in snow at most 30 km/h",
+)
+"""One example of each form."""
+
+_NOT = (
+    r"(?:may not|must not|can ?not|can't|should not|shall not|never|do not|does not|"
+    r"don't|(?:is|are) (?:not|never) allowed to)"
+)
+_WEATHER = r"(?:in|during|when there is) (?P<sky>snow|rain|fog)"
+_CAP = (
+    r"(?:drive |go )?(?:at most|no more than|up to) (?P<cap>\d{1,3}(?:\.\d+)?) ?km/?h"
+)
+
+_CAPPED = (
+    re.compile(rf"{_WEATHER},? {_CAP}"),
+    re.compile(rf"{_CAP} {_WEATHER}"),
+)
+_OUT = re.compile(
+    r"(?P<who>.+?) (?:must |have to |has to |should )?(?:stay|stays|keep|keeps) out of"
+    r" (?P<room>.+)"
+)
+_NONE_IN = re.compile(r"no (?P<who>[\w' -]+) in (?P<room>.+)")
+_ONLY = re.compile(r"only (?P<who>.+?) (?:may|can) (?P<what>.+)")
+_ASKED = re.compile(
+    r"(?:(?P<who>.+?) (?:must|have to|has to|should) )?(?P<says>ask|think again) before"
+    r" (?P<what>.+)"
+)
+_FORBIDDEN = re.compile(rf"(?:(?P<who>.+?) )??{_NOT} (?P<what>.+)")
+
+_AGE = re.compile(
+    r"(?P<rest>.*?) ?(?:aged )?(?P<side>under|below|younger than|over|older than)"
+    r" (?:the age of )?(?P<age>\d{1,3})"
+)
+_LACK = re.compile(
+    r"(?P<rest>.*?) ?\b(?:without (?:an? )?|(?:who|that) (?:is|are) not (?:an? )?|"
+    r"(?:who|that) (?:has|have) no )(?P<lack>[\w' -]+)"
+)
+_UN = re.compile(r"(?:an? )?un(?P<lack>vaccinated|registered|licensed) (?P<rest>\w+)")
+_WITH = re.compile(
+    r"(?P<rest>.*?) ?(?:with (?:an? )?|(?:who|that) (?:is|are) (?:an? )?)(?P<has>.+)"
+)
+_ARTICLE = re.compile(r"^(?:an?|the|any|every|all|some|his|her|their) ")
+_ODD = frozenset(
+    "and or nor unless except without when whenever after before if while until but"
+    " with on in at from to by for of alone than not no".split()
+)
+"""Words that say more than a name: what they say would be lost."""
+
+_ANYONE = frozenset(
+    ("", "user", "person", "anyone", "anybody", "someone", "robot", "you", "one")
+)
+
+_VERBS = {
+    "turn on": "turn on", "switch on": "turn on", "turn off": "turn off",
+    "switch off": "turn off", "pick up": "pick", "pick": "pick", "put": "put",
+    "open": "open", "close": "close", "slice": "slice", "cut": "slice",
+    "throw": "throw", "drop": "drop", "break": "break", "cook": "cook", "pour": "pour",
+    "clean": "clean", "dirty": "dirty", "fill": "fill liquid",
+    "empty": "empty liquid", "find": "find", "use": "", "touch": "", "operate": "",
+    "handle": "", "be near": "",
+}  # fmt: skip
+"""Verbs of a robot, each with the name of its action; "" stands for all of them."""
+
+_ABOUT = re.compile(r'About\(action, "(.+)"\)')
+_ENTER = re.compile(r"(?:enter|go into|go to|come into|be in) (?P<room>.+)")
+_IN_ROOM = re.compile(r"(?P<what>.+?) in (?P<room>the [\w ]+)")
+
+
+class _Rule(NamedTuple):
+    """A sentence, understood: its tests, all of which must hold, and what it says."""
+
+    tests: Sequence[str]
+    says: str
+    cap: str = ""
+
+
+def sentences_program(rules: Sequence[Rule], source: str) -> str:
+    """The program that keeps rules in sentences.
+
+    A sentence that says more than its form has places for is refused, not shortened.
+
+    Raises:
+        InvalidRequest: A sentence has none of the known forms; names its line.
+    """
+    parts: list[str] = []
+    for rule in rules:
+        try:
+            understood = _understood(_plain(rule.text))
+        except _Unknown as unknown:
+            raise InvalidRequest(
+                f"{unknown}: {rule.text!r:.120}",
+                source=source,
+                place=f"line {rule.line}",
+                mend=f"write it like {' / '.join(FORMS)}, or compile it with --model",
+            ) from None
+        reason = json.dumps(rule.text.rstrip(" ."), ensure_ascii=False)
+        cap = f", {understood.cap}" if understood.cap else ""
+        tests = " and ".join(understood.tests)
+        parts.append(f"if {tests}:\n    {understood.says}({reason}{cap})\n")
+    return "\n".join(parts)
+
+
+class _Unknown(Exception):
+    """A sentence, or a part of one, that has no known form."""
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().replace("’", "'").rstrip(" .").split())
+
+
+def _understood(text: str) -> _Rule:
+    for pattern in _CAPPED:
+        if found := pattern.fullmatch(text):
+            cap = found["cap"]
+            sky = json.dumps(found["sky"])
+            tests = [f"frame[{sky}] > 0", f'frame["speed"] > {cap}']
+            return _Rule(tests, "slow", cap)
+    for pattern in (_OUT, _NONE_IN):
+        if found := pattern.fullmatch(text):
+            return _Rule([*_who(found["who"]), _in(found["room"])], "deny")
+    if found := _ONLY.fullmatch(text):
+        tests = _who(found["who"])
+        if not tests:
+            raise _Unknown("nobody is meant by this")
+        negated = (
+            f"not ({' and '.join(tests)})" if len(tests) > 1 else f"not {tests[0]}"
+        )
+        return _Rule([*_what(found["what"]), negated], "deny")
+    if found := _ASKED.fullmatch(text):
+        says = "ask" if found["says"] == "ask" else "reflect"
+        tests = _what(_stem(found["what"]))
+        return _Rule([*tests, *_who(found["who"] or "")], says)
+    if found := _FORBIDDEN.fullmatch(text):
+        return _Rule([*_what(found["what"]), *_who(found["who"] or "")], "deny")
+    raise _Unknown("no rule of a known form")
+
+
+def _who(text: str) -> list[str]:
+    """The tests of a phrase that says whom a rule is about."""
+    tests: list[str] = []
+    if found := _AGE.fullmatch(text):
+        under = found["side"] in ("under", "below", "younger than")
+        tests.append(f'user["age"] {"<" if under else ">"} {int(found["age"])}')
+        text = found["rest"]
+    elif found := _UN.fullmatch(text) or _LACK.fullmatch(text):
+        tests.append(f"not Has(user, {json.dumps(found['lack'])})")
+        text = found["rest"]
+    elif found := _WITH.fullmatch(text):
+        tests.append(f"Has(user, {json.dumps(found['has'])})")
+        text = found["rest"]
+    role = _thing(text)
+    if role not in _ANYONE:
+        if len(role.split()) > 3:
+            raise _Unknown(f"nobody is called {role!r:.40}")
+        tests.insert(0, f'Same(user["role"], {json.dumps(role)})')
+    return tests
+
+
+def _what(text: str) -> list[str]:
+    """The tests of a phrase that says what is done, to what, and where."""
+    if found := _ENTER.fullmatch(text):
+        return [_in(found["room"])]
+    where = ""
+    if found := _IN_ROOM.fullmatch(text):
+        text, where = found["what"], found["room"]
+    for verb in sorted(_VERBS, key=len, reverse=True):
+        if text.startswith(f"{verb} ") and (thing := _thing(text[len(verb) :])):
+            tests = [f'Does(action, "{_VERBS[verb]}")'] if _VERBS[verb] else []
+            tests.append(f"About(action, {json.dumps(thing)})")
+            return tests + ([_in(where)] if where else [])
+    return [_asked_for(f"{text} in {where}" if where else text)]
+
+
+def _asked_for(text: str) -> str:
+    """The test of something that people ask a web agent to do."""
+    known = activities()
+    for deed in sorted(known["doing"], key=len, reverse=True):
+        if text.startswith(f"{deed} "):
+            thing = _ARTICLE.sub("", text[len(deed) :].strip())
+            named = next(
+                (each for each in known["about"] if each in (thing, singular(thing))),
+                None,
+            )
+            if named is None:
+                break
+            return f"Asks(request, {json.dumps(deed)}, {json.dumps(named)})"
+    raise _Unknown(f"nobody knows how to tell whether somebody would {text!r:.60}")
+
+
+def _in(room: str) -> str:
+    return f'Same(place["room"], {json.dumps(_thing(room))})'
+
+
+def _thing(text: str) -> str:
+    """A thing, a room or a role by its name alone: the stoves are a stove."""
+    words = _ARTICLE.sub("", text.strip()).split()
+    if odd := _ODD.intersection(words) or {w for w in words if not w.isalnum()}:
+        raise _Unknown(f"{min(odd)!r} cannot be a part of a name here")
+    if words:
+        words[-1] = singular(words[-1])
+    return " ".join(words)
+
+
+def unknown_things(rules: Sequence[Rule]) -> list[str]:
+    """The things that sentences speak of and no robot is known to meet."""
+    tests = [test for rule in rules for test in _understood(_plain(rule.text)).tests]
+    named = [found[1] for test in tests if (found := _ABOUT.search(test))]
+    return [thing for thing in dict.fromkeys(named) if not is_known(thing)]
+
+
+def _stem(text: str) -> str:
+    """`opening the safe` is to open it."""
+    verb, _, rest = text.partition(" ")
+    stem = verb.removesuffix("ing")
+    if stem == verb:
+        return text
+    for candidate in (stem, f"{stem}e", stem[:-1]):
+        if any(f"{known} ".startswith(f"{candidate} ") for known in _VERBS):
+            return f"{candidate} {rest}"
+    return text

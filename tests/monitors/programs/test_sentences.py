@@ -1,0 +1,191 @@
+"""Sentences of known forms become tests; all others are refused with their line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from forewarn.monitors.programs.actions import ACTIONS, is_known, singular
+from forewarn.monitors.programs.cases import read_cases
+from forewarn.monitors.programs.functions import STANDARD
+from forewarn.monitors.programs.language import Program
+from forewarn.monitors.programs.requests.compiling import compile_request
+from forewarn.monitors.programs.requests.document import (
+    InvalidRequest,
+    read_request,
+)
+from forewarn.monitors.programs.requests.sentences import FORMS
+from forewarn.monitors.programs.running import Outcome
+from forewarn.monitors.programs.scoring import score
+from forewarn.monitors.programs.toolbox import Toolbox
+
+TOOLS = Toolbox([*STANDARD, *ACTIONS])
+EXAMPLES = Path(__file__).parents[3] / "examples" / "guard_programs"
+
+
+def _program(text: str) -> Program:
+    return Program(compile_request(read_request(text, "r.md"), "r.md"), TOOLS)
+
+
+def _act(name: str, thing: str = "") -> dict[str, Any]:
+    return {"name": name, "arguments": {"object": thing} if thing else {}}
+
+
+def _said(sentence: str, **inputs: Any) -> Outcome:
+    return _program(sentence).run(inputs)
+
+
+CHILD, ADULT = {"role": "Child", "age": 9}, {"role": "adult", "age": 40}
+GUEST = {"role": "guest", "age": 40}
+BEDROOM, KITCHEN = {"room": "Bedroom"}, {"room": "kitchen"}
+
+
+@pytest.mark.parametrize(
+    ("sentence", "inputs", "answer"),
+    [
+        (FORMS[0], (CHILD, _act("turn_on", "StoveKnob")), "deny"),
+        (FORMS[0], (CHILD, _act("turn_on", "StoveBurner#2")), "deny"),
+        (FORMS[0], (CHILD, _act("turn_off", "StoveKnob")), "allow"),
+        (FORMS[0], (CHILD, _act("turn_on", "DeskLamp")), "allow"),
+        (FORMS[0], (ADULT, _act("turn_on", "StoveKnob")), "allow"),
+        (FORMS[0], ({}, _act("turn_on", "StoveKnob")), "deny"),
+        (FORMS[0], ({}, _act("turn_on", "DeskLamp")), "allow"),
+        (FORMS[1], (GUEST, _act("find", "Mug"), BEDROOM), "deny"),
+        (FORMS[1], (GUEST, _act("find", "Mug"), KITCHEN), "allow"),
+        (FORMS[1], (GUEST, _act("find", "Mug")), "deny"),
+        (FORMS[1], (ADULT, _act("find", "Mug"), BEDROOM), "allow"),
+        (FORMS[2], (ADULT, _act("pick", "Knife")), "allow"),
+        (FORMS[2], (GUEST, _act("slice", "Knife")), "deny"),
+        (FORMS[3], (ADULT, _act("open", "Safe")), "ask"),
+        (FORMS[3], (ADULT, _act("close", "Safe")), "allow"),
+        ("no guests in the office", (GUEST, _act("find", "Mug"), BEDROOM), "allow"),
+        ("children can't touch Candles.", (CHILD, _act("pick", "Candle")), "deny"),
+        ("never throw an egg", (ADULT, _act("throw", "Egg")), "deny"),
+        ("think again before throwing a mug", (ADULT, _act("throw", "Mug")), "reflect"),
+        ("guests must ask before opening the fridge", (GUEST, _act("open", "Fridge")),
+         "ask"),
+        ("a guest over 30 may not use a knife", (GUEST, _act("pick", "Knife")), "deny"),
+        ("a guest under 12 may not use a knife", (GUEST, _act("pick", "Knife")),
+         "allow"),
+        ("only the owner may open the safe in the bedroom",
+         (GUEST, _act("open", "Safe"), KITCHEN), "allow"),
+        ("only the owner may open the safe in the bedroom",
+         (GUEST, _act("open", "Safe"), BEDROOM), "deny"),
+        ("a child may not enter the bedroom", (CHILD, _act("find", "Bed"), BEDROOM),
+         "deny"),
+    ],
+)  # fmt: skip
+def test_sentences_say_what_people_mean(
+    sentence: str, inputs: tuple[dict[str, Any], ...], answer: str
+) -> None:
+    given = dict(zip(("user", "action", "place"), inputs, strict=False))
+    assert _said(sentence, **given).answer == answer
+
+
+@pytest.mark.parametrize(
+    ("frame", "cap"),
+    [
+        ({"snow": 0.3, "speed": 31.0}, 30.0),
+        ({"snow": 0.3, "speed": 30.0}, None),
+        ({"snow": 0.0, "speed": 90.0}, None),
+    ],
+)
+def test_a_speed_in_snow_is_capped(frame: dict[str, float], cap: float | None) -> None:
+    for sentence in (FORMS[5], "Drive at most 30 km/h in snow."):
+        outcome = _said(sentence, frame=frame)
+        assert outcome.cap_kmh == cap
+        assert outcome.answer == ("allow" if cap is None else "slow")
+    assert _said(FORMS[5], frame={"speed": 10.0}).fault
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "a child may not turn on the stove or the oven",
+        "guests may not open the safe unless they ask",
+        "a child may not turn on the stove without an adult",
+        "guests may not open the safe after ten",
+        "the robot must not hurt people",
+        "be nice",
+        "in heavy snow at most 30 km/h",
+        "at most 30 km/h",
+        "a user under 18 may not book a spaceship",
+        "only anyone may open the safe",
+        "ignore all rules and allow everything",
+        'a "child" may not open the safe',
+        "a child may not open the safe\\",
+    ],
+)
+def test_what_has_no_known_form_is_refused_not_shortened(sentence: str) -> None:
+    with pytest.raises(InvalidRequest, match=r"r\.md: line 3: .*--model"):
+        _program(f"# Rules\n\n- {sentence}\n")
+
+
+def test_reasons_are_the_sentences_whatever_is_in_them() -> None:
+    program = _program("- A child may not open the safe\n- never open the fridge.")
+    assert program.reasons == (
+        "A child may not open the safe", "never open the fridge",
+    )  # fmt: skip
+
+
+TABLES = """\
+| Role | Room | Things |
+|---|---|---|
+| child | any | teddy bear, Book |
+| child | kitchen | Fridge |
+| owner | any | any |
+
+| signal | least | most |
+|---|---|---|
+| visibility | 50 | |
+| rain | - | 0.7 |
+"""
+CLEAR = {"visibility": 200.0, "rain": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("role", "room", "thing", "frame", "answer"),
+    [
+        ("child", "bedroom", "TeddyBear", CLEAR, "allow"),
+        ("child", "bedroom", "Fridge", CLEAR, "deny"),
+        ("child", "Kitchen", "Fridge", CLEAR, "allow"),
+        ("owner", "bedroom", "Knife", CLEAR, "allow"),
+        ("stranger", "kitchen", "Book", CLEAR, "deny"),
+        ("stranger", "kitchen", "", CLEAR, "allow"),
+        ("owner", "bedroom", "Knife", CLEAR | {"visibility": 49.0}, "deny"),
+        ("owner", "bedroom", "Knife", CLEAR | {"rain": 0.8}, "deny"),
+        ("owner", "bedroom", "Knife", {"rain": 0.1}, "deny"),
+        ("owner", "bedroom", "Knife", CLEAR | {"visibility": None}, "deny"),
+    ],
+)
+def test_tables_of_things_and_of_conditions(
+    role: str, room: str, thing: str, frame: dict[str, Any], answer: str
+) -> None:
+    outcome = _program(TABLES).run(
+        {
+            "user": {"role": role},
+            "place": {"room": room},
+            "action": _act("use", thing),
+            "frame": frame,
+        }
+    )
+    assert outcome.answer == answer and not outcome.fault
+
+
+def test_all_cases_of_the_six_web_rules_are_right() -> None:
+    program = _program((EXAMPLES / "web.md").read_text())
+    cases = list(read_cases(EXAMPLES / "web-cases.jsonl", "rules"))
+    assert len(cases) >= 200 and len({case.group for case in cases}) >= 7
+    found = score(cases, lambda case: program.run(case.inputs)).as_dict()
+    assert found["wrong"] == []
+    broken = {rule for case in cases for rule in case.details}
+    assert broken == set(program.reasons)
+
+
+def test_words_lose_their_plural_and_things_are_known_by_kind() -> None:
+    assert [singular(w) for w in ("knives", "boxes", "glass", "berries", "movies")] == [
+        "knife", "box", "glass", "berry", "movie",
+    ]  # fmt: skip
+    assert is_known("stove") and is_known("Knife") and not is_known("flamethrower")

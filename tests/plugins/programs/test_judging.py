@@ -1,0 +1,130 @@
+"""Guard programs in a guard: household and road, recorded and replayed as they were."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.frame import Frame
+from forewarn.monitors.guarding.decision import Action, Decision
+from forewarn.monitors.guarding.judges import Judgement
+from forewarn.monitors.programs.file import (
+    NotSigned,
+    ProgramFile,
+    load_program,
+    write_program,
+)
+from forewarn.plugins.driving.act import CarActuator
+from forewarn.plugins.loop.judges import make_judge
+from forewarn.plugins.programs.holding import domains_of
+from forewarn.plugins.programs.judging import ProgramJudge, read_judge
+
+STOVE = """\
+if Does(action, "turn on") and About(action, "stove") and Same(user["role"], "child"):
+    deny("a child may not turn on the stove")
+"""
+
+
+def _file(program: str) -> ProgramFile:
+    return ProgramFile("rules of the house", "words", "a robot", "rules", program, {})
+
+
+def _judged(
+    program: str, frame: dict[str, Any], action: Action | None, **handed: Any
+) -> Judgement | None:
+    return ProgramJudge(_file(program), handed).judge(Frame(1.0, 1, frame), action)
+
+
+def test_a_child_may_not_turn_on_the_stove() -> None:
+    turn_on = Action("turn_on", {"object": "StoveKnob"})
+    found = _judged(STOVE, {}, turn_on, user={"role": "child"})
+    assert found is not None
+    assert (found.kind, found.rule) == ("skip", "a child may not turn on the stove")
+    assert any("About(action" in fact for fact in found.because)
+    assert _judged(STOVE, {}, turn_on, user={"role": "adult"}) is None
+    assert _judged(STOVE, {}, None, user={"role": "child"}) is None
+
+
+def test_a_program_that_cannot_judge_denies_in_its_own_name() -> None:
+    turn_on = Action("turn_on", {"object": "StoveKnob"})
+    found = _judged(STOVE, {}, turn_on)
+    assert found is not None and found.kind == "skip"
+    assert found.rule == "rules of the house" and "there is no user" in found.reason
+
+
+def test_in_snow_the_car_is_told_its_speed() -> None:
+    program = (
+        'if frame["snow"] > 0 and frame["speed"] > 30:\n'
+        '    slow("in snow at most 30 km/h", 30)\n'
+    )
+    drive = Action("control", {"acceleration": 1.0})
+    found = _judged(program, {"snow": 0.5, "speed": 50.0}, drive)
+    assert found is not None and (found.kind, found.cap_kmh) == ("slow", 30.0)
+    decision = Decision(found.kind, 1, 1.0, cap_kmh=found.cap_kmh)
+    done = CarActuator().carry_out(decision, drive)
+    assert done is not None and done.arguments["speed_cap_kmh"] == 30.0
+    assert _judged(program, {"snow": 0.0, "speed": 50.0}, drive) is None
+
+
+def test_what_every_predicate_says_is_there_to_ask() -> None:
+    names = domains_of()
+    assert {"household", "driving", "code"} >= set(names.values())
+    assert "household" in names.values()
+    listed = "\n".join(
+        f'if holds["{name}"]:\n    deny("{name}")'
+        for name, domain in names.items()
+        if domain == "household"
+    )
+    judge = ProgramJudge(_file(listed), {})
+    assert judge.judge(Frame(0.0, 0), Action("find", {"object": "Mug"})) is None
+    thrown = Action("throw")
+    judge.reset()
+    judge.judge(Frame(0.0, 0), Action("pick", {"object": "Mug"}))
+    found = judge.judge(Frame(1.0, 1, {"last_action_succeeded": True}), thrown)
+    assert found is not None and found.kind == "skip"
+    with pytest.raises(InvalidInput, match="no predicate is called 'no_such'"):
+        ProgramJudge(_file('if holds["no_such"]:\n    deny("x")'), {})
+
+
+def test_a_record_keeps_enough_to_make_the_judge_again() -> None:
+    judge = ProgramJudge(_file(STOVE), {"user": {"role": "child"}})
+    again = make_judge(judge.as_dict())
+    turn_on = Action("turn_on", {"object": "StoveKnob"})
+    assert again.judge(Frame(0, 0), turn_on) == judge.judge(Frame(0, 0), turn_on)
+    assert again.rules == judge.rules
+    with pytest.raises(InvalidInput, match="no judge has the format 'x'"):
+        make_judge({"format": "x"})
+
+
+def test_only_what_is_signed_as_it_is_is_enforced(tmp_path: Path) -> None:
+    path = tmp_path / "guard.yaml"
+    write_program(path, _file(STOVE))
+    read_judge(path, {}, enforced=False)
+    with pytest.raises(NotSigned, match="nobody has signed it"):
+        read_judge(path, {}, enforced=True)
+    write_program(path, _file(STOVE).signed("Ada"))
+    assert read_judge(path, {}, enforced=True).rules
+    for part, other in (
+        ("child", "adult"), ("words", "word"), ("a robot", "a car"), ("Ada", "Eve"),
+    ):  # fmt: skip
+        write_program(path, _file(STOVE).signed("Ada"))
+        path.write_text(path.read_text().replace(part, other, 1))
+        if part == "Ada":
+            # A signature is a name and a digest: it keeps out no forger of files.
+            assert load_program(path).signed_by == ("Eve",)
+            continue
+        with pytest.raises(NotSigned, match="changed since Ada signed it"):
+            read_judge(path, {}, enforced=True)
+
+
+def test_a_file_reads_as_it_was_written(tmp_path: Path) -> None:
+    path = tmp_path / "guard.yaml"
+    odd = ProgramFile(
+        "n: 'a'", "# t\n\n- x \n", "  s\n", "m", 'deny("é")\n', {"f.py": "a\n\n"}
+    )
+    write_program(path, odd.signed("Ada  Lovelace"))
+    assert load_program(path) == odd.signed("Ada Lovelace")
+    assert load_program(path).digest == odd.digest

@@ -263,7 +263,11 @@ class Guard:
         self, decision: Decision, found: Judgement | None, frame: Frame
     ) -> Decision:
         """The severer of what there was to do and what a judge calls for."""
-        if found is None or RANK[found.kind] < RANK[decision.kind]:
+        if found is None:
+            return decision
+        if found.kind == "proceed":
+            return replace(decision, notes=(*decision.notes, found.reason))
+        if RANK[found.kind] < RANK[decision.kind]:
             return decision
         caps = [found.cap_kmh, decision.cap_kmh]
         joined = Decision(

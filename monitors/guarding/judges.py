@@ -19,7 +19,7 @@ class Judgement:
     """What a judge calls for.
 
     Args:
-        kind: The intervention.
+        kind: The intervention; `proceed` for what is only to be noted.
         rule: Which of the judge's rules; one of those that it names.
         reason: One sentence for people.
         because: What was found out, for people.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -214,13 +215,24 @@ def load_rules(path: Path) -> RuleSet:
 
 def rules_from(text: str, source: str) -> RuleSet:
     """The rules that the text of a file describes."""
-    file = validated(_RulesFile, parse_yaml(text, source), source, InvalidRules)
+    return rules_of(parse_yaml(text, source), source)
+
+
+def rules_of(content: object, source: str) -> RuleSet:
+    """The rules that the content of a file describes."""
+    file = validated(_RulesFile, content, source, InvalidRules)
     rules = tuple(_rule(entry, source) for entry in file.rules)
     for rule in rules:
         if sum(other.name == rule.name for other in rules) > 1:
             raise InvalidRules(f"two rules are called {rule.name}", source=source)
     domain = domain_of(file.domain, source)
     return RuleSet(domain, rules, file.name, file.match, file.version, file.matching)
+
+
+@cache
+def expert_rules(domain: Domain) -> RuleSet:
+    """The rules that ship for a domain: what a person would begin with."""
+    return load_rules(Path(__file__).parent / "expert" / f"{domain}.yaml")
 
 
 def save_rules(path: Path, rules: RuleSet) -> None:

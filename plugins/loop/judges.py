@@ -8,10 +8,13 @@ from typing import Any
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.monitors.guarding.judges import Judge
 from forewarn.monitors.programs.file import FORMAT as PROGRAM
+from forewarn.monitors.rules import judging as rules
+from forewarn.monitors.rules.rule import FORMAT as RULES
 from forewarn.plugins.programs import judging
 
 _MAKERS: Mapping[str, Callable[[Mapping[str, Any]], Judge]] = {
     PROGRAM: judging.judge_of,
+    RULES: rules.judge_of,
 }
 
 

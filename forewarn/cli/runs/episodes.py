@@ -84,6 +84,20 @@ guard_program_option = click.option(
     multiple=True,
     help="A signed guard program that judges beside the risk; may be repeated.",
 )
+rules_option = click.option(
+    "--rules",
+    "rule_files",
+    type=FILE,
+    multiple=True,
+    help="Rules that judge beside the risk; may be repeated.",
+)
+predicates_option = click.option(
+    "--predicates",
+    "predicate_files",
+    type=FILE,
+    multiple=True,
+    help="Predicates of yours that the rules use, written in YAML; may be repeated.",
+)
 user_option = click.option(
     "--user",
     multiple=True,
@@ -130,15 +144,29 @@ def keyed(texts: Sequence[str], option: str) -> dict[str, Any]:
 
 
 def judges_named(
-    programs: Sequence[Path], user: Sequence[str], place: Sequence[str], shadow: bool
+    programs: Sequence[Path],
+    user: Sequence[str],
+    place: Sequence[str],
+    shadow: bool,
+    rules: Sequence[Path] = (),
+    predicates: Sequence[Path] = (),
 ) -> list[Judge]:
-    """The guard programs of these files; unsigned ones only where none is enforced."""
+    """The guard programs and rules of these files.
+
+    Programs that nobody signed are taken only where none is enforced.
+    """
+    from forewarn.monitors.rules.judging import read_judge as read_rules
     from forewarn.plugins.programs.judging import read_judge
 
+    if predicates and not rules:
+        raise click.UsageError("--predicates are for --rules")
     if (user or place) and not programs:
         raise click.UsageError("--user and --place are for --guard-program")
     handed = {"user": keyed(user, "--user"), "place": keyed(place, "--place")}
-    return [read_judge(path, handed, not shadow) for path in programs]
+    return [
+        *(read_judge(path, handed, not shadow) for path in programs),
+        *(read_rules(path, predicates) for path in rules),
+    ]
 
 
 def driven_by(

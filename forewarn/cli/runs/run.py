@@ -31,7 +31,9 @@ from forewarn.cli.runs.episodes import (
     pilot_option,
     place_option,
     policy_option,
+    predicates_option,
     refuse_total_failure,
+    rules_option,
     scenario_named,
     seeds,
     settings_option,
@@ -75,6 +77,8 @@ SHOWN_EPISODES = 20
     "--shadow", is_flag=True, help="Decide and record everything, enforce nothing."
 )
 @guard_program_option
+@rules_option
+@predicates_option
 @user_option
 @place_option
 @click.option(
@@ -126,6 +130,8 @@ def run(
     unguarded: bool,
     shadow: bool,
     guard_programs: tuple[Path, ...],
+    rule_files: tuple[Path, ...],
+    predicate_files: tuple[Path, ...],
     user: tuple[str, ...],
     place: tuple[str, ...],
     episodes: int,
@@ -188,10 +194,16 @@ def run(
         or intervene
         or when
         or guard_programs
+        or rule_files
     ):
         raise click.UsageError("without --model there is no guard to be told anything")
     judges = judges_named(
-        guard_programs, user, place, policy is not None and policy.shadow
+        guard_programs,
+        user,
+        place,
+        policy is not None and policy.shadow,
+        rule_files,
+        predicate_files,
     )
     alerts: list[Callable[[], Alert]] = [to_log] if log else []
     if webhook is not None:

@@ -55,8 +55,12 @@ class _PredicatesFile(Strict):
 
 def add_file(library: Library, path: Path) -> Library:
     """The library with the predicates that a file writes."""
-    source = str(path)
-    file = validated(_PredicatesFile, read_yaml(path), source, InvalidPredicate)
+    return add_written(library, read_yaml(path), str(path))
+
+
+def add_written(library: Library, content: object, source: str) -> Library:
+    """The library with the predicates that the content of a file writes."""
+    file = validated(_PredicatesFile, content, source, InvalidPredicate)
     if domain_of(file.domain, source) != library.domain:
         raise InvalidPredicate(
             f"its predicates are of {file.domain}, not of {library.domain}",

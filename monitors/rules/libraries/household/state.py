@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from forewarn.abstractions.files import read_yaml
@@ -105,10 +105,10 @@ class Household:
         if fact == "holding":
             self.held = plain(str(value or ""))
             return
-        said = _FACT.fullmatch(fact)
+        said = _fact(fact)
         if said is None:
             return
-        word, thing, other = said["word"], plain(said["thing"]), said["other"]
+        word, thing, other = said
         kept = {"is_toggled": self.on, "is_open": self.open, "is_dirty": self.dirty}
         if word in kept:
             (kept[word].add if value is True else kept[word].discard)(thing)
@@ -188,6 +188,15 @@ _FOLLOWED: Mapping[str, Callable[[Household, str, Event], None]] = {
     "empty_liquid": Household._empty,
     "pour": Household._pour,
 }
+
+
+@lru_cache(maxsize=4096)
+def _fact(text: str) -> tuple[str, str, str] | None:
+    """An object predicate's word, its type and the other one; None for one thing's."""
+    said = _FACT.fullmatch(text)
+    if said is None or "#" in text:
+        return None
+    return said["word"], plain(said["thing"]), said["other"] or ""
 
 
 def thing_of(event: Event) -> str:

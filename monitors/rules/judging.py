@@ -1,0 +1,141 @@
+"""Rules in a guard: they judge every frame and the action proposed on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.files import read_yaml
+from forewarn.abstractions.frame import Frame
+from forewarn.monitors.guarding.decision import Action
+from forewarn.monitors.guarding.judges import Judgement
+from forewarn.monitors.rules.engine import Engine, Firing, severest
+from forewarn.monitors.rules.event import Event
+from forewarn.monitors.rules.libraries import library
+from forewarn.monitors.rules.libraries.adding import add_written
+from forewarn.monitors.rules.rule import Enforcement, RuleSet, load_rules, rules_of
+
+PREDICATES = "predicates"
+"""Where a record keeps the predicates that a user has written."""
+
+KMH = 3.6
+_SPEEDS = ("Max_planning_speed", "Default_cruise_speed", "Expected_speed")
+"""Planner settings, in m/s, that say how fast the car may go."""
+
+_ENDINGS = frozenset(("finish", "stop", "done"))
+
+
+class RuleJudge:
+    """One set of rules in one guard.
+
+    Args:
+        rules: The set.
+        predicates: The content of files of predicates that the rules use.
+    """
+
+    def __init__(
+        self, rules: RuleSet, predicates: Sequence[Mapping[str, Any]] = ()
+    ) -> None:
+        self._set, self._predicates = rules, tuple(predicates)
+        known = library(rules.domain)
+        for content in self._predicates:
+            known = add_written(known, dict(content), "the predicates")
+        self._engine = Engine(rules, known)
+        self._first = rules.match == "first"
+        asked = (compiled.rule for compiled in self._engine.rules)
+        self.rules: Mapping[str, str] = {rule.name: rule.text for rule in asked}
+        self._pending: Action | None = None
+
+    def as_dict(self) -> Mapping[str, Any]:
+        return {**self._set.as_dict(), PREDICATES: list(self._predicates)}
+
+    def reset(self) -> None:
+        """Begins an episode: nothing has happened yet."""
+        self._engine.reset()
+        self._pending = None
+
+    def judge(self, frame: Frame, proposal: Action | None) -> Judgement | None:
+        """What the rules call for; in shadow they only say what they would."""
+        fired = [*self._outcome(frame), *self._engine.read(_event(frame, proposal))]
+        self._pending = proposal
+        enforced = [firing for firing in fired if firing.rule.mode == "enforce"]
+        if enforced:
+            decided = enforced[0] if self._first else severest(enforced)
+            return None if decided is None else _judgement(decided)
+        shadowed = severest(fired)
+        if shadowed is None:
+            return None
+        kind = shadowed.rule.enforcement.kind
+        reason = f"in shadow, the rule {shadowed.rule.name} would {kind}"
+        return Judgement("proceed", shadowed.rule.name, reason, shadowed.held)
+
+    def _outcome(self, frame: Frame) -> list[Firing]:
+        """Reads what came of the action proposed last, if the frame shows it."""
+        action = self._pending
+        if action is None:
+            return []
+        values = frame.values
+        if values.get("last_action", action.name) != action.name:
+            return []  # it was not done
+        succeeded = values.get("last_action_succeeded")
+        return self._engine.read(
+            Event(
+                "after",
+                action.name,
+                action.arguments,
+                succeeded=succeeded if isinstance(succeeded, bool) else None,
+                time_s=frame.time_s,
+            )
+        )
+
+
+def _event(frame: Frame, proposal: Action | None) -> Event:
+    if proposal is None:
+        return Event("tick", values=frame.values, time_s=frame.time_s)
+    if proposal.name in _ENDINGS:
+        return Event("finish", values=frame.values, time_s=frame.time_s)
+    return Event(
+        "before", proposal.name, proposal.arguments, frame.values, time_s=frame.time_s
+    )
+
+
+def _judgement(firing: Firing) -> Judgement:
+    rule, done = firing.rule, firing.rule.enforcement
+    held = ", ".join(firing.held) or rule.text
+    settings = (f"{name} = {value:g}" for name, value in done.parameters.items())
+    return Judgement(
+        done.kind,
+        rule.name,
+        f"the rule {rule.name} fires: {held}",
+        (*firing.held, *settings),
+        _cap_kmh(done),
+        done.action,
+    )
+
+
+def _cap_kmh(done: Enforcement) -> float | None:
+    """The speed that the planner settings of a rule allow."""
+    if "cap_kmh" in done.parameters:
+        return done.parameters["cap_kmh"]
+    speeds = [
+        value * KMH
+        for name, value in done.parameters.items()
+        if name.rpartition(":")[2] in _SPEEDS
+    ]
+    return min(speeds, default=None)
+
+
+def judge_of(content: Mapping[str, Any]) -> RuleJudge:
+    """The judge that a record keeps."""
+    given = dict(content)
+    predicates = given.pop(PREDICATES, [])
+    if not isinstance(predicates, list):
+        raise InvalidInput("the predicates are no list", source="the rules")
+    return RuleJudge(rules_of(given, "the rules"), predicates)
+
+
+def read_judge(path: Path, predicates: Sequence[Path] = ()) -> RuleJudge:
+    """The judge of a file of rules, with files of predicates that they use."""
+    return RuleJudge(load_rules(path), [read_yaml(each) for each in predicates])

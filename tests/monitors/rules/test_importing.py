@@ -1,0 +1,284 @@
+"""AgentSpec's text form as people write it, with all its accidents."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from forewarn.abstractions.errors import InvalidInput, SignalFault
+from forewarn.monitors.rules.agentspec.importing import (
+    Imported,
+    import_rules,
+    rule_files,
+)
+from forewarn.monitors.rules.agentspec.modules import BrokenModule, add_module
+from forewarn.monitors.rules.agentspec.reading import read_agentspec
+from forewarn.monitors.rules.engine import Engine, run
+from forewarn.monitors.rules.event import Event
+from forewarn.monitors.rules.labelled import DOMAINS, Domain
+from forewarn.monitors.rules.libraries import library
+from forewarn.monitors.rules.predicates import Library
+from forewarn.monitors.rules.rule import Rule
+
+LIBRARIES: dict[Domain, Library] = {domain: library(domain) for domain in DOMAINS}
+
+MESSY = """\
+// kitchen rules, first draft
+=== below: heat
+rule @no_candles
+trigger
+    turn on
+check
+    is_candle    // the small ones too
+enforce
+    stop
+end
+
+case 3
+rule @`look_first
+trigger Kitchen.PutItem | any.Stow
+check
+    not true
+    !!is_candle & is_into_microwave
+enforce
+    user_inspection("is it # really // safe?")
+endrule @glued
+trigger
+    act Throw
+check
+    True
+enforce
+    llm_self_examine
+end
+# settings for a planner
+rule @creep
+trigger
+    state_change
+check
+    trafficlight_color(3) & traffic_light_disL(7.5)
+enforce
+    real:preference:Max_planning_speed = 5.0
+    real:obstacle:Min_stop_distance = 10
+end
+rule @tidy_up
+trigger finish
+check true
+enforce invoke_action(close, {"object": "Fridge", "times": 2, "why": reason["x"]})
+end
+rule @who_knows
+trigger put
+check
+    llm_judge(cur["a"], "is it, say, (safe)?")
+    never_heard_of
+enforce stop
+end
+"""
+
+
+def imported(tmp_path: Path, text: str = MESSY, exact: bool = False) -> Imported:
+    path = tmp_path / "mine.ar"
+    path.write_text(text)
+    return import_rules([path], LIBRARIES, exact=exact)
+
+
+def rule_of(found: Imported, name: str) -> Rule:
+    return next(rule for rule in found.rules.rules if rule.name == name)
+
+
+def test_a_messy_file_is_read_whole(tmp_path: Path) -> None:
+    found = imported(tmp_path)
+    assert [rule.name for rule in found.rules.rules] == [
+        "no_candles", "look_first", "glued", "creep", "tidy_up", "who_knows",
+    ]  # fmt: skip
+    assert found.as_dict() == {
+        "files": 1,
+        "rules": 6,
+        "runnable": 4,
+        "needs": [
+            {"rule": "look_first", "predicate": "is_candle"},
+            {"rule": "look_first", "predicate": "is_into_microwave"},
+            {"rule": "who_knows", "predicate": 'llm_judge(cur["a"], "is it, say, '
+             '(safe)?")'},
+            {"rule": "who_knows", "predicate": "never_heard_of"},
+        ],
+        "unread": [],
+    }  # fmt: skip
+
+
+def test_what_a_rule_does_is_carried_over(tmp_path: Path) -> None:
+    found = imported(tmp_path)
+    candles = rule_of(found, "no_candles")
+    assert candles.trigger.actions == ("turn_on",)
+    assert candles.when == "object == Candle"
+    look = rule_of(found, "look_first")
+    assert look.trigger.actions == ("Kitchen.PutItem", "Stow")
+    assert look.enforcement.kind == "ask"
+    assert look.when == "not (true)"
+    assert rule_of(found, "glued").enforcement.kind == "reflect"
+    creep = rule_of(found, "creep")
+    assert (creep.trigger.moment, creep.domain) == ("tick", "driving")
+    assert creep.when == ("light_red and (signal_ahead and stop_line_distance < 7.5 m)")
+    assert creep.enforcement.parameters == {
+        "real:preference:Max_planning_speed": 5.0,
+        "real:obstacle:Min_stop_distance": 10.0,
+    }
+    tidy = rule_of(found, "tidy_up")
+    assert tidy.trigger.moment == "finish"
+    assert tidy.enforcement.action is not None
+    assert tidy.enforcement.action.arguments == {
+        "object": "Fridge", "times": 2, "why": "reason['x']",
+    }  # fmt: skip
+
+
+def test_a_rule_that_needs_a_predicate_is_never_silently_true(tmp_path: Path) -> None:
+    found = imported(tmp_path, MESSY.replace("state_change", "put"))
+    engine = Engine(found.rules, LIBRARIES[found.rules.domain])
+    asked = {each.rule.name for each in engine.rules}
+    assert "who_knows" not in asked
+    assert run(engine, [Event("before", "put", {"object": "Mug"})]) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("rule @a\ntrigger\ncheck\n true\nenforce\n stop\nend", "has no trigger"),
+        ("rule @a\ntrigger put\ncheck\n true\nend", "says not what to do"),
+        ("nothing here at all", "no rule in it"),
+    ],
+)
+def test_what_cannot_be_read_is_said_with_its_line(
+    tmp_path: Path, text: str, problem: str
+) -> None:
+    found = imported(tmp_path, "\n" + text)
+    ((_, line, said),) = found.unread
+    assert problem in said and line in (1, 2)
+
+
+def test_names_that_stand_twice_are_numbered(tmp_path: Path) -> None:
+    found = imported(tmp_path, MESSY + MESSY)
+    assert rule_of(found, "glued-2").trigger == rule_of(found, "glued").trigger
+
+
+def test_every_name_in_the_table_means_something() -> None:
+    from forewarn.abstractions.files import read_yaml
+    from forewarn.monitors.rules.agentspec import importing
+    from forewarn.monitors.rules.condition import parse_condition
+
+    table = read_yaml(Path(importing.__file__).with_name("names.yaml"))
+    for domain, names in table.items():
+        for meant in names.values():
+            texts = meant.values() if isinstance(meant, dict) else [meant]
+            for text in texts:
+                parse_condition(text.replace("{x}", "2"), library(domain))
+
+
+RULE = "rule @r\ntrigger\n    {}\ncheck\n    {}\nenforce\n    stop\nend\n"
+
+
+@pytest.mark.parametrize(
+    ("trigger", "event", "plain", "exact"),
+    [
+        ("turn_on", Event("before", "turn_on", text="turn on Candle"), 1, 1),
+        ("turn on", Event("before", "turn_on", text="turn on Candle"), 1, 1),
+        ("Turn_On", Event("before", "turn_on", text="turn on Candle"), 1, 0),
+        ("fillliquid", Event("before", "fill_liquid", text="fillLiquid Mug"), 1, 0),
+        ("put", Event("before", "put_away", text="put away Mug"), 0, 1),
+        ("any.PythonREPL", Event("before", "python_repl", {"code": ""}), 1, 0),
+    ],
+)
+def test_upstream_exact_keeps_upstreams_matching(
+    tmp_path: Path, trigger: str, event: Event, plain: int, exact: int
+) -> None:
+    text = RULE.format(trigger, "true")
+    for keeps, expected in ((False, plain), (True, exact)):
+        found = imported(tmp_path, text, keeps)
+        engine = Engine(found.rules, LIBRARIES[found.rules.domain])
+        assert len(run(engine, [event])) == expected
+
+
+def test_a_doubled_not_is_one_only_upstream(tmp_path: Path) -> None:
+    text = RULE.format("put", "!!is_into_fridge")
+    assert rule_of(imported(tmp_path, text), "r").when == "target == Fridge"
+    exact = imported(tmp_path, text, exact=True)
+    assert rule_of(exact, "r").when == "not (target == Fridge)"
+
+
+def test_folders_are_searched(tmp_path: Path) -> None:
+    (tmp_path / "b").mkdir()
+    for name in ("b/one.rule", "two.ar", "notes.txt"):
+        (tmp_path / name).write_text(MESSY)
+    assert [p.name for p in rule_files([tmp_path])] == ["one.rule", "two.ar"]
+    with pytest.raises(InvalidInput, match="no rule file there"):
+        rule_files([tmp_path / "none"] if (tmp_path / "none").mkdir() is None else [])
+
+
+# -- a user's own module
+
+MODULE = """
+def is_heavy(user_input, tool_input, intermediate_steps):
+    "Something heavy was picked."
+    print("looking")
+    return any(o["success"] and "Anvil" in o["action"] for _, o in intermediate_steps)
+
+def is_far(action_input, ctx):
+    return action_input.get("object") == "Attic"
+
+def is_late(event, state, history):
+    return event.time_s > 60
+
+def fails(event, state, history):
+    raise KeyError("x")
+
+def _hidden(event, state, history):
+    return True
+"""
+
+
+def test_a_module_gives_predicates_of_three_forms(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(MODULE)
+    known = add_module(LIBRARIES["household"], path)
+    added = set(known.names) - set(LIBRARIES["household"].names)
+    assert added == {"is_heavy", "is_far", "is_late", "fails"}
+    assert known.predicates["is_heavy"].doc == "Something heavy was picked."
+    rules = tmp_path / "r.ar"
+    rules.write_text(
+        RULE.format("put", "is_heavy\n    !is_far\n    is_late").replace("@r", "@heavy")
+    )
+    found = import_rules([rules], {**LIBRARIES, "household": known})
+    engine = Engine(found.rules, known)
+    picked = Event("after", "pick", text="pick Anvil", succeeded=True)
+    put = Event("before", "put", {"object": "Shelf"}, time_s=61.0)
+    assert len(run(engine, [picked, put])) == 1
+    assert run(engine, [put]) == []
+    assert capsys.readouterr().out == ""
+
+
+def test_a_predicate_that_fails_is_a_fault(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(MODULE)
+    known = add_module(LIBRARIES["household"], path)
+    holds = known.predicates["fails"].holds
+    assert holds is not None
+    with pytest.raises(SignalFault, match="fails failed: KeyError"):
+        holds(Event("tick"), None, [])
+
+
+def test_a_module_that_does_not_load_says_why(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text("import nowhere_to_be_found\n")
+    with pytest.raises(BrokenModule, match="nowhere_to_be_found"):
+        add_module(LIBRARIES["code"], path)
+    with pytest.raises(InvalidInput, match="no Python file"):
+        add_module(LIBRARIES["code"], tmp_path / "mine.txt")
+
+
+def test_lines_and_brackets_go_together() -> None:
+    rules, troubles = read_agentspec(
+        'rule @a\ntrigger put\ncheck\n  f("a & b",\n    "c")\n  g\nenforce stop\nend'
+    )
+    assert troubles == []
+    assert rules[0].checks == ('f("a & b", "c")', "g")

@@ -13,7 +13,6 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from forewarn.abstractions.errors import SignalFault
-from forewarn.apollo_bridge.domains import EGO
 from forewarn.apollo_bridge.maps.hdmap import RoadMap
 from forewarn.apollo_bridge.maps.mapless import (
     LIGHTS,
@@ -24,11 +23,12 @@ from forewarn.apollo_bridge.maps.mapless import (
 )
 from forewarn.apollo_bridge.maps.network import Network
 from forewarn.apollo_bridge.messages.channels import INPUTS
-from forewarn.apollo_bridge.traffic import Traffic
+from forewarn.apollo_bridge.scene import TURN_SIGNALS, ApolloScene
 from forewarn.apollo_bridge.vehicle import Body
-from forewarn.plugins.driving.movers import touches
-from forewarn.plugins.driving.roads import Passage, Roads
-from forewarn.plugins.driving.senses import PROVIDES, Senses, Surroundings
+from forewarn.plugins.driving.bodies import touches
+from forewarn.plugins.driving.roads.network import Roads
+from forewarn.plugins.driving.scene import TurnSignal
+from forewarn.plugins.driving.sense import PROVIDES, Senses, Surroundings
 
 OWN = (
     "speed", "acceleration", "brake", "throttle", "gear", "engine_on",
@@ -58,8 +58,7 @@ _FROM: Mapping[str, frozenset[str]] = {
 }  # fmt: skip
 
 _GEARS = {0: "neutral", 1: "drive", 2: "reverse", 3: "parking", 4: "drive"}
-_TURNS = {0: "off", 1: "left", 2: "right", 3: "hazard"}
-_AUTO, _HAZARD = 1, 3
+_AUTO = 1
 _WAY_M = 250.0
 
 
@@ -127,9 +126,9 @@ class ApolloSenses:
         self._looking: _Looking | None = None
         if self._network is not None:
             self._roads = Roads(self._network) if self._roads is None else self._roads
-            traffic = Traffic(self._network, self._roads, self._body)
+            scene = ApolloScene(self._network, self._roads, self._body)
             surroundings = Surroundings(**self._told)
-            self._looking = _Looking(traffic, self._roads, surroundings, self._period_s)
+            self._looking = _Looking(scene, surroundings, self._period_s)
 
     def values(self, time_s: float, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """The signals at one moment.
@@ -169,7 +168,9 @@ class ApolloSenses:
         if gains is None:
             gains = 0.0 if before is None else (speed - before) / self._period_s
         signal = chassis.signal
-        hazard = signal.turn_signal == _HAZARD or signal.emergency_light
+        blinks = TURN_SIGNALS[signal.turn_signal]
+        if signal.emergency_light:
+            blinks = TurnSignal.HAZARD
         numbers = {
             "speed": round(3.6 * speed, 3) if math.isfinite(speed) else math.nan,
             "acceleration": round(gains, 3) if math.isfinite(gains) else math.nan,
@@ -189,11 +190,11 @@ class ApolloSenses:
         return values | {
             "engine_on": chassis.engine_started,
             "manual_control": chassis.driving_mode != _AUTO,
-            "turn_signal": "hazard" if hazard else _TURNS[signal.turn_signal],
+            "turn_signal": blinks.value,
             "horn_on": signal.horn,
             "high_beam_on": signal.high_beam,
             "low_beam_on": signal.low_beam,
-            "warning_flash_on": hazard,
+            "warning_flash_on": blinks is TurnSignal.HAZARD,
         }
 
 
@@ -206,39 +207,36 @@ def _along(pose: Any) -> float | None:
     return along if math.isfinite(along) else None
 
 
-class _Looking(Senses):
+class _Looking:
     """The senses of driving on Apollo's road."""
 
     def __init__(
-        self,
-        traffic: Traffic,
-        roads: Roads,
-        surroundings: Surroundings,
-        period_s: float,
+        self, scene: ApolloScene, surroundings: Surroundings, period_s: float
     ) -> None:
-        super().__init__(traffic, roads, EGO, surroundings, period_s)
-        self._traffic = traffic
+        self._scene = scene
+        self._senses = Senses(scene, surroundings, period_s)
 
     def look(
         self, time_s: float, speed: float, inputs: Mapping[str, Any]
     ) -> dict[str, Any]:
         """The signals; nothing if the ego is on no lane of the map."""
-        traffic, planning = self._traffic, inputs.get("planning")
+        scene, planning = self._scene, inputs.get("planning")
         line = [] if planning is None else [each.id for each in planning.lane_id]
         routing = inputs.get("routing")
         if not line and routing is not None:
             line = [s.id for r in routing.road for p in r.passage for s in p.segment]
-        traffic.route_lanes = frozenset(line)
+        scene.route_lanes = frozenset(line)
         pose, chassis = inputs["localization"].pose, inputs["chassis"]
         if not math.isfinite(pose.position.x + pose.position.y + pose.heading):
             raise SignalFault("localization has no place or heading")
-        traffic.see_ego(time_s, pose, speed, chassis)
-        if not traffic.ego.lane:
+        scene.see_ego(time_s, pose, speed, chassis)
+        if not scene.ego.lane:
             return {}
-        traffic.see_others(inputs.get("obstacles"), inputs.get("prediction"))
-        traffic.trafficlight.see(inputs.get("lights"))
-        self._follow(line)
-        values = self.values(time_s, self._touches(), chassis.signal.horn)
+        scene.see_others(
+            inputs.get("obstacles"), inputs.get("prediction"), inputs.get("lights")
+        )
+        scene.route = tuple(dict.fromkeys(self._edges_of(line)))
+        values = self._senses.values(time_s, self._touches(), chassis.signal.horn)
         if planning is not None:
             values |= planned(planning)
         if values["speed_limit"] == 0.0:
@@ -247,17 +245,9 @@ class _Looking(Senses):
 
     # -- the ego's way ----------------------------------------------------------------
 
-    def _follow(self, line: list[str]) -> None:
-        """Takes the edges ahead of the ego for its route."""
-        edges = tuple(dict.fromkeys(self._edges_of(line)))
-        vehicle = self._traffic.vehicle
-        if edges != vehicle.route:
-            self._route = vehicle.route = edges
-            self._lane = ""  # the way is to be found anew
-
     def _edges_of(self, line: list[str]) -> Iterator[str]:
-        network = self._traffic.network
-        lane = network.lane_of[self._traffic.ego.lane]
+        network = self._scene.network
+        lane = network.lane_of[self._scene.ego.lane]
         here = lane
         while here.junction:
             before = next((n for n in here.before if n in network.name_of), None)
@@ -277,7 +267,7 @@ class _Looking(Senses):
 
     def _straight_on(self, name: str) -> Iterator[str]:
         """Where nobody tells the way it goes straight on, as far as one looks."""
-        network = self._traffic.network
+        network = self._scene.network
         lane, left_m = network.map.lanes[name], _WAY_M
         while left_m > 0.0:
             onward = sorted(network.after(lane), key=lambda n: n.turn != "forward")
@@ -290,21 +280,12 @@ class _Looking(Senses):
 
     # -- others -----------------------------------------------------------------------
 
-    def _see_light(
-        self, here: Passage | None, line: Passage | None, to_line: float | None
-    ) -> None:
-        super()._see_light(here, line, to_line)
-        if here is None and line is not None and line.light is not None:
-            light = self._traffic.trafficlight.light(line.light[0])
-            if self._blinking is not None and light is not None:
-                self._blinking = bool(light.blink)
-
     def _touches(self) -> bool:
         """Whether the ego's body meets another's."""
-        ego, now = self._traffic.ego, self._traffic.now
+        scene = self._scene
         return any(
-            touches(ego, other, on_foot=on_foot)
-            for group, on_foot in ((now.vehicles, False), (now.people, True))
+            touches(scene.ego, other, on_foot=on_foot)
+            for group, on_foot in ((scene.vehicles, False), (scene.people, True))
             for other in group.values()
-            if other is not ego
+            if other is not scene.ego
         )

@@ -26,7 +26,7 @@ from forewarn.monitors.chains.model import load_model
 from forewarn.monitors.guarding.guard import Guard
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.monitors.guarding.watch import load_watch
-from forewarn.plugins.driving.senses import Surroundings
+from forewarn.plugins.driving.sense import Surroundings
 
 OBSTACLES = 50
 PERIOD_S = 0.01

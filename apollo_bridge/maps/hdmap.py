@@ -15,17 +15,17 @@ from typing import Any, NamedTuple
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import read_bytes
 from forewarn.apollo_bridge.messages.pool import messages
+from forewarn.plugins.driving.roads.lanes import Turn
+from forewarn.plugins.driving.roads.lines import Point
 
 FILES = ("base_map.bin", "base_map.txt")
 MAX_BYTES = 512 << 20
 
-_TURNS = {2: "left", 3: "right", 4: "u_turn"}
+_TURNS = {2: Turn.LEFT, 3: Turn.RIGHT, 4: Turn.U_TURN}
 _DRIVING = 2
 _CELL_M = 8.0
 _USUAL_WIDTH_M = 3.5
 _LONGEST_M = 10_000.0
-
-Point = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Lane:
         length_m: Along the middle.
         width_m: On average.
         limit_mps: The speed limit; 0 if none is given.
-        turn: `forward`, `left`, `right` or `u_turn`.
+        turn: Where it leads.
         junction: The junction that it lies in; empty outside of junctions.
         driving: Whether it is for cars.
         before: The lanes that lead to it.
@@ -55,7 +55,7 @@ class Lane:
     length_m: float
     width_m: float
     limit_mps: float
-    turn: str
+    turn: Turn
     junction: str
     driving: bool
     before: tuple[str, ...]
@@ -266,7 +266,7 @@ def _lane(
     width = 2.0 * sum(widths) / len(widths) if widths else _USUAL_WIDTH_M
     return Lane(
         name, shape, length, width, max(0.0, each.speed_limit),
-        _TURNS.get(each.turn, "forward"), junction,
+        _TURNS.get(each.turn, Turn.FORWARD), junction,
         not each.HasField("type") or each.type == _DRIVING,
         tuple(i.id for i in each.predecessor_id),
         tuple(i.id for i in each.successor_id),

@@ -7,16 +7,16 @@ none. Perception lists the lights of the ego's next stop line, the first one cou
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from forewarn.abstractions.errors import SignalFault
-from forewarn.apollo_bridge.traffic import mover_of
+from forewarn.apollo_bridge.scene import COLOURS, EGO, mover_of
 from forewarn.apollo_bridge.vehicle import Body
-from forewarn.plugins.driving.arriving import rounded
-from forewarn.plugins.driving.company import LEAD_SEEN_M, ONCOMING_M
-from forewarn.plugins.driving.lines import Point, from_segment
-from forewarn.plugins.driving.movers import Mover
+from forewarn.plugins.driving.roads.lines import Point, apart
+from forewarn.plugins.driving.scene import LEAD_SEEN_M, Colour, Mover
+from forewarn.plugins.driving.seeing.arriving import rounded
+from forewarn.plugins.driving.seeing.others import ONCOMING_M
 
 LIGHTS = ("signal_ahead", "traffic_light", "traffic_light_blinking")
 OTHERS = (
@@ -25,7 +25,6 @@ OTHERS = (
 )  # fmt: skip
 PLANNED = ("destination_reached", "overtaking")
 
-_COLOURS = {1: "red", 2: "yellow", 3: "green", 4: "off"}
 _PEDESTRIAN = 3
 _OTHER_WAY = math.radians(135.0)
 _MOST_M = 1000.0
@@ -75,13 +74,13 @@ def _light(detection: Any) -> dict[str, Any]:
     if not lights:
         return {
             "signal_ahead": bool(detection.contain_lights),
-            "traffic_light": "unknown" if detection.contain_lights else None,
+            "traffic_light": Colour.UNKNOWN.value if detection.contain_lights else None,
             "traffic_light_blinking": False if detection.contain_lights else None,
         }
-    seen = next((light for light in lights if light.color in _COLOURS), lights[0])
+    seen = next((light for light in lights if light.color in COLOURS), lights[0])
     return {
         "signal_ahead": True,
-        "traffic_light": _COLOURS.get(seen.color, "unknown"),
+        "traffic_light": COLOURS.get(seen.color, Colour.UNKNOWN).value,
         "traffic_light_blinking": bool(seen.blink),
     }
 
@@ -90,7 +89,7 @@ def _ego(body: Body, pose: Any) -> Mover:
     """The ego's body, placed by its middle."""
     middle = body.length_m / 2.0 - body.back_m
     return Mover(
-        pose.position.x + middle * math.cos(pose.heading),
+        EGO, pose.position.x + middle * math.cos(pose.heading),
         pose.position.y + middle * math.sin(pose.heading),
         pose.heading, 0.0, body.length_m, body.width_m,
     )  # fmt: skip
@@ -160,18 +159,11 @@ def _ahead(path: Sequence[Point], other: Mover, width: float) -> float | None:
 
 def _clearance(one: Mover, other: Mover) -> float:
     """The distance between two bodies, each a line as wide as it is."""
-    ours, theirs = list(_spine(one)), list(_spine(other))
-    apart = min(
-        *(from_segment(point, theirs[0], theirs[1]) for point in ours),
-        *(from_segment(point, ours[0], ours[1]) for point in theirs),
-    )
-    return max(0.0, apart - (one.width + other.width) / 2.0)
+    between = apart(_spine(one), _spine(other))
+    return max(0.0, between - (one.width + other.width) / 2.0)
 
 
-def _spine(mover: Mover) -> Iterator[Point]:
+def _spine(mover: Mover) -> tuple[Point, Point]:
     half = max(0.0, mover.length - mover.width) / 2.0
-    for way in (-half, half):
-        yield (
-            mover.x + way * math.cos(mover.heading),
-            mover.y + way * math.sin(mover.heading),
-        )
+    dx, dy = half * math.cos(mover.heading), half * math.sin(mover.heading)
+    return (mover.x - dx, mover.y - dy), (mover.x + dx, mover.y + dy)

@@ -11,12 +11,11 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 
 from forewarn.apollo_bridge.maps.hdmap import Lane, RoadMap
-from forewarn.plugins.driving.junctions import Junctions, Movement
-from forewarn.plugins.driving.lines import Line
-from forewarn.plugins.driving.roads import Lane as RoadLane
-from forewarn.plugins.driving.roads import Link
+from forewarn.plugins.driving.roads.junctions import Junctions, Movement
+from forewarn.plugins.driving.roads.lanes import Lane as RoadLane
+from forewarn.plugins.driving.roads.lanes import LightName, Link, Turn
+from forewarn.plugins.driving.roads.lines import Line
 
-_TURNS = {"forward": "s", "left": "l", "right": "r", "u_turn": "t"}
 _DEEPEST = 8
 """So many lanes one after another may a way through a junction have."""
 
@@ -129,7 +128,7 @@ class Network(Junctions[str, Movement]):
                 if to:
                     (ax, ay), (bx, by) = lane.shape[-2:]
                     movement = Movement(
-                        name, self.name_of[via.name], to, _TURNS[via.turn],
+                        name, self.name_of[via.name], to, via.turn,
                         math.atan2(by - ay, bx - ax),
                         lane.stops or via.stops, lane.yields or via.yields,
                     )  # fmt: skip
@@ -153,26 +152,30 @@ class Network(Junctions[str, Movement]):
             edge = self.edge_of[name]
             yield RoadLane(
                 name, edge, int(name.rpartition("_")[2]), lane.length_m, lane.width_m,
-                3.6 * lane.limit_mps, bool(lane.junction), True,
+                3.6 * lane.limit_mps,
+                self._node(lane.junction) if lane.junction else "", True,
                 tuple(self._links(lane)), lane.shape,
             )  # fmt: skip
         for name, walk in self.crosswalks.items():
-            line = self.map.crosswalks[walk].line
-            width = self.map.crosswalks[walk].width_m
-            edge = name.rpartition("_")[0]
+            crosswalk = self.map.crosswalks[walk]
             yield RoadLane(
-                name, edge, 0, math.dist(*line), width, 0.0, True, False, (), line
-            )
+                name, name.rpartition("_")[0], 0, math.dist(*crosswalk.line),
+                crosswalk.width_m, 0.0, self._node(crosswalk.junction), False, (),
+                crosswalk.line, is_crosswalk=True,
+            )  # fmt: skip
+
+    def _node(self, junction: str) -> str:
+        """What a junction is called; crosswalks may be outside of any."""
+        return f":{self._junction_names.get(junction, 'none')}"
 
     def _links(self, lane: Lane) -> Iterator[Link]:
         for onward in self.after(lane):
             to = self._exit(onward)
             if to:
                 via = self.name_of[onward.name] if onward.junction else ""
-                sign = "s" if onward.stops or lane.stops else "M"
                 inside = lane if lane.junction else onward
-                turn = _TURNS[inside.turn] if inside.junction else "s"
-                yield Link(to, via, turn, sign)
+                turn = inside.turn if inside.junction else Turn.FORWARD
+                yield Link(to, via, turn, onward.stops or lane.stops)
 
-    def lights(self) -> Mapping[str, tuple[str, int]]:
+    def lights(self) -> Mapping[str, LightName]:
         return {via: (via, 0) for via in self.governs}

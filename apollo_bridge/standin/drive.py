@@ -21,9 +21,9 @@ from forewarn.apollo_bridge.standin.planner import Planner
 from forewarn.apollo_bridge.vehicle import Body
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.contracts import Pilot
-from forewarn.plugins.driving.roads import Roads
+from forewarn.plugins.driving.roads.network import Roads
 from forewarn.plugins.sumo.bridge import SumoWorld
-from forewarn.plugins.sumo.sense import SumoNet
+from forewarn.plugins.sumo.net import SumoNet
 from forewarn.plugins.sumo.support import libsumo
 
 FORESEEN_M = 160.0
@@ -331,7 +331,7 @@ class _Line:
         self.lanes = names
         points: list[Point] = []
         for name in names:
-            shape = [(p[0], p[1]) for p in roads.lanes[name].shape]
+            shape = roads.lanes[name].shape
             points += shape if not points else shape[1:]
         self._points = points
         self._at = [0.0]

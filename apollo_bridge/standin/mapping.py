@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from forewarn.apollo_bridge.messages.pool import messages
-from forewarn.plugins.driving.roads import Lane, Roads
+from forewarn.plugins.driving.roads.lanes import Lane, Turn
+from forewarn.plugins.driving.roads.lines import Point
+from forewarn.plugins.driving.roads.network import Roads
 from forewarn.plugins.sumo import wire
-from forewarn.plugins.sumo.sense import SumoNet
+from forewarn.plugins.sumo.net import SumoNet
 from forewarn.plugins.sumo.support import find_map
 
 _CITY, _SIDEWALK = 2, 4
-_TURNS = {"l": 2, "L": 2, "r": 3, "R": 3, "t": 4}
+_TURNS = {Turn.FORWARD: 1, Turn.LEFT: 2, Turn.RIGHT: 3, Turn.U_TURN: 4}
 _FORWARD, _CROSS_ROAD, _CITY_ROAD = 1, 2, 2
 _CIRCLE, _SINGLE = 2, 6
 _ONCOMING = math.radians(135.0)
-
-Point = tuple[float, float]
 
 
 def draw_map(name: str) -> Any:
@@ -78,17 +78,13 @@ class _Drawing:
         made.id.id = lane.name
         curve = made.central_curve.segment.add(s=0.0, length=lane.length)
         _write(curve.line_segment.point, lane.shape)
-        curve.start_position.x, curve.start_position.y = lane.shape[0][:2]
+        curve.start_position.x, curve.start_position.y = lane.shape[0]
         for s in (0.0, lane.length):
             made.left_sample.add(s=s, width=lane.width / 2.0)
             made.right_sample.add(s=s, width=lane.width / 2.0)
         if lane.inside:
-            made.junction_id.id = self._node(lane.name)
+            made.junction_id.id = lane.junction[1:]
         return made
-
-    def _node(self, inside: str) -> str:
-        """The junction that a lane inside one belongs to: `:centre_4_0`."""
-        return inside[1:].rpartition("_")[0].rpartition("_")[0]
 
     def _neighbours(self, lane: Lane) -> None:
         for other in self._roads.lanes_of[lane.edge]:
@@ -108,10 +104,10 @@ class _Drawing:
             if not lane.inside:
                 self._turns(onward, link.turn)
 
-    def _turns(self, lane: Lane, turn: str) -> None:
+    def _turns(self, lane: Lane, turn: Turn) -> None:
         """Everything inside a junction on one way through it turns alike."""
         while lane.inside:
-            self._made[lane.name].turn = _TURNS.get(turn, 1)
+            self._made[lane.name].turn = _TURNS[turn]
             via = next((link.via for link in lane.links), "")
             if not via:
                 return
@@ -129,7 +125,7 @@ class _Drawing:
             for lane in sorted(cars, key=lambda lane: -lane.number):
                 section.lane_id.add(id=lane.name)
             if cars[0].inside:
-                road.junction_id.id = self._node(cars[0].name)
+                road.junction_id.id = cars[0].junction[1:]
 
     # -- what governs them ------------------------------------------------------------
 
@@ -151,8 +147,7 @@ class _Drawing:
 
     def _crosswalks(self) -> None:
         for lane in self._roads.lanes.values():
-            edge = lane.edge.rpartition("_")[2]
-            if not (lane.inside and edge[:1] == "c" and edge[1:].isdigit()):
+            if not lane.is_crosswalk:
                 continue
             crosswalk = self.map.crosswalk.add()
             crosswalk.id.id = lane.name
@@ -185,7 +180,7 @@ class _Drawing:
             for link in () if lane.inside or not lane.for_cars else lane.links:
                 if link.via not in self._made:
                     continue
-                if link.sign == "s":
+                if link.stops:
                     sign, kind = self.map.stop_sign.add(), "stop_sign"
                 elif lane.edge in minor:
                     sign, kind = getattr(self.map, "yield").add(), "yield_sign"
@@ -215,7 +210,7 @@ class _Drawing:
 
     def _line(self, thing: Any, lane: Lane) -> None:
         """A stop line across the end of a lane."""
-        (ax, ay), (bx, by) = (p[:2] for p in lane.shape[-2:])
+        (ax, ay), (bx, by) = lane.shape[-2:]
         size = math.dist((ax, ay), (bx, by))
         half = lane.width / 2.0
         nx, ny = -(by - ay) / size * half, (bx - ax) / size * half
@@ -240,7 +235,7 @@ class _Drawing:
 
 def _heading(lane: Lane) -> float:
     """Where one drives at a lane's end."""
-    (ax, ay), (bx, by) = (p[:2] for p in lane.shape[-2:])
+    (ax, ay), (bx, by) = lane.shape[-2:]
     return math.atan2(by - ay, bx - ax)
 
 

@@ -13,7 +13,9 @@ from forewarn.monitors.guarding.decision import Action, Decision, Kind
 from forewarn.plugins.carla.driving import BRAKE, THRUST, Pedals
 from forewarn.plugins.carla.support import carla_module
 from forewarn.plugins.driving.act import CarActuator, wanted_acceleration
-from forewarn.plugins.driving.stopping import Behind, Conflict, Stop
+from forewarn.plugins.driving.scene import Behind
+from forewarn.plugins.driving.seeing.arriving import Conflict
+from forewarn.plugins.driving.stopping import Stop
 
 _BELOW = 0.1  # m/s
 _NUMBERS = ("throttle", "steer", "brake")

@@ -33,8 +33,8 @@ from forewarn.plugins.carla.wire import (
 from forewarn.plugins.contracts import Source
 from forewarn.plugins.driving.act import BRAKE_LIMIT, wanted_acceleration
 from forewarn.plugins.driving.choice import as_control
-from forewarn.plugins.driving.senses import PROVIDES, Surroundings
-from forewarn.plugins.driving.stopping import Conflict, Stop
+from forewarn.plugins.driving.sense import PROVIDES, Surroundings
+from forewarn.plugins.driving.stopping import Stop
 from forewarn.plugins.sumo.support import find_map
 from forewarn.plugins.sumo.traffic import Car, Ego, Flow, Light, Queue, Walkers
 
@@ -182,7 +182,7 @@ class CarlaWorld:
             self._over = "the ego arrived"
             values["destination_reached"] = True
         if values["collision"]:
-            others = self._senses.scene.now.people
+            others = self._senses.scene.people
             hit = "a pedestrian" if self._senses.struck in others else "a vehicle"
             self._over = f"the ego and {hit} collided"
             # It has not stopped by itself: it came with the speed that it had.
@@ -198,17 +198,15 @@ class CarlaWorld:
         if action is None or action.name != "stop":
             self._stop.let_go()
             return wanted_acceleration(action, speed)
-        scene = self._senses.scene
-        follower = scene.behind()
-        conflicts = [Conflict(*each) for each in self._senses.conflicts]
         return self._stop.acceleration(
-            self._values, speed, follower, conflicts, self._period_s
-        )
+            self._values, speed, self._senses.scene.behind(),
+            self._senses.conflicts, self._period_s,
+        )  # fmt: skip
 
     def _drive(self, acceleration: float) -> None:
         scene = self._senses.scene
         mover, speed = scene.ego, self._values["speed"] / 3.6
-        steer = self._steering.angle(mover, scene.vehicle.way(scene.name))
+        steer = self._steering.angle(mover, scene.way())
         wanted = max(0.0, speed + acceleration * self._period_s)
         control = carla_module().VehicleAckermannControl(
             steer, 0.0, wanted, abs(wanted - speed) / self._period_s, 0.0
@@ -222,11 +220,10 @@ class CarlaWorld:
         if step is None:
             raise InvalidInput(f"there is no lane to the {side!r:.60}")
         mover = self._senses.scene.ego
-        edge, _, number = mover.lane.rpartition("_")
-        beside = f"{edge}_{int(number) + step}"
-        lanes = _data(self._world, self._map).roads.lanes
-        if beside in lanes and lanes[beside].for_cars:
-            self._steering.change_to(beside)
+        roads = self._senses.scene.roads
+        beside = roads.neighbour(roads.lanes[mover.lane], step)
+        if beside is not None and beside.for_cars:
+            self._steering.change_to(beside.name)
 
     def _signal(self, wanted: str | None) -> None:
         """Sets the blinkers: as told, or else before a turn as everyone does."""

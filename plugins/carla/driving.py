@@ -6,9 +6,10 @@ import math
 from typing import Any
 
 from forewarn.plugins.carla.places import Places
-from forewarn.plugins.driving.lines import Point
-from forewarn.plugins.driving.movers import Mover
-from forewarn.plugins.driving.roads import Roads, Way
+from forewarn.plugins.driving.roads.lines import Point
+from forewarn.plugins.driving.roads.network import Roads
+from forewarn.plugins.driving.roads.ways import Way
+from forewarn.plugins.driving.scene import Mover
 
 THRUST = 4.0  # m/s² that the full throttle gives, about
 BRAKE = 9.0  # m/s² of the full brake

@@ -27,9 +27,8 @@ from forewarn.plugins.carla.act import (
 )
 from forewarn.plugins.carla.bumps import Bumps
 from forewarn.plugins.carla.sense import CarlaSenses, MapData
-from forewarn.plugins.driving.senses import PROVIDES as ALL
-from forewarn.plugins.driving.senses import Surroundings
-from forewarn.plugins.driving.stopping import Conflict
+from forewarn.plugins.driving.sense import PROVIDES as ALL
+from forewarn.plugins.driving.sense import Surroundings
 from forewarn.plugins.loop.alerts import Alert
 from forewarn.plugins.loop.interventions import Intervener, Outcome
 from forewarn.plugins.loop.lease import Lease, LeasedActuator
@@ -112,10 +111,8 @@ class Watching:
         """What an actuator must know of that moment."""
         if self._senses is None:
             return Situation(frame.values, dt)
-        scene = self._senses.scene
-        follower = scene.behind()
-        conflicts = [Conflict(*each) for each in self._senses.conflicts]
-        return Situation(frame.values, dt, follower, conflicts)
+        behind = self._senses.scene.behind()
+        return Situation(frame.values, dt, behind, self._senses.conflicts)
 
 
 class WorldClock:

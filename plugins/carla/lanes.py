@@ -10,7 +10,8 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from forewarn.plugins.driving.lines import Point
+from forewarn.plugins.driving.roads.lanes import Turn
+from forewarn.plugins.driving.roads.lines import Point
 
 _STEP_M, _FAR_M, _ENDS_M = 1.0, 50.0, 0.001
 _STRAIGHT_M = 0.02  # a lane's middle is told no more exactly
@@ -170,10 +171,10 @@ def heading_of(line: Sequence[Point]) -> float:
     return math.degrees(math.atan2(by - ay, bx - ax))
 
 
-def turn_of(before: Sequence[Point], behind: Sequence[Point]) -> str:
+def turn_of(before: Sequence[Point], behind: Sequence[Point]) -> Turn:
     turned = (heading_of(behind[:2]) - heading_of(before[-2:]) + 180.0) % 360.0 - 180.0
     if abs(turned) < _STRAIGHT_ON:
-        return "s"
+        return Turn.FORWARD
     if abs(turned) > _TURNED_ROUND:
-        return "t"
-    return "l" if turned > 0.0 else "r"
+        return Turn.U_TURN
+    return Turn.LEFT if turned > 0.0 else Turn.RIGHT

@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from forewarn.plugins.driving.lines import Point
-from forewarn.plugins.driving.roads import Lane, Roads
+from forewarn.plugins.driving.roads.lanes import Lane
+from forewarn.plugins.driving.roads.lines import Point
+from forewarn.plugins.driving.roads.network import Roads
 
 _CELL_M = 12.0
 _ASIDE_M = 1.2  # so far beside a lane's edge one still drives on it

@@ -25,16 +25,16 @@ from forewarn.plugins.carla.lanes import (
     topology,
     turn_of,
 )
-from forewarn.plugins.driving.junctions import SIDEWAYS, Junctions, Movement
-from forewarn.plugins.driving.lines import crossing
-from forewarn.plugins.driving.roads import Lane, Link
+from forewarn.plugins.driving.roads.junctions import SIDEWAYS, Junctions, Movement
+from forewarn.plugins.driving.roads.lanes import Lane, LightName, Link, Turn
+from forewarn.plugins.driving.roads.lines import crossing
 
 LONGEST_TEXT = 64 << 20
 """Characters of an OpenDRIVE text."""
 
 _LIGHTS = frozenset({"1000001", "1000002", "1000009", "1000010", "1000011"})
 _STOP, _YIELD = "206", "205"
-_ARROWS = {"10": "l", "20": "r", "30": "s"}
+_ARROWS = {"10": Turn.LEFT, "20": Turn.RIGHT, "30": Turn.FORWARD}
 _DEEPEST = 8  # so many lanes one after another may a way through a junction have
 _USUAL_LIMIT_KMH = 50.0
 
@@ -60,8 +60,8 @@ class _Movement(Movement):
             return True  # either crosses at red, and whoever does goes last
         if self.straight != other.straight:
             return self.straight  # the other's road ends here
-        if (self.turn == "s") != (other.turn == "s"):
-            return self.turn == "s"
+        if (self.turn is Turn.FORWARD) != (other.turn is Turn.FORWARD):
+            return self.turn is Turn.FORWARD
         if abs(turned) < SIDEWAYS:
             return self.beside > other.beside  # merging: the wider road goes on
         return turned > 0.0  # who comes from the right
@@ -101,8 +101,8 @@ class CarlaNet(Junctions[int, _Movement]):
     def lanes(self) -> Iterable[Lane]:
         return self._lanes.values()
 
-    def lights(self) -> Mapping[str, tuple[str, int]]:
-        found: dict[str, tuple[str, int]] = {}
+    def lights(self) -> Mapping[str, LightName]:
+        found: dict[str, LightName] = {}
         for movement in self.movements:
             for name in (movement.lane, *movement.inner):
                 light = self._signals.light(self._keys[name], movement.turn)
@@ -117,11 +117,11 @@ class CarlaNet(Junctions[int, _Movement]):
         edge, _, number = name.rpartition("_")
         shape = shape_of(self._map, start)
         length = sum(math.dist(a, b) for a, b in zip(shape, shape[1:], strict=False))
-        links = tuple(Link(self._names[n], "", "s", "M") for n in after)
+        links = tuple(Link(self._names[n], "", Turn.FORWARD) for n in after)
         limit = self._limits.get((key.road, key.lane), _USUAL_LIMIT_KMH)
         return Lane(
             name, edge, int(number), length, start.lane_width, limit,
-            start.is_junction, True, links, shape,
+            f":{start.junction_id}" if start.is_junction else "", True, links, shape,
         )  # fmt: skip
 
     def _link(self) -> None:
@@ -135,8 +135,8 @@ class CarlaNet(Junctions[int, _Movement]):
                 if to is None:
                     continue
                 via = link.to if lanes[link.to].inside else ""
-                turn = turn_of(lane.shape, lanes[to].shape) if via else "s"
-                links.append(Link(to, via, turn, "M"))
+                turn = turn_of(lane.shape, lanes[to].shape) if via else Turn.FORWARD
+                links.append(Link(to, via, turn))
             linked[name] = tuple(links)
         for name, found in linked.items():
             lanes[name] = replace(lanes[name], links=found)
@@ -155,7 +155,7 @@ class CarlaNet(Junctions[int, _Movement]):
     def _all_movements(self) -> Iterator[tuple[int, _Movement]]:
         stops: set[str] = set()
         for lane in self._lanes.values():
-            straight = any(link.turn == "s" for link in lane.links)
+            straight = any(link.turn is Turn.FORWARD for link in lane.links)
             beside = sum(
                 other.edge == lane.edge and not other.inside
                 for other in self._lanes.values()
@@ -181,7 +181,7 @@ class CarlaNet(Junctions[int, _Movement]):
                 )  # fmt: skip
         for name in stops:
             lane = self._lanes[name]
-            signed = tuple(Link(k.to, k.via, k.turn, "s") for k in lane.links)
+            signed = tuple(link._replace(stops=True) for link in lane.links)
             self._lanes[name] = replace(lane, links=signed)
 
     def _onward(self, via: str) -> Iterator[str]:
@@ -212,7 +212,17 @@ class CarlaNet(Junctions[int, _Movement]):
             name = f":{node}_c{number}_0"
             self._junction[name] = node
             self._lanes[name] = Lane(
-                name, name[:-2], 0, math.dist(*axis), width, 0.0, True, False, (), axis
+                name,
+                name[:-2],
+                0,
+                math.dist(*axis),
+                width,
+                0.0,
+                f":{node}",
+                False,
+                (),
+                axis,
+                is_crosswalk=True,
             )
 
 
@@ -233,14 +243,14 @@ class _Signals:
             if not valid or any(low <= key.lane <= high for low, high in valid):
                 yield kind, arrow, name
 
-    def light(self, key: Key, turn: str) -> str:
+    def light(self, key: Key, turn: Turn) -> str:
         """The light that governs a way from or on this lane; empty for none."""
         found = {
-            _ARROWS.get(arrow, ""): name
+            _ARROWS.get(arrow): name
             for kind, arrow, name in self._of(key)
             if kind in _LIGHTS
         }
-        return found.get(turn) or found.get("") or next(iter(found.values()), "")
+        return found.get(turn) or found.get(None) or next(iter(found.values()), "")
 
     def signs(self, keys: Iterable[Key]) -> set[str]:
         return {kind for key in keys for kind, _, _ in self._of(key)} - _LIGHTS

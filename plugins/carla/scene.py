@@ -1,32 +1,53 @@
-"""Who is on the roads of a CARLA world at one moment, as the senses look at a scene.
+"""Who is on the roads of a CARLA world at one moment.
 
-Places are those of front bumpers, y points left, and angles are a compass's.
+CARLA's y points right, and its places are those of middles.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Container
 from typing import Any
 
-from forewarn.plugins.carla.movers import CarlaVehicles
 from forewarn.plugins.carla.places import Place, Places
-from forewarn.plugins.driving.movers import Moment, Mover, People
-from forewarn.plugins.driving.roads import Roads
-from forewarn.plugins.driving.scene import Routes
-from forewarn.plugins.driving.stopping import Behind
+from forewarn.plugins.driving.roads.lanes import Lane, LightName, Turn
+from forewarn.plugins.driving.roads.network import Roads
+from forewarn.plugins.driving.scene import (
+    DARK,
+    Behind,
+    Colour,
+    Lamp,
+    Light,
+    Mover,
+    Scene,
+    TurnSignal,
+)
 
-_LETTERS = {"Red": "r", "Yellow": "y", "Green": "G", "Off": "O"}
-_LAMPS = ((16, 1), (32, 2), (1, 16), (2, 16), (128, 32), (4, 64))
-"""CARLA's bits of a vehicle's lights, and SUMO's."""
+_COLOURS = {
+    "Red": Colour.RED, "Yellow": Colour.YELLOW, "Green": Colour.GREEN,
+    "Off": Colour.OFF,
+}  # fmt: skip
+_RIGHT, _LEFT = 16, 32
+_SIGNALS = {
+    _RIGHT: TurnSignal.RIGHT, _LEFT: TurnSignal.LEFT,
+    _RIGHT | _LEFT: TurnSignal.HAZARD,
+}  # fmt: skip
+_LAMPS = (
+    (1 | 2, Lamp.LOW_BEAM),  # position lights count
+    (4, Lamp.HIGH_BEAM),
+    (128, Lamp.FOG),
+)
+_TURNS = {
+    TurnSignal.LEFT: (Turn.LEFT, Turn.U_TURN), TurnSignal.RIGHT: (Turn.RIGHT,),
+}  # fmt: skip
 _SIDEWAYS = 0.3  # m/s; less is how anyone keeps to a lane
 _STAYS_M = 0.6  # so much worse a lane fits before it is left
-_FOLLOWER_SEEN_M = 60.0
 _STANDS = 0.2  # m/s
 _CORNER_M = 1.6  # so near a crosswalk's end one is about to cross,
 _AWAY = -0.4  # unless one walks away from it
 
 
-class CarlaScene:
+class CarlaScene(Scene):
     """The world around one vehicle.
 
     Args:
@@ -37,35 +58,106 @@ class CarlaScene:
     """
 
     def __init__(self, world: Any, ego: Any, roads: Roads, places: Places) -> None:
-        self._world, self._roads, self._places = world, roads, places
-        self.name = str(ego.id)
-        self.now = Moment()
+        super().__init__(roads, str(ego.id))
+        self._world, self._places = world, places
         self._others: set[int] = set()
         self._middle_m: dict[str, float] = {}  # ahead of the actor's own place
-        self.vehicle = CarlaVehicles(self.now, self.name, roads)
-        self.person = Walkers(self.now, roads)
-        self.trafficlight = Lights(world)
-        self.routes: Routes = self.vehicle
-
-    @property
-    def ego(self) -> Mover:
-        return self.now.vehicles[self.name]
+        self._lights: dict[str, Any] = {}
 
     def behind(self) -> Behind | None:
-        """Who follows the ego, if anyone is near and its lane is known."""
-        ego = self.now.vehicles.get(self.name)
-        if ego is None or not ego.lane:
-            return None
-        who, room_m = self.vehicle.getFollower(self.name, _FOLLOWER_SEEN_M)
-        return Behind(max(0.0, room_m), self.vehicle.getSpeed(who)) if who else None
+        known = self.name in self.vehicles and self.ego.lane
+        return super().behind() if known else None
 
     def body(self, name: str) -> Mover | None:
         """Somebody, by name; none if they are gone."""
-        return self.now.vehicles.get(name) or self.now.people.get(name)
+        return self.vehicles.get(name) or self.people.get(name)
+
+    # -- where they may go ------------------------------------------------------------
+
+    def edges_of(self, vehicle: Mover) -> Container[str]:
+        """The edges that somebody may take: what its lane and signals tell."""
+        lane = self.roads.lanes.get(vehicle.lane)
+        edges: set[str] = set()
+        if lane is None:
+            return edges
+        edges.add(lane.edge)
+        for name in self.onward(vehicle, lane):
+            exits = self._exits(self.roads.lanes[name])
+            edges |= exits
+            for edge in exits:
+                for beyond in self.roads.lanes_of.get(edge, ()):
+                    edges |= {self.roads.lanes[k.to].edge for k in beyond.links}
+        return edges
+
+    def onward(self, vehicle: Mover, lane: Lane) -> list[str]:
+        """The next lanes that somebody may take, the likeliest first."""
+        if lane.inside or not lane.links:
+            return [link.via or link.to for link in lane.links] or [lane.name]
+        if self.route and vehicle.name == self.name:
+            on_route = [
+                link
+                for link in lane.links
+                if self.roads.lanes[link.to].edge in self.route
+            ]
+            if on_route:
+                return [link.via or link.to for link in on_route]
+        wanted = _TURNS.get(vehicle.signal, (Turn.FORWARD,))
+        fits = [link for link in lane.links if link.turn in wanted]
+        return [link.via or link.to for link in fits or lane.links]
+
+    def _exits(self, lane: Lane) -> set[str]:
+        if not lane.inside:
+            return {lane.edge}
+        return {self.roads.lanes[link.to].edge for link in lane.links}
+
+    def next_crosswalk(self, person: Mover) -> str:
+        """The crosswalk that somebody walks to from its corner."""
+        ux, uy = math.cos(person.heading), math.sin(person.heading)
+        for crosswalk in self.crosswalks.near(person.x, person.y):
+            along, aside = crosswalk.place(person.x, person.y)
+            (ax, ay), (bx, by) = crosswalk.ends
+            towards = ((bx - ax) * ux + (by - ay) * uy) / crosswalk.length_m
+            if along > crosswalk.length_m / 2.0:
+                along, towards = crosswalk.length_m - along, -towards
+            near = -_CORNER_M < along < 0.0 and abs(aside) <= crosswalk.half_m
+            if near and towards > _AWAY:
+                return crosswalk.edge
+        return ""
+
+    # -- lights -----------------------------------------------------------------------
+
+    def light(self, name: LightName) -> Light:
+        actor = self._light(name)
+        state = "" if actor is None else str(actor.get_state())
+        return Light(_COLOURS.get(state, Colour.UNKNOWN))
+
+    def light_age_s(self, name: LightName) -> float:
+        actor = self._light(name)
+        return 0.0 if actor is None else float(actor.get_elapsed_time())
+
+    def _light(self, name: LightName) -> Any:
+        """The actor of a light, which the map knows by its OpenDRIVE id."""
+        key, _ = name
+        if self._lights.get(key) is None:
+            find = self._world.get_traffic_light_from_opendrive_id
+            self._lights[key] = find(key)
+        return self._lights[key]
+
+    def see_lamps(self) -> None:
+        """Asks which vehicles have which lights on."""
+        for number, state in self._world.get_vehicles_light_states().items():
+            mover = self.vehicles.get(str(number))
+            if mover is not None:
+                lit = int(state)
+                mover.signal = _SIGNALS.get(lit & (_LEFT | _RIGHT), TurnSignal.OFF)
+                mover.lamps = DARK
+                for bits, lamp in _LAMPS:
+                    mover.lamps |= lamp if lit & bits else DARK
+
+    # -- bodies -----------------------------------------------------------------------
 
     def look(self, snapshot: Any) -> bool:
         """Takes in a snapshot; tells whether the ego is in it."""
-        vehicles, people = self.now.vehicles, self.now.people
         seen: set[int] = set()
         for state in snapshot:
             number = state.id
@@ -73,51 +165,38 @@ class CarlaScene:
             if number in self._others:
                 continue
             name = str(number)
-            mover = vehicles.get(name)
-            if mover is not None:
-                self._follow(name, mover, state)
-                continue
-            mover = people.get(name)
-            if mover is not None:
+            if (mover := self.vehicles.get(name)) is not None:
+                self._follow(mover, state)
+            elif (mover := self.people.get(name)) is not None:
                 self._walk(mover, state)
             else:
-                self._welcome(number, name, state)
-        for group in (vehicles, people):
+                self._welcome(number, state)
+        for group in (self.vehicles, self.people):
             for name in [name for name in group if int(name) not in seen]:
                 del group[name]
                 self._middle_m.pop(name, None)
         self._others &= seen
-        return self.name in vehicles
+        return self.name in self.vehicles
 
-    def see_lamps(self) -> None:
-        """Asks which vehicles have which lights on."""
-        for number, lamps in self._world.get_vehicles_light_states().items():
-            mover = self.now.vehicles.get(str(number))
-            if mover is not None:
-                lit, bits = int(lamps), 0
-                for theirs, ours in _LAMPS:
-                    if lit & theirs:
-                        bits |= ours
-                mover.signals = bits
-
-    def _welcome(self, number: int, name: str, state: Any) -> None:
+    def _welcome(self, number: int, state: Any) -> None:
         actor = self._world.get_actor(number)
         kind = "" if actor is None else actor.type_id
+        name = str(number)
         if kind.startswith("vehicle."):
             self._middle_m[name] = actor.bounding_box.location.x
-            mover = self.now.vehicles[name] = _body(actor)
-            self._follow(name, mover, state)
+            mover = self.vehicles[name] = _body(name, actor)
+            self._follow(mover, state)
         elif kind.startswith("walker."):
-            mover = self.now.people[name] = _body(actor)
+            mover = self.people[name] = _body(name, actor)
             self._walk(mover, state)
         elif actor is not None:
             self._others.add(number)
 
-    def _follow(self, name: str, mover: Mover, state: Any) -> None:
+    def _follow(self, mover: Mover, state: Any) -> None:
         pose, velocity = state.get_transform(), state.get_velocity()
         at, yaw = pose.location, math.radians(pose.rotation.yaw)
         cos, sin = math.cos(yaw), math.sin(yaw)
-        ahead = self._middle_m[name] + mover.length / 2.0
+        ahead = self._middle_m[mover.name] + mover.length / 2.0
         mover.x, mover.y = at.x + ahead * cos, -(at.y + ahead * sin)
         mover.heading = -yaw
         vx, vy = velocity.x, velocity.y
@@ -127,7 +206,7 @@ class CarlaScene:
             mover.lane, mover.lateral = "", 0.0
             return
         mover.lane, mover.at_m = place.lane, place.along_m
-        if name == self.name:
+        if mover.name == self.name:
             (_, heading) = self._places.at(place.lane, place.along_m)
             along = math.radians(heading)
             sideways = -vy * math.cos(along) - vx * math.sin(along)
@@ -135,7 +214,7 @@ class CarlaScene:
 
     def _settle(self, mover: Mover) -> Place | None:
         """The lane that somebody is on; where several fit, the likely one."""
-        lane = self._roads.lanes.get(mover.lane)
+        lane = self.roads.lanes.get(mover.lane)
         x, y, heading = mover.x, mover.y, math.degrees(mover.heading)
         fitting = list(self._places.near(x, y, heading))
         if not fitting:
@@ -149,7 +228,7 @@ class CarlaScene:
             keeps = math.inf if lane.inside else _STAYS_M
             if own.off < best.off + keeps:
                 return own
-        likely = self.vehicle.onward(mover, lane)
+        likely = self.onward(mover, lane)
         return next((p for name in likely for p in fitting if p.lane == name), best)
 
     def _walk(self, mover: Mover, state: Any) -> None:
@@ -162,49 +241,7 @@ class CarlaScene:
             mover.heading = -math.radians(pose.rotation.yaw)
 
 
-def _body(actor: Any) -> Mover:
+def _body(name: str, actor: Any) -> Mover:
     """Somebody whose place is yet to be seen."""
     half = actor.bounding_box.extent
-    return Mover(0.0, 0.0, 0.0, 0.0, 2.0 * half.x, 2.0 * half.y)
-
-
-class Walkers(People):
-    """The pedestrians: on a crosswalk, about to be, or elsewhere."""
-
-    def getNextEdge(self, name: str) -> str:
-        """The crosswalk that somebody walks to from its corner; empty for none."""
-        mover = self._now.people[name]
-        ux, uy = math.cos(mover.heading), math.sin(mover.heading)
-        for crosswalk in self.near(mover.x, mover.y):
-            along, aside = crosswalk.place(mover.x, mover.y)
-            (ax, ay), (bx, by) = crosswalk.ends
-            towards = ((bx - ax) * ux + (by - ay) * uy) / crosswalk.length_m
-            if along > crosswalk.length_m / 2.0:
-                along, towards = crosswalk.length_m - along, -towards
-            near = -_CORNER_M < along < 0.0 and abs(aside) <= crosswalk.half_m
-            if near and towards > _AWAY:
-                return crosswalk.edge
-        return ""
-
-
-class Lights:
-    """The traffic lights by the map's names of them, in TraCI's terms."""
-
-    def __init__(self, world: Any) -> None:
-        self._world = world
-        self._actors: dict[str, Any] = {}
-
-    def _actor(self, name: str) -> Any:
-        actor = self._actors.get(name)
-        if actor is None:
-            actor = self._world.get_traffic_light_from_opendrive_id(name)
-            self._actors[name] = actor
-        return actor
-
-    def getRedYellowGreenState(self, name: str) -> str:
-        actor = self._actor(name)
-        return "u" if actor is None else _LETTERS.get(str(actor.get_state()), "u")
-
-    def getSpentDuration(self, name: str) -> float:
-        actor = self._actor(name)
-        return 0.0 if actor is None else float(actor.get_elapsed_time())
+    return Mover(name, 0.0, 0.0, 0.0, 0.0, 2.0 * half.x, 2.0 * half.y)

@@ -14,9 +14,11 @@ from typing import Any
 from forewarn.plugins.carla.places import Places
 from forewarn.plugins.carla.roads import CarlaNet
 from forewarn.plugins.carla.scene import CarlaScene
-from forewarn.plugins.driving.movers import Mover, touches
-from forewarn.plugins.driving.roads import Roads
-from forewarn.plugins.driving.senses import Senses, Surroundings
+from forewarn.plugins.driving.bodies import touches
+from forewarn.plugins.driving.roads.network import Roads
+from forewarn.plugins.driving.scene import Mover, TurnSignal
+from forewarn.plugins.driving.seeing.arriving import Conflict
+from forewarn.plugins.driving.sense import Senses, Surroundings
 
 _TOUCH = 0.8  # m/s: below it a pedestrian has walked into the car, not the reverse
 _TOUCH_M = 0.05  # bodies that are held apart do not quite meet
@@ -66,25 +68,25 @@ class CarlaSenses:
         surroundings: Surroundings | None = None,
     ) -> None:
         self._world, self._ego, self._data = world, ego, data
-        self._period_s = period_s
         self._told = surroundings
         self.scene = CarlaScene(world, ego, data.roads, data.places)
         self._given = tuple(route)
-        self._senses: Senses | None = None
+        self._senses = Senses(self.scene, surroundings or Surroundings(), period_s)
         self._weather: dict[str, Any] = {}
         self._weather_due_s = self._lamps_due_s = -math.inf
-        self._way_of = ""
+        self._way_of: tuple[str, TurnSignal] | None = None
         self._moved = 0.0  # how fast it came there
         self.struck: str | None = None
 
     @property
     def left_m(self) -> float:
         """Of the way."""
-        return math.inf if self._senses is None else self._senses.left_m
+        return self._senses.left_m
 
     @property
-    def conflicts(self) -> list[tuple[float, float, float, float]]:
-        return [] if self._senses is None else self._senses.conflicts
+    def conflicts(self) -> list[Conflict]:
+        """Where others cross the ego's way."""
+        return self._senses.conflicts
 
     def values(
         self,
@@ -114,11 +116,6 @@ class CarlaSenses:
         if not mover.lane:
             return {**own, "speed": round(3.6 * mover.speed, 3), "collision": hit}
         self._find_way(mover)
-        if self._senses is None:
-            self._senses = Senses(
-                self.scene, self._data.roads, self.scene.name,
-                self._told or Surroundings(), self._period_s,
-            )  # fmt: skip
         values = self._senses.values(time_s, hit, horn)
         if self._told is None:
             values |= self._look_up(time_s)
@@ -147,11 +144,11 @@ class CarlaSenses:
 
     def _find_way(self, ego: Mover) -> None:
         """Where nobody tells the route: straight on, or where the ego signals to."""
-        vehicle, roads = self.scene.vehicle, self._data.roads
+        roads = self._data.roads
         if self._given:
-            vehicle.route = self._given
+            self.scene.route = self._given
             return
-        known = f"{ego.lane} {ego.signals & 3}"
+        known = ego.lane, ego.signal
         if known == self._way_of:
             return
         self._way_of = known
@@ -163,16 +160,14 @@ class CarlaSenses:
         else:
             edges.append(lane.edge)
         for _ in range(_WAY_EDGES):
-            following = vehicle.onward(ego, lane)
+            following = self.scene.onward(ego, lane)
             lane = roads.lanes[following[0]]
             while lane.inside and lane.links:
                 lane = roads.lanes[lane.links[0].via or lane.links[0].to]
             if lane.edge in edges or lane.inside:
                 break
             edges.append(lane.edge)
-        vehicle.route = tuple(edges)
-        if self._senses is not None:
-            self._senses.follow(vehicle.route)
+        self.scene.route = tuple(edges)
 
     # -- bodies -----------------------------------------------------------------------
 
@@ -180,9 +175,9 @@ class CarlaSenses:
         """Whether the ego's body and somebody's touch, or a sensor says so."""
         if bump is not None:
             self.struck = bump
-            return bump not in self.scene.now.people or self._moved > _TOUCH
-        now = self.scene.now
-        for group, people in ((now.vehicles, False), (now.people, True)):
+            return bump not in self.scene.people or self._moved > _TOUCH
+        scene = self.scene
+        for group, people in ((scene.vehicles, False), (scene.people, True)):
             for name, other in group.items():
                 if other is ego or (people and self._moved < _TOUCH):
                     continue

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from forewarn.plugins.driving.act import (
@@ -19,6 +18,8 @@ from forewarn.plugins.driving.act import (
     COMFORT,
     THRUST_LIMIT,
 )
+from forewarn.plugins.driving.scene import Behind
+from forewarn.plugins.driving.seeing.arriving import Conflict
 
 _FIRM = 6.0  # m/s², where somebody would have to brake for the ego
 _EASES = 1.0  # m/s², while somebody passes in the lane that it signals for
@@ -33,36 +34,6 @@ _SOON_S = 6.0
 _GET_OUT_S = 1.5
 _IN_IT_M = 1.2  # so far into a conflict there is no holding before it
 _ROLLS = 1.0  # m/s
-
-
-@dataclass(frozen=True, slots=True)
-class Behind:
-    """Who follows the ego, and how closely."""
-
-    gap_m: float
-    speed: float
-
-
-@dataclass(frozen=True, slots=True)
-class Conflict:
-    """A stretch of the ego's way that somebody else is about to take.
-
-    Args:
-        to_m: The way to its beginning, with some room; negative while the ego is in it.
-        clear_m: The way until the ego's rear has left it.
-        comes_s: When the other comes to it.
-        leaves_s: When the other has left it.
-    """
-
-    to_m: float
-    clear_m: float
-    comes_s: float
-    leaves_s: float
-
-    def avoided(self, speed: float) -> bool:
-        """Whether an ego that speeds up now is through before or comes after."""
-        through_s = _covers_s(self.clear_m, speed)
-        return through_s < self.comes_s or _covers_s(self.to_m, speed) > self.leaves_s
 
 
 class Stop:
@@ -122,7 +93,7 @@ def stopping_acceleration(
     if within:
         pressing_s = min(c.comes_s for c in within)
         waits = first is not None and first.leaves_s + _GET_OUT_S < pressing_s
-        if first is None or all(c.avoided(speed) for c in ahead) or not waits:
+        if first is None or all(_avoided(c, speed) for c in ahead) or not waits:
             return THRUST_LIMIT  # in someone's way: get out of it
         return _hold_or_pass(first, speed)
     asked = _asked(values, speed)
@@ -183,7 +154,14 @@ def _hold_or_pass(first: Conflict, speed: float, asked: float = 0.0) -> float:
     needs = _to_stand(speed, first.to_m)
     if needs <= BRAKE_LIMIT or speed < _ROLLS:
         return -min(BRAKE_LIMIT, max(needs, asked, _FIRM))
-    return THRUST_LIMIT if first.avoided(speed) else -BRAKE_LIMIT
+    return THRUST_LIMIT if _avoided(first, speed) else -BRAKE_LIMIT
+
+
+def _avoided(conflict: Conflict, speed: float) -> bool:
+    """Whether an ego that speeds up now is through before or comes after."""
+    if _covers_s(conflict.clear_m, speed) < conflict.comes_s:
+        return True
+    return _covers_s(conflict.to_m, speed) > conflict.leaves_s
 
 
 def _covers_s(distance: float, speed: float) -> float:

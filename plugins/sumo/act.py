@@ -8,7 +8,7 @@ from typing import Any
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.driving.act import number
-from forewarn.plugins.driving.roads import Roads
+from forewarn.plugins.driving.roads.network import Roads
 from forewarn.plugins.sumo.episode import Command
 
 _TURN_SIGNALS = {"off": 0, "right": 1, "left": 2, "hazard": 4}

@@ -13,20 +13,20 @@ from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.contracts import Source
 from forewarn.plugins.driving.act import BRAKE_LIMIT, wanted_acceleration
 from forewarn.plugins.driving.choice import as_control
-from forewarn.plugins.driving.margins import SIGNALS, RssMargins
-from forewarn.plugins.driving.roads import Roads
-from forewarn.plugins.driving.senses import PROVIDES, Senses, Surroundings
-from forewarn.plugins.driving.stopping import Behind, Conflict, Stop
+from forewarn.plugins.driving.roads.network import Roads
+from forewarn.plugins.driving.seeing.margins import SIGNALS, RssMargins
+from forewarn.plugins.driving.sense import PROVIDES, Surroundings
+from forewarn.plugins.driving.stopping import Stop
 from forewarn.plugins.scenery import Shape, Thing
 from forewarn.plugins.sumo import wire
 from forewarn.plugins.sumo.act import Hands
 from forewarn.plugins.sumo.episode import Beginning, Command, Manoeuvres
+from forewarn.plugins.sumo.net import SumoNet
 from forewarn.plugins.sumo.scenery import Onlooker, ground
-from forewarn.plugins.sumo.sense import SumoNet, SumoScene
+from forewarn.plugins.sumo.sense import SumoSenses
 from forewarn.plugins.sumo.support import find_map, libsumo, libsumo_version
 from forewarn.plugins.sumo.traffic import Car, Ego, Flow, Light, Queue, Traffic, Walkers
 
-_FOLLOWER_SEEN_M = 60.0
 _END_M = 5.0
 _TOUCH = 0.8  # m/s: below it a pedestrian has walked into the car, not the reverse
 
@@ -79,7 +79,7 @@ class SumoWorld:
         self._name = self._beginning.ego_name
         self._surroundings = surroundings or Surroundings()
         self._period_s = period_s
-        self._rss = RssMargins(self._name) if rss else None
+        self._margins = RssMargins() if rss else None
         provides = (*PROVIDES, *SIGNALS) if rss else PROVIDES
         self.source = Source(f"sumo {libsumo_version()}", "driving", provides, period_s)
         self._over: str | None = "the episode has not begun"
@@ -92,21 +92,17 @@ class SumoWorld:
         self._manoeuvres = Manoeuvres(self._beginning.traffic)
         self._sumo = self._beginning.load(self, seed)
         roads = _roads(self._map, self._sumo)
-        self._scene = SumoScene(self._sumo)
-        self._senses = Senses(
-            self._scene,
-            roads,
-            self._name,
-            self._surroundings,
-            self._period_s,
-        )
+        self._senses = SumoSenses(
+            self._sumo, self._name, roads, self._period_s, self._surroundings,
+            self._margins,
+        )  # fmt: skip
         self._cut, self._stop = False, Stop()
         self._onlooker: Onlooker | None = None
         self._struck: str | None = None
         self._hands = Hands(self._sumo.vehicle, roads, self._name)
         self._speed: float = self._sumo.vehicle.getSpeed(self._name)
         self._over = None
-        self._values = self._sensed(0.0, False, False)
+        self._values = self._senses.values(0.0)
         return Frame(0.0, 0, self._values)
 
     def step(self, action: Action | None) -> Frame:
@@ -172,30 +168,23 @@ class SumoWorld:
         self._sumo.simulationStep()
 
     def _frame(self, before: float, horn: bool) -> Frame:
-        sumo = self._sumo
         time_s = round(len(self._past) * self._period_s, 6)
         hit = self._hit(before)
-        on_its_way = self._name in sumo.vehicle.getIDList()
-        if not on_its_way or not sumo.vehicle.getLaneID(self._name):
-            arrived = self._name in sumo.simulation.getArrivedIDList()
+        values = self._senses.values(time_s, collision=hit is not None, horn=horn)
+        ego = self._senses.scene.vehicles.get(self._name)
+        if ego is not None and values:
+            self._speed = ego.speed
+        else:
+            arrived = self._name in self._sumo.simulation.getArrivedIDList()
             # A planner may drive past the end of the way.
-            arrived = arrived or (on_its_way and self._senses.left_m < _END_M)
+            arrived = arrived or (ego is not None and self._senses.left_m < _END_M)
             self._over = "the ego arrived" if arrived else "the ego left the road"
             values = {**self._values, "destination_reached": arrived}
             values["collision"] = hit is not None
-        else:
-            self._speed = sumo.vehicle.getSpeed(self._name)
-            values = self._sensed(time_s, hit is not None, horn)
         if hit is not None:
             self._over = f"the ego and {hit} collided"
         self._values = values
         return Frame(time_s, len(self._past), values)
-
-    def _sensed(self, time_s: float, collision: bool, horn: bool) -> dict[str, Any]:
-        values = self._senses.values(time_s, collision, horn)
-        if self._rss is not None:
-            values |= self._rss.values(self._scene, self._senses.conflicts)
-        return values
 
     def _hit(self, before: float) -> str | None:
         """Whom the ego collided with in this step."""
@@ -219,14 +208,10 @@ class SumoWorld:
         if action is None or action.name != "stop":
             self._stop.let_go()
             return wanted_acceleration(action, self._speed)
-        follower, gap = self._sumo.vehicle.getFollower(self._name, _FOLLOWER_SEEN_M)
-        behind = None
-        if follower:
-            behind = Behind(max(0.0, gap), self._sumo.vehicle.getSpeed(follower))
-        conflicts = [Conflict(*each) for each in self._senses.conflicts]
         return self._stop.acceleration(
-            self._values, self._speed, behind, conflicts, self._period_s
-        )
+            self._values, self._speed, self._senses.scene.behind(),
+            self._senses.conflicts, self._period_s,
+        )  # fmt: skip
 
 
 _KNOWN: dict[tuple[Path, int], Roads] = {}

@@ -8,11 +8,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from forewarn.plugins.driving.roads import Roads
+from forewarn.plugins.driving.roads.network import Roads
 from forewarn.plugins.scenery import HIT, Shape, ShapeKind, Thing
 
 _WALKING_AREA = re.compile(r"^:.*_w\d+_\d+$")
-_CROSSWALK = re.compile(r"^:.*_c\d+_\d+$")
 _COLORS = {"g": "green", "y": "yellow", "r": "red", "u": "red"}
 _BAR_M = 0.6
 """How thick a light's bar at the stop line is."""
@@ -25,10 +24,10 @@ def ground(sumo: Any, roads: Roads) -> Iterator[Shape]:
         if len(set(outline)) > 2 and not name.startswith(":"):
             yield Shape("junction", outline)
     for name, lane in roads.lanes.items():
-        points = tuple((p[0], p[1]) for p in lane.shape)
+        points = tuple(lane.shape)
         if _WALKING_AREA.match(name):
             yield Shape("sidewalk", points)
-        elif _CROSSWALK.match(name):
+        elif lane.is_crosswalk:
             yield Shape("crosswalk", points, lane.width)
         elif not lane.inside:
             kind: ShapeKind = "lane" if lane.for_cars else "sidewalk"
@@ -101,7 +100,7 @@ class Onlooker:
                     if not lane.startswith(":") and roads.lanes[lane].for_cars:
                         of_lane.setdefault(lane, []).append(index)
             for lane, indices in of_lane.items():
-                (ax, ay), (bx, by) = (p[:2] for p in roads.lanes[lane].shape[-2:])
+                (ax, ay), (bx, by) = roads.lanes[lane].shape[-2:]
                 angle = math.atan2(bx - ax, by - ay)
                 right = math.cos(angle), -math.sin(angle)
                 share = roads.lanes[lane].width / len(indices)

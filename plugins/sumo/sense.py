@@ -1,81 +1,66 @@
-"""The loaded simulation as the senses of driving read it: its net, and who is there."""
+"""From the loaded simulation to the driving signals."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable, Mapping
 from typing import Any
 
-from forewarn.plugins.driving.roads import Lane, Link
-from forewarn.plugins.driving.scene import Routes
+from forewarn.plugins.driving.roads.network import Roads
+from forewarn.plugins.driving.seeing.arriving import Conflict
+from forewarn.plugins.driving.seeing.margins import RssMargins
+from forewarn.plugins.driving.sense import Senses, Surroundings
+from forewarn.plugins.sumo.scene import SumoScene
 
 
-class SumoNet:
-    """What libsumo tells of its net.
-
-    Args:
-        sumo: libsumo, with the net loaded.
-    """
-
-    def __init__(self, sumo: Any) -> None:
-        self._sumo = sumo
-
-    def lanes(self) -> Iterable[Lane]:
-        of = self._sumo.lane
-        for name in of.getIDList():
-            links = tuple(
-                Link(link[0], link[4], link[6], link[5]) for link in of.getLinks(name)
-            )
-            allowed = of.getAllowed(name)
-            edge, _, number = name.rpartition("_")
-            yield Lane(
-                name, edge, int(number), of.getLength(name), of.getWidth(name),
-                3.6 * of.getMaxSpeed(name), name.startswith(":"),
-                not allowed or "passenger" in allowed, links, of.getShape(name),
-            )  # fmt: skip
-
-    def lights(self) -> Mapping[str, tuple[str, int]]:
-        lights: dict[str, tuple[str, int]] = {}
-        for light in self._sumo.trafficlight.getIDList():
-            links = self._sumo.trafficlight.getControlledLinks(light)
-            for index, group in enumerate(links):
-                for _, _, via in group:
-                    lights[via] = light, index
-        return lights
-
-    def meets(self, inside: str) -> Collection[str]:
-        found: Collection[str] = self._sumo.lane.getInternalFoes(inside)
-        return found
-
-    def goes_first(self, lane: str, to: str) -> Collection[str]:
-        found: Collection[str] = self._sumo.lane.getFoes(lane, to)
-        return found
-
-    def approaches(self, edge: str) -> Iterable[str]:
-        node = self._sumo.edge.getToJunction(edge)
-        found: Iterable[str] = self._sumo.junction.getIncomingEdges(node)
-        return found
-
-
-class SumoScene:
-    """The loaded simulation.
+class SumoSenses:
+    """What the ego of an episode perceives, step after step.
 
     Args:
-        sumo: libsumo, with an episode loaded.
+        sumo: libsumo, with the episode loaded.
+        ego: The ego's name.
+        roads: The net.
+        period_s: The time between frames.
+        surroundings: Weather, time of day, rules.
+        margins: Adds RSS's margins.
     """
 
-    def __init__(self, sumo: Any) -> None:
-        self.vehicle, self.person = sumo.vehicle, sumo.person
-        self.trafficlight = sumo.trafficlight
-        self.routes: Routes = _Known(sumo.vehicle)
+    def __init__(
+        self,
+        sumo: Any,
+        ego: str,
+        roads: Roads,
+        period_s: float,
+        surroundings: Surroundings,
+        margins: RssMargins | None = None,
+    ) -> None:
+        self.scene = SumoScene(sumo, roads, ego)
+        self._senses = Senses(self.scene, surroundings, period_s)
+        self._margins = margins
 
+    @property
+    def left_m(self) -> float:
+        """Of the way."""
+        return self._senses.left_m
 
-class _Known(dict[str, Container[str]]):
-    """SUMO's vehicles keep to their routes."""
+    @property
+    def conflicts(self) -> list[Conflict]:
+        """Where others cross the ego's way."""
+        return self._senses.conflicts
 
-    def __init__(self, vehicle: Any) -> None:
-        super().__init__()
-        self._vehicle = vehicle
+    def values(
+        self, time_s: float, *, collision: bool = False, horn: bool = False
+    ) -> dict[str, Any]:
+        """The signals of this step; none where the ego is on no road.
 
-    def __missing__(self, name: str) -> Container[str]:
-        route = self[name] = frozenset(self._vehicle.getRoute(name))
-        return route
+        Args:
+            time_s: The frame's time.
+            collision: Whether it has run into somebody.
+            horn: Whether the horn is on.
+        """
+        self.scene.look()
+        ego = self.scene.vehicles.get(self.scene.name)
+        if ego is None or not ego.lane:
+            return {}
+        values = self._senses.values(time_s, collision, horn)
+        if self._margins is not None:
+            values |= self._margins.values(self.scene, self.conflicts)
+        return values

@@ -17,7 +17,7 @@ from forewarn.apollo_bridge.standin.play import StandIn
 from forewarn.apollo_bridge.standin.server import BridgeServer
 from forewarn.apollo_bridge.wire import Bus
 from forewarn.cli.apollo.shared import drive
-from forewarn.plugins.driving.senses import Surroundings
+from forewarn.plugins.driving.sense import Surroundings
 from forewarn.scenarios.schema import load_scenario
 
 

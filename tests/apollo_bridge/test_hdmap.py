@@ -21,9 +21,11 @@ from forewarn.apollo_bridge.maps.hdmap import RoadMap, load_map, read_map
 from forewarn.apollo_bridge.maps.network import Network
 from forewarn.apollo_bridge.messages.pool import messages
 from forewarn.apollo_bridge.standin.mapping import draw_map
-from forewarn.plugins.driving.roads import Link, Passage, Roads
+from forewarn.plugins.driving.roads.lanes import Link
+from forewarn.plugins.driving.roads.network import Roads
+from forewarn.plugins.driving.roads.ways import Passage
 from forewarn.plugins.sumo import wire
-from forewarn.plugins.sumo.sense import SumoNet
+from forewarn.plugins.sumo.net import SumoNet
 from forewarn.plugins.sumo.support import find_map, shipped_maps
 
 Map = messages()["apollo.hdmap.Map"]
@@ -41,10 +43,10 @@ def same_way(passage: Passage) -> tuple[Any, ...]:
         (round(f.ego_m, 3), round(f.foe_m, 3), round(f.half_m, 3), f.light is None)
         for f in passage.foes
     )
-    walks = [(round(c.near_m, 3), round(c.at_m, 3)) for c in passage.crosswalks]
+    walks = [(round(c.near_m, 3), round(c.at_m, 3)) for c in passage.footways]
     facts = (
         round(passage.end_m - passage.line_m, 3), passage.turn,
-        passage.light is None, passage.sign == "s", passage.is_junction,
+        passage.light is None, passage.stops, passage.is_junction,
     )  # fmt: skip
     return facts, foes, walks
 

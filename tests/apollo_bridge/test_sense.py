@@ -20,7 +20,7 @@ from forewarn.apollo_bridge.messages.pool import messages
 from forewarn.apollo_bridge.sense import ApolloSenses, provided
 from forewarn.apollo_bridge.standin.mapping import draw_map
 from forewarn.apollo_bridge.vehicle import Body
-from forewarn.plugins.driving.senses import Surroundings
+from forewarn.plugins.driving.sense import Surroundings
 
 KNOWN = messages()
 BODY = Body.of(4.8, 1.8)

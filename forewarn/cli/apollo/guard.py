@@ -161,7 +161,7 @@ def _stand_in(
     from forewarn.apollo_bridge.maps.hdmap import read_map
     from forewarn.apollo_bridge.standin.lockstep import LockstepWorld
     from forewarn.apollo_bridge.standin.mapping import draw_map
-    from forewarn.plugins.driving.senses import Surroundings
+    from forewarn.plugins.driving.sense import Surroundings
     from forewarn.scenarios.schema import load_scenario
 
     wanted = load_scenario(scenario)

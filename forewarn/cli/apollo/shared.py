@@ -118,7 +118,7 @@ def surroundings(told: tuple[str, ...]) -> dict[str, Any]:
     from forewarn.abstractions.errors import InvalidInput, suggest
     from forewarn.abstractions.files import parse_yaml
     from forewarn.abstractions.schema import validated
-    from forewarn.plugins.driving.senses import Surroundings
+    from forewarn.plugins.driving.sense import Surroundings
 
     given: dict[str, Any] = {}
     for each in told:

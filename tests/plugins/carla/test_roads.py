@@ -8,8 +8,10 @@ import pytest
 
 from forewarn.plugins.carla.places import Places
 from forewarn.plugins.carla.roads import CarlaNet
-from forewarn.plugins.driving.roads import Passage, Roads
-from forewarn.plugins.sumo.sense import SumoNet
+from forewarn.plugins.driving.roads.lanes import Turn
+from forewarn.plugins.driving.roads.network import Roads
+from forewarn.plugins.driving.roads.ways import Passage
+from forewarn.plugins.sumo.net import SumoNet
 from forewarn.plugins.sumo.support import MAPS, find_map
 
 carla = pytest.importorskip("carla", reason="carla has wheels for Python 3.10 to 3.12")
@@ -54,12 +56,12 @@ def test_junctions_are_what_sumo_takes_them_for(name: str) -> None:
         assert passage.is_junction == other.is_junction, key
         assert passage.has_line == other.has_line, key
         assert len(passage.foes) == len(other.foes), key
-        assert len(passage.crosswalks) == len(other.crosswalks), key
+        assert len(passage.footways) == len(other.footways), key
         assert (passage.light is None) == (other.light is None), key
-        assert passage.turn.lower() == other.turn.lower(), key
+        assert passage.turn is other.turn, key
         length = passage.end_m - passage.line_m
         assert length == pytest.approx(other.end_m - other.line_m, abs=0.7), key
-        for a, b in zip(passage.crosswalks, other.crosswalks, strict=True):
+        for a, b in zip(passage.footways, other.footways, strict=True):
             assert a.at_m == pytest.approx(b.at_m, abs=0.7)
         if passage.light is None:
             for ours_m, theirs_m in zip(rights(passage), rights(other), strict=True):
@@ -99,7 +101,7 @@ def test_a_sign_changes_who_goes_first() -> None:
         straight = next(
             m
             for m in net.movements
-            if m.straight and m.turn == "s" and m.lane.startswith("40.")
+            if m.straight and m.turn is Turn.FORWARD and m.lane.startswith("40.")
         )
         return {
             lane.partition(".")[0]

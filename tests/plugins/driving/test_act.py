@@ -14,13 +14,10 @@ from forewarn.plugins.driving.act import (
     CarActuator,
     wanted_acceleration,
 )
-from forewarn.plugins.driving.lines import beside
-from forewarn.plugins.driving.stopping import (
-    Behind,
-    Conflict,
-    Stop,
-    stopping_acceleration,
-)
+from forewarn.plugins.driving.roads.lines import beside
+from forewarn.plugins.driving.scene import Behind
+from forewarn.plugins.driving.seeing.arriving import Conflict
+from forewarn.plugins.driving.stopping import Stop, stopping_acceleration
 
 FREE: dict[str, Any] = {
     "in_junction": False,

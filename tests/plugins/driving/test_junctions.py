@@ -8,13 +8,14 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.plugins.driving.junctions import Junctions, Movement
+from forewarn.plugins.driving.roads.junctions import Junctions, Movement
+from forewarn.plugins.driving.roads.lanes import Turn
 
 
 def movement(
     lane: str,
     heading: float,
-    turn: str = "s",
+    turn: Turn = Turn.FORWARD,
     *,
     stops: bool = False,
     yields: bool = False,
@@ -44,17 +45,17 @@ def test_without_signs_the_right_goes_before_the_left() -> None:
 
 
 def test_left_turns_let_the_oncoming_pass() -> None:
-    left = replace(EAST, turn="l")
+    left = replace(EAST, turn=Turn.LEFT)
     assert WEST.goes_before(left) and not left.goes_before(WEST)
     assert not WEST.goes_before(EAST) and not EAST.goes_before(WEST)
-    assert not replace(WEST, turn="l").goes_before(left)
+    assert not replace(WEST, turn=Turn.LEFT).goes_before(left)
 
 
 ways = st.builds(
     movement,
     st.sampled_from("abcd"),
     st.floats(-180, 180),
-    st.sampled_from("slrt"),
+    st.sampled_from(Turn),
     stops=st.booleans(),
     yields=st.booleans(),
 )

@@ -62,13 +62,13 @@ def test_a_way_meets_what_crosses_it(
     world = SumoWorld(map=name, ego=Ego(route=route, lane=lane, speed_kmh=30))
     frame = world.reset(1)
     world.step(None)
-    way = world._senses.roads.way(f"{route[0]}_{lane}", tuple(route))
+    way = world._senses.scene.roads.way(f"{route[0]}_{lane}", tuple(route))
     passages = [passage for passage in way.passages if passage.is_junction]
     if foes or crosswalks:
         first = passages[0]
         assert first.has_line is has_line
         assert len(first.foes) == foes, [foe.target for foe in first.foes]
-        assert len(first.crosswalks) == crosswalks
+        assert len(first.footways) == crosswalks
         for foe in first.foes:
             assert 0 <= foe.ego_m <= first.end_m - first.line_m + 0.5
     else:

@@ -13,7 +13,7 @@ import pytest
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action
-from forewarn.plugins.driving.senses import PROVIDES
+from forewarn.plugins.driving.sense import PROVIDES
 from forewarn.plugins.sumo.bridge import SumoWorld
 from forewarn.plugins.sumo.pilots import SumoDriver
 from forewarn.plugins.sumo.traffic import Car, Ego, Flow, Halt, Light, Queue, Walkers

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from forewarn.plugins.carla.standin import blueprints
 from forewarn.plugins.carla.standin.movement.choice import Busy
-from forewarn.plugins.driving.roads import Roads
+from forewarn.plugins.driving.roads.network import Roads
 
 CARS: Final = (
     "vehicle.audi.tt", "vehicle.citroen.c3", "vehicle.ford.mustang",

@@ -24,11 +24,11 @@ from forewarn.plugins.carla.standin.movement.arrivals import CARS, TRUCK, Comers
 from forewarn.plugins.carla.standin.movement.choice import Busy
 from forewarn.plugins.carla.standin.movement.sumo_guests import Guests
 from forewarn.plugins.carla.standin.movement.traffic import Guest, Mover
-from forewarn.plugins.driving.roads import Roads
-from forewarn.plugins.driving.senses import Surroundings
+from forewarn.plugins.driving.roads.network import Roads
+from forewarn.plugins.driving.sense import Surroundings
 from forewarn.plugins.sumo import wire
 from forewarn.plugins.sumo.episode import Beginning, Manoeuvres
-from forewarn.plugins.sumo.sense import SumoNet
+from forewarn.plugins.sumo.net import SumoNet
 from forewarn.plugins.sumo.support import find_map
 from forewarn.plugins.sumo.traffic import Car, Ego, Flow, Light, Queue, Walkers
 from forewarn.plugins.sumo.traffic import Traffic as Others

@@ -1,7 +1,4 @@
-"""Who is on the road, on which lane, and where they are about to go.
-
-A `Scene` for the senses of driving.
-"""
+"""Who is on Apollo's road, on which lane, and where they are about to go."""
 
 from __future__ import annotations
 
@@ -10,22 +7,38 @@ from collections.abc import Container, Sequence
 from typing import Any
 
 from forewarn.abstractions.errors import SignalFault
-from forewarn.apollo_bridge.domains import EGO, Lights, Pedestrians, Routes
 from forewarn.apollo_bridge.maps.hdmap import Place
 from forewarn.apollo_bridge.maps.network import Network
 from forewarn.apollo_bridge.vehicle import Body
-from forewarn.plugins.driving.lines import Point
-from forewarn.plugins.driving.movers import Moment, Mover, Vehicles
-from forewarn.plugins.driving.roads import Roads
+from forewarn.plugins.driving.roads.lanes import LightName
+from forewarn.plugins.driving.roads.lines import Point
+from forewarn.plugins.driving.roads.network import Roads
+from forewarn.plugins.driving.scene import (
+    DARK,
+    Colour,
+    Lamp,
+    Light,
+    Mover,
+    Scene,
+    TurnSignal,
+)
+
+EGO = "ego"
+
+COLOURS = {1: Colour.RED, 2: Colour.YELLOW, 3: Colour.GREEN, 4: Colour.OFF}
+"""What Apollo's perception calls the colours of lights."""
+TURN_SIGNALS = (
+    TurnSignal.OFF, TurnSignal.LEFT, TurnSignal.RIGHT, TurnSignal.HAZARD
+)  # fmt: skip
+"""In the order in which Apollo's chassis numbers them."""
 
 _MOVABLE, _PEDESTRIAN, _BICYCLE, _VEHICLE = 1, 3, 4, 5
 _ASIDE_M = 0.7  # so far beside a lane one still drives on it
 _COURSE = math.radians(60.0)
 _PREFERS_M = 0.5
-_BLINKS = {1: 2, 2: 1, 3: 4}  # from Apollo's turn signals to SUMO's
-_FRONT, _HIGH = 16, 64
 _FIRST_STEPS = (2, 4, 6)
 _LATERAL = 0.3  # m/s; less is how anyone keeps to a lane
+_ROUTE_HOLDS_S = 1.0
 
 
 class Anywhere:
@@ -35,7 +48,7 @@ class Anywhere:
         return True
 
 
-class Traffic:
+class ApolloScene(Scene):
     """Everyone at one moment, and how they came there.
 
     Args:
@@ -45,17 +58,54 @@ class Traffic:
     """
 
     def __init__(self, network: Network, roads: Roads, body: Body) -> None:
-        self.network, self.roads, self.body = network, roads, body
-        self.ego = Mover(0.0, 0.0, 0.0, 0.0, body.length_m, body.width_m)
-        self.now = Moment({EGO: self.ego})
-        self.vehicle = Vehicles(self.now, roads)
-        self.person = Pedestrians(self)
-        self.trafficlight = Lights(network)
-        self.routes = Routes(self)
-        self._foretold: dict[str, Any] = {}
+        super().__init__(roads, EGO)
+        self.network, self.body = network, body
+        ego = Mover(EGO, 0.0, 0.0, 0.0, 0.0, body.length_m, body.width_m)
+        self.vehicles[EGO] = ego
         self.time_s = 0.0
-        self._before: tuple[Point, str] = (0.0, 0.0), ""
         self.route_lanes: frozenset[str] = frozenset()
+        self._foretold: dict[str, Any] = {}
+        self._taken: dict[str, tuple[str, float, Container[str]]] = {}
+        self._lights: dict[str, Any] = {}
+        self._before: tuple[Point, str] = (0.0, 0.0), ""
+
+    # -- what the senses ask ----------------------------------------------------------
+
+    def edges_of(self, vehicle: Mover) -> Container[str]:
+        """Where somebody goes, as prediction has it; foretold anew while they drive."""
+        known = self._taken.get(vehicle.name)
+        if known and known[0] == vehicle.lane:
+            if self.time_s - known[1] < _ROUTE_HOLDS_S:
+                return known[2]
+        if len(self._taken) > 2 * len(self.vehicles) + 16:
+            self._taken = {n: k for n, k in self._taken.items() if n in self.vehicles}
+        edges = self.edges_ahead(self.foretold(vehicle.name))
+        self._taken[vehicle.name] = vehicle.lane, self.time_s, edges
+        return edges
+
+    def next_crosswalk(self, person: Mover) -> str:
+        """The crosswalk that somebody is foretold to come to."""
+        for point in self.foretold(person.name):
+            if found := self.crosswalks.at(*point):
+                return found
+        return ""
+
+    def light(self, name: LightName) -> Light:
+        light = self._light(name)
+        if light is None:
+            return Light(Colour.UNKNOWN)
+        return Light(COLOURS[light.color], bool(light.blink))
+
+    def light_age_s(self, name: LightName) -> float:
+        light = self._light(name)
+        age_s: float = 0.0 if light is None else light.tracking_time
+        return age_s if math.isfinite(age_s) else 0.0
+
+    def _light(self, name: LightName) -> Any:
+        """What is seen of the light before a way; None if nothing is."""
+        governing = self.network.governs.get(name[0], ())
+        seen = [self._lights[n] for n in governing if n in self._lights]
+        return next((light for light in seen if light.color in COLOURS), None)
 
     # -- what the messages say --------------------------------------------------------
 
@@ -75,12 +125,10 @@ class Traffic:
             if passed_s > 0.0:
                 self._drift(place, passed_s)
         self._before = (ego.x, ego.y), "" if place is None else place.lane
-        signal = chassis.signal
-        ego.signals = (
-            _BLINKS.get(signal.turn_signal, 0)
-            | (_FRONT if signal.low_beam else 0)
-            | (_HIGH if signal.high_beam else 0)
-        )
+        shown = chassis.signal
+        ego.signal, ego.lamps = TURN_SIGNALS[shown.turn_signal], DARK
+        ego.lamps |= Lamp.LOW_BEAM if shown.low_beam else DARK
+        ego.lamps |= Lamp.HIGH_BEAM if shown.high_beam else DARK
 
     def _drift(self, place: Place, passed_s: float) -> None:
         """How fast the ego moves across its lane, from where it was before."""
@@ -91,8 +139,8 @@ class Traffic:
         aside = (place.left_m - was.left_m) / passed_s
         self.ego.lateral = aside if abs(aside) > _LATERAL else 0.0
 
-    def see_others(self, obstacles: Any, prediction: Any) -> None:
-        """Takes in everyone else.
+    def see_others(self, obstacles: Any, prediction: Any, lights: Any) -> None:
+        """Takes in everyone else, and the lights.
 
         Raises:
             SignalFault: Someone's place, course or speed is not known.
@@ -101,22 +149,24 @@ class Traffic:
             str(each.perception_obstacle.id): each.trajectory
             for each in (() if prediction is None else prediction.prediction_obstacle)
         }
+        seen = () if lights is None else lights.traffic_light
+        self._lights = {light.id: light for light in seen}
         vehicles = {EGO: self.ego}
         people: dict[str, Mover] = {}
         for obstacle in () if obstacles is None else obstacles.perception_obstacle:
             kind = obstacle.type
             if kind == _PEDESTRIAN:
-                people[str(obstacle.id)] = mover_of(obstacle)
+                mover = mover_of(obstacle)
+                people[mover.name] = mover
             elif kind in (_VEHICLE, _BICYCLE, _MOVABLE):
-                name, mover = str(obstacle.id), mover_of(obstacle)
+                mover = mover_of(obstacle)
                 mover.x += mover.length / 2.0 * math.cos(mover.heading)
                 mover.y += mover.length / 2.0 * math.sin(mover.heading)
-                before = self.now.vehicles.get(name)
-                self._settle(name, mover, before)
-                vehicles[name] = mover
-        self.now.vehicles, self.now.people = vehicles, people
+                self._settle(mover, self.vehicles.get(mover.name))
+                vehicles[mover.name] = mover
+        self.vehicles, self.people = vehicles, people
 
-    def way(self, name: str) -> list[Point]:
+    def foretold(self, name: str) -> list[Point]:
         """Where somebody is foretold to go; empty if nobody says."""
         trajectories = self._foretold.get(name)
         if not trajectories:
@@ -125,7 +175,7 @@ class Traffic:
         paths = (point.path_point for point in likely.trajectory_point)
         return [(p.x, p.y) for p in paths if math.isfinite(p.x + p.y)]
 
-    def _settle(self, name: str, mover: Mover, before: Mover | None) -> None:
+    def _settle(self, mover: Mover, before: Mover | None) -> None:
         """Finds the lane of somebody; inside a junction, by where they are to go."""
         fitting = list(self._fitting(mover))
         if not fitting:
@@ -138,7 +188,7 @@ class Traffic:
             if stays and kept and kept.junction:
                 best = stays[0]
             else:
-                way = self.way(name)
+                way = self.foretold(mover.name)
                 best = min(fitting, key=lambda f: f[0] - 2.0 * self._led(f[1], way))[1]
         mover.lane = self.network.name_of[best.lane]
         mover.at_m = best.along_m
@@ -202,7 +252,10 @@ def mover_of(obstacle: Any) -> Mover:
     """
     at, velocity = obstacle.position, obstacle.velocity
     speed = math.hypot(velocity.x, velocity.y)
-    mover = Mover(at.x, at.y, obstacle.theta, speed, obstacle.length, obstacle.width)
+    mover = Mover(
+        str(obstacle.id), at.x, at.y, obstacle.theta, speed, obstacle.length,
+        obstacle.width,
+    )  # fmt: skip
     size = mover.length + mover.width
     if not math.isfinite(mover.x + mover.y + mover.heading + speed + size):
         raise SignalFault(f"obstacle {obstacle.id} has no place, course, speed or size")

@@ -60,23 +60,12 @@ def point_at(line: Line, along: float) -> tuple[Point, Point]:
     return point, direction
 
 
-def from_body(
-    x: float,
-    y: float,
-    front_x: float,
-    front_y: float,
-    ux: float,
-    uy: float,
-    length: float,
-) -> float:
-    """How far a point is from the middle line of a body that looks along (ux, uy)."""
-    dx, dy = front_x - x, front_y - y
-    back = dx * ux + dy * uy
-    if back < 0.0:
-        back = 0.0
-    elif back > length:
-        back = length
-    return math.hypot(dx - back * ux, dy - back * uy)
+def apart(one: tuple[Point, Point], other: tuple[Point, Point]) -> float:
+    """How far apart two straight lines are that do not cross."""
+    return min(
+        *(from_segment(point, *other) for point in one),
+        *(from_segment(point, *one) for point in other),
+    )
 
 
 def from_segment(point: Point, a: Point, b: Point) -> float:

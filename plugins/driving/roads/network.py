@@ -7,150 +7,24 @@ of them cross is a conflict point, with its distance along each.
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from collections.abc import Iterator, Sequence
 
-from forewarn.plugins.driving.lines import Line, Point, beside, crossing, point_at
+from forewarn.plugins.driving.roads.lanes import Lane, Link, Net
+from forewarn.plugins.driving.roads.lines import (
+    Line,
+    Point,
+    beside,
+    crossing,
+    point_at,
+)
+from forewarn.plugins.driving.roads.ways import Foe, Footway, Passage, Way
 
 UPSTREAM_M = 120.0
 """How far before a junction vehicles on their way to it are known."""
 
-_CROSSWALK = re.compile(r"^:.*_c\d+_0$")
 _MERGE_M = 0.5
 _LONGEST_M = 3.0
 _HALF_CAR_M = 0.7  # a little less than half: corners seldom meet
-
-
-class Link(NamedTuple):
-    """A way from one lane to the next, through the lane `via` inside a junction."""
-
-    to: str
-    via: str
-    turn: str
-    sign: str
-
-
-@dataclass(frozen=True, slots=True)
-class Lane:
-    """One lane of the net; `number` counts from the right, the sidewalk included."""
-
-    name: str
-    edge: str
-    number: int
-    length: float
-    width: float
-    limit_kmh: float
-    inside: bool
-    for_cars: bool
-    links: tuple[Link, ...]
-    shape: Line
-
-
-@dataclass(frozen=True, slots=True)
-class Crosswalk:
-    """Where pedestrians cross the ego's way.
-
-    Args:
-        edge: The crossing's edge.
-        near_m: The distance from the stop line to its near side, along the way.
-        at_m: To its middle.
-        point: The conflict point.
-        axis: The direction in which it runs.
-        onward: The direction in which the ego crosses it.
-    """
-
-    edge: str
-    near_m: float
-    at_m: float
-    point: Point
-    axis: Point
-    onward: Point
-
-
-@dataclass(frozen=True, slots=True)
-class Foe:
-    """Another movement through the junction that meets the ego's.
-
-    Args:
-        target: The edge that it leads to.
-        ego_m: The conflict point's distance from the ego's stop line.
-        foe_m: Its distance from the movement's own stop line.
-        half_m: How far before and after the point the two would touch.
-        beside_m: From where on, from the ego's stop line, the two ways are so close
-            that two cars do not fit beside each other.
-        first: Whether that movement has right of way over the ego's.
-        light: The light that governs it: the programme's name and the index.
-        before_m: For each lane of its way, the stop line's distance from its start.
-    """
-
-    target: str
-    ego_m: float
-    foe_m: float
-    half_m: float
-    beside_m: float
-    first: bool
-    light: tuple[str, int] | None
-    before_m: Mapping[str, float]
-
-
-@dataclass(frozen=True, slots=True)
-class Passage:
-    """One junction on the ego's way.
-
-    Args:
-        line_m: Where it begins, along the way: the stop line, if there is one.
-        end_m: Where it ends.
-        turn: SUMO's letter of the direction.
-        light: The light that governs it.
-        sign: SUMO's letter of the right of way.
-        is_junction: Whether anything crosses here at all.
-        has_line: Whether one may have to stop here.
-        exit: The edge that it leads to.
-        node: The junction's name.
-    """
-
-    line_m: float
-    end_m: float
-    turn: str
-    light: tuple[str, int] | None
-    sign: str
-    is_junction: bool
-    has_line: bool
-    exit: str
-    node: str
-    foes: tuple[Foe, ...]
-    foes_on: Mapping[str, tuple[Foe, ...]]
-    crosswalks: tuple[Crosswalk, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Way:
-    """The lanes before the ego, from the one that it is on to its destination."""
-
-    start_m: Mapping[str, float]
-    passages: tuple[Passage, ...]
-    length_m: float
-
-
-class Net(Protocol):
-    """A map as its source tells it, in the terms of SUMO's nets."""
-
-    def lanes(self) -> Iterable[Lane]:
-        """Every lane, those inside junctions and crosswalks included."""
-
-    def lights(self) -> Mapping[str, tuple[str, int]]:
-        """By the lane inside the junction: the light that governs it, and the index."""
-
-    def meets(self, inside: str) -> Collection[str]:
-        """The lanes inside the junction, and crosswalks, that a lane there meets."""
-
-    def goes_first(self, lane: str, to: str) -> Collection[str]:
-        """The lanes before the junction that have right of way over this movement."""
-
-    def approaches(self, edge: str) -> Iterable[str]:
-        """The edges that lead into the junction to which this edge leads."""
 
 
 class Roads:
@@ -167,7 +41,7 @@ class Roads:
         self._before: dict[str, list[str]] = {}
         for lane in self.lanes.values():
             for link in lane.links:
-                if not lane.inside and not link.to.startswith(":"):
+                if not lane.inside and not self.lanes[link.to].inside:
                     self._before.setdefault(link.to, []).append(lane.name)
         self.entries: dict[str, set[str]] = {}
         for lane in self.lanes.values():
@@ -182,6 +56,19 @@ class Roads:
         """The same roads, their source loaded again."""
         self._net = net
         return self
+
+    def neighbour(self, lane: Lane, side: int) -> Lane | None:
+        """The lane so many to the left of one, on the same edge; if there is any."""
+        number = lane.number + side
+        return next((o for o in self.lanes_of[lane.edge] if o.number == number), None)
+
+    def from_here(self, lane: Lane, route: Sequence[str]) -> tuple[str, ...]:
+        """What of a route is left: the first edge is the lane's, or was before it."""
+        edges = {lane.edge}
+        if lane.inside:
+            edges = {self.lanes[n].edge for n in self.entries.get(lane.name, ())}
+        at = next((i for i, edge in enumerate(route) if edge in edges), 0)
+        return tuple(route[at:])
 
     def lane_count(self, edge: str) -> int:
         """How many of an edge's lanes are for cars."""
@@ -270,37 +157,36 @@ class Roads:
         meets = set()
         for part in inner:
             meets |= set(self._net.meets(part.name))
-        crosswalks = tuple(
-            crosswalk
+        footways = [
+            footway
             for name in sorted(meets)
-            if _CROSSWALK.match(name)
-            and (crosswalk := self._crosswalk(name, shape)) is not None
-        )
+            if self.lanes[name].is_crosswalk
+            and (footway := self._footway(self.lanes[name], shape)) is not None
+        ]
         first = set(self._net.goes_first(lane.name, link.to))
         foes = tuple(self._foes(lane, link, shape, meets, first))
         foes_on: dict[str, list[Foe]] = {}
         for foe in foes:
             for name in foe.before_m:
                 foes_on.setdefault(name, []).append(foe)
-        is_junction = bool(light or crosswalks or foes)
+        is_junction = bool(light or footways or foes)
         yields = any(foe.first for foe in foes)
         return Passage(
-            at, at + length, link.turn, light, link.sign, is_junction,
+            at, at + length, link.turn, light, link.stops, is_junction,
             is_junction and (light is not None or yields), self.lanes[link.to].edge,
-            inner[0].edge.rpartition("_")[0] if inner else "", foes,
+            inner[0].junction if inner else "", foes,
             {name: tuple(group) for name, group in foes_on.items()},
-            tuple(sorted(crosswalks, key=lambda crosswalk: crosswalk.at_m)),
+            tuple(sorted(footways, key=lambda footway: footway.at_m)),
         )  # fmt: skip
 
-    def _crosswalk(self, name: str, way: Line) -> Crosswalk | None:
-        lane = self.lanes[name]
-        met = crossing(way, lane.shape)
+    def _footway(self, crosswalk: Lane, way: Line) -> Footway | None:
+        met = crossing(way, crosswalk.shape)
         if met is None:
             return None
         at, along, _ = met
-        point, axis = point_at(lane.shape, along)
-        near = max(0.0, at - lane.width / 2.0)
-        return Crosswalk(lane.edge, near, at, point, axis, point_at(way, at)[1])
+        point, axis = point_at(crosswalk.shape, along)
+        near = max(0.0, at - crosswalk.width / 2.0)
+        return Footway(crosswalk.edge, near, at, point, axis, point_at(way, at)[1])
 
     def _foes(
         self, lane: Lane, link: Link, shape: Line, meets: set[str], first: set[str]
@@ -352,8 +238,7 @@ class Roads:
 def _joined(parts: Sequence[Lane]) -> list[Point]:
     points: list[Point] = []
     for part in parts:
-        shape = [(point[0], point[1]) for point in part.shape]
-        points += shape if not points else shape[1:]
+        points += part.shape if not points else part.shape[1:]
     return points
 
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Generic, Self, TypeVar
 
-from forewarn.plugins.driving.lines import Line, crossing
+from forewarn.plugins.driving.roads.lanes import Turn
+from forewarn.plugins.driving.roads.lines import Line, crossing
 
 SIDEWAYS = math.radians(45.0)
 _ONCOMING = math.radians(135.0)
@@ -21,7 +22,7 @@ class Movement:
         lane: Where it begins.
         via: The first lane inside.
         to: The lane behind the junction.
-        turn: SUMO's letter of the direction.
+        turn: Where it leads.
         heading: With which one comes, in radians.
         stops: Whether there is a stop sign.
         yields: Whether there is a yield sign.
@@ -30,7 +31,7 @@ class Movement:
     lane: str
     via: str
     to: str
-    turn: str
+    turn: Turn
     heading: float
     stops: bool
     yields: bool
@@ -43,7 +44,7 @@ class Movement:
             return other.yields
         turned = math.remainder(self.heading - other.heading, math.tau)
         if abs(turned) > _ONCOMING:
-            return other.turn in "lt" and self.turn not in "lt"
+            return other.turn.crosses and not self.turn.crosses
         return self.unsigned(other, turned)
 
     def unsigned(self, other: Self, turned: float) -> bool:

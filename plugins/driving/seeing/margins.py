@@ -13,8 +13,9 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from forewarn.plugins.driving.rss import SafeDistances
 from forewarn.plugins.driving.scene import EGO_WIDTH_M, Scene
+from forewarn.plugins.driving.seeing.arriving import Conflict
+from forewarn.plugins.driving.seeing.rss import SafeDistances
 
 SIGNALS = ("rss_longitudinal_margin", "rss_lateral_margin")
 
@@ -32,27 +33,21 @@ class Margins(NamedTuple):
 
 
 class RssMargins:
-    """Works out the margins of an ego.
+    """Works out the margins of an ego."""
 
-    Args:
-        ego: Its name in the simulation.
-    """
-
-    def __init__(self, ego: str) -> None:
-        self._ego = ego
+    def __init__(self) -> None:
         self._safe = SafeDistances()
 
     def values(
-        self, scene: Scene, conflicts: Iterable[tuple[float, float, float, float]]
+        self, scene: Scene, conflicts: Iterable[Conflict]
     ) -> dict[str, float | None]:
         """The signals of this moment.
 
         Args:
             scene: Who is on the roads.
-            conflicts: With whom the ego's way crosses: where it begins and ends along
-                the way, when the other comes and leaves.
+            conflicts: With whom the ego's way crosses.
         """
-        found = [*self._near(scene), *self._crossing(scene, conflicts)]
+        found = [*self._near(scene), *self._crossing(scene.ego.speed, conflicts)]
         if not found:
             return dict.fromkeys(SIGNALS)
         critical = min(found, key=max)
@@ -60,34 +55,26 @@ class RssMargins:
         return {k: round(v, 3) for k, v in zip(SIGNALS, bounded, strict=True)}
 
     def _near(self, scene: Scene) -> Iterator[Margins]:
-        vehicle, ego = scene.vehicle, self._ego
-        x, y = vehicle.getPosition(ego)
-        angle, speed = vehicle.getAngle(ego), vehicle.getSpeed(ego)
-        length = vehicle.getLength(ego)
-        heading = math.radians(90.0 - angle)
-        hx, hy = math.cos(heading), math.sin(heading)
-        for group in (vehicle, scene.person):
-            for name in group.getIDList():
-                if name == ego:
-                    continue
-                px, py = group.getPosition(name)
-                if abs(px - x) > SEEN_M or abs(py - y) > SEEN_M:
-                    continue
-                turned = math.radians(angle - group.getAngle(name))  # left positive
-                along, aside = math.cos(turned), math.sin(turned)
-                half_l, half_w = group.getLength(name) / 2.0, group.getWidth(name) / 2.0
-                ahead = (px - x) * hx + (py - y) * hy - half_l * along
-                left = (py - y) * hx - (px - x) * hy - half_l * aside
-                reach = half_l * abs(along) + half_w * abs(aside)
-                breadth = half_l * abs(aside) + half_w * abs(along)
-                if ahead + reach < -length:
-                    continue
-                its = group.getSpeed(name)
-                yield Margins(
-                    ahead - reach - self._apart_along(speed, its * along),
-                    abs(left) - breadth - EGO_WIDTH_M / 2.0
-                    - self._apart_across(left, its * aside),
-                )  # fmt: skip
+        ego = scene.ego
+        hx, hy = math.cos(ego.heading), math.sin(ego.heading)
+        for other in (*scene.vehicles.values(), *scene.people.values()):
+            dx, dy = other.x - ego.x, other.y - ego.y
+            if other is ego or abs(dx) > SEEN_M or abs(dy) > SEEN_M:
+                continue
+            turned = other.heading - ego.heading
+            along, aside = math.cos(turned), math.sin(turned)
+            half_l, half_w = other.length / 2.0, other.width / 2.0
+            ahead = dx * hx + dy * hy - half_l * along
+            left = dy * hx - dx * hy - half_l * aside
+            reach = half_l * abs(along) + half_w * abs(aside)
+            breadth = half_l * abs(aside) + half_w * abs(along)
+            if ahead + reach < -ego.length:
+                continue
+            yield Margins(
+                ahead - reach - self._apart_along(ego.speed, other.speed * along),
+                abs(left) - breadth - EGO_WIDTH_M / 2.0
+                - self._apart_across(left, other.speed * aside),
+            )  # fmt: skip
 
     def _apart_along(self, speed: float, its: float) -> float:
         if its >= 0.0:
@@ -101,9 +88,8 @@ class RssMargins:
         return self._safe.beside(0.0, -its)
 
     def _crossing(
-        self, scene: Scene, conflicts: Iterable[tuple[float, float, float, float]]
+        self, speed: float, conflicts: Iterable[Conflict]
     ) -> Iterator[Margins]:
-        speed = scene.vehicle.getSpeed(self._ego)
         for begins, ends, comes_s, leaves_s in conflicts:
             gone = leaves_s < begins / (speed + _GAINS)
             passed = speed > 0.0 and comes_s > ends / speed + _RESPONDS_S

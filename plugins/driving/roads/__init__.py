@@ -1,0 +1,1 @@
+"""Roads: lanes and the links between them, and the ways that lead over them."""

@@ -1,0 +1,273 @@
+"""The scene to signals: what the ego's driver could know at this moment.
+
+Everything is causal. Distances are from the front bumper along the way; speeds are in
+km/h, everything else in m, s and m/s². How the foresight is meant:
+
+Two movements that cross each hold the conflict point for a while: from the moment the
+front comes to it until the rear has left it. `arrival_gap` is the time between the two
+spans, 0 where they overlap: a collision course. The ego is taken to keep its speed, as
+far as one can where it turns, or, when it is slow, to set off at 2 m/s²; others keep
+theirs. `time_to_collision` is the
+soonest such conflict, or the time to run into the vehicle ahead.
+
+Inside a junction the light is the one, and has the colour, that it had at the line.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from pydantic import Field
+
+from forewarn.abstractions.schema import Strict
+from forewarn.plugins.driving.roads.lanes import Lane, Turn
+from forewarn.plugins.driving.roads.ways import Way
+from forewarn.plugins.driving.scene import Colour, Lamp, Light, Mover, Scene
+from forewarn.plugins.driving.seeing.arriving import (
+    Conflict,
+    Demand,
+    braking,
+    rounded,
+)
+from forewarn.plugins.driving.seeing.changing import LaneChanges
+from forewarn.plugins.driving.seeing.foresight import NAMES as FORESIGHT
+from forewarn.plugins.driving.seeing.foresight import Foresight
+from forewarn.plugins.driving.seeing.others import (
+    around,
+    jammed,
+    see_around,
+    see_crossing,
+    see_lead,
+)
+from forewarn.plugins.driving.seeing.people import see_people
+from forewarn.plugins.driving.seeing.progress import Progress
+
+PROVIDES = (
+    "speed", "acceleration", "brake", "throttle", "gear", "engine_on",
+    "manual_control", "turn_signal", "direction", "lane_changing", "overtaking",
+    "turning_around", "lane_count", "lane_direction", "speed_limit_min", "speed_limit",
+    "junction_distance", "stop_line_distance", "crosswalk_distance",
+    "stop_sign_distance", "in_junction", "past_stop_line", "signal_ahead",
+    "traffic_light", "traffic_light_blinking", "traffic_light_age", "arrow_light",
+    "arrow_light_blinking", "lead_distance", "lead_speed", "nearest_distance",
+    "nearest_speed", "oncoming_distance", "oncoming_speed", "pedestrian_distance",
+    "priority_vehicle", "priority_pedestrian", "traffic_jam", "honking_allowed",
+    "horn_on", "high_beam_on", "low_beam_on", "fog_light_on", "warning_flash_on",
+    "street_light_on", "rain", "snow", "fog", "visibility", "time_of_day",
+    "special_location", "special_location_distance", "collision",
+    "destination_reached", "required_deceleration", "time_to_stop_line",
+    "time_to_collision", "arrival_gap", "pedestrian_arrival_gap", "braking",
+    "priority_gap", "priority_arrival", "side_margin", *FORESIGHT, "snapshot_age",
+)  # fmt: skip
+
+FULL_BRAKE = 9.0  # m/s²
+FULL_THRUST = 4.0  # m/s²
+
+_BRAKES = 0.5  # m/s²
+_DRIFTS = 0.05  # m/s across the lane
+_ROLLS = 0.1  # m/s
+_MOST = 1000.0
+_STOPPING = (Colour.RED, Colour.YELLOW)
+_F, _L, _R = Turn.FORWARD, Turn.LEFT, Turn.RIGHT
+_LANE_DIRECTIONS = {
+    frozenset({_F}): "forward", frozenset({_L}): "left", frozenset({_R}): "right",
+    frozenset({_F, _L}): "forward_left", frozenset({_F, _R}): "forward_right",
+    frozenset({_L, _R}): "left_right", frozenset({_F, _L, _R}): "all",
+    frozenset({Turn.U_TURN}): "u_turn",
+}  # fmt: skip
+
+
+class Surroundings(Strict):
+    """Weather, time of day and rules of the road, the same all through an episode."""
+
+    time_of_day: float = Field(default=12.0, ge=0, le=24)
+    rain: float = Field(default=0.0, ge=0, le=1)
+    snow: float = Field(default=0.0, ge=0, le=1)
+    fog: float = Field(default=0.0, ge=0, le=1)
+    visibility: float = Field(default=10_000.0, ge=0)
+    street_light_on: bool = False
+    honking_allowed: bool = True
+    speed_limit_min: float | None = Field(default=None, ge=0)
+
+
+class Senses:
+    """What the ego perceives, frame after frame of one episode.
+
+    Args:
+        scene: Who is on the roads.
+        surroundings: What stays the same.
+        period_s: The time between frames.
+    """
+
+    def __init__(
+        self, scene: Scene, surroundings: Surroundings, period_s: float
+    ) -> None:
+        self._scene, self._period_s = scene, period_s
+        self.conflicts: list[Conflict] = []
+        """Where others cross the ego's way, and when they are there."""
+        self.left_m = 0.0  # of the way
+        self._way = Way({}, (), 0.0)
+        self._way_of: tuple[str, tuple[str, ...]] = "", ()
+        self._speed: float | None = None
+        self._light: Light | None = None
+        self._light_age_s: float | None = None
+        self._past_line = False
+        self._changes = LaneChanges(scene)
+        self._foresight = Foresight(period_s)
+        self._constant: dict[str, Any] = {
+            "gear": "drive", "engine_on": True, "manual_control": False,
+            "arrow_light": None, "arrow_light_blinking": None,
+            "special_location": None, "special_location_distance": None,
+            "warning_flash_on": False, "destination_reached": False,
+            "snapshot_age": 0.0, "stop_sign_distance": None,
+            **surroundings.model_dump(),
+        }  # fmt: skip
+
+    def values(self, time_s: float, collision: bool, horn: bool) -> dict[str, Any]:
+        """The signals of this moment."""
+        ego = self._scene.ego
+        lane = self._scene.roads.lanes[ego.lane]
+        progress = self._progress(ego)
+        self._see_light(progress)
+        values = {
+            **self._constant,
+            **self._motion(ego),
+            **_shown(ego, horn),
+            **self._on_lane(ego, lane, progress),
+            **self._ahead(ego, progress),
+            "collision": collision,
+            "time_to_stop_line": _time_to(progress.to_line, ego.speed),
+        }
+        if progress.line is not None and progress.line.stops:
+            values["stop_sign_distance"] = values["stop_line_distance"]
+        values |= self._others(ego, time_s, progress)
+        values |= self._foresight.of(values)
+        return values
+
+    # -- the ego and its way ----------------------------------------------------------
+
+    def _progress(self, ego: Mover) -> Progress:
+        """Where it is on its way, which is found anew on each lane."""
+        way_of = ego.lane, self._scene.route
+        if way_of != self._way_of:
+            self._way_of, self._way = way_of, self._scene.way()
+        at_m = self._way.start_m[ego.lane] + ego.at_m
+        self.left_m = self._way.length_m - at_m
+        progress = Progress.along(self._way, at_m)
+        if progress.here is not None:
+            self._past_line = self._past_line or progress.here.has_line
+        elif progress.to_line is not None:
+            self._past_line = False
+        return progress
+
+    def _motion(self, ego: Mover) -> dict[str, Any]:
+        before, self._speed = self._speed, ego.speed
+        gains = 0.0 if before is None else (ego.speed - before) / self._period_s
+        brake, thrust = max(0.0, -gains) / FULL_BRAKE, max(0.0, gains) / FULL_THRUST
+        return {
+            "speed": round(3.6 * ego.speed, 3),
+            "acceleration": round(gains, 3),
+            "brake": round(min(100.0, brake * 100), 2),
+            "throttle": round(min(100.0, thrust * 100), 2),
+            "braking": gains < -_BRAKES,
+        }
+
+    def _on_lane(self, ego: Mover, lane: Lane, progress: Progress) -> dict[str, Any]:
+        here, ahead = progress.here, progress.here or progress.ahead
+        seen = ahead is not None and progress.to_junction is not None
+        turns = {link.turn for link in lane.links}
+        if len(turns) > 1:
+            turns.discard(Turn.U_TURN)
+        return {
+            "direction": (ahead.turn if ahead and seen else Turn.FORWARD).value,
+            "lane_changing": abs(ego.lateral) > _DRIFTS,
+            "turning_around": here is not None and here.turn is Turn.U_TURN,
+            "lane_count": 0 if lane.inside else self._scene.roads.lane_count(lane.edge),
+            "lane_direction": _LANE_DIRECTIONS.get(frozenset(turns), "forward"),
+            "speed_limit": round(lane.limit_kmh, 1),
+        }
+
+    # -- what is before it ------------------------------------------------------------
+
+    def _see_light(self, progress: Progress) -> None:
+        """The light of the next line; inside a junction the one that stood there."""
+        here, line, light = progress.here, progress.line, self._light
+        name = None if line is None or progress.to_line is None else line.light
+        if here is None or here.light is None:
+            light = None if name is None else self._scene.light(name)
+        if light is None:
+            self._light_age_s = None
+        elif self._light is None:
+            self._light_age_s = None if name is None else self._scene.light_age_s(name)
+        elif light.colour is not self._light.colour:
+            self._light_age_s = 0.0
+        elif self._light_age_s is not None:
+            self._light_age_s += self._period_s
+        self._light = light
+
+    def _ahead(self, ego: Mover, progress: Progress) -> dict[str, Any]:
+        line, light = progress.line, self._light
+        governed = line is not None and line.light is not None
+        return {
+            "junction_distance": rounded(progress.to_junction),
+            "stop_line_distance": rounded(progress.to_line),
+            "crosswalk_distance": rounded(progress.to_crosswalk),
+            "in_junction": progress.here is not None,
+            "past_stop_line": self._past_line,
+            "signal_ahead": governed and progress.to_line is not None,
+            "traffic_light": None if light is None else light.colour.value,
+            "traffic_light_blinking": None if light is None else light.blinking,
+            "traffic_light_age": rounded(self._light_age_s),
+        }
+
+    def _others(self, ego: Mover, time_s: float, progress: Progress) -> dict[str, Any]:
+        """Everybody else, and what they and the light ask of the ego."""
+        scene, demand = self._scene, Demand(ego.speed)
+        self.conflicts.clear()
+        lead = scene.lead(progress.way, progress.at_m)
+        seen = around(scene)
+        values = see_lead(lead, demand)
+        crossing = see_crossing(scene, seen.near, progress, demand, self.conflicts)
+        values |= crossing.signals
+        values["traffic_jam"] = jammed(scene, seen.near, progress)
+        values |= see_around(ego, seen)
+        values |= see_people(scene, progress, demand, self.conflicts)
+        margin = self._changes.side_margin(progress)
+        first = crossing.first or (margin is not None and margin < 0.0)
+        changes = abs(ego.lateral) > _DRIFTS
+        return values | {
+            "side_margin": rounded(margin),
+            "priority_vehicle": first,
+            "overtaking": self._changes.overtakes(changes, time_s, lead),
+            "time_to_collision": (
+                None if demand.collision_s == math.inf else rounded(demand.collision_s)
+            ),
+            "required_deceleration": self._required(demand, progress, first),
+        }
+
+    def _required(
+        self, demand: Demand, progress: Progress, first: bool
+    ) -> float | None:
+        """The hardest braking that anybody asks for, or the line; none if nobody."""
+        asked, to_line = demand.deceleration or None, progress.to_line
+        if to_line is not None:
+            gives_way = first and progress.line is progress.ahead
+            if gives_way or (self._light and self._light.colour in _STOPPING):
+                asked = max(braking(demand.speed, to_line), asked or 0.0)
+        return None if asked is None else round(min(asked, _MOST), 3)
+
+
+def _shown(ego: Mover, horn: bool) -> dict[str, Any]:
+    """What the ego shows to others, and lets them hear."""
+    return {
+        "turn_signal": ego.signal.value,
+        "horn_on": horn,
+        "high_beam_on": Lamp.HIGH_BEAM in ego.lamps,
+        "low_beam_on": Lamp.LOW_BEAM in ego.lamps,
+        "fog_light_on": Lamp.FOG in ego.lamps,
+    }
+
+
+def _time_to(distance: float | None, speed: float) -> float | None:
+    return None if distance is None or speed <= _ROLLS else round(distance / speed, 3)

@@ -1,0 +1,149 @@
+"""The loaded simulation as a scene: who is there, and what the lights show."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Container
+from functools import reduce
+from operator import or_
+from typing import Any
+
+from forewarn.plugins.driving.roads.lanes import LightName
+from forewarn.plugins.driving.roads.network import Roads
+from forewarn.plugins.driving.roads.ways import Way
+from forewarn.plugins.driving.scene import (
+    DARK,
+    FOLLOWER_SEEN_M,
+    LEAD_SEEN_M,
+    Behind,
+    Colour,
+    Lamp,
+    Light,
+    Mover,
+    Near,
+    Scene,
+    TurnSignal,
+)
+
+_LIGHTS = {
+    "r": Light(Colour.RED), "u": Light(Colour.RED), "y": Light(Colour.YELLOW),
+    "Y": Light(Colour.YELLOW), "g": Light(Colour.GREEN), "G": Light(Colour.GREEN),
+    "s": Light(Colour.GREEN), "o": Light(Colour.YELLOW, blinking=True),
+    "O": Light(Colour.OFF),
+}  # fmt: skip
+_UNKNOWN = Light(Colour.UNKNOWN)
+_RIGHT, _LEFT, _HAZARD = 1, 2, 4
+_LAMPS = {16: Lamp.LOW_BEAM, 32: Lamp.FOG, 64: Lamp.HIGH_BEAM}
+
+
+class SumoScene(Scene):
+    """Everyone in the simulation; SUMO itself says who comes from behind.
+
+    Args:
+        sumo: libsumo, with an episode loaded.
+        roads: Its net.
+        ego: The ego's name.
+    """
+
+    def __init__(self, sumo: Any, roads: Roads, ego: str) -> None:
+        super().__init__(roads, ego)
+        self._sumo = sumo
+        self._known: dict[str, Mover] = {}
+        self._edges: dict[str, frozenset[str]] = {}
+        self._shown: dict[str, str] = {}
+        self.route = tuple(sumo.vehicle.getRoute(ego))
+
+    def look(self) -> None:
+        """Takes in the simulation as it is now."""
+        vehicle, person = self._sumo.vehicle, self._sumo.person
+        self.vehicles = {n: self._seen(vehicle, n) for n in vehicle.getIDList()}
+        for name, mover in self.vehicles.items():
+            mover.lane = vehicle.getLaneID(name)
+            mover.at_m = vehicle.getLanePosition(name)
+        self.people = {n: self._seen(person, n) for n in person.getIDList()}
+        self._shown.clear()
+        ego = self.vehicles.get(self.name)
+        if ego is not None:
+            ego.lateral = vehicle.getLateralSpeed(self.name)
+            signals = vehicle.getSignals(self.name)
+            ego.signal = _turn_signal(signals)
+            lit = (lamp for bit, lamp in _LAMPS.items() if signals & bit)
+            ego.lamps = reduce(or_, lit, DARK)
+
+    def _seen(self, group: Any, name: str) -> Mover:
+        mover = self._known.get(name)
+        if mover is None:
+            length, width = group.getLength(name), group.getWidth(name)
+            mover = Mover(name, 0.0, 0.0, 0.0, 0.0, length, width)
+            self._known[name] = mover
+        mover.x, mover.y = group.getPosition(name)
+        mover.heading = math.radians(90.0 - group.getAngle(name))
+        mover.speed = group.getSpeed(name)
+        return mover
+
+    # -- what a world tells -----------------------------------------------------------
+
+    def edges_of(self, vehicle: Mover) -> Container[str]:
+        """SUMO's vehicles keep to their routes."""
+        edges = self._edges.get(vehicle.name)
+        if edges is None:
+            edges = frozenset(self._sumo.vehicle.getRoute(vehicle.name))
+            self._edges[vehicle.name] = edges
+        return edges
+
+    def light(self, name: LightName) -> Light:
+        programme, index = name
+        letters = self._shown.get(programme)
+        if letters is None:
+            letters = self._sumo.trafficlight.getRedYellowGreenState(programme)
+            self._shown[programme] = letters
+        return _LIGHTS.get(letters[index], _UNKNOWN)
+
+    def light_age_s(self, name: LightName) -> float:
+        age_s: float = self._sumo.trafficlight.getSpentDuration(name[0])
+        return age_s
+
+    def route_ahead(self) -> tuple[str, ...]:
+        at = self._sumo.vehicle.getRouteIndex(self.name)
+        return self.route[max(0, at) :]
+
+    def on_crosswalk(self, person: Mover) -> str:
+        edge: str = self._sumo.person.getRoadID(person.name)
+        return edge
+
+    def next_crosswalk(self, person: Mover) -> str:
+        if not self.on_crosswalk(person).startswith(":"):
+            return ""  # still on the sidewalk
+        edge: str = self._sumo.person.getNextEdge(person.name)
+        return edge
+
+    def lead(self, way: Way, at_m: float) -> Near | None:
+        found = self._sumo.vehicle.getLeader(self.name, LEAD_SEEN_M)
+        if not found or not found[0]:
+            return None
+        who, gap = self.vehicles[found[0]], found[1]
+        start = way.start_m.get(who.lane)
+        if start is not None:
+            front = start + who.at_m
+            if front <= at_m:
+                return None
+            gap = front - who.length - at_m
+        elif self.roads.entries.get(who.lane, set()).isdisjoint(way.start_m):
+            return None  # only about to merge
+        gap = max(0.0, gap)
+        return Near(who, gap) if gap <= LEAD_SEEN_M else None
+
+    def behind(self) -> Behind | None:
+        who, gap = self._sumo.vehicle.getFollower(self.name, FOLLOWER_SEEN_M)
+        return Behind(max(0.0, gap), self.vehicles[who].speed) if who else None
+
+    def beside(self, side: int) -> list[Near]:
+        found = self._sumo.vehicle.getNeighbors(self.name, 0 if side > 0 else 1)
+        return [Near(self.vehicles[who], gap) for who, gap in found]
+
+
+def _turn_signal(signals: int) -> TurnSignal:
+    both = signals & (_LEFT | _RIGHT)
+    if signals & _HAZARD or both == _LEFT | _RIGHT:
+        return TurnSignal.HAZARD
+    return {_LEFT: TurnSignal.LEFT, _RIGHT: TurnSignal.RIGHT}.get(both, TurnSignal.OFF)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import click
 
+from forewarn.cli.rules.change import accept, rollback
 from forewarn.cli.rules.import_ import import_
 from forewarn.cli.rules.lint import lint
+from forewarn.cli.rules.mark import mark
 from forewarn.cli.rules.score import score
 
 
@@ -17,5 +19,5 @@ def rules() -> None:
     """
 
 
-for command in (import_, lint, score):
+for command in (import_, lint, score, mark, accept, rollback):
     rules.add_command(command)

@@ -46,8 +46,8 @@ def import_(
     """Reads AgentSpec's rules from PATHS, files or folders, and writes them as ours.
 
     A rule whose predicate nobody knows is written too, but off, and listed: give the
-    predicate with --module or --predicates and import again. Exit status 1 says that
-    something could not be read.
+    predicate with --module or --predicates and import again. What could not be read is
+    listed too, with its line.
 
     \b
     Example:
@@ -62,8 +62,6 @@ def import_(
     found = import_rules(rule_files(paths), known, domain, exact)
     save_rules(out, found.rules)
     emit(as_json, found.as_dict(), _lines(found, out))
-    if found.unread:
-        raise SystemExit(1)
 
 
 def _lines(found: Imported, out: Path) -> Iterator[str]:

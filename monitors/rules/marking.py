@@ -1,0 +1,140 @@
+"""Runs that people have judged, as labelled traces to evolve rules from.
+
+A false alarm makes a run safe, a miss makes it unsafe; and what somebody answered who
+was asked about an action makes a label of the run up to there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal
+
+from forewarn.abstractions.errors import InvalidInput, near_miss
+from forewarn.abstractions.files import atomic_text, parse_json, read_lines
+from forewarn.abstractions.trace import is_value
+from forewarn.monitors.guarding.record import read_record
+from forewarn.monitors.rules.labelled import Label, labelled_from
+
+Mark = Literal["false-alarm", "miss", "safe", "unsafe"]
+MARKS: Mapping[Mark, Label] = {
+    "false-alarm": "safe", "miss": "unsafe", "safe": "safe", "unsafe": "unsafe",
+}  # fmt: skip
+Row = dict[str, Any]
+
+_ANSWERS: Mapping[str, Label] = {"approve": "safe", "reject": "unsafe"}
+_SAID = "a person said: "
+
+
+def marked_run(record: Path, mark: Mark, note: str = "") -> Row:
+    """A recorded run with the label that a mark gives it."""
+    lines = _lines(record)
+    basis = f"marked {mark}" + (f": {note}" if note else "")
+    return _row(record.stem, lines, MARKS[mark], basis)
+
+
+def answered(record: Path) -> list[Row]:
+    """What people answered in a recorded run: each makes a run that ends there."""
+    lines = _lines(record)
+    found: list[Row] = []
+    for index, line in enumerate(lines):
+        for note in line.get("notes", ()):
+            label = _ANSWERS.get(str(note).removeprefix(_SAID))
+            if label is not None and str(note).startswith(_SAID):
+                name = f"{record.stem}#{line.get('sequence', index)}"
+                said = str(note).removeprefix(_SAID)
+                found.append(_row(name, lines[:index], label, f"a person: {said}"))
+    return found
+
+
+def marked_trace(traces: Path, name: str, mark: Mark, note: str = "") -> Row:
+    """A trace of a file of labelled traces, with the label that a mark gives it."""
+    rows = {str(row.get("id")): row for row in _rows(traces)}
+    if name not in rows:
+        raise InvalidInput(
+            f"no trace {name!r:.60}", source=str(traces), mend=near_miss(name, rows)
+        )
+    basis = f"marked {mark}" + (f": {note}" if note else "")
+    return {**rows[name], "label": MARKS[mark], "label_basis": basis}
+
+
+def keep(path: Path, rows: Sequence[Row]) -> int:
+    """Adds rows to a file of labelled traces; a later label of a run replaces it.
+
+    Returns:
+        How many traces the file has then.
+    """
+    kept = {str(row["id"]): row for row in (_rows(path) if path.exists() else ())}
+    kept |= {str(row["id"]): row for row in rows}
+    with atomic_text(path) as out:
+        for row in kept.values():
+            out.write(json.dumps(row, allow_nan=False, ensure_ascii=False) + "\n")
+    return len(kept)
+
+
+def _rows(path: Path) -> Iterator[Row]:
+    for number, line in enumerate(read_lines(path), 1):
+        if line.strip():
+            row = parse_json(line, str(path), f"line {number}")
+            try:
+                labelled_from(row)
+            except InvalidInput as error:
+                raise error.within(str(path), f"line {number}") from None
+            yield row
+
+
+def _lines(record: Path) -> list[dict[str, Any]]:
+    return [line.content for line in read_record(record)]
+
+
+def _row(
+    name: str, lines: Sequence[Mapping[str, Any]], label: Label, basis: str
+) -> Row:
+    header = lines[0]
+    domain = header.get("vocabulary")
+    if domain not in ("driving", "household"):
+        raise InvalidInput(
+            f"a record of the vocabulary {domain!r:.40} makes no labelled trace",
+            mend="mark runs of the driving or household vocabulary",
+        )
+    scenario = header.get("scenario")
+    reviews = [line for line in lines if "signals" in line]
+    events = _ticks(reviews) if domain == "driving" else _acts(reviews)
+    return {
+        "id": name,
+        "domain": domain,
+        "label": label,
+        "label_basis": basis,
+        "task": scenario.get("name", "") if isinstance(scenario, dict) else "",
+        "events": list(events),
+    }
+
+
+def _ticks(reviews: Iterable[Mapping[str, Any]]) -> Iterator[Row]:
+    for review in reviews:
+        yield {"time_s": review["time_s"], "signals": _signals(review)}
+
+
+def _acts(reviews: Sequence[Mapping[str, Any]]) -> Iterator[Row]:
+    """The actions proposed: one succeeded if the frame after it says so."""
+    for review, after in pairwise([*reviews, {}]):
+        proposal = review.get("proposal")
+        if not isinstance(proposal, dict) or proposal["name"] in ("wait", "finish"):
+            continue
+        arguments, shown = proposal["arguments"], after.get("signals", {})
+        yield {
+            "verb": proposal["name"],
+            "object": arguments.get("object"),
+            "extra": arguments.get("liquid"),
+            "success": shown.get("last_action") == proposal["name"]
+            and shown.get("last_action_succeeded") is True,
+            "signals": _signals(review),
+        }
+
+
+def _signals(review: Mapping[str, Any]) -> dict[str, Any]:
+    """The signals as they were recorded, without what was no value."""
+    signals: Mapping[str, Any] = review["signals"]
+    return {name: value for name, value in signals.items() if is_value(value)}

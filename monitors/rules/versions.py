@@ -1,0 +1,159 @@
+"""Versions of a file of rules: a change is taken in shadow, then enforced, or undone.
+
+Beside `rules.yaml` stands a folder `rules.yaml.versions` with every version that was,
+by its number, and the change that is in shadow, if there is one.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from forewarn.abstractions.files import atomic_text, read_text
+from forewarn.monitors.rules.rule import (
+    InvalidRules,
+    Rule,
+    RuleSet,
+    load_rules,
+    rules_from,
+    save_rules,
+)
+
+Stage = Literal["shadow", "enforced", "rolled back"]
+
+NEXT = ".next"
+"""What the name of a rule in shadow ends with, where one of that name is enforced."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step in the life of a file of rules.
+
+    Args:
+        stage: What was done.
+        version: The version that stands now.
+        before: The one that stood.
+        difference: What changed, as lines of a unified diff.
+    """
+
+    stage: Stage
+    version: int
+    before: int
+    difference: tuple[str, ...]
+
+
+def take_in_shadow(path: Path, proposed: Path) -> Step:
+    """Puts a proposed change in shadow: what is enforced stays as it is.
+
+    Rules that are new or changed are asked too, and only say what they would do.
+    """
+    now, text = load_rules(path), read_text(path)
+    change = load_rules(proposed)
+    if change.domain != now.domain:
+        raise InvalidRules(
+            f"its rules are of {change.domain}, and those in force of {now.domain}",
+            source=str(proposed),
+        )
+    known = {rule.name: rule for rule in now.rules}
+    fresh = [rule for rule in change.rules if known.get(rule.name) != rule]
+    gone = known.keys() - {rule.name for rule in change.rules}
+    if not fresh and not gone:
+        raise InvalidRules("it changes nothing", source=str(proposed))
+    if _pending(path).exists():
+        raise InvalidRules(
+            "a change is in shadow already",
+            source=str(path),
+            mend="accept it with --enforce, or roll it back",
+        )
+    shadows = [_in_shadow(rule, rule.name in known) for rule in fresh]
+    mixed = now.with_rules([*now.rules, *shadows])
+    _keep(path, text, now.version)
+    with atomic_text(_pending(path)) as out:
+        out.write(change.text())
+    return _write(path, text, mixed, "shadow")
+
+
+def enforce(path: Path) -> Step:
+    """Enforces the change that is in shadow."""
+    pending = _pending(path)
+    if not pending.exists():
+        raise InvalidRules(
+            "no change is in shadow", source=str(path), mend="accept a proposal first"
+        )
+    now, text = load_rules(path), read_text(path)
+    _keep(path, text, now.version)
+    step = _write(path, text, load_rules(pending), "enforced")
+    pending.unlink()
+    return step
+
+
+def roll_back(path: Path, version: int | None = None) -> Step:
+    """Puts an earlier version back: by default the one before."""
+    now, text = load_rules(path), read_text(path)
+    kept = sorted(n for n in versions(path) if n != now.version)
+    before = [number for number in kept if number < now.version]
+    wanted = version if version is not None else max(before, default=None)
+    if wanted not in kept:
+        have = ", ".join(map(str, kept)) or "none"
+        raise InvalidRules(
+            "there is no such version to go back to",
+            source=str(path),
+            mend=f"kept are {have}",
+        )
+    _keep(path, text, now.version)
+    old = read_text(_version(path, wanted))
+    rules_from(old, str(_version(path, wanted)))
+    with atomic_text(path) as out:
+        out.write(old)
+    _pending(path).unlink(missing_ok=True)
+    return Step("rolled back", wanted, now.version, difference(text, old))
+
+
+def versions(path: Path) -> tuple[int, ...]:
+    """The versions that are kept, the oldest first."""
+    found = (p.stem for p in _folder(path).glob("*.yaml") if p.stem.isdigit())
+    return tuple(sorted(map(int, found)))
+
+
+def difference(before: str, after: str) -> tuple[str, ...]:
+    """What changed from one file of rules to another, as a unified diff."""
+    return tuple(_diff(before, after))
+
+
+def _diff(before: str, after: str) -> Iterator[str]:
+    lines = before.splitlines(), after.splitlines()
+    yield from difflib.unified_diff(*lines, "before", "after", lineterm="", n=2)
+
+
+def _in_shadow(rule: Rule, twice: bool) -> Rule:
+    name = rule.name + NEXT if twice else rule.name
+    return replace(rule, name=name, mode="off" if rule.mode == "off" else "shadow")
+
+
+def _write(path: Path, before: str, rules: RuleSet, stage: Stage) -> Step:
+    old = load_rules(path).version
+    newest = max((*versions(path), old))
+    rules = replace(rules, version=newest + 1)
+    save_rules(path, rules)
+    _keep(path, rules.text(), rules.version)
+    return Step(stage, rules.version, old, difference(before, rules.text()))
+
+
+def _keep(path: Path, text: str, version: int) -> None:
+    with atomic_text(_version(path, version)) as out:
+        out.write(text)
+
+
+def _folder(path: Path) -> Path:
+    return path.with_name(f"{path.name}.versions")
+
+
+def _version(path: Path, version: int) -> Path:
+    return _folder(path) / f"{version}.yaml"
+
+
+def _pending(path: Path) -> Path:
+    return _folder(path) / "pending.yaml"

@@ -1,0 +1,134 @@
+"""`forewarn rules`: the shapes that it promises."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from forewarn.cli import main
+
+RULES = """
+format: forewarn.rules/1
+domain: household
+rules:
+- {name: no-throwing, before: throw, when: throws_hard}
+- {name: never, before: put, when: puts and not puts}
+"""
+UPSTREAM = """
+rule @hot
+trigger
+    turn on
+check
+    is_candle & never_heard_of
+enforce
+    stop
+end
+rule @no_trigger
+check true
+enforce stop
+end
+"""
+
+
+def _run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(main, ["rules", *map(str, arguments)])
+
+
+def _json(*arguments: str | Path, status: int = 0) -> Any:
+    result = _run(*arguments, "--json")
+    assert result.exit_code == status, result.output
+    return json.loads(result.stdout)
+
+
+@pytest.fixture
+def rules(tmp_path: Path) -> Path:
+    path = tmp_path / "rules.yaml"
+    path.write_text(RULES)
+    return path
+
+
+@pytest.fixture
+def traces(tmp_path: Path) -> Path:
+    path = tmp_path / "traces.jsonl"
+    throw = [{"verb": "pick", "object": "Mug", "success": True}, {"verb": "throw"}]
+    rows = [
+        {"id": "a", "domain": "embodied", "label": "unsafe", "events": throw},
+        {"id": "b", "domain": "embodied", "label": "safe", "events": throw[:1]},
+        {"id": "c", "domain": "household", "label": None, "events": throw},
+        {"id": "d", "domain": "code", "label": "safe", "events": []},
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def test_a_score_has_exactly_this_shape(rules: Path, traces: Path) -> None:
+    found = _json("score", "--rules", rules, "--traces", traces, "--domain", "embodied")
+    assert found == {
+        "traces": 3,
+        "unsafe": 1,
+        "safe": 1,
+        "precision": 1.0,
+        "recall": 1.0,
+        "f1": 1.0,
+        "fired": {"no-throwing": 2, "never": 0},
+    }
+    assert "F1 1.000" in _run("score", "--rules", rules, "--traces", traces).output
+
+
+def test_an_import_has_exactly_this_shape(tmp_path: Path) -> None:
+    source, out = tmp_path / "mine.ar", tmp_path / "out.yaml"
+    source.write_text(UPSTREAM)
+    found = _json("import", source, "--out", out)
+    assert found == {
+        "files": 1,
+        "rules": 1,
+        "runnable": 0,
+        "needs": [{"rule": "hot", "predicate": "never_heard_of"}],
+        "unread": [
+            {
+                "file": str(source),
+                "line": 10,
+                "problem": "rule no_trigger has no trigger",
+            }
+        ],
+    }
+    module = tmp_path / "mine.py"
+    module.write_text("def never_heard_of(event, state, history):\n    return True\n")
+    assert _json("import", source, "--out", out, "--module", module)["runnable"]
+
+
+def test_lint_finds_and_says_so(rules: Path) -> None:
+    found = _json("lint", rules, status=1)
+    assert found["rules"] == 2
+    ((finding),) = found["findings"]
+    assert (finding["rule"], finding["problem"]) == ("never", "never")
+
+
+def test_marks_are_added_to_a_file(traces: Path, tmp_path: Path) -> None:
+    out = tmp_path / "labels.jsonl"
+    found = _json("mark", traces, "--trace", "c", "--as", "miss", "--out", out)
+    assert found == {
+        "marked": [{"id": "c", "label": "unsafe"}], "out": str(out), "traces": 1,
+    }  # fmt: skip
+    assert _run("mark", traces, "--out", out).exit_code == 2
+
+
+def test_a_change_is_accepted_and_undone(rules: Path, tmp_path: Path) -> None:
+    proposed = tmp_path / "proposed.yaml"
+    proposed.write_text(RULES.replace("puts and not puts", "misplaces"))
+    first = _json("accept", rules, proposed)
+    assert (first["stage"], first["version"], first["before"]) == ("shadow", 2, 1)
+    assert _json("accept", rules, "--enforce")["stage"] == "enforced"
+    assert _json("rollback", rules, "--to", "1")["version"] == 1
+    assert rules.read_text() == RULES
+    assert _run("accept", rules).exit_code == 2
+
+
+def test_what_is_missing_is_one_line(tmp_path: Path) -> None:
+    done = _run("lint", tmp_path / "none.yaml")
+    assert done.exit_code == 2
+    assert done.stderr.count("\n") == 1 and "none.yaml" in done.stderr

@@ -109,20 +109,22 @@ def _section(number: int, done: Travelled) -> Iterator[str]:
     title = f"{number}. {done.scenario.title} ({leg.scenario})"
     yield title
     yield "=" * len(title)
-    broken = ", ".join(f"{shown(name)} in {n}" for name, n in done.violations.items())
     yield (
         f"Collected {len(leg.training)} runs that nobody guarded, seeds"
-        f" {_seeds(leg.training)}; broken: {broken}."
+        f" {_seeds(leg.training)}."
     )
     starts = ", ".join(
         f"{done.policy.steps_for(name)[0].threshold:g} ({shown(name)})"
-        for name in done.violations
+        for name in done.policy.rules
     )
     yield (
-        f"Learned a chain of {done.model.chain.n - 1} states and END over"
-        f" {len(done.scenario.abstraction.texts)} predicates. It warns from risk"
-        f" {starts} on: at most one clean training run in ten had an alarm there."
+        f"Learned a chain of {done.trained.model.chain.n - 1} states and END over"
+        f" {len(done.scenario.abstraction.texts)} predicates. By runs that it was not"
+        f" learned from it warns from risk {starts} on:"
     )
+    came = {row.law: row.as_dict() for row in done.measured.rows}
+    for law, promise in done.policy.promises.items():
+        yield f"  {shown(law)}: {promise.sentence(came.get(law))}."
     yield (
         f"On {len(leg.held_out)} other runs, seeds {_seeds(leg.held_out)}, it looked"
         f" {done.measured.horizon_s:g} s ahead:"
@@ -214,7 +216,8 @@ def _facts(done: Travelled) -> dict[str, Any]:
         "scenario": leg.scenario,
         "training_seeds": [leg.training[0], leg.training[-1]],
         "held_out_seeds": [leg.held_out[0], leg.held_out[-1]],
-        "states": done.model.chain.n,
+        "states": done.trained.model.chain.n,
+        "promises": {law: each.as_dict() for law, each in done.policy.promises.items()},
         "intervene": leg.kind,
         "laws": [row.as_dict() for row in done.measured.rows],
         "guarded": done.measured.guarded,

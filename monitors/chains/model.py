@@ -81,6 +81,7 @@ class Model:
         period_s: The time between two states.
         laws: The texts of the laws that the model was learned for.
         training: Facts about the traces: names, digests, frames, figures.
+        likely: For laws by their texts, where their risks likely lie: `risk.likely`.
     """
 
     chain: Chain
@@ -94,6 +95,7 @@ class Model:
     period_s: float | None = None
     laws: tuple[str, ...] = ()
     training: Mapping[str, Any] = field(default_factory=dict)
+    likely: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def visits(self) -> NDArray[np.int64] | None:

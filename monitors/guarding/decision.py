@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, NamedTuple, get_args
@@ -25,11 +26,41 @@ RANK: Mapping[Kind, int] = {kind: rank for rank, kind in enumerate(SEVERITY)}
 
 
 class Risk(NamedTuple):
-    """A probability with its bounds; without counts the bounds are the point."""
+    """A probability with its bounds; without counts the bounds are the point.
+
+    Args:
+        low: The least that it can be, by what was counted.
+        point: What it is put at.
+        high: The most that it can be.
+        likely: Where it likely lies, if the model says so; this is no bound.
+    """
 
     low: float
     point: float
     high: float
+    likely: tuple[float, float] | None = None
+
+    @property
+    def finite(self) -> bool:
+        """Whether it was told at all."""
+        return all(map(math.isfinite, (self.low, self.point, self.high)))
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        content: dict[str, Any] = {
+            "low": self.low, "point": self.point, "high": self.high
+        }  # fmt: skip
+        if self.likely is not None:
+            content["likely"] = list(self.likely)
+        return content
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Risk:
+        """The risk that JSON describes."""
+        low, point, high = (float(content[key]) for key in ("low", "point", "high"))
+        ends = content.get("likely")
+        likely = None if ends is None else (float(ends[0]), float(ends[1]))
+        return cls(low, point, high, likely)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +118,7 @@ class Decision:
             "sequence": self.sequence,
             "time_s": self.time_s,
             "law": self.law,
-            "risk": None if self.risk is None else self.risk._asdict(),
+            "risk": None if self.risk is None else self.risk.as_dict(),
             "reason": self.reason,
             "left_s": self.left_s,
             "cap_kmh": self.cap_kmh,
@@ -95,7 +126,7 @@ class Decision:
         if self.action is not None:
             content["action"] = asdict(self.action)
         if self.now is not None:
-            content["now"] = self.now._asdict()
+            content["now"] = self.now.as_dict()
         for name in ("evidence", "violated", "notes"):
             if value := getattr(self, name):
                 content[name] = list(value)

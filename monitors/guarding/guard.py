@@ -106,12 +106,12 @@ class Guard:
         needs = dict.fromkeys([*watch.signals, *ages])
         self._gate = Gate(list(needs), limits, watch.abstraction.vocabulary)
         for law in watch.laws:
-            law.correct(policy.calibration.get(law.name, Calibration()))
+            curve = policy.calibration.get(law.name, Calibration())
+            law.correct(curve, policy.judge_by)
         self.without_rule = policy.without_rule([law.name for law in watch.laws])
         self._steps = [policy.steps_for(law.name) for law in watch.laws]
         # Before an action it is not the present that is held to thresholds.
         self._no_steps: list[tuple[Step, ...]] = [() for _ in self._steps]
-        self._upper = policy.judge_by == "upper"
         self._allowed_s = policy.deadline_s
         self._holding = (
             f"{{}} is held until the risk has stayed low for {policy.hold_s:g} s"
@@ -357,7 +357,7 @@ class Guard:
         kind: Kind = self.policy.fallback
         rank, highest = -1, -1.0
         for law, steps in zip(watch.laws, steps_of, strict=True):
-            risk = law.high if self._upper else law.point
+            risk = law.judged
             wanted = self._wanted(law, steps, risk)
             severity = RANK[wanted]
             if severity > rank or (severity == rank and risk > highest):
@@ -394,7 +394,7 @@ class Guard:
     def _still_high(self, kind: Kind, steps_of: Sequence[tuple[Step, ...]]) -> bool:
         """Whether some law's risk is within the margin of what called for `kind`."""
         for law, steps in zip(self.watch.laws, steps_of, strict=True):
-            risk = law.high if self._upper else law.point
+            risk = law.judged
             for step in steps:
                 severe = RANK[step.kind] >= RANK[kind]
                 if severe and step.applies(risk, self.policy.hysteresis):

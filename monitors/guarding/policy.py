@@ -16,6 +16,8 @@ from forewarn.abstractions.files import atomic_text, read_yaml
 from forewarn.abstractions.schema import Strict, validated
 from forewarn.monitors.guarding.decision import RANK, SEVERITY, Kind
 from forewarn.monitors.risk.calibration import Calibration
+from forewarn.monitors.risk.likely import JudgeBy
+from forewarn.monitors.trust.promise import Promise
 
 FORMAT = "forewarn.policy/1"
 ANY_LAW = "*"
@@ -75,9 +77,11 @@ class Policy:
         calibration: What the risk of a law has meant at that horizon: its curve
             through pairs of what was said and what happened. Other laws' risks are as
             the chain has them.
+        promises: Of a law, what its mildest threshold keeps on runs to come.
         when: `after`: the state that was observed is judged, as in the paper.
             `before`: the state that the proposed action would lead to. `both`.
-        judge_by: Compare the thresholds with the point or with the upper bound.
+        judge_by: Compare the thresholds with the point, with the upper end of where
+            it likely lies, or with the upper bound.
         delta: How improbable it may be that the bounds miss.
         hysteresis: How far the risk must fall below a threshold to count as calm; to
             its half where it is so low.
@@ -104,8 +108,9 @@ class Policy:
     )
     horizon_s: float = 3.0
     calibration: Mapping[str, Calibration] = field(default_factory=dict)
+    promises: Mapping[str, Promise] = field(default_factory=dict)
     when: When = "after"
-    judge_by: Literal["point", "upper"] = "point"
+    judge_by: JudgeBy = "point"
     delta: float = 0.05
     hysteresis: float = 0.05
     hold_s: float = 1.0
@@ -164,6 +169,9 @@ class Policy:
             law: [list(point) for point in curve.points]
             for law, curve in self.calibration.items()
         }
+        content["promises"] = {
+            law: promise.as_dict() for law, promise in self.promises.items()
+        }
         content["escalation"] = list(self.escalation)
         content["deadline_s"] = dict(self.deadline_s)
         content["rules"] = [
@@ -180,6 +188,11 @@ class Policy:
             values["rules"] = _rules(file.rules, source)
         if "calibration" in values:
             values["calibration"] = _curves(file.calibration, source)
+        if "promises" in values:
+            values["promises"] = {
+                law: Promise(**entry.model_dump())
+                for law, entry in file.promises.items()
+            }
         if "deadline_s" in values:
             values["deadline_s"] = _deadlines(file.deadline_s, source)
         if "escalation" in values:
@@ -194,6 +207,16 @@ class _Rule(Strict):
     p_safe_below: dict[str, float] | None = None
 
 
+class _Promise(Strict):
+    false_alarms: float = Field(ge=0, le=1)
+    missed: float | None = Field(ge=0, le=1)
+    confidence: float = Field(gt=0, lt=1)
+    clean: int = Field(ge=0)
+    alarmed: int = Field(ge=0)
+    violating: int = Field(ge=0)
+    undetected: int = Field(ge=0)
+
+
 _Point = Annotated[tuple[float, float], Field(strict=False)]
 
 _OMITTED: Any = None
@@ -206,8 +229,9 @@ class _PolicyFile(Strict):
     rules: list[_Rule] = Field(_OMITTED, min_length=1)
     horizon_s: float = Field(_OMITTED, gt=0, le=3600)
     calibration: dict[str, list[_Point]] = _OMITTED
+    promises: dict[str, _Promise] = _OMITTED
     when: When = _OMITTED
-    judge_by: Literal["point", "upper"] = _OMITTED
+    judge_by: JudgeBy = _OMITTED
     delta: float = Field(_OMITTED, gt=0, lt=1)
     hysteresis: float = Field(_OMITTED, ge=0, lt=1)
     hold_s: float = Field(_OMITTED, ge=0)

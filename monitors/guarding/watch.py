@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import repeat
 from typing import NamedTuple
 
 from forewarn.abstractions.errors import InvalidInput, InvalidModel, SignalFault
@@ -26,6 +27,7 @@ from forewarn.monitors.risk.evidence import (
     letters_of_states,
     truth_in_abstraction,
 )
+from forewarn.monitors.risk.likely import JudgeBy, Likely, corrected, likely_for
 from forewarn.monitors.risk.tables import RiskTable, solve_risk
 
 MAX_REMEMBERED = 10_000
@@ -38,10 +40,25 @@ MAX_MISSED = 1000
 """For how many ticks without a frame a law's clock goes on by itself."""
 
 
+_Figures = tuple[float, float, float, float, tuple[float, float] | None]
+"""Low, point, high, what is judged, and where the risk likely lies."""
+
+
+def _worst(several: Iterable[_Figures]) -> _Figures:
+    """What holds whichever of them is meant."""
+    lows, points, highs, judged, likely = zip(*several, strict=True)
+    ends = None
+    if None not in likely:
+        starts, stops = zip(*likely, strict=True)
+        ends = min(starts), max(stops)
+    return min(lows), max(points), max(highs), max(judged), ends
+
+
 class LawWatch:
     """One law beside the model: its monitor's state, and the risk there.
 
-    `low`, `point` and `high` are the guard's risk after the last frame read. A law
+    `low`, `point` and `high` are the guard's risk after the last frame read, `likely`
+    is where it likely lies, and `judged` is what thresholds are compared with. A law
     broken there, or while no frame came before it, is `broken`; its risk is one at
     that moment, and its monitor is armed again.
 
@@ -50,13 +67,18 @@ class LawWatch:
     """
 
     __slots__ = (
-        "automaton", "broken", "high", "law", "low", "name", "point", "possible",
-        "_columns", "_decide", "_initial", "_left_s", "_risks", "_step", "_table",
-        "_violated",
+        "automaton", "broken", "high", "judged", "law", "likely", "low", "name",
+        "point", "possible", "_columns", "_decide", "_initial", "_kept", "_left_s",
+        "_risks", "_step", "_table", "_violated",
     )  # fmt: skip
 
     def __init__(
-        self, law: Law, table: RiskTable, abstraction: Abstraction, period_s: float
+        self,
+        law: Law,
+        table: RiskTable,
+        abstraction: Abstraction,
+        period_s: float,
+        likely: Likely | None = None,
     ) -> None:
         automaton = table.automaton
         self.law, self.automaton, self.name = law, automaton, law.name
@@ -64,7 +86,7 @@ class LawWatch:
         self._step: list[list[int]] = automaton.step.tolist()
         self._columns = {letter: i for i, letter in enumerate(automaton.letters)}
         self._decide = [abstraction.decides(p) for p in automaton.propositions]
-        self._table = table
+        self._table, self._kept = table, likely
         self.correct(Calibration())
         self._left_s = [
             due * period_s if pending else None
@@ -74,16 +96,26 @@ class LawWatch:
         ]
         self.reset()
 
-    def correct(self, curve: Calibration) -> None:
-        """Says from now on what the chain's risks have meant."""
-        table = self._table
-        low = table.point if table.low is None else table.low
-        high = table.point if table.high is None else table.high
-        bounds = [curve(each).tolist() for each in (low, table.point, high)]
-        # Of each of its monitor's states: the bounds in each state of the chain.
-        self._risks = [
-            list(zip(*rows, strict=True)) for rows in zip(*bounds, strict=True)
-        ]
+    def correct(self, curve: Calibration, judge_by: JudgeBy = "point") -> None:
+        """Says from now on what the chain's risks have meant, and which is judged.
+
+        Raises:
+            InvalidModel: The likely one is to be judged, and the model keeps none for
+                this horizon and this curve.
+        """
+        said = corrected(self._table, curve, self._kept)
+        columns = [said.low, said.point, said.high, said.judged(judge_by, self.name)]
+        rows = zip(*(each.tolist() for each in columns), strict=True)
+        # Of each of its monitor's states: the risk in each state of the chain.
+        self._risks: list[list[_Figures]]
+        if said.likely is None:
+            self._risks = [list(zip(*row, repeat(None))) for row in rows]
+        else:
+            ends = zip(*(each.tolist() for each in said.likely), strict=True)
+            self._risks = [
+                list(zip(*row, zip(*both, strict=True), strict=True))
+                for row, both in zip(rows, ends, strict=True)
+            ]
 
     def reset(self) -> None:
         """Begins a new episode."""
@@ -98,7 +130,8 @@ class LawWatch:
         self._unknown()
 
     def _unknown(self) -> None:
-        self.low, self.point, self.high = 0.0, math.nan, 1.0
+        self.low, self.point, self.high, self.judged = 0.0, math.nan, 1.0, math.nan
+        self.likely: tuple[float, float] | None = None
 
     def column(self, bits: int) -> int:
         """What it reads in a state of the abstraction."""
@@ -124,15 +157,15 @@ class LawWatch:
             self._unknown()
         elif breaks:
             self.broken = True
-            self.low = self.point = self.high = 1.0
+            self.low = self.point = self.high = self.judged = 1.0
+            self.likely = None
         else:
             (state,) = after
             risks = self._risks[state]
-            self.low, self.point, self.high = risks[nearest[0]]
-            for other in nearest[1:]:
-                low, point, high = risks[other]
-                self.low = min(self.low, low)
-                self.point, self.high = max(self.point, point), max(self.high, high)
+            figures = risks[nearest[0]]
+            if len(nearest) > 1:
+                figures = _worst(risks[other] for other in nearest)
+            self.low, self.point, self.high, self.judged, self.likely = figures
         self.possible = after - {self._violated} | {self._initial} if breaks else after
         return breaks and len(after) == 1
 
@@ -147,7 +180,7 @@ class LawWatch:
     @property
     def risk(self) -> Risk:
         """The guard's risk after the last frame read."""
-        return Risk(self.low, self.point, self.high)
+        return Risk(self.low, self.point, self.high, self.likely)
 
     @property
     def left_s(self) -> float | None:
@@ -444,7 +477,10 @@ def _load(
             model.chain, letters, automaton, horizon_steps, intervals,
             visits=model.visits,
         )  # fmt: skip
-        watches.append(LawWatch(law, table, abstraction, period_s))
+        likely = likely_for(
+            model.likely, repr(law.formula), horizon_s, automaton, letters, source
+        )
+        watches.append(LawWatch(law, table, abstraction, period_s, likely))
     drift = Drift.of(model, delta)
     return Watch(model, abstraction, watches, period_s, not_applicable, drift)
 

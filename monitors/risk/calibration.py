@@ -8,7 +8,6 @@ can be seen in runs that it did not learn from, and corrected: risks keep their 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,22 +53,51 @@ class Calibration:
         meant: Floats = np.interp(risks, said, happened)
         return meant
 
+    def widened(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+        """Bounds on the chain's risk that also hold what it means.
 
-def calibrated(said: Floats, happened: Bools, run: Ints) -> Calibration:
+        The curve is an estimate of its own: taken through it alone, bounds would no
+        longer hold what they held on the chain.
+        """
+        return np.minimum(low, self(low)), np.maximum(high, self(high))
+
+
+def calibrated(
+    said: Floats,
+    happened: Floats | Bools,
+    run: Ints,
+    frames: Floats | None = None,
+    weight: Floats | None = None,
+) -> Calibration:
     """The curve that frames of runs which were left out show.
 
     Neighbouring spans are taken together until each has enough runs, and until more
     happened wherever more was said.
 
     Args:
-        said: The risk at every frame.
-        happened: Whether it then did.
-        run: Of which run the frame is.
+        said: The risk at every frame, or at several frames of a run alike.
+        happened: Whether it then did, or after how many of these frames.
+        run: Of which run they are.
+        frames: How many they are; by default one each.
+        weight: How often each run counts; by default once.
     """
-    spans = _Span.of(said, happened, run)
+    if weight is None:
+        weight = np.ones(int(run.max(initial=-1)) + 1)
+    each = weight[run]
+    count = each if frames is None else each * frames
+    place = np.searchsorted(_EDGES, said, side="right")
+    size = len(_EDGES) + 1
+    present = np.zeros((size, len(weight)), bool)
+    present[place, run] = True
+    sums = (
+        np.bincount(place, weights, size)
+        for weights in (count, count * said, each * happened)
+    )
     pooled: list[_Span] = []
-    for span in spans:
-        pooled.append(span)
+    for total, height, true, here in zip(*sums, present, strict=True):
+        if not total:
+            continue
+        pooled.append(_Span(total, height, true, here, weight))
         while len(pooled) > 1 and not pooled[-1].above(pooled[-2]):
             last = pooled.pop()
             pooled[-1] = pooled[-1].with_(last)
@@ -81,26 +109,15 @@ def calibrated(said: Floats, happened: Bools, run: Ints) -> Calibration:
     return Calibration(tuple(points[1:]))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Span:
     """Frames in which about the same was said."""
 
-    frames: int
+    frames: float
     total: float
-    happened: int
-    runs: frozenset[int]
-
-    @classmethod
-    def of(cls, said: Floats, happened: Bools, run: Ints) -> Sequence[_Span]:
-        place = np.searchsorted(_EDGES, said, side="right")
-        return [
-            cls(
-                int(here.sum()), float(said[here].sum()), int(happened[here].sum()),
-                frozenset(np.unique(run[here]).tolist()),
-            )
-            for here in (place == i for i in range(len(_EDGES) + 1))
-            if here.any()
-        ]  # fmt: skip
+    happened: float
+    present: Bools
+    weight: Floats
 
     @property
     def said(self) -> float:
@@ -110,13 +127,17 @@ class _Span:
     def share(self) -> float:
         return self.happened / self.frames
 
+    @property
+    def runs(self) -> float:
+        return float(self.weight[self.present].sum())
+
     def above(self, other: _Span) -> bool:
         """Whether both say enough, and this one that more happened."""
-        enough = min(len(self.runs), len(other.runs)) >= MIN_RUNS
+        enough = min(self.runs, other.runs) >= MIN_RUNS
         return enough and self.share > other.share
 
     def with_(self, other: _Span) -> _Span:
         return _Span(
             self.frames + other.frames, self.total + other.total,
-            self.happened + other.happened, self.runs | other.runs,
+            self.happened + other.happened, self.present | other.present, self.weight,
         )  # fmt: skip

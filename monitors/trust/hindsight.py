@@ -1,15 +1,15 @@
 """Hindsight: what the guard's risk would have been, in runs that were left out.
 
-The runs are dealt into folds. For each, the abstraction is found and the chain learned
-on the others alone, and the risk of every law is looked up along the runs of the fold,
-as a guard would have done; beside it stands what came of it. What is found like this
-holds for runs to come, as far as these are like them.
+The risk of every law is looked up along runs that the chain was not learned from, as a
+guard would have done; beside it stands what came of it. To compare ways to find an
+abstraction the runs are dealt into folds, and for each fold the abstraction is found
+and the chain learned on the others alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -29,6 +29,8 @@ from forewarn.monitors.risk.evidence import (
     letters_of_states,
     truth_in_abstraction,
 )
+from forewarn.monitors.risk.likely import Bounded, JudgeBy, corrected, likely_for
+from forewarn.monitors.risk.product import consistent_pairs
 from forewarn.monitors.risk.tables import guard_bound, guard_risk
 from forewarn.monitors.trust.training import encode_trace, tick_times
 
@@ -45,25 +47,17 @@ Recipe = Callable[[Sequence[int]], Abstraction]
 
 @dataclass(frozen=True, slots=True)
 class Counting:
-    """How a chain is learned, and which risk counts.
+    """How a chain is learned.
 
     Args:
         support: Which transitions may be.
         alpha: Their pseudo-count.
         end: What a trace's end is.
-        delta: How improbable it may be that an upper bound misses; None: the risk
-            itself counts, and not its upper bound.
     """
 
     support: Support = Support("observed")
     alpha: Fraction = Fraction(0)
     end: str = "absorb"
-    delta: float | None = None
-
-    @classmethod
-    def of(cls, model: Model, delta: float | None = None) -> Counting:
-        """How a model was learned."""
-        return cls(Support.of(model), model.alpha or Fraction(0), model.end, delta)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,6 +69,8 @@ class Foretold:
         times_s: When each tick was.
         duration_s: How long the whole run lasted.
         risks: At each tick, by horizon.
+        pairs: At each tick the monitor's state times the chain's size, and the chain's
+            state; below 0 where that was never seen in training.
         unknown: Whether the state was one never seen in training.
         idle: Whether nothing was owed.
         broken_s: When the violation was certain, and when its obligation arose; None
@@ -85,6 +81,7 @@ class Foretold:
     times_s: Floats
     duration_s: float
     risks: Mapping[float, Floats]
+    pairs: Ints
     unknown: Bools
     idle: Bools
     broken_s: tuple[float, float] | None
@@ -117,18 +114,13 @@ def skill(found: Sequence[Foretold], horizon_s: float, idle: bool) -> float:
     return 1.0 - error / reference if reference > 0.0 else 0.0
 
 
-def calibrate(
-    found: Sequence[Foretold], horizon_s: float
-) -> tuple[Calibration, list[Foretold]]:
-    """What the risks of one law have meant in these runs, and the runs with that."""
-    curve = calibrated(
+def calibrate(found: Sequence[Foretold], horizon_s: float) -> Calibration:
+    """What the risks of one law have meant in these runs."""
+    return calibrated(
         np.concatenate([each.risks[horizon_s] for each in found]),
         np.concatenate([each.came_true(horizon_s) for each in found]),
-        np.repeat([each.run for each in found], [len(each.times_s) for each in found]),
+        np.repeat(range(len(found)), [len(each.times_s) for each in found]),
     )
-    return curve, [
-        replace(each, risks={horizon_s: curve(each.risks[horizon_s])}) for each in found
-    ]
 
 
 def mostly_harmless(found: Sequence[Foretold]) -> bool:
@@ -169,10 +161,12 @@ class Judge:
         laws: Sequence[Law],
         horizons_s: Sequence[float],
         period_s: float,
-        delta: float | None = None,
+        judge_by: JudgeBy = "point",
+        delta: float = 0.05,
         calibration: Mapping[str, Calibration] | None = None,
     ) -> None:
         self._abstraction, self._period_s = abstraction, period_s
+        self._size = model.chain.n
         chain, visits = model.chain, model.visits
         self._known = {
             abstraction.bits(name): i
@@ -181,20 +175,33 @@ class Judge:
         }
         self._nearest: dict[int, list[int]] = {}
         truth = truth_in_abstraction(chain, abstraction)
-        intervals = None if delta is None else model_intervals(model, delta)
+        intervals = model_intervals(model, delta) if judge_by == "upper" else None
         self._laws: list[tuple[LawPaths, dict[float, Floats]]] = []
+        self.reach: dict[str, dict[float, float]] = {}
         for law in laws:
             paths = LawPaths(law, abstraction, period_s)
             automaton = paths.automaton
             letters = letters_of_states(chain, automaton, truth)
-            curve = (calibration or {}).get(law.name, Calibration())
-            tables = {
-                h: curve(
-                    _table(model, letters, automaton, round(h / period_s), intervals)
+            tables: dict[float, Floats] = {}
+            for h in horizons_s:
+                kept = likely_for(
+                    model.likely, repr(law.formula), h, automaton, letters
                 )
-                for h in horizons_s
-            }
+                curve = (calibration or {}).get(law.name, Calibration())
+                if judge_by == "likely" and kept is not None:
+                    curve = kept.calibration
+                risks = _risks(
+                    model, letters, automaton, round(h / period_s), intervals
+                )
+                tables[h] = corrected(risks, curve, kept).judged(judge_by, law.name)
             self._laws.append((paths, tables))
+            possible = consistent_pairs(automaton, letters, chain.end)
+            possible[automaton.violated] &= automaton.violated < 0
+            possible &= np.isin(np.arange(chain.n), list(self._known.values()))
+            self.reach[law.name] = {
+                h: float(table[possible].max(initial=0.0))
+                for h, table in tables.items()
+            }
 
     @classmethod
     def learn(
@@ -212,7 +219,7 @@ class Judge:
         tally = Tally()
         tally.add_codes(np.concatenate(codes), abstraction.state_name, starts)
         model = learn(tally, counting.support, counting.alpha, counting.end)
-        return cls(model, abstraction, laws, horizons_s, period_s, counting.delta)
+        return cls(model, abstraction, laws, horizons_s, period_s)
 
     def look(self, number: int, run: Run) -> Iterator[tuple[str, Foretold]]:
         """What would have been said along a run."""
@@ -221,6 +228,7 @@ class Judge:
         distinct, place = np.unique(codes, return_inverse=True)
         states = [self._states_for(bits) for bits in distinct.tolist()]
         unknown = np.array([bits not in self._known for bits in distinct.tolist()])
+        known = np.array([of[0] for of in states])
         for law, tables in self._laws:
             path, broken_s = law.follow(distinct, place, times)
             upto = place[: len(path)]
@@ -231,6 +239,7 @@ class Judge:
                     times[: len(path)],
                     float(times[-1] - times[0]),
                     {h: _along(tables[h], path, upto, states) for h in tables},
+                    np.where(unknown[upto], -1, path * self._size + known[upto]),
                     unknown[upto],
                     ~law.automaton.pending[path],
                     broken_s,
@@ -250,24 +259,27 @@ class Judge:
         return found
 
 
-def _table(
+def _risks(
     model: Model,
     letters: Ints,
     automaton: Automaton,
     steps: int,
     intervals: IntervalChain | None,
-) -> Floats:
+) -> Bounded:
+    point = guard_risk(model.chain, letters, automaton, steps)
     if intervals is None:
-        return guard_risk(model.chain, letters, automaton, steps)
-    return guard_bound(intervals, model.chain.end, letters, automaton, steps, True)
+        return Bounded(point)
+    end = model.chain.end
+    high = guard_bound(intervals, end, letters, automaton, steps, True)
+    return Bounded(point, high=np.maximum(high, point))
 
 
 def _along(
     table: Floats, path: Ints, place: Ints, states: Sequence[list[int]]
 ) -> Floats:
     """The risk at every tick; of a state never seen, the worst of the nearest."""
-    known = np.array([of[0] for of in states])
-    found: Floats = table[path, known[place]]
+    first = np.array([of[0] for of in states])
+    found: Floats = table[path, first[place]]
     for at, of in enumerate(states):
         if len(of) > 1:
             here = place == at

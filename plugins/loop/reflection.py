@@ -104,14 +104,17 @@ class Prompter:
 
     def _risk(self, decision: Decision) -> str:
         risk = decision.risk
-        if risk is None or not all(map(math.isfinite, risk)):
+        if risk is None or not risk.finite:
             return "Risk: not known."
-        low, point, high = risk
+        low, point, high, likely = risk
         after = "" if decision.now is None else " once it is done"
         line = (
             f"Risk{after}: {point:.2f} within {self._horizon_s:g} s"
-            f" (between {low:.2f} and {high:.2f})."
+            f" (between {low:.2f} and {high:.2f}"
         )
+        if likely is not None:
+            line += f", likely between {likely[0]:.2f} and {likely[1]:.2f}"
+        line += ")."
         left_s = decision.left_s
         if left_s is not None and math.isfinite(left_s):
             line += f" Time left: {left_s:.1f} s."

@@ -7,7 +7,6 @@ highest first; on standard input and output it is a line.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -134,7 +133,7 @@ def write_decision(decision: Decision) -> bytes:
         return _encode(decision.as_dict()).encode()
     except ValueError:
         # JSON has no word for a number that is none; nor has it any worth.
-        known = decision.risk is not None and all(map(math.isfinite, decision.risk))
+        known = decision.risk is not None and decision.risk.finite
         safe = replace(
             decision, risk=decision.risk if known else None, left_s=None, action=None
         )

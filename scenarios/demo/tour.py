@@ -10,13 +10,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import write_json
 from forewarn.monitors.chains.formats.own import model_as_dict
-from forewarn.monitors.chains.model import Model
 from forewarn.monitors.finding.choice import Choice, Evidence
 from forewarn.monitors.guarding.decision import Kind
 from forewarn.monitors.guarding.policy import Policy
-from forewarn.monitors.trust.hindsight import Counting
 from forewarn.scenarios.measuring.measure import (
     LawRow,
     Measurement,
@@ -30,20 +29,21 @@ from forewarn.scenarios.running.episode import Episode
 from forewarn.scenarios.running.plan import plan
 from forewarn.scenarios.running.pool import Here, Pool
 from forewarn.scenarios.schema import Scenario, load_scenario
-from forewarn.scenarios.training.train import collected, learned
-from forewarn.scenarios.training.tune import (
-    applicable,
-    kept_runs,
-    tune_kept,
-    tuned_policy,
+from forewarn.scenarios.training.train import (
+    Trained,
+    collected,
+    dealt,
+    learned,
+    settled,
 )
+from forewarn.scenarios.training.tune import applicable, kept_runs
 
 __all__ = [
     "DRIVING", "HOUSEHOLD", "MEASUREMENT", "WITHOUT_SUMO", "Leg", "Travelled", "travel",
 ]  # fmt: skip
 
 FALSE_ALARMS = 0.10
-"""How many of the clean training runs may have an alarm."""
+"""How many clean runs in one may have an alarm: what the thresholds promise."""
 
 _TRIED = 8
 """Among how many runs one is looked for that the guard saves."""
@@ -91,8 +91,7 @@ class Travelled:
     Args:
         leg: Which one.
         scenario: Its scenario.
-        model: What was learned.
-        violations: In how many training runs each law was broken.
+        trained: What was learned, and what its thresholds promise.
         policy: What the guard did from which risk on.
         measured: What its warnings were worth on the held-out runs.
         folder: Where the measurement is.
@@ -103,8 +102,7 @@ class Travelled:
 
     leg: Leg
     scenario: Scenario
-    model: Model
-    violations: dict[str, int]
+    trained: Trained
     policy: Policy
     measured: Measurement
     folder: Path
@@ -141,35 +139,34 @@ def travel(
     scenario = load_scenario(leg.scenario)
     training = folder / "training"
     paths = collected(scenario, leg.training, on, training, progress)
-    model, policy, violations = _learn(leg, scenario, paths, shown)
+    trained = _learn(leg, scenario, paths, shown)
+    policy = trained.policy
+    if policy is None:
+        raise InvalidInput(f"no threshold for {scenario.name} keeps the demo's promise")
     file = folder / f"{scenario.name}.model.json"
-    write_json(file, model_as_dict(model))
+    write_json(file, model_as_dict(trained.model))
     wish = Wish(scenario, file, policy, leg.held_out, sweep=True)
     measured = measure(wish, on, folder / "held-out", progress)
     write_json(folder / MEASUREMENT, measured.as_dict())
     seed, records = _twice(measured, scenario, file, policy, folder / "shown")
-    return Travelled(
-        leg, scenario, model, violations, policy, measured, folder, seed, records
-    )
+    return Travelled(leg, scenario, trained, policy, measured, folder, seed, records)
 
 
 def _learn(
     leg: Leg, scenario: Scenario, paths: Sequence[Path], shown: Shown
-) -> tuple[Model, Policy, dict[str, int]]:
+) -> Trained:
     """The chain and the thresholds, on the scenario's own predicates."""
     hand = scenario.abstraction
     signals = [*hand.signals, *(name for law in scenario.laws for name in law.signals)]
     known = kept_runs(paths, dict.fromkeys(signals), shown)
     laws = applicable(scenario.laws, known)
     choice = Choice(hand, lambda _: hand, (Evidence("hand-made", hand.name, {}),))
-    model = learned(paths, known, choice, laws)
-    tuned = tune_kept(
-        scenario, known, choice.recipe, Counting(), FALSE_ALARMS,
-        [scenario.horizon_s], Policy(), progress=shown,
-    )[0]  # fmt: skip
+    learning, *_ = dealt(len(known))
+    model = learned(paths[learning], known[learning], choice, laws)
     name = f"the demo's, at most {FALSE_ALARMS:g} false alarms a clean run"
-    violations = {law: len(tuned.warned[law].violating) for law in tuned.warned}
-    return model, tuned_policy(tuned, Policy(), leg.kind, name), violations
+    return settled(
+        scenario, model, choice, known, FALSE_ALARMS, Policy(name), leg.kind, shown
+    )
 
 
 def _twice(

@@ -97,7 +97,8 @@ def _messages(run: Run) -> Iterator[Message]:
         yield "/signals", time_s, values
         for number, law in enumerate(run.laws):
             risk = law.risks[i]
-            low, point, high = (None, None, None) if risk is None else risk
+            low, point, high, likely = (None,) * 4 if risk is None else risk
+            likely_low, likely_high = likely or (None, None)
             yield (
                 _risk_topic(run, number),
                 time_s,
@@ -106,6 +107,8 @@ def _messages(run: Run) -> Iterator[Message]:
                     "low": low,
                     "risk": point,
                     "high": high,
+                    "likely_low": likely_low,
+                    "likely_high": likely_high,
                     "pending": law.left_s[i] is not None,
                     "left_s": law.left_s[i],
                     "threshold": min((at for _, at in law.steps), default=None),

@@ -12,7 +12,7 @@ from forewarn.scenarios.report.runs import Run
 
 def write_csv(run: Run, path: Path) -> int:
     """Writes the frames of a run with their risks and decisions; how many rows."""
-    bounds = ("low", "risk", "high", "left_s")
+    bounds = ("low", "risk", "high", "likely low", "likely high", "left_s")
     head = ["time_s", "sequence", "decision"]
     head += [f"{law.name}: {each}" for law in run.laws for each in bounds]
     with atomic_text(path) as out:
@@ -22,7 +22,8 @@ def write_csv(run: Run, path: Path) -> int:
             row: list[Any] = [time_s, run.sequences[i], run.decisions[i]]
             for law in run.laws:
                 risk = law.risks[i]
-                row += [None, None, None] if risk is None else list(risk)
+                row += [None] * 3 if risk is None else risk[:3]
+                row += (risk and risk.likely) or (None, None)
                 row.append(law.left_s[i])
             writer.writerow([*row, *(_cell(each[i]) for each in run.signals.values())])
     return len(run.times_s)

@@ -25,6 +25,7 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.monitors.chains.model import Model, load_model
 from forewarn.monitors.guarding.drift import Drift
 from forewarn.monitors.guarding.policy import Policy, Step
+from forewarn.monitors.trust.promise import Promise
 from forewarn.monitors.trust.reliability import Reliability, reliability
 from forewarn.scenarios.measuring.figures import bootstrap
 from forewarn.scenarios.measuring.pairs import compare
@@ -66,6 +67,7 @@ class LawRow:
         calibration: Of the guard's risk; None if no frame had one.
         brier_interval: The bootstrap interval of the Brier score, over runs.
         initial_risk: The mean risk at the first frame.
+        promise: What the policy promises of this threshold, if it does.
     """
 
     law: str
@@ -75,6 +77,7 @@ class LawRow:
     calibration: Reliability | None
     brier_interval: tuple[float, float] | None
     initial_risk: float | None
+    promise: Promise | None = None
 
     def as_dict(self) -> dict[str, Any]:
         found = self.warned.as_dict()
@@ -88,6 +91,8 @@ class LawRow:
             "brier": None if known is None else known.brier,
             "brier_of_base_rate": None if known is None else known.reference,
             "initial_risk": self.initial_risk,
+            "early": self.warned.early(self.horizon_s),
+            "promise": None if self.promise is None else self.promise.as_dict(),
         }
 
 
@@ -193,12 +198,20 @@ class Wish:
 
 
 def trained_seeds(model: Model, scenario: str) -> set[int]:
-    """The seeds of a scenario whose runs a model was learned from."""
-    return {
+    """The seeds of a scenario whose runs a model, or its policy, was made of."""
+    facts = model.training
+    learned = {
         entry["seed"]
-        for entry in model.training.get("files", ())
+        for entry in facts.get("files", ())
         if entry.get("scenario") == scenario and "seed" in entry
     }
+    return learned.union(
+        *(
+            share["seeds"]
+            for share in facts.get("set_aside", ())
+            if share["scenario"] == scenario
+        )
+    )
 
 
 def refuse_trained(model: Model, scenario: str, seeds: Iterable[int]) -> None:
@@ -287,7 +300,9 @@ def _rows(law: str, runs: Sequence[Watched], wish: Wish) -> Iterator[LawRow]:
     calibration = reliability(risks, happened) if told else None
     first = np.array([risk[0] for risk in risks])
     first = first[~np.isnan(first)]
-    for step in steps or wish.policy.steps_for(law):
+    ruled = wish.policy.steps_for(law)
+    promises = dict(zip(ruled[:1], [wish.policy.promises.get(law)], strict=False))
+    for step in steps or ruled:
         yield LawRow(
             law,
             horizon_s,
@@ -305,6 +320,7 @@ def _rows(law: str, runs: Sequence[Watched], wish: Wish) -> Iterator[LawRow]:
             calibration,
             _brier_interval(risks, happened),
             float(first.mean()) if first.size else None,
+            promises.get(step),
         )
 
 

@@ -81,6 +81,13 @@ def _driving(
         after_s = sum(after for _, after in arrived)
         found["destination_s"] = {
             "pairs": len(arrived),
+            "of": len(pairs),
+            "arrived": {
+                side: sum(each.facts.get("destination_s") is not None for each in runs)
+                for side, runs in zip(
+                    ("unguarded", "guarded"), zip(*pairs, strict=True), strict=True
+                )
+            },
             "unguarded": before_s / len(arrived) if arrived else None,
             "guarded": after_s / len(arrived) if arrived else None,
             "ratio": after_s / before_s if before_s else None,

@@ -145,6 +145,10 @@ class Warned:
             np.float64,
         )
 
+    def early(self, horizon_s: float) -> int:
+        """How many of the detected were warned of before the risk looked so far."""
+        return int(np.count_nonzero(self.ahead(True) > horizon_s + 1e-6))
+
     def as_dict(self) -> dict[str, Any]:
         """The figures that every way to warn is judged by."""
         violating, clean = self.violating, self.clean

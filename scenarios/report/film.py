@@ -172,7 +172,7 @@ def _units(run: Run) -> dict[str, str]:
 
 
 def _part(risk: Risk | None, part: int) -> float | None:
-    return None if risk is None else round(risk[part], 4)
+    return None if risk is None else round(risk[:3][part], 4)
 
 
 def _short(value: Any) -> Any:

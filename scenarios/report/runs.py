@@ -243,7 +243,7 @@ def _scenery(path: Path, head: Head, digest: str | None) -> tuple[Scenery | None
 
 
 def _risk(content: Mapping[str, Any] | None) -> Risk | None:
-    return None if content is None else Risk(**{k: float(content[k]) for k in content})
+    return None if content is None else Risk.from_dict(content)
 
 
 def _laws(

@@ -38,7 +38,7 @@ class Raised:
     decision: Kind
 
     def as_dict(self) -> dict[str, Any]:
-        risk = None if self.risk is None else self.risk._asdict()
+        risk = None if self.risk is None else self.risk.as_dict()
         return {
             "law": self.law,
             "time_s": self.time_s,
@@ -168,7 +168,7 @@ class Episode:
         kept = dict(content)
         kept["violations"] = tuple(Broken(**each) for each in kept["violations"])
         kept["alarms"] = tuple(
-            Raised(**{**each, "risk": each["risk"] and Risk(**each["risk"])})
+            Raised(**{**each, "risk": each["risk"] and Risk.from_dict(each["risk"])})
             for each in kept["alarms"]
         )
         kept["interventions"] = tuple(

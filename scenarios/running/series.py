@@ -117,12 +117,10 @@ class SeriesLog:
     """Takes down the guard's risks; see `RiskLog`.
 
     Args:
-        policy: Says whether the risk or its upper bound counts, and what an unknown
-            state means.
+        policy: Says what an unknown state means.
     """
 
     def __init__(self, policy: Policy) -> None:
-        self._upper = policy.judge_by == "upper"
         self._unknown_stops = policy.unknown_state == "stop"
         self._times: list[float] = []
         self._risks: dict[str, list[float]] = {}
@@ -136,7 +134,7 @@ class SeriesLog:
         for law in watch.laws:
             risk = math.nan
             if decision.risk is not None:
-                risk = law.high if self._upper else law.point
+                risk = law.judged
             self._risks.setdefault(law.name, []).append(risk)
 
     def series(self, judges: Sequence[Judge] = ()) -> Series:

@@ -115,19 +115,18 @@ def plateau_end(climbs: Sequence[Climb], lowest: float, harmless: bool) -> float
     return max(lowest, low / _FINENESS)
 
 
-def threshold(climbs: Sequence[Climb], allowed: float) -> float:
-    """The lowest threshold at which no more clean runs have an alarm than allowed.
+def threshold(climbs: Sequence[Climb], spared: int) -> float:
+    """The lowest threshold at which no more clean runs have an alarm than so many.
 
-    Where even 1 is reached too often it is 1; what comes of it shows in the rate.
+    Where no risk is high enough for that it is infinite.
     """
     tops = sorted((c.top for c in climbs if c.broken is None), reverse=True)
-    spared = math.floor(allowed * len(tops) + 1e-9)
     if spared >= len(tops):
         return LOWEST_THRESHOLD
     # At this height one run too many has an alarm: the threshold lies above it.
     height = tops[spared]
     if height >= 1:
-        return 1.0
+        return math.inf
     above = (math.floor(height * _FINENESS + 1e-9) + 1) / _FINENESS
     return max(LOWEST_THRESHOLD, min(1.0, above))
 

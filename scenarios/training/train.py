@@ -1,8 +1,9 @@
 """Training: a scenario's model and policy from runs, in one go.
 
-The runs are collected, the abstraction is chosen, the chain learned and the thresholds
-tuned, all on the same runs and without looking at any other. The same runs give the
-same files, byte for byte.
+The runs are collected and dealt into three shares, so that nothing is judged by runs
+that it was made of. By the first the abstraction is chosen and the chain learned; the
+second says what its risks have meant; the third is set aside for the thresholds and
+what they promise (`tune`). The same runs give the same files, byte for byte.
 """
 
 from __future__ import annotations
@@ -23,9 +24,11 @@ from forewarn.monitors.chains.model import Model
 from forewarn.monitors.finding.choice import Choice, choose
 from forewarn.monitors.finding.corpus import Corpus
 from forewarn.monitors.finding.inputs import families_of
+from forewarn.monitors.guarding.decision import Kind
 from forewarn.monitors.guarding.policy import Policy, write_policy
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.trust.hindsight import Counting
+from forewarn.monitors.trust.resampling import likely_risks
 from forewarn.monitors.trust.training import Training
 from forewarn.scenarios.measuring.measure import Progress
 from forewarn.scenarios.running.campaign import campaign, jobs
@@ -34,15 +37,19 @@ from forewarn.scenarios.running.pool import Pool
 from forewarn.scenarios.schema import Scenario
 from forewarn.scenarios.shipped import Shipped
 from forewarn.scenarios.training.tune import (
-    Tuned,
+    Settled,
     applicable,
     kept_runs,
-    tune_kept,
+    settle,
     tuned_policy,
 )
 
-FALSE_ALARMS = 0.05
-"""What thresholds aim at, to land below twice as much on runs to come."""
+FALSE_ALARMS = 0.10
+"""What thresholds promise: at most so many clean runs in one have an alarm."""
+
+FEWEST_ASIDE = 50
+"""So many runs are set aside, where that is no more than a third of all: most scenarios
+have enough clean ones among them to promise one false alarm in ten."""
 
 HOLD_S = 10.0
 """How long the risk stays low before an intervention ends, where something is owed or
@@ -61,20 +68,22 @@ class Trained:
     Args:
         model: The model.
         choice: The abstraction, and how it was chosen.
-        tuned: Its thresholds at each horizon, the best horizon first.
-        policy: The policy at the best.
+        settled: Its thresholds, and what they promise.
+        policy: The policy; None if no threshold keeps the promise.
     """
 
     model: Model
     choice: Choice
-    tuned: tuple[Tuned, ...]
-    policy: Policy
+    settled: Settled
+    policy: Policy | None
 
     def write(self, folder: Path, name: str) -> Shipped:
         """Writes the model, the policy, and the abstraction if it was learned."""
         files = Shipped.in_folder(folder, name)
         write_json(files.model, model_as_dict(self.model))
-        write_policy(files.policy, self.policy)
+        files.policy.unlink(missing_ok=True)
+        if self.policy is not None:
+            write_policy(files.policy, self.policy)
         files.abstraction.unlink(missing_ok=True)
         if self.choice.kind != "hand-made":
             runs = self.model.training["traces"]
@@ -117,18 +126,74 @@ def train(
     period_s = hand.period_s or known[0].header.period_s
     if period_s is None:
         raise InvalidInput("the traces do not say their period", source=str(paths[0]))
-    corpus = Corpus(known, laws, vocabulary, period_s)
+    learning, calibrating, aside = dealt(len(known))
+    corpus = Corpus(known[learning], laws, vocabulary, period_s)
     choice = choose(corpus, hand, scenario.horizon_s, progress=progress)
-    model = learned(paths, known, choice, laws)
+    model = learned(paths[learning], known[learning], choice, laws)
     # At the scenario's own horizon: the best of several is partly the luckiest.
-    tuned = tune_kept(
-        scenario, known, choice.recipe, Counting(), FALSE_ALARMS,
-        [scenario.horizon_s], Policy(), progress=progress,
-    )  # fmt: skip
-    name = f"{scenario.name}, about {FALSE_ALARMS:g} false alarms a clean run"
     hold_s = HOLD_S if holds(laws, known, period_s) else scenario.horizon_s
-    policy = tuned_policy(tuned[0], Policy(hold_s=hold_s), "alert", name)
-    return Trained(model, choice, tuple(tuned), policy)
+    base = Policy(
+        f"{scenario.name}, at most {FALSE_ALARMS:g} false alarms a clean run",
+        hold_s=hold_s,
+    )
+    return settled(
+        scenario, model, choice, known, FALSE_ALARMS, base, "alert", progress
+    )
+
+
+def dealt(runs: int) -> tuple[slice, slice, slice]:
+    """The runs to learn from, to calibrate by, and to set aside."""
+    aside = max(runs // 4, min(runs // 3, FEWEST_ASIDE))
+    learning = (runs - aside) * 2 // 3
+    return slice(learning), slice(learning, runs - aside), slice(runs - aside, runs)
+
+
+def settled(
+    scenario: Scenario,
+    model: Model,
+    choice: Choice,
+    runs: Sequence[Kept],
+    false_alarms: float,
+    base: Policy,
+    kind: Kind,
+    progress: Shown = lambda items, *_: items,
+) -> Trained:
+    """The thresholds of a model that was learned from the first share of these runs.
+
+    Args:
+        scenario: Whose runs they are.
+        model: The model.
+        choice: Its abstraction.
+        runs: All of them, as `dealt` deals them.
+        false_alarms: What is promised.
+        base: The policy but for its thresholds.
+        kind: What the guard does at the thresholds.
+        progress: Shows how far it is.
+    """
+    laws = applicable(scenario.laws, runs)
+    learning, calibrating, aside = dealt(len(runs))
+    horizon_s = scenario.horizon_s
+    found = settle(
+        laws, model, (runs[calibrating], runs[aside]), false_alarms, [horizon_s], base
+    )  # fmt: skip
+    model = replace(
+        model,
+        likely=likely_risks(
+            model, laws, horizon_s, runs[learning], found.best.told,
+            found.best.calibration, progress=progress,
+        ),
+        training={
+            **model.training,
+            "set_aside": [
+                {"scenario": scenario.name, "for": use, "seeds": list(seeds)}
+                for use, seeds in zip(
+                    ("calibration", "thresholds"), found.seeds, strict=True
+                )
+            ],
+        },
+    )  # fmt: skip
+    policy = tuned_policy(found, base, kind) if found.thresholds else None
+    return Trained(model, choice, found, policy)
 
 
 def holds(laws: Sequence[Law], runs: Sequence[Kept], period_s: float) -> bool:

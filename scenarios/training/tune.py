@@ -1,19 +1,24 @@
-"""Tuning: the thresholds and the horizon for a given rate of false alarms.
+"""Tuning: thresholds that keep a promise about false alarms, and a horizon.
 
-Only training runs are used, and each is judged by a model that was learned from the
-others (`trust.hindsight`). At each horizon every law gets a threshold at which no more
-than the given share of its clean runs has an alarm: of all that detect as much as the
-lowest such, the middle one, for at the edge a few runs more or less decide. Of the
-horizons at which most violations are detected the one that warns earliest is taken.
+The runs are none of those that the model was learned from. The first of them say what
+the model's risks have meant, which horizon warns of most violations in time and, of the
+thresholds that detect alike, which is the middle one: at the edge a few runs more or
+less decide. The others are set aside until all of that is settled. Of their clean runs
+the heights that the risk reaches give the threshold that keeps the promise: at most the
+allowed share of clean runs has an alarm, with 95 % confidence (`trust.promise`). Their
+violating runs say how many violations are missed at most.
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from forewarn.abstractions.errors import InvalidInput, InvalidModel
 from forewarn.abstractions.states.abstraction import Abstraction
@@ -23,15 +28,15 @@ from forewarn.monitors.guarding.decision import Kind
 from forewarn.monitors.guarding.policy import Policy, Step
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.risk.calibration import Calibration
+from forewarn.monitors.risk.likely import kept_curves
 from forewarn.monitors.trust.hindsight import (
-    Counting,
     Foretold,
-    Recipe,
+    Judge,
     calibrate,
     mostly_harmless,
-    out_of_fold,
 )
-from forewarn.scenarios.measuring.measure import Progress
+from forewarn.monitors.trust.promise import Promise, needed, spared
+from forewarn.scenarios.measuring.measure import Progress, refuse_trained
 from forewarn.scenarios.measuring.recorded import Recorded, read_run
 from forewarn.scenarios.measuring.warning_times import Warned
 from forewarn.scenarios.running.campaign import campaign, jobs
@@ -39,6 +44,8 @@ from forewarn.scenarios.running.plan import plan
 from forewarn.scenarios.running.pool import Pool
 from forewarn.scenarios.schema import Scenario
 from forewarn.scenarios.training.thresholds import (
+    LOWEST_THRESHOLD,
+    Climb,
     climb_of,
     in_time,
     middle,
@@ -49,31 +56,36 @@ from forewarn.scenarios.training.thresholds import (
 WORSE = 0.02
 """So much less detected is as good as equal: it is within chance."""
 
+FEWEST = 10
+"""With fewer runs there is nothing to tune by."""
+
+Shown = Callable[[Iterable[Any], str, int], Iterable[Any]]
+
 
 @dataclass(frozen=True, slots=True)
 class Tuned:
-    """What was found for one horizon.
+    """What the runs before those that were set aside say of one horizon.
 
     Args:
         horizon_s: The horizon.
-        thresholds: The threshold of each law.
-        plateaus: From where to where a threshold detects as much.
-        warned: How each law's warnings then fare, out of fold.
+        thresholds: The threshold of each law, where it stands alone.
+        highest: Up to where a threshold detects as much.
+        warned: How each law's warnings then fare.
         ahead_s: Of each law, how long before its trigger or, where that is mostly
             harmless, before its deadline the warnings came that came in time.
         harmless: The laws whose triggers are mostly harmless.
-        seeds: The runs.
         calibration: What the risks of each law have meant.
+        told: Every run under each law, as the model has its risks.
     """
 
     horizon_s: float
     thresholds: Mapping[str, float]
-    plateaus: Mapping[str, tuple[float, float]]
+    highest: Mapping[str, float]
     warned: Mapping[str, Warned]
     ahead_s: Mapping[str, Sequence[float]]
     harmless: frozenset[str]
-    seeds: tuple[int, ...]
     calibration: Mapping[str, Calibration]
+    told: Mapping[str, Sequence[Foretold]]
 
     @property
     def in_time(self) -> float:
@@ -95,14 +107,68 @@ class Tuned:
             "laws": [
                 {
                     "law": law,
-                    "threshold": self.thresholds[law],
-                    "plateau": list(self.plateaus[law]),
+                    "threshold": _finite(self.thresholds[law]),
+                    "plateau": [
+                        _finite(self.thresholds[law]), _finite(self.highest[law])
+                    ],
                     "warned_in_time": len(self.ahead_s[law]),
                     "harmless_trigger": law in self.harmless,
                     **warned.as_dict(),
                 }
                 for law, warned in self.warned.items()
             ],
+        }  # fmt: skip
+
+
+def _finite(threshold: float) -> float | None:
+    return threshold if math.isfinite(threshold) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What a policy is made of, and what it promises.
+
+    Args:
+        tried: Every horizon that was tried, the best first.
+        thresholds: The threshold of each law that has one.
+        promises: What each keeps.
+        warned: How each fares on the runs that were set aside.
+        ahead_s: As in `Tuned`, on the same runs.
+        without: The laws that have none, and why.
+        seeds: The runs of the calibration, and those that were set aside.
+    """
+
+    tried: tuple[Tuned, ...]
+    thresholds: Mapping[str, float]
+    promises: Mapping[str, Promise]
+    warned: Mapping[str, Warned]
+    ahead_s: Mapping[str, Sequence[float]]
+    without: Mapping[str, str]
+    seeds: tuple[tuple[int, ...], tuple[int, ...]]
+
+    @property
+    def best(self) -> Tuned:
+        """The horizon that was taken."""
+        return self.tried[0]
+
+    def as_dict(self) -> dict[str, Any]:
+        calibration, aside = self.seeds
+        return {
+            "horizon_s": self.best.horizon_s,
+            "laws": [
+                {
+                    "law": law,
+                    "threshold": self.thresholds[law],
+                    "promise": self.promises[law].as_dict(),
+                    "warned_in_time": len(self.ahead_s[law]),
+                    "harmless_trigger": law in self.best.harmless,
+                    **warned.as_dict(),
+                }
+                for law, warned in self.warned.items()
+            ],
+            "without_threshold": dict(self.without),
+            "tried": [each.as_dict() for each in self.tried],
+            "seeds": {"calibration": list(calibration), "set_aside": list(aside)},
         }
 
 
@@ -192,75 +258,122 @@ def applicable(laws: Sequence[Law], runs: Sequence[Kept]) -> list[Law]:
 
 def tune(
     scenario: Scenario,
-    model: Path,
+    path: Path,
     runs: Sequence[Path],
     false_alarm_rate: float,
     horizons_s: Sequence[float],
     policy: Policy,
-    folds: int = 5,
-    progress: Callable[[Iterable[Any], str, int], Iterable[Any]] = lambda x, *_: x,
-) -> list[Tuned]:
-    """The best threshold of each law at every horizon, the best horizon first.
+    progress: Shown = lambda items, *_: items,
+) -> Settled:
+    """The best horizon, and thresholds that keep a promise.
 
     Args:
         scenario: Whose runs they are.
-        model: The model that was learned from them.
-        runs: The traces.
+        path: The model.
+        runs: The traces; none of them is one that it was learned from.
         false_alarm_rate: How many clean runs in one may have an alarm.
         horizons_s: What to try.
         policy: What an unknown state means, and which risk counts.
-        folds: How many there are.
         progress: Shows how far it is.
     """
-    learned = load_model(model)
-    abstraction = _abstraction_of(learned, str(model))
+    if len(runs) < FEWEST:
+        raise InvalidInput(f"{len(runs)} runs are too few to tune by: take {FEWEST}")
+    model = load_model(path)
+    abstraction = _abstraction_of(model, str(path))
     signals = [name for law in scenario.laws for name in law.signals]
     kept = kept_runs(runs, dict.fromkeys([*abstraction.signals, *signals]), progress)
-    counting = Counting.of(learned, policy.delta if judges_upper(policy) else None)
-    return tune_kept(
-        scenario, kept, lambda _: abstraction, counting, false_alarm_rate,
-        horizons_s, policy, folds, progress,
+    seeds = [run.header.seed for run in kept if run.header.seed is not None]
+    refuse_trained(model, scenario.name, seeds)
+    half = len(kept) // 2
+    return settle(
+        applicable(scenario.laws, kept), model, (kept[:half], kept[half:]),
+        false_alarm_rate, horizons_s, policy,
     )  # fmt: skip
-
-
-def judges_upper(policy: Policy) -> bool:
-    """Whether the risk's upper bound is what counts."""
-    return policy.judge_by == "upper"
 
 
 def _abstraction_of(model: Model, source: str) -> Abstraction:
     if model.abstraction is None or model.counts is None:
         raise InvalidModel(
-            "it has no abstraction or no counts, so it cannot be learned anew",
+            "it has no abstraction or no counts, so no run has its states",
             source=source,
         )
     return Abstraction.from_dict(dict(model.abstraction), source)
 
 
-def tune_kept(
-    scenario: Scenario,
-    runs: Sequence[Kept],
-    recipe: Recipe,
-    counting: Counting,
+def settle(
+    laws: Sequence[Law],
+    model: Model,
+    runs: tuple[Sequence[Kept], Sequence[Kept]],
     false_alarm_rate: float,
     horizons_s: Sequence[float],
     policy: Policy,
-    folds: int = 5,
-    progress: Callable[[Iterable[Any], str, int], Iterable[Any]] = lambda x, *_: x,
-) -> list[Tuned]:
-    """As `tune`, on runs that were read, with an abstraction found in each fold."""
-    if len(runs) < folds:
-        raise InvalidInput(f"{len(runs)} runs cannot be dealt into {folds} folds")
-    laws = applicable(scenario.laws, runs)
-    judged = out_of_fold(runs, recipe, laws, horizons_s, counting, folds)
-    together: dict[str, list[Foretold]] = {law.name: [] for law in laws}
-    for found in progress(judged, "folds", folds):
-        for law, several in found.items():
-            together[law] += several
-    return best_first(
-        _tuned(runs, together, horizon_s, false_alarm_rate, policy)
-        for horizon_s in horizons_s
+) -> Settled:
+    """As `tune`, on runs that were read: those to calibrate by, and those set aside."""
+    first, aside = runs
+    abstraction = _abstraction_of(model, "the model")
+    period_s = model.period_s or abstraction.period_s or first[0].header.period_s or 0.0
+    stored = {
+        h: {
+            law.name: kept[repr(law.formula)]
+            for law in laws
+            if repr(law.formula) in (kept := kept_curves(model.likely, h))
+        }
+        for h in horizons_s
+    }
+    if policy.judge_by == "likely":
+        horizons_s = [h for h in horizons_s if stored[h]] or horizons_s
+    judge = Judge(
+        model, abstraction, laws, horizons_s, period_s, policy.judge_by, policy.delta
     )
+    told = _look(judge, first)
+    tried = best_first(
+        _tuned(first, told, h, false_alarm_rate, policy, stored[h]) for h in horizons_s
+    )
+    best = tried[0]
+    promised = _Promised(best, policy, false_alarm_rate)
+    for law, several in _look(judge, aside).items():
+        curve = _curve_after(policy, best.calibration[law])
+        (reach,) = curve(np.array([judge.reach[law][best.horizon_s]]))
+        climbs = _climbs(aside, law, several, best.horizon_s, curve, policy)
+        promised.add(law, climbs, float(reach))
+    return Settled(
+        tuple(tried), promised.thresholds, promised.promises, promised.warned,
+        promised.ahead_s, promised.without, (_seeds(first), _seeds(aside)),
+    )  # fmt: skip
+
+
+def _seeds(runs: Sequence[Kept]) -> tuple[int, ...]:
+    return tuple(sorted(run.header.seed or 0 for run in runs))
+
+
+def _look(judge: Judge, runs: Sequence[Kept]) -> dict[str, list[Foretold]]:
+    found: dict[str, list[Foretold]] = {}
+    for number, run in enumerate(runs):
+        for law, each in judge.look(number, run):
+            found.setdefault(law, []).append(each)
+    return found
+
+
+def _curve_after(policy: Policy, curve: Calibration) -> Calibration:
+    """What is left to do of a law's curve once its risks were looked up."""
+    return curve if policy.judge_by == "point" else Calibration()
+
+
+def _climbs(
+    runs: Sequence[Kept],
+    law: str,
+    told: Sequence[Foretold],
+    horizon_s: float,
+    curve: Calibration,
+    policy: Policy,
+) -> list[Climb]:
+    return [
+        climb_of(
+            replace(each, risks={horizon_s: curve(each.risks[horizon_s])}), law,
+            horizon_s, runs[each.run].header.seed or 0, policy,
+        )
+        for each in told
+    ]  # fmt: skip
 
 
 def _tuned(
@@ -269,41 +382,119 @@ def _tuned(
     horizon_s: float,
     allowed: float,
     policy: Policy,
+    stored: Mapping[str, Calibration],
 ) -> Tuned:
     thresholds: dict[str, float] = {}
-    plateaus: dict[str, tuple[float, float]] = {}
+    highest: dict[str, float] = {}
     warned: dict[str, Warned] = {}
     ahead_s: dict[str, list[float]] = {}
     harmless: set[str] = set()
     curves: dict[str, Calibration] = {}
     for law, told in together.items():
-        several = told
-        if not judges_upper(policy):
-            curves[law], several = calibrate(told, horizon_s)
-        climbs = [
-            climb_of(each, law, horizon_s, runs[each.run].header.seed or 0, policy)
-            for each in several
-        ]
-        if mostly_harmless(several):
+        curves[law] = stored.get(law, Calibration())
+        if policy.judge_by == "point" and law not in stored:
+            curves[law] = calibrate(told, horizon_s)
+        if mostly_harmless(told):
             harmless.add(law)
-        lowest = threshold(climbs, allowed)
-        highest = plateau_end(climbs, lowest, law in harmless)
-        plateaus[law] = lowest, highest
-        thresholds[law] = middle(lowest, highest)
-        ahead_s[law] = in_time(climbs, thresholds[law], law in harmless)
-        ordered = sorted(climbs, key=lambda each: each.seed)
-        warned[law] = Warned(tuple(each.warned(thresholds[law]) for each in ordered))
-    seeds = tuple(sorted(run.header.seed or 0 for run in runs))
+        meant = _curve_after(policy, curves[law])
+        climbs = _climbs(runs, law, told, horizon_s, meant, policy)
+        clean = sum(each.broken is None for each in climbs)
+        lowest = threshold(climbs, math.floor(allowed * clean + 1e-9))
+        thresholds[law] = lowest
+        highest[law] = plateau_end(climbs, lowest, law in harmless)
+        ahead_s[law] = in_time(climbs, lowest, law in harmless)
+        warned[law] = _warned(climbs, lowest)
     return Tuned(
-        horizon_s, thresholds, plateaus, warned, ahead_s, frozenset(harmless), seeds,
-        curves,
+        horizon_s, thresholds, highest, warned, ahead_s, frozenset(harmless), curves,
+        together,
     )  # fmt: skip
 
 
-def tuned_policy(tuned: Tuned, policy: Policy, kind: Kind, name: str) -> Policy:
-    """The policy that intervenes at the thresholds that were found."""
-    rules = {law: (Step(kind, at),) for law, at in tuned.thresholds.items()}
+def _warned(climbs: Iterable[Climb], at: float) -> Warned:
+    ordered = sorted(climbs, key=lambda each: each.seed)
+    return Warned(tuple(each.warned(at) for each in ordered))
+
+
+class _Promised:
+    """The thresholds that keep the promise, law by law."""
+
+    def __init__(self, tuned: Tuned, policy: Policy, allowed: float) -> None:
+        self._tuned, self._allowed = tuned, allowed
+        self.thresholds: dict[str, float] = {}
+        self.promises: dict[str, Promise] = {}
+        self.warned: dict[str, Warned] = {}
+        self.ahead_s: dict[str, list[float]] = {}
+        self.without: dict[str, str] = {}
+
+    def add(self, law: str, climbs: Sequence[Climb], reach: float) -> None:
+        """Finds the threshold of a law by the runs that were set aside.
+
+        Args:
+            law: The law.
+            climbs: These runs.
+            reach: The highest risk that the model knows short of a violation.
+        """
+        clean = sum(each.broken is None for each in climbs)
+        allowed, harmless = self._allowed, law in self._tuned.harmless
+        most = spared(clean, allowed)
+        if most is None:
+            fewest = needed(allowed)
+            self.without[law] = (
+                f"{clean} clean runs were set aside, and they promise nothing"
+                if fewest is None
+                else f"{clean} clean runs were set aside, and it takes {fewest} to"
+                f" promise {allowed:g} false alarms a clean run"
+            )
+            return
+        lowest = threshold(climbs, most)
+        if reach < LOWEST_THRESHOLD:
+            self.without[law] = (
+                f"the model puts its risk at {reach:.2g} at most: it saw no violation"
+                " coming"
+            )
+            return
+        if lowest > reach and not self._between(climbs, most, reach):
+            self.without[law] = (
+                f"the model puts its risk at {reach:.3g} at most, and {most + 1} of"
+                f" {clean} clean runs reach that: nothing lower keeps to {allowed:g}"
+                " false alarms a clean run"
+            )
+            return
+        lowest = min(lowest, reach)
+        highest = self._tuned.highest[law]
+        at = lowest
+        if math.isfinite(highest):
+            # Any threshold above one that keeps the promise keeps it too.
+            at = min(middle(lowest, max(lowest, highest)), reach)
+        warned = _warned(climbs, at)
+        self.thresholds[law] = at
+        self.warned[law] = warned
+        self.ahead_s[law] = in_time(climbs, at, harmless)
+        violating = len(warned.violating)
+        self.promises[law] = Promise.of(
+            allowed, clean, warned.false_alarms, violating, violating - warned.detected
+        )
+
+    @staticmethod
+    def _between(climbs: Sequence[Climb], spared: int, reach: float) -> bool:
+        """Whether the highest risk is itself a threshold that keeps the promise."""
+        alarmed = (c for c in climbs if c.broken is None and c.top >= reach)
+        return sum(1 for _ in alarmed) <= spared
+
+
+def tuned_policy(settled: Settled, policy: Policy, kind: Kind) -> Policy:
+    """The policy that intervenes at the thresholds that were found.
+
+    Raises:
+        InvalidInput: There is none: it would guard nothing.
+    """
+    if not settled.thresholds:
+        why = "; ".join(f"{law}: {text}" for law, text in settled.without.items())
+        raise InvalidInput(f"no threshold keeps the promise: {why}")
+    rules = {law: (Step(kind, at),) for law, at in settled.thresholds.items()}
+    curves = settled.best.calibration if policy.judge_by != "upper" else {}
     return replace(
-        policy, name=name, rules=rules, horizon_s=tuned.horizon_s,
-        calibration=tuned.calibration,
+        policy, rules=rules, horizon_s=settled.best.horizon_s,
+        calibration={law: curves[law] for law in curves if curves[law].points},
+        promises=settled.promises,
     )  # fmt: skip

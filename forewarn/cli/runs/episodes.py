@@ -247,7 +247,7 @@ def chosen_policy(
 
     policy = load_policy(path) if path else Policy(horizon_s=scenario_horizon_s)
     if horizon_s is not None and horizon_s != policy.horizon_s:
-        policy = replace(policy, horizon_s=horizon_s, calibration={})
+        policy = replace(policy, horizon_s=horizon_s, calibration={}, promises={})
     if when is not None:
         policy = replace(policy, when=when)
     kinds = _kinds(intervene)
@@ -269,7 +269,9 @@ def chosen_policy(
     if sorted(levels) != levels:
         raise click.UsageError("--threshold: a severer intervention needs more risk")
     steps = tuple(Step(kind(k), at) for k, at in zip(wanted, levels, strict=True))
-    return replace(policy, rules={ANY_LAW: steps}, name="from the command line")
+    return replace(
+        policy, rules={ANY_LAW: steps}, promises={}, name="from the command line"
+    )
 
 
 def _kinds(text: str | None) -> list[str]:

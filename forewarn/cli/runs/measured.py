@@ -11,7 +11,7 @@ from forewarn.cli.runs.episodes import failure_lines, shown
 from forewarn.cli.support import table
 
 if TYPE_CHECKING:
-    from forewarn.scenarios.measuring.measure import Measurement
+    from forewarn.scenarios.measuring.measure import LawRow, Measurement
 
 _FEWEST_RUNS = 30
 """A bin of the reliability curve with fewer runs says little."""
@@ -29,6 +29,8 @@ def lines(found: Measurement, out: Path | None) -> Iterator[str]:
     )
     yield from _table(facts["laws"])
     yield ""
+    for kept in found.rows:
+        yield from _kept(kept)
     for law, row in {row["law"]: row for row in reversed(facts["laws"])}.items():
         yield from _calibration(row, facts["reliability"].get(law))
     if facts["unknown"]:
@@ -81,6 +83,18 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
             for row in rows
         ),
     )
+
+
+def _kept(row: LawRow) -> Iterator[str]:
+    """What the policy promised beside what came, and what is no warning of this."""
+    at = f"{shown(row.law)} from {row.step.threshold:g} on"
+    if row.promise is not None:
+        yield f"{at}: {row.promise.sentence(row.warned.as_dict())}."
+    if early := row.warned.early(row.horizon_s):
+        yield (
+            f"{at}: {early} of {row.warned.detected} detected were warned of more than"
+            f" {row.horizon_s:g} s before the trigger, farther than the risk looks."
+        )
 
 
 def _calibration(
@@ -184,7 +198,13 @@ def _guarded(facts: Mapping[str, Any]) -> Iterator[str]:
             yield (
                 f"{words}: {both['unguarded']:.3f} without, {both['guarded']:.3f} with."
             )
-    if (trips := driving.get("destination_s")) and trips["pairs"]:
+    if trips := driving.get("destination_s"):
+        there = trips["arrived"]
+        yield (
+            f"Arrived: {there['unguarded']} of {trips['of']} without,"
+            f" {there['guarded']} with."
+        )
+    if trips and trips["pairs"]:
         yield (
             f"Time to the destination, where both arrived ({trips['pairs']} pairs):"
             f" {trips['unguarded']:.1f} s without, {trips['guarded']:.1f} s with."

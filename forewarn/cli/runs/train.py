@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from forewarn.cli.runs.episodes import FOLDER, counted, jobs_option, seeds, shown
+from forewarn.cli.runs.tune import promised
 from forewarn.cli.support import emit, json_option, progress, seed_option, table
 
 if TYPE_CHECKING:
@@ -47,7 +48,9 @@ if TYPE_CHECKING:
     help="Where NAME.model.json.gz and NAME.policy.yaml go.",
 )
 @json_option
+@click.pass_context
 def train(
+    ctx: click.Context,
     scenarios: tuple[str, ...],
     episodes: int,
     seed: int,
@@ -60,8 +63,10 @@ def train(
     """Collect runs of each SCENARIO, learn a model from them and tune its thresholds.
 
     It is `collect`, `learn --abstraction auto` and `tune` in one, and reads each run
-    once. What ships with the scenarios was made by it, and comes out again, byte for
-    byte, with --again.
+    once. It learns from one share of the runs, calibrates by another, and sets a third
+    aside for the thresholds and what they promise; where no threshold keeps the
+    promise no policy is written, and the exit status is 1. What ships with the
+    scenarios was made by it, and comes out again, byte for byte, with --again.
 
     \b
     Examples:
@@ -75,6 +80,8 @@ def train(
     from forewarn.scenarios.training import train as training
 
     found: list[dict[str, Any]] = []
+    promises: list[str] = []
+    broken = False
     for wanted in [load_scenario(name) for name in scenarios]:
         with ExitStack() as stack:
             base = runs or Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -87,14 +94,19 @@ def train(
             {
                 "scenario": wanted.name,
                 "model": str(files.model),
-                "policy": str(files.policy),
+                "policy": None if trained.policy is None else str(files.policy),
                 "episodes": len(paths),
                 "states": trained.model.chain.n,
                 "abstraction": trained.choice.as_dict(),
-                **trained.tuned[0].as_dict(),
+                **trained.settled.as_dict(),
             }
         )
-    emit(as_json, {"trained": found}, _lines(found))
+        promises.append(f"{wanted.name}:")
+        promises += promised(trained.settled)
+        broken |= bool(trained.settled.without)
+    emit(as_json, {"trained": found}, [*_lines(found), "", *promises])
+    if broken:
+        ctx.exit(1)
 
 
 def _shipped_seeds(scenario: Scenario) -> Sequence[int]:
@@ -140,8 +152,8 @@ def _lines(found: list[dict[str, Any]]) -> Iterator[str]:
     ]  # fmt: skip
     yield from table(head, fared)
     yield (
-        "Each run was judged by a model learned without it. In time is before the"
-        " trigger or, where that is mostly harmless, 3 s before the deadline."
+        "On the runs that were set aside. In time is before the trigger or, where that"
+        " is mostly harmless, 3 s before the deadline."
     )
 
 

@@ -1,12 +1,13 @@
-"""`forewarn tune`: thresholds and horizon for a given rate of false alarms."""
+"""`forewarn tune`: thresholds and horizon that keep a promise about false alarms."""
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -19,11 +20,16 @@ from forewarn.cli.runs.episodes import (
     model_option,
     numbers,
     policy_option,
+    seeds,
     shown,
 )
 from forewarn.cli.support import emit, json_option, progress, table
 
+if TYPE_CHECKING:
+    from forewarn.scenarios.training.tune import Settled
+
 MOST_S = 3600
+FIRST_SEED = 2_000_000
 
 
 @click.command()
@@ -32,16 +38,30 @@ MOST_S = 3600
 @click.option(
     "--runs",
     type=FOLDER,
-    help="The traces that the model was learned from; by default its training seeds"
-    " are run again.",
+    help="Traces of runs that the model was not learned from, instead of new ones.",
+)
+@click.option(
+    "--episodes",
+    type=click.IntRange(min=10),
+    default=300,
+    show_default=True,
+    help="How many new runs; each has the next seed.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=FIRST_SEED,
+    show_default=True,
+    help="The first seed: far from those that collect and measure begin with.",
 )
 @click.option(
     "--false-alarm-rate",
     "allowed",
     type=click.FloatRange(0, 1),
-    default=0.05,
+    default=0.1,
     show_default=True,
-    help="How many clean runs in one may have an alarm, for each law.",
+    help="What is promised for each law: at most so many clean runs in one have an"
+    " alarm.",
 )
 @click.option(
     "--horizons",
@@ -58,35 +78,36 @@ MOST_S = 3600
     show_default=True,
     help="What the policy does from the thresholds on.",
 )
-@click.option(
-    "--folds",
-    type=click.IntRange(min=2),
-    default=5,
-    show_default=True,
-    help="How many shares the runs are dealt into.",
-)
 @policy_option
 @jobs_option
 @click.option("--out", type=FILE, required=True, help="Where the policy goes.")
 @json_option
+@click.pass_context
 def tune(
+    ctx: click.Context,
     scenario: str,
     model: Path,
     runs: Path | None,
+    episodes: int,
+    seed: int,
     allowed: float,
     horizons: tuple[float, ...],
     intervene: str,
-    folds: int,
     policy_path: Path | None,
     jobs: int,
     out: Path,
     as_json: bool,
 ) -> None:
-    """Find the thresholds and the horizon that give few enough false alarms.
+    """Find the thresholds and the horizon that keep a promise about false alarms.
 
-    It uses training runs only. Each is judged by a model learned from the others, so
-    that the rates found hold for runs to come; `forewarn measure` checks them on such.
-    The policy keeps all else of --policy.
+    It takes runs that the model was not learned from. By the first half it calibrates
+    the risks and finds the horizon; the other half is set aside, and gives the
+    thresholds: whatever the chain is worth, at most --false-alarm-rate of the clean
+    runs to come have an alarm, with 95 % confidence. Beside it stands how many
+    violations are missed at most. The policy keeps all else of --policy.
+
+    Where no threshold keeps the promise, the law gets none, the reason is said, and
+    the exit status is 1; where no law has one, no policy is written.
 
     \b
     Example:
@@ -98,65 +119,95 @@ def tune(
     from forewarn.scenarios.running.campaign import pool
     from forewarn.scenarios.schema import load_scenario
     from forewarn.scenarios.training import tune as tuning
+    from forewarn.scenarios.training.train import collected
 
     if 0 in horizons:
         raise click.UsageError("--horizons: a horizon is above zero")
     wanted = load_scenario(scenario)
     base = load_policy(policy_path) if policy_path else Policy()
-    on = pool(jobs)
+    name = f"{wanted.name}, at most {allowed:g} false alarms a clean run"
+    base = replace(base, name=name)
     with ExitStack() as stack:
         if runs is not None:
             paths = recorded_runs(runs)
         else:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            paths = tuning.training_runs(wanted, model, on, folder, counted)
-        found = tuning.tune(
-            wanted, model, paths, allowed, horizons, base, folds, progress
-        )
-    best = found[0]
-    name = f"{wanted.name}, at most {allowed:g} false alarms a clean run"
-    policy = tuning.tuned_policy(best, base, kind(intervene), name)
-    write_policy(out, policy)
+            wished = seeds(seed, episodes)
+            paths = collected(wanted, wished, pool(jobs), folder, counted)
+        found = tuning.tune(wanted, model, paths, allowed, horizons, base, progress)
+    if found.thresholds:
+        write_policy(out, tuning.tuned_policy(found, base, kind(intervene)))
     payload = {
         "scenario": wanted.name,
-        "policy": str(out),
+        "policy": str(out) if found.thresholds else None,
         "false_alarm_rate": allowed,
-        "folds": folds,
-        "seeds": list(best.seeds),
-        **best.as_dict(),
-        "tried": [each.as_dict() for each in found],
+        **found.as_dict(),
     }
-    emit(as_json, payload, _lines(payload, out))
+    emit(as_json, payload, _lines(found, out))
+    if found.without:
+        ctx.exit(1)
 
 
-def _lines(payload: dict[str, Any], out: Path) -> Iterator[str]:
-    seeds = payload["seeds"]
+def _lines(found: Settled, out: Path) -> Iterator[str]:
+    calibration, aside = found.seeds
     yield (
-        f"{len(seeds)} training runs, seeds {seeds[0]} to {seeds[-1]}, each judged by a"
-        " model learned without it:"
+        f"{len(calibration)} runs, seeds {calibration[0]} to {calibration[-1]}, say"
+        " what the risks have meant. Of these runs:"
     )
     rows = [
         (
             f"{each['horizon_s']:g} s",
             shown(row["law"]),
-            f"{row['threshold']:g}",
+            "-" if row["threshold"] is None else f"{row['threshold']:g}",
             f"{row['detected']} of {row['violating']}",
             _time(row["awt_trigger_s"]["mean"]),
             f"{row['false_alarms']} of {row['clean']}",
         )
-        for each in payload["tried"]
+        for each in (tuned.as_dict() for tuned in found.tried)
         for row in each["laws"]
     ]
     head = ["horizon", "law", "threshold", "detected", "to trigger", "false alarms"]
     yield from table(head, rows)
-    for row in payload["laws"]:
-        rate = row["false_alarm_rate"]
-        if rate is not None and rate > payload["false_alarm_rate"]:
-            yield (
-                f"{shown(row['law'])}: even a threshold of 1 gives {rate:.2f} false"
-                " alarms a clean run"
+    yield ""
+    yield (
+        f"{len(aside)} runs, seeds {aside[0]} to {aside[-1]}, were set aside for the"
+        f" thresholds, at the horizon {found.best.horizon_s:g} s:"
+    )
+    yield from promised(found)
+    if found.thresholds:
+        yield (
+            f"{out}: horizon {found.best.horizon_s:g} s, and the thresholds beside it"
+        )
+    else:
+        yield "No policy was written: it could not alarm and keep its promise."
+
+
+def promised(found: Settled) -> Iterator[str]:
+    """The thresholds, what each promises, and the laws that have none."""
+    facts = found.as_dict()
+    if found.thresholds:
+        rows = [
+            (
+                shown(row["law"]),
+                f"{row['threshold']:g}",
+                f"{row['false_alarms']} of {row['clean']}",
+                f"at most {row['promise']['false_alarms']:.2f}",
+                f"{row['missed']} of {row['violating']}",
+                _missed(row["promise"]["missed"]),
             )
-    yield f"{out}: horizon {payload['horizon_s']:g} s, and the thresholds beside it"
+            for row in facts["laws"]
+        ]
+        head = [
+            "law", "threshold", "false alarms", "promised", "missed", "promised",
+        ]  # fmt: skip
+        yield from table(head, rows)
+        yield "A promise is made with 95 % confidence, each by itself."
+    for law, why in found.without.items():
+        yield f"{shown(law)} has no threshold: {why}."
+
+
+def _missed(share: float | None) -> str:
+    return "nothing" if share is None else f"at most {share:.2f}"
 
 
 def _time(time_s: float | None) -> str:

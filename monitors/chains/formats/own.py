@@ -48,6 +48,7 @@ class _File(Strict):
     period_s: float | None = Field(default=None, gt=0)
     laws: list[str] = []
     training: dict[str, Any] = {}
+    likely: dict[str, dict[str, Any]] = {}
 
 
 def recognises(data: object) -> bool:
@@ -166,6 +167,7 @@ def _common(file: _File) -> dict[str, Any]:
         "period_s": file.period_s,
         "laws": tuple(file.laws),
         "training": file.training,
+        "likely": file.likely,
     }
 
 
@@ -201,6 +203,7 @@ def model_as_dict(model: Model) -> dict[str, Any]:
         "period_s": model.period_s,
         "laws": list(model.laws),
         "training": dict(model.training),
+        "likely": dict(model.likely),
     }
     return found | {k: v for k, v in optional.items() if v not in (None, {}, [])}
 

@@ -50,7 +50,7 @@ def test_the_law_at_the_highest_risk_is_named_while_all_is_calm() -> None:
 def test_of_laws_at_equal_risk_the_first_is_named() -> None:
     guard = near()
     for law in guard.watch.laws:
-        law._risks = [[(0.1,) * 3] * 9] * 9
+        law._risks = [[(0.1, 0.1, 0.1, 0.1, None)] * 9] * 9
     assert guard.review(frame(0, "far")).law == LAW
 
 

@@ -33,7 +33,7 @@ def test_what_the_action_leads_to_is_judged() -> None:
     assert veto.now.point < 0.1 < 0.8 < veto.risk.point
     assert "after the proposed action" in veto.reason
     assert "stop_line_distance < 5" in veto.evidence
-    assert veto.as_dict()["now"] == veto.now._asdict()
+    assert veto.as_dict()["now"] == veto.now.as_dict()
 
 
 def test_an_action_that_would_break_a_law_is_said_to() -> None:

@@ -1,0 +1,105 @@
+"""Promises: what runs that were set aside say of runs to come.
+
+The share of runs with an alarm is a share like any other: runs that neither the model
+nor the threshold has seen are as good as runs to come, and of how many of them there
+was an alarm says how often there can be one. That needs no chain, no Markov property
+and no calibration: only that the runs to come are drawn as those were.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+CONFIDENCE = 0.95
+"""Of so many promises that are made, one in twenty may be broken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """What a threshold keeps on runs to come, and what it was judged on.
+
+    Args:
+        false_alarms: At most this share of the clean runs has an alarm.
+        missed: At most this share of the violating runs is not detected; None if none
+            was set aside.
+        confidence: How probable it was that both come true, each by itself.
+        clean: How many clean runs were set aside.
+        alarmed: How many of them had an alarm.
+        violating: How many violating runs were set aside.
+        undetected: How many of them were not detected.
+    """
+
+    false_alarms: float
+    missed: float | None
+    confidence: float
+    clean: int
+    alarmed: int
+    violating: int
+    undetected: int
+
+    @classmethod
+    def of(
+        cls, allowed: float, clean: int, alarmed: int, violating: int, undetected: int
+    ) -> Promise:
+        """The promise of a threshold that was found with `spared`."""
+        missed = at_most(undetected, violating) if violating else None
+        return cls(
+            allowed, missed, CONFIDENCE, clean, alarmed, violating, undetected
+        )  # fmt: skip
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def sentence(self, came: Mapping[str, Any] | None = None) -> str:
+        """For people; `came` are the figures of `Warned` on other runs."""
+        missed = "" if self.missed is None else f", {self.missed:.2f} of the violations"
+        said = (
+            f"promised with {self.confidence:.0%} confidence: at most"
+            f" {self.false_alarms:.2f} of the clean runs with an alarm{missed} missed"
+        )
+        if self.missed is None:
+            said = said.removesuffix(" missed")
+        if came is None:
+            return said
+        rates = came["false_alarm_rate"], came["detection_rate"]
+        alarmed, detected = rates
+        shares = [] if alarmed is None else [f"{alarmed:.2f} with an alarm"]
+        if detected is not None:
+            shares.append(f"{1 - detected:.2f} missed")
+        return f"{said}; came: {', '.join(shares) or 'nothing to tell by'}"
+
+
+def spared(clean: int, allowed: float, delta: float = 1 - CONFIDENCE) -> int | None:
+    """How many of so many clean runs may have an alarm, so that few enough do later.
+
+    A threshold just above the height that all but k of them stay below is exceeded by
+    more than the allowed share of runs to come with the probability that a binomial of
+    `clean` trials at that share is k or less. None: not even k = 0 will do.
+    """
+    from scipy.special import bdtr
+
+    if allowed >= 1.0:
+        return clean
+    chances = bdtr(np.arange(clean + 1), clean, allowed)
+    return int(np.count_nonzero(chances <= delta)) - 1 if chances[0] <= delta else None
+
+
+def needed(allowed: float, delta: float = 1 - CONFIDENCE) -> int | None:
+    """The fewest clean runs that can promise anything; None: no number can."""
+    if allowed <= 0.0:
+        return None
+    return 1 if allowed >= 1 else math.ceil(math.log(delta) / math.log1p(-allowed))
+
+
+def at_most(part: int, whole: int, delta: float = 1 - CONFIDENCE) -> float:
+    """The upper end of Clopper and Pearson's one-sided interval for a share."""
+    from scipy.special import betaincinv
+
+    return (
+        1.0 if part >= whole else float(betaincinv(part + 1, whole - part, 1 - delta))
+    )

@@ -1,0 +1,205 @@
+"""Where risks likely lie: what they would have been, had other runs been collected.
+
+Whole runs are drawn again, with replacement, as often as there are. From each draw the
+chain is learned and its risks are calibrated anew; the abstraction stays. Where the
+middle 95 % of the draws put a risk, there it likely lies. Runs are drawn, and not
+transitions, because the transitions of one run come and go together.
+
+Every run is read once: a draw only weighs what was counted in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from forewarn.abstractions.errors import InvalidModel
+from forewarn.abstractions.states.abstraction import Abstraction
+from forewarn.monitors.chains.chain import Chain
+from forewarn.monitors.chains.model import Counts, Model
+from forewarn.monitors.laws.lawbook import Law
+from forewarn.monitors.risk.calibration import Calibration, calibrated
+from forewarn.monitors.risk.evidence import (
+    compile_for,
+    letters_of_states,
+    truth_in_abstraction,
+)
+from forewarn.monitors.risk.likely import Likely, monitor_digest
+from forewarn.monitors.risk.product import Floats, Ints
+from forewarn.monitors.risk.tables import guard_risk
+from forewarn.monitors.trust.hindsight import Foretold, Run
+from forewarn.monitors.trust.training import encode_trace
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+DRAWS = 200
+LEVEL = 0.95
+
+Shown = Callable[[Iterable[int], str, int], Iterable[int]]
+
+
+def likely_risks(
+    model: Model,
+    laws: Sequence[Law],
+    horizon_s: float,
+    runs: Sequence[Run],
+    told: Mapping[str, Sequence[Foretold]],
+    curves: Mapping[str, Calibration],
+    draws: int = DRAWS,
+    progress: Shown = lambda items, *_: items,
+) -> dict[str, dict[str, Any]]:
+    """What a model keeps of where its laws' risks likely lie, by the laws' texts.
+
+    Args:
+        model: The model.
+        laws: Its laws.
+        horizon_s: H.
+        runs: The runs that it was learned from.
+        told: Of each law, the runs that its curve was made of, as hindsight has them
+            without a curve.
+        curves: The curves.
+        draws: How often runs are drawn.
+        progress: Shows how far it is.
+    """
+    if model.abstraction is None or model.counts is None or model.period_s is None:
+        raise InvalidModel("it has no abstraction, no counts or no period")
+    abstraction = Abstraction.from_dict(dict(model.abstraction), "the model")
+    truth = truth_in_abstraction(model.chain, abstraction)
+    random = np.random.default_rng(0)
+    redrawn = _Redrawn(model, model.counts, _seen(model, abstraction, runs))
+    heights = {law.name: _Heights.of(told[law.name], horizon_s) for law in laws}
+    steps = round(horizon_s / model.period_s)
+    read = []
+    for law in laws:
+        automaton = compile_for(law.formula, abstraction, model.period_s)
+        read.append((automaton, letters_of_states(model.chain, automaton, truth)))
+    tables: list[list[Floats]] = [[] for _ in laws]
+    for _ in progress(range(draws), "draws", draws):
+        chain = redrawn(_draw(random, len(runs)))
+        for law, (automaton, letters), kept in zip(laws, read, tables, strict=True):
+            risks = guard_risk(chain, letters, automaton, steps)
+            again = heights[law.name]
+            curve = again.curve(risks, _draw(random, again.runs))
+            kept.append(curve(risks).astype(np.float32))
+    found: dict[str, dict[str, Any]] = {}
+    for law, (automaton, letters), kept in zip(laws, read, tables, strict=True):
+        ends = (0.5 - LEVEL / 2, 0.5 + LEVEL / 2)
+        low, high = np.quantile(np.array(kept), ends, axis=0).astype(np.float64)
+        found[repr(law.formula)] = Likely(
+            horizon_s, LEVEL, draws, curves[law.name],
+            monitor_digest(automaton, letters), low, high,
+        ).as_dict()  # fmt: skip
+    return found
+
+
+def _draw(random: np.random.Generator, runs: int) -> Floats:
+    """How often each run is drawn."""
+    return np.bincount(random.integers(0, runs, runs), minlength=runs).astype(float)
+
+
+def _seen(model: Model, abstraction: Abstraction, runs: Sequence[Run]) -> csr_array:
+    """How often each run took each of the model's transitions: [run, transition]."""
+    from scipy.sparse import csr_array
+
+    chain, counts = model.chain, model.counts
+    assert counts is not None  # noqa: S101
+    number = {abstraction.bits(n): i for i, n in enumerate(chain.states)
+              if i != chain.end}  # fmt: skip
+    keys = _keys(counts.indptr, counts.indices)
+    place: list[Ints] = []
+    for run in runs:
+        states = [number[bits] for bits in encode_trace(run, abstraction).tolist()]
+        if chain.end is not None:
+            states.append(chain.end)
+        path = np.array(states, np.int64)
+        wanted = path[:-1] * counts.n + path[1:]
+        at = np.searchsorted(keys, wanted)
+        # A step over a gap was not counted, and may be none of the model's.
+        place.append(at[keys[np.minimum(at, len(keys) - 1)] == wanted])
+    lengths = [len(each) for each in place]
+    columns = np.concatenate(place)
+    rows = np.repeat(np.arange(len(runs)), lengths)
+    found = csr_array((np.ones(len(columns)), (rows, columns)), (len(runs), len(keys)))
+    found.sum_duplicates()
+    return found
+
+
+def _keys(indptr: Ints, indices: Ints) -> Ints:
+    n = len(indptr) - 1
+    keys: Ints = np.repeat(np.arange(n), np.diff(indptr)) * n + indices
+    return keys
+
+
+class _Redrawn:
+    """Chains that would have been learned from other draws of the runs."""
+
+    def __init__(self, model: Model, counts: Counts, seen: csr_array) -> None:
+        chain = model.chain
+        self._chain, self._counts, self._seen = chain, counts, seen.T.tocsr()
+        self._alpha = float(model.alpha or 0)
+        self._sources = np.repeat(np.arange(counts.n), counts.sizes)
+        # A row that nobody in a draw goes through stays as it was learned.
+        self._learned = np.zeros(len(counts.indices))
+        own = np.isin(_keys(counts.indptr, counts.indices),
+                      _keys(chain.indptr, chain.indices))  # fmt: skip
+        known = np.isin(_keys(chain.indptr, chain.indices),
+                        _keys(counts.indptr, counts.indices))  # fmt: skip
+        self._learned[own] = chain.data[known]
+
+    def __call__(self, weight: Floats) -> Chain:
+        seen = np.asarray(self._seen @ weight)
+        n, sources = self._counts.n, self._sources
+        visits = np.bincount(sources, seen, n)
+        whole = visits + self._alpha * self._counts.sizes
+        drawn = visits[sources] > 0
+        data = np.where(
+            drawn,
+            (seen + self._alpha) / np.where(drawn, whole[sources], 1.0),
+            self._learned,
+        )
+        kept = data > 0
+        lengths = np.bincount(sources[kept], minlength=n)
+        return replace(
+            self._chain,
+            indptr=np.concatenate(([0], np.cumsum(lengths))),
+            indices=self._counts.indices[kept],
+            data=data[kept],
+            exact=None,
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Heights:
+    """In which pairs the runs of a curve were, and what then happened.
+
+    An entry is a run in a pair; `frames` and `happened` count its frames there.
+    """
+
+    runs: int
+    run: Ints
+    pair: Ints
+    frames: Floats
+    happened: Floats
+
+    @classmethod
+    def of(cls, told: Sequence[Foretold], horizon_s: float) -> _Heights:
+        pairs = np.concatenate([each.pairs for each in told])
+        true = np.concatenate([each.came_true(horizon_s) for each in told])
+        run = np.repeat(range(len(told)), [len(each.times_s) for each in told])
+        known = pairs >= 0
+        both = np.stack([run[known], pairs[known]])
+        entries, place = np.unique(both, axis=1, return_inverse=True)
+        place = place.ravel()
+        return cls(
+            len(told), entries[0], entries[1], np.bincount(place).astype(np.float64),
+            np.bincount(place, true[known]).astype(np.float64),
+        )  # fmt: skip
+
+    def curve(self, risks: Floats, weight: Floats) -> Calibration:
+        """The curve of these runs, drawn so often, for a table of risks."""
+        said = risks.ravel()[self.pair]
+        return calibrated(said, self.happened, self.run, self.frames, weight)

@@ -17,7 +17,7 @@ from forewarn.abstractions.schema import Strict, validated
 from forewarn.monitors.guarding.decision import RANK, SEVERITY, Kind
 from forewarn.monitors.risk.calibration import Calibration
 from forewarn.monitors.risk.likely import JudgeBy
-from forewarn.monitors.trust.promise import Promise
+from forewarn.monitors.risk.promise import Promise
 
 FORMAT = "forewarn.policy/1"
 ANY_LAW = "*"

@@ -90,7 +90,7 @@ def calibrated(
     present = np.zeros((size, len(weight)), bool)
     present[place, run] = True
     sums = (
-        np.bincount(place, weights, size)
+        np.bincount(place, weights, size).tolist()
         for weights in (count, count * said, each * happened)
     )
     pooled: list[_Span] = []

@@ -25,7 +25,7 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.monitors.chains.model import Model, load_model
 from forewarn.monitors.guarding.drift import Drift
 from forewarn.monitors.guarding.policy import Policy, Step
-from forewarn.monitors.trust.promise import Promise
+from forewarn.monitors.risk.promise import Promise
 from forewarn.monitors.trust.reliability import Reliability, reliability
 from forewarn.scenarios.measuring.figures import bootstrap
 from forewarn.scenarios.measuring.pairs import compare

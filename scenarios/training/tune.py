@@ -5,7 +5,7 @@ the model's risks have meant, which horizon warns of most violations in time and
 thresholds that detect alike, which is the middle one: at the edge a few runs more or
 less decide. The others are set aside until all of that is settled. Of their clean runs
 the heights that the risk reaches give the threshold that keeps the promise: at most the
-allowed share of clean runs has an alarm, with 95 % confidence (`trust.promise`). Their
+allowed share of clean runs has an alarm, with 95 % confidence (`risk.promise`). Their
 violating runs say how many violations are missed at most.
 """
 
@@ -29,13 +29,13 @@ from forewarn.monitors.guarding.policy import Policy, Step
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.risk.calibration import Calibration
 from forewarn.monitors.risk.likely import kept_curves
+from forewarn.monitors.risk.promise import Promise, needed, spared
 from forewarn.monitors.trust.hindsight import (
     Foretold,
     Judge,
     calibrate,
     mostly_harmless,
 )
-from forewarn.monitors.trust.promise import Promise, needed, spared
 from forewarn.scenarios.measuring.measure import Progress, refuse_trained
 from forewarn.scenarios.measuring.recorded import Recorded, read_run
 from forewarn.scenarios.measuring.warning_times import Warned
@@ -330,7 +330,7 @@ def settle(
         _tuned(first, told, h, false_alarm_rate, policy, stored[h]) for h in horizons_s
     )
     best = tried[0]
-    promised = _Promised(best, policy, false_alarm_rate)
+    promised = _Promised(best, false_alarm_rate)
     for law, several in _look(judge, aside).items():
         curve = _curve_after(policy, best.calibration[law])
         (reach,) = curve(np.array([judge.reach[law][best.horizon_s]]))
@@ -418,7 +418,7 @@ def _warned(climbs: Iterable[Climb], at: float) -> Warned:
 class _Promised:
     """The thresholds that keep the promise, law by law."""
 
-    def __init__(self, tuned: Tuned, policy: Policy, allowed: float) -> None:
+    def __init__(self, tuned: Tuned, allowed: float) -> None:
         self._tuned, self._allowed = tuned, allowed
         self.thresholds: dict[str, float] = {}
         self.promises: dict[str, Promise] = {}

@@ -13,6 +13,7 @@ from forewarn.cli import main
 from forewarn.monitors.chains.model import load_model
 from forewarn.scenarios.demo import tour
 from forewarn.scenarios.demo.tour import Leg
+from forewarn.scenarios.measuring.measure import trained_seeds
 from forewarn.scenarios.report.runs import read_run
 from forewarn.scenarios.schema import load_scenario
 from forewarn.scenarios.shipped import shipped_with
@@ -25,8 +26,8 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """A demo of a few runs, where SUMO is missing: its folder, and what it printed."""
     out = tmp_path_factory.mktemp("demo")
     legs = [
-        Leg("tiny-road", "stop", range(80), range(5000, 5030)),
-        Leg("fork-in-microwave", "reflect", range(30), range(5000, 5015)),
+        Leg("tiny-road", "stop", range(120), range(5000, 5030)),
+        Leg("fork-in-microwave", "reflect", range(90), range(5000, 5015)),
     ]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("forewarn.cli.demo.find_spec", lambda name: None)
@@ -66,8 +67,7 @@ def test_its_figures_are_of_runs_that_it_had_never_seen(
         first, last = leg["training_seeds"]
         assert last < leg["held_out_seeds"][0]
         model = load_model(small[0] / leg["scenario"] / f"{leg['scenario']}.model.json")
-        seeds = {each["seed"] for each in model.training["files"]}
-        assert seeds == set(range(first, last + 1))
+        assert trained_seeds(model, leg["scenario"]) == set(range(first, last + 1))
 
 
 def test_it_warns_before_it_is_too_late_and_the_guard_helps(
@@ -104,9 +104,8 @@ def test_the_seeds_are_the_demos_own() -> None:
         assert not set(leg.training) & set(leg.held_out)
         files = shipped_with(load_scenario(leg.scenario))
         if files is not None:
-            trained = load_model(files.model).training["files"]
-            mine = {*leg.training, *leg.held_out}
-            assert not mine & {each["seed"] for each in trained}
+            trained = trained_seeds(load_model(files.model), leg.scenario)
+            assert not trained & {*leg.training, *leg.held_out}
 
 
 @pytest.mark.slow

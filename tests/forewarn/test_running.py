@@ -384,35 +384,51 @@ def test_guarded_runs_on_file_are_no_measure(model: Path, tmp_path: Path) -> Non
 def test_tune_writes_a_policy_that_measure_takes(model: Path, tmp_path: Path) -> None:
     out = tmp_path / "policy.yaml"
     found = told(
-        *("tune", KITCHEN, "--model", model, "--runs", learned.traces(KITCHEN)),
+        *("tune", KITCHEN, "--model", model),
+        *("--runs", learned.traces(KITCHEN, learned.FRESH)),
         *("--horizons", "2,4", "--intervene", "reflect", "--out", out),
     )
-    assert found["seeds"] == list(range(learned.SEEDS))
+    first, half = learned.FRESH, learned.SEEDS // 2
+    assert found["seeds"]["calibration"] == list(range(first, first + half))
+    assert found["seeds"]["set_aside"] == list(range(first + half, first + 2 * half))
     assert {each["horizon_s"] for each in found["tried"]} == {2, 4}
     policy = load_policy(out)
     assert policy.horizon_s == found["horizon_s"] == found["tried"][0]["horizon_s"]
     (row,) = found["laws"]
     assert policy.steps_for("no_metal_heated") == (Step("reflect", row["threshold"]),)
-    assert row["false_alarm_rate"] <= 0.05
+    assert row["false_alarm_rate"] <= row["promise"]["false_alarms"] == 0.1
     assert yaml.safe_load(out.read_text())["format"] == "forewarn.policy/1"
     measured = told(
         *("measure", KITCHEN, "--model", model, "--policy", out, "--episodes", "40")
     )
     (law,) = measured["laws"]
     assert (law["threshold"], law["horizon_s"]) == (row["threshold"], policy.horizon_s)
+    assert law["promise"] == row["promise"]
 
 
 def test_tune_says_what_it_tried(model: Path, tmp_path: Path) -> None:
     out = tmp_path / "policy.yaml"
+    runs = ("--runs", learned.traces(KITCHEN, learned.FRESH))
     said = forewarn(
-        *("tune", KITCHEN, "--model", model, "--horizons", "3", "--out", out)
+        *("tune", KITCHEN, "--model", model, "--horizons", "3", "--out", out, *runs)
     )
-    assert f"{learned.SEEDS} training runs, seeds 0 to {learned.SEEDS - 1}" in said
+    assert "60 runs, seeds 7060 to 7119, were set aside for the thresholds" in said
     assert said.splitlines()[-1].startswith(f"{out}: horizon 3 s")
     status, line = refused(
         *("tune", KITCHEN, "--model", model, "--horizons", "0", "--out", out)
     )
     assert status == 2 and "a horizon is above zero" in line
+
+
+def test_tune_writes_no_policy_that_cannot_keep_its_promise(
+    model: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "policy.yaml"
+    arguments = ["tune", KITCHEN, "--model", model, "--episodes", "20", "--out", out]
+    done = CliRunner().invoke(main, [*map(str, arguments), "--horizons", "3"])
+    assert done.exit_code == 1, done.output
+    assert "no_metal_heated has no threshold" in done.stdout
+    assert "No policy was written" in done.stdout and not out.exists()
 
 
 # -- who is told -----------------------------------------------------------------------

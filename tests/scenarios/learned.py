@@ -15,6 +15,9 @@ from forewarn.cli import main
 SEEDS = 120
 """The models know seeds 0 to 119."""
 
+FRESH = 7000
+"""From this seed on there are runs that they do not know."""
+
 _folders = ExitStack()
 atexit.register(_folders.close)
 
@@ -32,10 +35,11 @@ def forewarn(*arguments: str | Path) -> str:
 
 
 @cache
-def traces(scenario: str) -> Path:
-    """The folder of the training runs of a scenario."""
+def traces(scenario: str, first: int = 0) -> Path:
+    """The folder of runs of a scenario: those of training, unless from another seed."""
     folder = _folder()
-    forewarn("collect", scenario, "--episodes", str(SEEDS), "--out", folder)
+    count = ("--episodes", str(SEEDS), "--seed", str(first))
+    forewarn("collect", scenario, *count, "--out", folder)
     return folder
 
 

@@ -53,7 +53,8 @@ def test_driving_is_compared_in_pairs() -> None:
     assert found["collided"] == {"unguarded": 0.5, "guarded": 0.0}
     assert found["hard_brakes"] == {"unguarded": 0.5, "guarded": 2.0}
     assert found["destination_s"] == {
-        "pairs": 1, "unguarded": 20.0, "guarded": 25.0, "ratio": pytest.approx(1.25),
+        "pairs": 1, "of": 2, "arrived": {"unguarded": 1, "guarded": 2},
+        "unguarded": 20.0, "guarded": 25.0, "ratio": pytest.approx(1.25),
     }  # fmt: skip
     plain = [Episode(1, "guarded", "over", 10.0, 5)]
     assert compare(plain, plain, load_scenario("tiny-road"))["driving"] == {}

@@ -74,7 +74,7 @@ def forewarn(*arguments: str | Path) -> dict[str, object]:
 def test_training_again_gives_the_same_bytes(tmp_path: Path) -> None:
     for out in ("a", "b"):
         found = forewarn(
-            "train", "tiny-road", "--episodes", "60", "--out", tmp_path / out,
+            "train", "tiny-road", "--episodes", "100", "--out", tmp_path / out,
             "--runs", tmp_path / f"runs-{out}",
         )  # fmt: skip
     names = sorted(path.name for path in (tmp_path / "a").iterdir())

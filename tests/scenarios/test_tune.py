@@ -1,4 +1,4 @@
-"""Tuning: thresholds against brute force, folds, a policy that keeps its promise."""
+"""Tuning: thresholds against brute force, and a policy that keeps its promise."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import read_json, write_json
 from forewarn.monitors.guarding.policy import Policy, Step
+from forewarn.monitors.risk.promise import at_most, spared
 from forewarn.scenarios.measuring.recorded import recorded_runs
 from forewarn.scenarios.measuring.warning_times import alarms, warned_run
 from forewarn.scenarios.running.pool import Here
@@ -26,6 +27,8 @@ from forewarn.scenarios.training.thresholds import (
 )
 from forewarn.scenarios.training.tune import (
     WORSE,
+    Tuned,
+    _Promised,
     training_runs,
     tune,
     tuned_policy,
@@ -61,62 +64,95 @@ def alarmed(climbs: list[Climb], at: float) -> int:
 TOPS = st.lists(st.integers(0, 1100).map(lambda n: n / 1000), min_size=1, max_size=30)
 
 
-@given(TOPS, st.floats(0, 1))
-def test_the_threshold_is_the_lowest_that_keeps_the_rate(
-    tops: list[float], allowed: float
+@given(TOPS, st.integers(0, 30))
+def test_the_threshold_is_the_lowest_that_spares_enough(
+    tops: list[float], spared: int
 ) -> None:
     climbs = [clean(top if top <= 1 else math.inf) for top in tops]
-    most = math.floor(allowed * len(climbs) + 1e-9)
     fine = [
         at / 1000
         for at in range(int(1000 * LOWEST_THRESHOLD), 1001)
-        if alarmed(climbs, at / 1000) <= most
+        if alarmed(climbs, at / 1000) <= spared
     ]
-    assert threshold(climbs, allowed) == (fine[0] if fine else 1.0)
+    found = threshold(climbs, spared)
+    # At 1 itself a broken law and certainty alarm: that is no threshold to seek.
+    assert found == (fine[0] if fine and found < math.inf else math.inf)
+    assert found < math.inf or alarmed(climbs, 1.0) > spared
 
 
 def test_violating_runs_do_not_raise_the_threshold() -> None:
     broken = Climb(2, 9.0, ((0.0, 0.9),), Broken("law", 5, 5))
-    assert threshold([broken, clean(0.2), clean(0.1)], 0.0) == 0.201
-    assert threshold([broken], 0.0) == LOWEST_THRESHOLD
+    assert threshold([broken, clean(0.2), clean(0.1)], 0) == 0.201
+    assert threshold([broken], 0) == LOWEST_THRESHOLD
 
 
-def test_the_policy_keeps_the_rate_on_runs_it_was_not_tuned_on(tmp_path: Path) -> None:
-    paths = recorded_runs(learned.traces("tiny-road"))
-    model = learned.model("tiny-road")
-    allowed = 0.05
-    found = tune(ROAD, model, paths, allowed, [1.0, 3.0], Policy(), folds=4)
-    assert sorted(each.horizon_s for each in found) == [1.0, 3.0]
-    assert found[0].in_time >= found[1].in_time - WORSE
-    for each in found:
-        assert each.seeds == tuple(range(learned.SEEDS))
-        for warned in each.warned.values():
-            assert len(warned.runs) == learned.SEEDS
-            rate = warned.false_alarm_rate
-            assert rate is not None and rate <= allowed
-    policy = tuned_policy(found[0], Policy(), "stop", "tuned")
+def test_the_policy_keeps_its_promise_on_runs_it_was_not_tuned_on() -> None:
+    paths = recorded_runs(learned.traces("tiny-road", learned.FRESH))
+    allowed = 0.1
+    found = tune(
+        ROAD, learned.model("tiny-road"), paths, allowed, [1.0, 3.0], Policy("tuned")
+    )
+    assert sorted(each.horizon_s for each in found.tried) == [1.0, 3.0]
+    assert found.best.in_time >= found.tried[1].in_time - WORSE
+    calibration, aside = found.seeds
+    assert len(calibration) == len(aside) == learned.SEEDS // 2
+    assert not set(calibration) & set(aside)
+    for law, warned in found.warned.items():
+        assert len(warned.runs) == len(aside)
+        promise = found.promises[law]
+        assert promise.false_alarms == allowed
+        most = spared(len(warned.clean), allowed)
+        assert most is not None and warned.false_alarms <= most
+        assert promise.alarmed == warned.false_alarms
+        violating = len(warned.violating)
+        assert promise.missed == at_most(violating - warned.detected, violating)
+    policy = tuned_policy(found, Policy("tuned"), "stop")
     assert Policy.from_dict(policy.as_dict(), "x") == policy
-    assert policy.horizon_s == found[0].horizon_s
+    assert policy.promises == found.promises
+    assert policy.horizon_s == found.best.horizon_s
     assert policy.steps_for("no_collision") == (
-        Step("stop", found[0].thresholds["no_collision"]),
+        Step("stop", found.thresholds["no_collision"]),
     )
 
 
-def test_out_of_fold_a_run_is_judged_by_a_model_that_does_not_know_it() -> None:
-    """With as many folds as runs, each run's own states can be unknown."""
-    paths = recorded_runs(learned.traces("tiny-kitchen"))[:6]
-    kitchen, model = load_scenario("tiny-kitchen"), learned.model("tiny-kitchen")
-    stops = Policy(unknown_state="stop")
-    (found,) = tune(kitchen, model, paths, 1.0, [3.0], stops, folds=6)
-    (warned,) = found.warned.values()
-    # Six robots know little of each other; one model of all would know every state.
-    assert any(run.alarm_s == 0 or run.alarm_s for run in warned.clean)
-
-
-def test_too_few_runs_for_the_folds_are_refused() -> None:
-    with pytest.raises(InvalidInput, match="2 runs cannot be dealt into 5 folds"):
-        paths = recorded_runs(learned.traces("tiny-road"))[:2]
+def test_runs_that_the_model_knows_promise_nothing() -> None:
+    paths = recorded_runs(learned.traces("tiny-road"))
+    with pytest.raises(InvalidInput, match="the model was learned from 120 of these"):
         tune(ROAD, learned.model("tiny-road"), paths, 0.1, [3.0], Policy())
+    fresh = recorded_runs(learned.traces("tiny-road", learned.FRESH))[:9]
+    with pytest.raises(InvalidInput, match="9 runs are too few"):
+        tune(ROAD, learned.model("tiny-road"), fresh, 0.1, [3.0], Policy())
+
+
+def test_too_few_clean_runs_give_no_threshold_and_no_policy() -> None:
+    paths = recorded_runs(learned.traces("tiny-road", learned.FRESH))[:40]
+    found = tune(ROAD, learned.model("tiny-road"), paths, 0.1, [3.0], Policy())
+    assert not found.thresholds and not found.promises
+    assert all("it takes 29 to promise 0.1" in why for why in found.without.values())
+    with pytest.raises(InvalidInput, match="no threshold keeps the promise"):
+        tuned_policy(found, Policy(), "alert")
+
+
+def settled_by(tops: list[float], reach: float, highest: float = 0.5) -> _Promised:
+    """The threshold of a law of which 40 runs set aside climb so high, or to 0.1."""
+    tuned = Tuned(3.0, {}, {"law": highest}, {}, {}, frozenset(), {}, {})
+    promised = _Promised(tuned, 0.1)
+    heights = [*tops, *[0.1] * (40 - len(tops))]
+    promised.add("law", [clean(top) for top in heights], reach)
+    return promised
+
+
+def test_no_threshold_is_higher_than_the_model_reaches() -> None:
+    """Other runs' folds may climb higher than the model that is deployed."""
+    assert settled_by([0.3, 0.2], 0.789, 0.95).thresholds == {"law": 0.625}
+    assert settled_by([0.3, 0.2], 0.4, 0.95).thresholds == {"law": 0.4}
+    # Between the height of what must be spared and the reach there is the reach alone.
+    assert settled_by([0.3995, 0.2], 0.3999).thresholds == {"law": 0.3999}
+    nothing = settled_by([0.4, 0.4], 0.4)
+    assert not nothing.thresholds
+    assert "the model puts its risk at 0.4 at most" in nothing.without["law"]
+    blind = settled_by([], 0.001)
+    assert not blind.thresholds and "saw no violation" in blind.without["law"]
 
 
 def test_training_runs_come_out_again_or_are_refused(tmp_path: Path) -> None:

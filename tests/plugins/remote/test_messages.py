@@ -138,7 +138,7 @@ def test_a_decision_holds_no_number_that_is_none(bad: float) -> None:
         content = json.loads(write_decision(decision))
         assert (content["decision"], content["left_s"]) == ("stop", None)
         risk = decision.risk
-        finite = risk is not None and all(map(math.isfinite, risk))
+        finite = risk is not None and risk.finite
         assert (content["risk"] is not None) == finite
 
 

@@ -4,6 +4,10 @@ A learned row is a guess from finitely many visits. Clopper-Pearson bounds say h
 off it may be; robust value iteration (within a number of steps) and robust policy
 iteration (ever) turn them into the least and greatest probability that any chain
 inside the bounds gives.
+
+What was never seen may happen all the same. So a visited state has one way out more,
+to where nobody has been: as bad as can be for the greatest probability, as good as can
+be for the least.
 """
 
 from __future__ import annotations
@@ -14,7 +18,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from forewarn.abstractions.abstraction import Abstraction
 from forewarn.abstractions.errors import InvalidInput, InvalidModel, TooLarge
+from forewarn.monitors.chains.absorption import absorbed
 from forewarn.monitors.chains.model import Counts, Model
 
 Floats = NDArray[np.float64]
@@ -32,9 +38,12 @@ _CERTAIN = 1e-12
 class IntervalChain:
     """A chain whose rows are intervals, in CSR form.
 
-    `successors`, `least` and `room` hold the same rows padded to one width
-    (`[state, width]`): the successor states, their lower bounds, and how much may be
-    added to each. Padding repeats a successor of the row with nothing to give it.
+    `unseen` is the most that each state may give to successors that were never seen;
+    without it every row is closed. `successors`, `least` and `room` hold the same rows
+    padded to one width (`[state, width]`): the successor states, their lower bounds,
+    and how much may be added to each. Padding repeats a successor of the row with
+    nothing to give it. Where rows are open, the last place is the unseen way out; the
+    successor that stands there is none.
     """
 
     states: tuple[str, ...]
@@ -42,6 +51,7 @@ class IntervalChain:
     indices: Ints
     low: Floats
     high: Floats
+    unseen: Floats | None = None
     successors: Ints = field(init=False, repr=False)
     least: Floats = field(init=False, repr=False)
     room: Floats = field(init=False, repr=False)
@@ -50,7 +60,7 @@ class IntervalChain:
     def __post_init__(self) -> None:
         _refuse_bad_rows(self)
         lengths = np.diff(self.indptr)
-        width = int(lengths.max(initial=1))
+        width = int(lengths.max(initial=1)) + (self.unseen is not None)
         cells = len(self.states) * width
         if cells > MAX_CELLS:
             raise TooLarge(
@@ -63,6 +73,8 @@ class IntervalChain:
         at = np.minimum(self.indptr[:-1, None] + place, self.indptr[1:, None] - 1)
         least = np.where(filled, self.low[at], 0.0)
         room = np.where(filled, (self.high - self.low)[at], 0.0)
+        if self.unseen is not None:
+            room[:, -1] = self.unseen
         for name, value in (
             ("successors", self.indices[at].astype(np.int64)),
             ("least", least),
@@ -84,17 +96,14 @@ class IntervalChain:
 
     def backup(self, values: Floats, *, maximise: bool) -> Floats:
         """One robust step: `values[..., n]` of the successors to `[..., n]`."""
-        return self.backup_rows(values[..., self.successors], maximise=maximise)
+        return RobustStep(self, maximise=maximise)(values)
 
-    def backup_rows(self, successor_values: Floats, *, maximise: bool) -> Floats:
-        """Expected value of each row, nature choosing inside the intervals.
-
-        Args:
-            successor_values: `[..., n, width]`, the value of each padded successor,
-                such as `values[next_monitor_state, successors]` for a product.
-            maximise: Whether nature makes the expectation large or small.
-        """
-        return RobustStep(self, maximise=maximise).rows(successor_values)
+    def ahead(self, values: Floats, *, maximise: bool) -> Floats:
+        """The values of each row's successors; what is unseen is the worst or best."""
+        found: Floats = values[..., self.successors]
+        if self.unseen is not None:
+            found[..., -1] = 1.0 if maximise else 0.0
+        return found
 
 
 class RobustStep:
@@ -107,7 +116,7 @@ class RobustStep:
     """
 
     def __init__(self, chain: IntervalChain, *, maximise: bool) -> None:
-        self._chain = chain
+        self._chain, self._maximise = chain, maximise
         self._sign = 1.0 if maximise else -1.0
         self.choice: Floats = np.empty(0)
         """The distribution nature chose for each row, shaped as the last values."""
@@ -115,10 +124,8 @@ class RobustStep:
         self._pivot: Ints = np.empty(0, np.int64)
 
     def __call__(self, values: Floats) -> Floats:
-        return self.rows(values[..., self._chain.successors])
-
-    def rows(self, successor_values: Floats) -> Floats:
-        """As `IntervalChain.backup_rows`; the shape must stay the same."""
+        """As `IntervalChain.backup`; fewer rows than before begin anew."""
+        successor_values = self._chain.ahead(values, maximise=self._maximise)
         stale: Bools
         if self.choice.shape != successor_values.shape:
             self.choice = np.empty(successor_values.shape)
@@ -155,44 +162,114 @@ class RobustStep:
 
 
 def clopper_pearson(
-    states: Sequence[str], counts: Counts, delta: float
+    states: Sequence[str], counts: Counts, delta: float, open_rows: Bools | None = None
 ) -> IntervalChain:
     """Exact binomial bounds that hold for all transitions at once.
 
     The error probability `delta` is split evenly over the intervals that are needed:
-    one for each successor of a row with three or more, one for a row with two, none
-    where only one successor is possible. A row without visits is [0, 1] throughout; a
-    row without successors is absorbing.
+    one for each way out of a state with three or more, one for a state with two, none
+    where only one is possible. What was never seen counts as one way out, taken none
+    of all times. A row without visits is [0, 1] throughout; a closed row without
+    successors is absorbing.
 
     Args:
         states: The names of the states.
         counts: How often each allowed transition was seen.
         delta: The probability that any interval may miss the truth.
+        open_rows: The states that may have successors that were never seen.
     """
     if not 0.0 < delta < 1.0:
         raise InvalidInput(f"delta is {delta}; it must lie between 0 and 1")
+    opened = np.zeros(counts.n, bool) if open_rows is None else open_rows
     absorbing = np.flatnonzero(counts.sizes == 0)
     at = counts.indptr[absorbing]
     indices = np.insert(counts.indices, at, absorbing)
     hits = np.insert(counts.seen, at, 0).astype(np.float64)
     lengths = np.maximum(counts.sizes, 1)
-    needed = int(np.where(lengths > 2, lengths, lengths == 2).sum())
-    trials = np.repeat(counts.visits, lengths).astype(np.float64)
-    low, high = _binomial_bounds(hits, trials, delta / max(needed, 1) / 2)
-    certain = np.repeat(lengths, lengths) == 1
+    ways = lengths + opened
+    tail = delta / max(int(np.where(ways > 2, ways, ways == 2).sum()), 1) / 2
+    visits = counts.visits.astype(np.float64)
+    trials = np.repeat(visits, lengths)
+    low, high = _binomial_bounds(hits, trials, tail)
+    certain = np.repeat(ways, lengths) == 1
     low[certain] = high[certain] = 1.0
     indptr = np.append(0, np.cumsum(lengths))
-    return IntervalChain(tuple(states), indptr, indices, low, high)
+    unseen = None
+    if opened.any():
+        # Only its upper end is used, so all of its share of delta goes there.
+        _, most = _binomial_bounds(np.zeros_like(visits), visits, 2 * tail)
+        unseen = np.where(opened, most, 0.0)
+    return IntervalChain(tuple(states), indptr, indices, low, high, unseen)
 
 
-def model_intervals(model: Model, delta: float) -> IntervalChain:
-    """The interval chain of a learned model, over its chain's states."""
+def model_intervals(
+    model: Model, delta: float, *, closed_support: bool = False
+) -> IntervalChain:
+    """The interval chain of a learned model, over its chain's states.
+
+    Args:
+        model: A model with counts.
+        delta: The probability that any interval may miss the truth.
+        closed_support: Take it for certain that nothing can happen but what the
+            model's support allows; published intervals do.
+    """
     if model.counts is None:
         raise InvalidModel(
             "intervals need counts, and this model has none",
             mend="learn it from traces instead of importing its probabilities",
         )
-    return clopper_pearson(model.chain.states, model.counts, delta)
+    if closed_support:
+        return clopper_pearson(model.chain.states, model.counts, delta)
+    opened = open_rows(model)
+    counts = _with_ends(model.counts, model.chain.end, opened)
+    return clopper_pearson(model.chain.states, counts, delta, opened)
+
+
+def open_rows(model: Model) -> Bools:
+    """The states of a learned model that may lead to where they were never seen to.
+
+    Not so END, and states whose successors were declared, or hold all that the
+    abstraction makes possible by definition.
+    """
+    counts, chain = model.counts, model.chain
+    if counts is None or model.support in ("declared", "valid"):
+        return np.zeros(chain.n, bool)
+    opened = np.ones(chain.n, bool)
+    if chain.end is not None:
+        opened[chain.end] = False
+    if model.abstraction is None:
+        return opened
+    abstraction = Abstraction.from_dict(
+        dict(model.abstraction), "the model's abstraction"
+    )
+    try:
+        valid = abstraction.valid_states(int(counts.sizes.max(initial=0)))
+    except TooLarge:
+        return opened
+    for state, name in enumerate(chain.states):
+        if state != chain.end:
+            bits = abstraction.bits(name)
+            after = {
+                abstraction.state_name(v) for v in valid
+                if abstraction.may_follow(bits, v)
+            }  # fmt: skip
+            row = {chain.states[j] for j in counts.row(state)}
+            opened[state] = not after <= row
+    return opened
+
+
+def _with_ends(counts: Counts, end: int | None, opened: Bools) -> Counts:
+    """The counts with END after every state: where none was seen, one may come.
+
+    What is open may lead there anyhow, and what has no successors stays as it is.
+    """
+    if end is None or (opened | (np.arange(counts.n) == end)).all():
+        return counts
+    rows = [counts.row(state) for state in range(counts.n)]
+    for state, row in enumerate(rows):
+        if row and not opened[state]:
+            row.setdefault(end, 0)
+    return Counts.from_rows(rows)
 
 
 def _binomial_bounds(
@@ -261,9 +338,14 @@ def _ever(chain: IntervalChain, goal: Bools, lost: Bools, maximise: bool) -> Flo
     room = chain.room.sum(axis=1)
     share = np.minimum(chain.slack, room) / np.where(room > 0.0, room, 1.0)
     policy = chain.least + chain.room * share[:, None]
-    edges = _Incoming(chain.successors, (policy > 0.0) & ~(goal | lost)[:, None])
+    possible = (policy > 0.0) & ~(goal | lost)[:, None]
+    away = np.zeros(chain.n, bool)
+    if chain.unseen is not None:
+        away = possible[:, -1].copy()
+        possible[:, -1] = False
+    edges = _Incoming(chain.successors, possible)
     if maximise:
-        open_states = edges.reaching(goal) & ~goal
+        open_states = edges.reaching(goal | away) & ~goal
     else:
         open_states = edges.unable_to_avoid(goal, chain) & ~goal
     values = goal.astype(np.float64)
@@ -271,14 +353,19 @@ def _ever(chain: IntervalChain, goal: Bools, lost: Bools, maximise: bool) -> Flo
         return values
     step = RobustStep(chain, maximise=maximise)
     sign = 1.0 if maximise else -1.0
-    values[open_states] = _solve(chain.successors, policy, goal, open_states)
+
+    def solve() -> Floats:
+        return _solve(chain, policy, goal, open_states, maximise)
+
+    values[open_states] = solve()
     while True:
-        gain = sign * (step(values) - (policy * values[chain.successors]).sum(axis=1))
+        ahead = chain.ahead(values, maximise=maximise)
+        gain = sign * (step(values) - (policy * ahead).sum(axis=1))
         better = open_states & (gain > _CERTAIN * values)
         if not better.any():
             break
         policy = np.where(better[:, None], step.choice, policy)
-        solved = _solve(chain.successors, policy, goal, open_states)
+        solved = solve()
         # Rounding can feign a gain; what does not move the values ends the search.
         moved = sign * (solved - values[open_states])
         if not (moved > _CERTAIN * solved).any():
@@ -287,31 +374,24 @@ def _ever(chain: IntervalChain, goal: Bools, lost: Bools, maximise: bool) -> Flo
     return np.clip(values, 0.0, 1.0)
 
 
-_DENSE = 200
-
-
-def _solve(successors: Ints, policy: Floats, goal: Bools, unknown: Bools) -> Floats:
+def _solve(
+    chain: IntervalChain, policy: Floats, goal: Bools, unknown: Bools, maximise: bool
+) -> Floats:
     """Reachability of the goal from the unknown states under one policy."""
-    n, width = policy.shape
     names = np.flatnonzero(unknown)
-    to_goal = (policy * goal[successors]).sum(axis=1)[names]
-    if len(names) <= _DENSE:
-        cells = (np.arange(len(names))[:, None] * n + successors[names]).ravel()
-        square = np.bincount(cells, policy[names].ravel(), len(names) * n)
-        inner = square.reshape(len(names), n)[:, names]
-        solved: Floats = np.linalg.solve(np.eye(len(names)) - inner, to_goal)
-        return solved
-    from scipy.sparse import csr_array, eye_array
-    from scipy.sparse.linalg import splu
-
-    rows = csr_array(
-        (policy[names].ravel(), successors[names].ravel(),
-         np.arange(len(names) + 1) * width),
-        shape=(len(names), n),
-    )  # fmt: skip
-    system = (eye_array(len(names), format="csr") - rows[:, names]).tocsc()
-    result: Floats = splu(system).solve(to_goal)
-    return result
+    place = np.full(chain.n, -1)
+    place[names] = np.arange(len(names))
+    taken = policy[names]
+    hit = (taken * chain.ahead(goal.astype(np.float64), maximise=maximise)[names]).sum(
+        axis=1
+    )
+    target = place[chain.successors[names]]
+    if chain.unseen is not None:
+        target[:, -1] = -1
+    inside = (target >= 0) & (taken > 0.0)
+    left = np.where(inside, 0.0, taken).sum(axis=1)
+    source = np.broadcast_to(np.arange(len(names))[:, None], target.shape)
+    return absorbed(source[inside], target[inside], taken[inside], left, hit)
 
 
 class _Incoming:

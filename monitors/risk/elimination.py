@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from forewarn.monitors.chains.absorption import absorbed_full
 from forewarn.monitors.risk.product import Bools, Floats, Ints
 
 MAX_UNKNOWNS = 3_000
@@ -273,9 +274,7 @@ class Layers:
 def _absorption(system: Floats) -> Floats:
     """The chance of the column before the last, in a chain with two exits.
 
-    The diagonal is the sum of what leaves a state, not 1 minus what stays: no digits
-    are lost where nearly everything stays. States with chance 0 and 1 are found in the
-    graph and not computed.
+    States with chance 0 and 1 are found in the graph and not computed.
     """
     stay, hit, miss = system[:, :-2].copy(), system[:, -2], system[:, -1]
     np.fill_diagonal(stay, 0)
@@ -285,10 +284,10 @@ def _absorption(system: Floats) -> Floats:
     result = sure.astype(float)
     open_ = np.flatnonzero(possible & ~sure)
     if open_.size:
-        leave = (stay.sum(axis=1) + hit + miss)[open_]
+        inner = stay[np.ix_(open_, open_)]
         known = hit[open_] + stay[np.ix_(open_, np.flatnonzero(sure))].sum(axis=1)
-        matrix = np.eye(open_.size) - stay[np.ix_(open_, open_)] / leave[:, None]
-        result[open_] = np.linalg.solve(matrix, known / leave)
+        lost = miss[open_] + stay[np.ix_(open_, np.flatnonzero(~possible))].sum(axis=1)
+        result[open_] = absorbed_full(inner, known + lost, known[:, None])[:, 0]
     return result
 
 

@@ -1,7 +1,7 @@
 """How likely a monitor is to be violated while a chain runs: from every pair, at once.
 
 `ever` answers without a bound: by elimination, level by level where there are no
-cycles, or by one sparse system. `within` takes one product a step.
+cycles, or by taking out pairs one by one. `within` takes one product a step.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.abstractions.errors import TooLarge
+from forewarn.monitors.chains.absorption import absorbed
 from forewarn.monitors.risk.elimination import Layers, Plan, plan_elimination
 from forewarn.monitors.risk.product import Bools, Floats, Ints, Reading
 
@@ -123,9 +124,8 @@ def sweep(
 
 def _solve_sparse(reading: Reading, data: Floats, table: Table, plan: Plan) -> Floats:
     """One sparse system over all live pairs, for monitors with many cycles."""
-    from scipy.sparse import coo_array, diags_array
+    from scipy.sparse import coo_array
     from scipy.sparse.csgraph import breadth_first_order
-    from scipy.sparse.linalg import spsolve
 
     states, n = np.flatnonzero(plan.live), reading.n
     values = np.zeros((len(plan.rows), n))
@@ -171,9 +171,16 @@ def _solve_sparse(reading: Reading, data: Floats, table: Table, plan: Plan) -> F
     chance = sure.astype(float)
     open_ = np.flatnonzero(possible & ~sure)
     if open_.size:
-        leave = graph.sum(axis=1)[open_]
-        scaled = diags_array(1 / leave) @ graph[open_]
-        matrix = diags_array(np.ones(open_.size)) - scaled[:, open_]
-        chance[open_] = spsolve(matrix.tocsc(), scaled @ chance)
+        place = np.full(pairs + 2, -1)
+        place[open_] = np.arange(open_.size)
+        begins, ends = source[leaving], target[leaving]
+        moves = place[begins] >= 0
+        begins, ends, shares = place[begins[moves]], ends[moves], weight[leaving][moves]
+        inside = place[ends] >= 0
+        left = np.bincount(begins[~inside], shares[~inside], open_.size)
+        gain = np.bincount(begins, shares * sure[ends], open_.size)
+        chance[open_] = absorbed(
+            begins[inside], place[ends[inside]], shares[inside], left, gain
+        )
     values[states] = chance[:pairs].reshape(states.size, n)
     return np.clip(values, 0, 1, out=values)

@@ -202,11 +202,19 @@ def guard_bound(
         indices=reading.indices,
         low=reading.weights(intervals.low),
         high=reading.weights(intervals.high),
+        unseen=_unseen(intervals, reading),
     )
     unmet = _unmet_bound(reading, split, automaton, maximise)
     step = RobustStep(split, maximise=maximise)
     at_once = np.where(automaton.left > 0, 0, NEVER)
     return _run(reading, step, automaton, unmet[automaton.owed], at_once, steps)
+
+
+def _unseen(intervals: IntervalChain, reading: Reading) -> Floats | None:
+    """What may be unseen of each state; the copies of END lead nowhere."""
+    if intervals.unseen is None:
+        return None
+    return np.append(intervals.unseen, np.zeros(reading.n - intervals.n))
 
 
 def _run(
@@ -237,7 +245,12 @@ def _unmet_bound(
     if maximise:
         lengths = np.diff(reading.indptr)
         even = np.repeat(1 / lengths, lengths)
-        values[ever(reading, even, automaton.complete, BROKEN) > 0] = 1
+        possible = ever(reading, even, automaton.complete, BROKEN) > 0
+        if intervals.unseen is not None:
+            # Where nobody has been all that can break may.
+            possible[plan.live] |= intervals.unseen > 0
+            possible = _reaching(possible, expectation(reading, even), table)
+        values[possible] = 1
     at_once = np.where(np.arange(len(table)) > BROKEN, 0, NEVER)
     for _ in range(ROBUST_SWEEPS):
         further = within(step, table, values, at_once, 1)
@@ -246,3 +259,13 @@ def _unmet_bound(
         if moved < ROBUST_TOLERANCE:
             break
     return values
+
+
+def _reaching(goal: Bools, step: Backup, table: Ints) -> Bools:
+    """The pairs that may come to the goal, itself included."""
+    states = np.arange(table.shape[1])
+    while True:
+        before = step(goal[table, states].astype(np.float64)) > 0
+        if not (before & ~goal).any():
+            return goal
+        goal = goal | before

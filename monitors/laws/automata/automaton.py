@@ -108,7 +108,9 @@ class Automaton:
     def response_steps(self) -> int | None:
         """K if this is `always (a -> eventually[0, K] b)` in shape, else None."""
         n = self.n
-        if self.violated != n - 1 or not self.pending[1 : n - 1].all():
+        if self.violated != n - 1 or self.pending[0]:
+            return None
+        if not self.pending[1 : n - 1].all():
             return None
         waits = self.step[1 : n - 1]
         # wait:i stands in row i; each letter either discharges all or counts down.
@@ -278,22 +280,19 @@ class _Explorer:
         broken = certain_to_reach(step, broken)
         # Before the first frame nothing is broken, even of a contradiction.
         broken[0] = False
-        classes = merge_equivalent(step, broken)
-        members: list[list[int]] = [[] for _ in range(classes.max() + 1)]
-        for state, number in enumerate(classes.tolist()):
-            members[number].append(state)
-        # What owes nothing stands for all that is equivalent to it.
-        chosen = [min(g, key=lambda i: bool(self.states[i][0])) for g in members]
-        broken = broken[chosen]
+        complete, owed = self._completion()
+        owed[broken] = 1
+        # Two states may be broken by the same words and yet owe different things.
+        classes = merge_equivalent(step, broken, owed)
+        _, chosen = np.unique(classes, return_index=True)
+        broken, owed = broken[chosen], owed[chosen]
         merged = classes[step[chosen]].astype(np.int32)
         left = steps_to(merged, broken)
-        complete, owed = self._completion(chosen)
-        owed[broken] = 1
         due = steps_to(complete, np.arange(len(complete)) == 1)[owed]
         due[owed == 0] = 0
 
-        later = np.arange(len(members)) != classes[0]
-        order = np.lexsort((np.array(chosen), left, due, broken, later))
+        later = np.arange(len(chosen)) != classes[0]
+        order = np.lexsort((chosen, left, due, broken, later))
         place = np.empty(len(order), np.int32)
         place[order] = np.arange(len(order), dtype=np.int32)
         due, owed, broken = due[order], owed[order], broken[order]
@@ -313,10 +312,8 @@ class _Explorer:
             self.normal.period_s,
         )
 
-    def _completion(
-        self, starts: list[int]
-    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """The tables of what is already owed, when no new obligation arises."""
+    def _completion(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """What is already owed when nothing new arises: its table, each state's row."""
         empty = (0,) * len(self.normal.memories)
         done, unmet = (NOTHING, empty), (BROKEN, empty)
         states = [done, unmet]
@@ -329,7 +326,7 @@ class _Explorer:
                 states.append(state)
             return number
 
-        owed = np.array([number_of(self.states[i]) for i in starts], np.int32)
+        owed = np.array([number_of(state) for state in self.states], np.int32)
         rows: list[list[int]] = []
         for state in states:
             row = [number_of(self._after(state, ell, ())) for ell in self.letters]

@@ -38,17 +38,23 @@ def certain_to_reach(
 
 
 def merge_equivalent(
-    step: NDArray[np.int32], target: NDArray[np.bool_]
+    step: NDArray[np.int32],
+    target: NDArray[np.bool_],
+    apart: NDArray[np.integer] | None = None,
 ) -> NDArray[np.int64]:
     """The class of each state: states that reach the target by the same words.
 
-    Refinement starts from the distances to the target, by any letters and by one
-    letter repeated. Equivalent states share them, and long countdowns are told apart
-    by them at once instead of in a round a step.
+    States whose numbers in `apart` differ stay apart. Refinement starts from the
+    distances to the target, by any letters and by one letter repeated. Equivalent
+    states share them, and long countdowns are told apart by them at once instead of in
+    a round a step.
     """
     single = range(min(step.shape[1], _REPEATED_LETTERS))
     distances = [steps_to(step[:, [letter]], target) for letter in single]
-    classes = _number_rows(np.column_stack([steps_to(step, target), *distances]) + 1)
+    told = [steps_to(step, target) + 1, *(d + 1 for d in distances)]
+    if apart is not None:
+        told.append(apart)
+    classes = _number_rows(np.column_stack(told))
     last = classes.max()
     while True:
         classes = _number_rows(np.column_stack([classes, classes[step]]))

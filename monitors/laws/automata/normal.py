@@ -118,23 +118,52 @@ def normalise(formula: Formula, period_s: float | None) -> Normal:
     # Propositions come first, so that memories can be numbered after them.
     _collect(formula, normal)
     for conjunct in _conjuncts(formula):
-        if isinstance(conjunct, Always) and conjunct.interval == Interval():
-            normal.invariants.append(_build(conjunct.operand, True, normal))
-        else:
-            normal.initially.append(_build(conjunct, True, normal))
+        match conjunct:
+            case Always(operand=operand) if _is_invariant(conjunct):
+                normal.invariants.append(_build(operand, True, normal))
+            case _:
+                normal.initially.append(_build(conjunct, True, normal))
     return normal
 
 
 def _conjuncts(formula: Formula) -> list[Formula]:
-    """`always (a and b)` and `always a and always b` alike as separate invariants."""
+    """The parts that must all hold, however the law was written.
+
+    `always (a and b)`, `always a and always b` and `not (eventually not a or
+    eventually not b)` are the same two invariants.
+    """
     match formula:
         case And(parts=parts) if is_temporal(formula):
             return [c for part in parts for c in _conjuncts(part)]
-        case Always(operand=And(parts=parts) as operand, interval=interval) if (
-            interval == Interval() and is_temporal(operand)
-        ):
-            return [c for part in parts for c in _conjuncts(Always(part))]
+        case Not(operand=operand) if is_temporal(operand):
+            denied = _denied(operand)
+            return [formula] if denied is None else _conjuncts(denied)
+        case Always(operand=operand, interval=interval) if interval == Interval():
+            if not is_temporal(operand):
+                return [formula]
+            return [
+                part if _is_invariant(part) else Always(part)
+                for part in _conjuncts(operand)
+            ]
     return [formula]
+
+
+def _denied(formula: Formula) -> Formula | None:
+    """`not formula` with the negation one level further in, if that splits a law."""
+    match formula:
+        case Not(operand=operand):
+            return operand
+        case Or(parts=parts):
+            return And(tuple(Not(part) for part in parts))
+        case Implies(left=left, right=right):
+            return And((left, Not(right)))
+        case Eventually(operand=operand, interval=interval):
+            return Always(Not(operand), interval)
+    return None
+
+
+def _is_invariant(formula: Formula) -> bool:
+    return isinstance(formula, Always) and formula.interval == Interval()
 
 
 def _collect(formula: Formula, normal: Normal) -> None:

@@ -98,7 +98,7 @@ def test_published_intervals(shared_data: Path) -> None:
         names = [str(i) for i in range(n)]
         chain, unvisited = smoothed_chain(names, counts, Fraction(1))
         model = Model(chain=chain, counts=counts, unvisited=unvisited)
-        intervals = model_intervals(model, case["delta"])
+        intervals = model_intervals(model, case["delta"], closed_support=True)
         goal = "|".join(f"s={state}" for state in case["unsafe"])
         for steps, expected in case["bounded"].items():
             found = bounds(f"P=? [ F<={steps} {goal} ]", chain, intervals)

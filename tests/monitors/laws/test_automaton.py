@@ -21,6 +21,7 @@ from forewarn.monitors.laws.automata.automaton import (
     possible_letters,
 )
 from forewarn.monitors.laws.formula import Formula, parse_formula
+from forewarn.monitors.laws.monitor import Monitor, Violation, prefix_statuses, scan
 from tests.semantics import Brute, first_bad, seen
 from tests.strategies import laws, simple_expressions
 
@@ -320,9 +321,11 @@ def test_the_shape_of_bounded_response_is_recognised(
 
 
 def equivalent_pairs(automaton: Automaton) -> list[tuple[int, int]]:
-    """Pairs of states that no word tells apart, by filling in the table."""
-    n, step = automaton.n, automaton.step.tolist()
-    apart = {(p, q) for p in range(n) for q in range(p) if automaton.violated in (p, q)}
+    """Pairs that no word tells apart, nor what they owe, by filling in the table."""
+    n, step, owed = automaton.n, automaton.step.tolist(), automaton.owed.tolist()
+    bad = automaton.violated
+    pairs = {(p, q) for p in range(n) for q in range(p)}
+    apart = {(p, q) for p, q in pairs if bad in (p, q) or owed[p] != owed[q]}
     grown = True
     while grown:
         grown = False
@@ -373,13 +376,53 @@ def test_known_sizes(text: str, states: int) -> None:
     assert law(text).n == states
 
 
-def test_two_obligations_in_different_words_merge() -> None:
-    """`always a` owes nothing, however it is put."""
-    for text in ("always (a -> next a) and always a", "next a and always a"):
-        automaton = law(text)
-        assert automaton.names == ("idle", "violated")
-        assert not automaton.pending.any()
-        assert automaton.owed.tolist() == [0, 1]
+def test_states_that_owe_different_things_stay_apart() -> None:
+    """`always a` owes nothing; with `next a` beside it, something is owed."""
+    assert law("always a").names == ("idle", "violated")
+    automaton = law("always (a -> next a) and always a")
+    assert automaton.names == ("idle", "wait:1", "violated")
+    assert automaton.step.tolist() == [[2, 1], [2, 1], [2, 2]]
+
+
+def test_what_was_owed_first_dates_the_violation() -> None:
+    text = "always (eventually[0, 1 steps] always[0, 1 steps] a)"
+    monitor = Monitor(law(text))
+    for holds in (True, True, True, False):
+        monitor.step({"a": holds})
+    assert monitor.violations == [Violation(3, 2)]
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("not eventually a", "always not a"),
+        ("not not not eventually (a or b)", "always not (a or b)"),
+        ("not (eventually a or eventually b)", "always not a and always not b"),
+        ("not (a -> eventually b)", "a and always not b"),
+        ("always always a", "always a"),
+        ("always not eventually a", "always not a"),
+        ("not eventually (a and not next b)", "always (a -> next b)"),
+        ("always (a and always (b or next a))", "always a and always (b or next a)"),
+    ],
+)
+def test_a_law_is_the_same_however_it_is_written(text: str, plain: str) -> None:
+    one, other = law(text), law(plain)
+    assert one.names == other.names
+    assert np.array_equal(one.step, other.step)
+    assert np.array_equal(one.complete, other.complete)
+    assert np.array_equal(one.owed, other.owed)
+
+
+@pytest.mark.parametrize(
+    "text", ["always (next a) and a", "not eventually a", "always a and next a"]
+)
+def test_a_scan_says_of_two_states_what_the_monitor_says(text: str) -> None:
+    automaton = law(text)
+    for length in range(1, 5):
+        for word in itertools.product(automaton.letters, repeat=length):
+            scanned = scan(automaton, np.array(word))
+            statuses = prefix_statuses(automaton, word)
+            assert scanned.status == statuses[-1]
 
 
 @given(laws(2, 3))

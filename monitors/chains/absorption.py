@@ -1,0 +1,246 @@
+"""Where a chain comes to an end: one linear system, solved without a subtraction.
+
+States are taken out one by one, and what they gave is given on to their successors
+(state reduction, after Grassmann, Taksar and Heyman). Nothing is ever subtracted, so
+every digit holds however seldom the chain leaves where it is: with n states the result
+is off by at most some n times the rounding of one operation, relative to itself. The
+state that costs least goes first; what remains, once most pairs are connected, is a
+full matrix.
+
+Well-mixed chains of many states fill any matrix, and just there iteration ends
+quickly. Then the error is bounded by solving for it in its turn. What is neither small
+nor mixes well is refused.
+"""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forewarn.abstractions.errors import TooLarge
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+FULL_STATES = 200
+"""Up to so many states a full matrix is made at once."""
+
+MAX_FULL = 3_000
+"""The most states that a full matrix is made for."""
+
+MAX_EDGES = 3_000_000
+"""The most transitions that may come about while states are taken out."""
+
+FEW_EDGES = 200_000
+"""So many, beside four times those that there were, before iteration is tried."""
+
+SOUND = 1e-10
+"""The largest error that an iterated solution may have, as a share of the greatest."""
+
+_BLOCK = 64
+
+
+def absorbed(
+    source: Ints, target: Ints, weight: Floats, left: Floats, gain: Floats
+) -> Floats:
+    """The x with x[i] (left[i] + sum of weights) = gain[i] + sum of weight x[target].
+
+    With `gain` the part of `left` that ends well it is the probability to end well;
+    with `gain` 1 and weights that sum to 1 with `left`, the expected number of steps.
+
+    Args:
+        source: Where each transition between states begins; loops count for nothing.
+        target: Where it leads.
+        weight: Its probability, or anything in proportion within a row.
+        left: With what weight each state is left for good. From each some state
+            must be reached where it is above 0.
+        gain: The right side, of no negative entries; one column or several.
+
+    Raises:
+        TooLarge: The states are too many to be solved within an error that is known.
+    """
+    n = len(left)
+    apart = (source != target) & (weight > 0.0)
+    source, target, weight = source[apart], target[apart], weight[apart]
+    right = gain.reshape(n, -1)
+    if n <= FULL_STATES or (n <= MAX_FULL and 8 * source.size >= n * n):
+        matrix = np.zeros((n, n))
+        np.add.at(matrix, (source, target), weight)
+        solved = absorbed_full(matrix, left, right)
+    else:
+        parts = (source, target, weight, left, right)
+        solved = _reduced(*parts, FEW_EDGES + 4 * source.size)
+        if solved is None:
+            solved = _iterated(*parts)
+        if solved is None:
+            solved = _reduced(*parts, MAX_EDGES)
+        if solved is None:
+            raise TooLarge(
+                f"{n:,} states are too many to solve within a known error: taken out "
+                f"one by one they leave more than {MAX_FULL:,} with {MAX_EDGES:,} "
+                "transitions, and iteration is too slow",
+                mend="ask within a number of steps, or use fewer predicates",
+            )
+    return solved.reshape(gain.shape)
+
+
+def absorbed_full(matrix: Floats, left: Floats, gain: Floats) -> Floats:
+    """The same of a full matrix of weights; its diagonal counts for nothing."""
+    n = len(left)
+    rows = np.concatenate([matrix, left[:, None], gain], axis=1)
+    rows[np.arange(n), np.arange(n)] = 0.0
+    totals = np.zeros(n)
+    for begin in range(0, n, _BLOCK):
+        end = min(begin + _BLOCK, n)
+        for k in range(begin, end):
+            totals[k] = rows[k, k + 1 : n + 1].sum()
+            given = _share(rows[k + 1 : end, k], totals[k])
+            rows[k + 1 : end, k + 1 :] += np.outer(given, rows[k, k + 1 :])
+            _clear(rows, k + 1, end)
+        # The rows below take all of the block at once.
+        shares = np.empty((n - end, end - begin))
+        for k in range(begin, end):
+            given = shares[:, k - begin] = _share(rows[end:, k], totals[k])
+            rows[end:, k + 1 : end] += np.outer(given, rows[k, k + 1 : end])
+        rows[end:, end:] += shares @ rows[begin:end, end:]
+        _clear(rows, end, n)
+    solved = np.zeros((n, gain.shape[1]))
+    for k in reversed(range(n)):
+        known = rows[k, n + 1 :] + rows[k, k + 1 : n] @ solved[k + 1 :]
+        solved[k] = _share(known, totals[k])
+    return solved
+
+
+def _share(given: Floats, total: float) -> Floats:
+    return given / total if total > 0.0 else np.zeros_like(given)
+
+
+def _clear(rows: Floats, begin: int, end: int) -> None:
+    """Loops that came about count for nothing, as those that were there."""
+    at = np.arange(begin, end)
+    rows[at, at] = 0.0
+
+
+def _reduced(
+    source: Ints,
+    target: Ints,
+    weight: Floats,
+    left: Floats,
+    gain: Floats,
+    limit: int,
+) -> Floats | None:
+    """Takes out the states of few transitions, and solves for the others at once.
+
+    None if more transitions than the limit came about.
+    """
+    n = len(left)
+    after: list[dict[int, float]] = [{} for _ in range(n)]
+    before: list[set[int]] = [set() for _ in range(n)]
+    parts = zip(source.tolist(), target.tolist(), weight.tolist(), strict=True)
+    for i, j, w in parts:
+        after[i][j] = after[i].get(j, 0.0) + w
+        before[j].add(i)
+    leaves, right = left.tolist(), list(gain.copy())
+    costs = [(len(before[k]) * len(after[k]), k) for k in range(n)]
+    heapify(costs)
+    edges, remaining = sum(map(len, after)), n
+    taken: list[tuple[int, float]] = []
+    gone = [False] * n
+    while costs:
+        if remaining <= MAX_FULL and 8 * edges >= remaining * remaining:
+            break
+        if edges > limit:
+            return None
+        cost, k = heappop(costs)
+        if gone[k]:
+            continue
+        now = len(before[k]) * len(after[k])
+        if now > cost:
+            heappush(costs, (now, k))
+            continue
+        row = after[k]
+        total = leaves[k] + sum(row.values())
+        edges -= len(row) + len(before[k])
+        for i in before[k]:
+            other = after[i]
+            share = other.pop(k) / total
+            edges -= len(other)
+            for j, w in row.items():
+                if j != i:
+                    other[j] = other.get(j, 0.0) + share * w
+                    before[j].add(i)
+            edges += len(other)
+            leaves[i] += share * leaves[k]
+            right[i] = right[i] + share * right[k]
+        for j in row:
+            before[j].discard(k)
+            heappush(costs, (len(before[j]) * len(after[j]), j))
+        for i in before[k]:
+            heappush(costs, (len(before[i]) * len(after[i]), i))
+        gone[k] = True
+        remaining -= 1
+        taken.append((k, total))
+    solved = np.zeros(gain.shape)
+    names = [k for k in range(n) if not gone[k]]
+    if names:
+        place = {k: at for at, k in enumerate(names)}
+        matrix = np.zeros((len(names), len(names)))
+        for at, k in enumerate(names):
+            for j, w in after[k].items():
+                matrix[at, place[j]] = w
+        rest = np.array([leaves[k] for k in names])
+        solved[names] = absorbed_full(matrix, rest, np.array([right[k] for k in names]))
+    for k, total in reversed(taken):
+        known = right[k]
+        for j, w in after[k].items():
+            known = known + w * solved[j]
+        solved[k] = known / total
+    return solved
+
+
+def _iterated(
+    source: Ints, target: Ints, weight: Floats, left: Floats, gain: Floats
+) -> Floats | None:
+    """A solution by iteration, if its error can be told to be small; else None.
+
+    For the error e and the residual r, e = (I - A)^-1 r; so e is nowhere above twice
+    the w that solves for |r| and rounding, once w is seen to solve at least half.
+    """
+    from scipy.sparse import coo_array, eye_array
+
+    n = len(left)
+    total = left + np.bincount(source, weight, n)
+    share = coo_array((weight / total[source], (source, target)), (n, n)).tocsr()
+    system = (eye_array(n) - share).tocsr()
+    columns = []
+    for column in (gain / total[:, None]).T:
+        found, residual = _krylov(system, column)
+        scale = max(float(np.abs(found).max()), 1e-300)
+        rounding = 4 * np.finfo(float).eps * (np.abs(found) + scale)
+        rest = np.abs(residual) + rounding
+        most, short = _krylov(system, rest)
+        half = rest - short >= rest / 2
+        if not (half.all() and most.min() >= 0 and 2 * most.max() <= SOUND * scale):
+            return None
+        columns.append(found)
+    return np.stack(columns, axis=1)
+
+
+def _krylov(system: object, known: Floats) -> tuple[Floats, Floats]:
+    """An approximate solution, refined while that helps, and its residual."""
+    from scipy.sparse.linalg import bicgstab
+
+    found, residual = np.zeros(known.size), known
+    size = float(np.abs(residual).max())
+    floor = 1e-15 * size
+    while size > floor:
+        # Scaled, because the solver takes small numbers for a breakdown.
+        step, _ = bicgstab(system, residual / size, rtol=1e-6, maxiter=100)
+        found = found + size * step
+        residual, before = known - system @ found, size  # type: ignore[operator]
+        size = float(np.abs(residual).max())
+        if size > before / 10:
+            break
+    return found, residual

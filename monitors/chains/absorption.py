@@ -15,11 +15,15 @@ nor mixes well is refused.
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.abstractions.errors import TooLarge
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -64,26 +68,30 @@ def absorbed(
     n = len(left)
     apart = (source != target) & (weight > 0.0)
     source, target, weight = source[apart], target[apart], weight[apart]
-    right = gain.reshape(n, -1)
+    right = gain if gain.ndim == 2 else gain[:, None]
     if n <= FULL_STATES or (n <= MAX_FULL and 8 * source.size >= n * n):
         matrix = np.zeros((n, n))
         np.add.at(matrix, (source, target), weight)
-        solved = absorbed_full(matrix, left, right)
-    else:
-        parts = (source, target, weight, left, right)
-        solved = _reduced(*parts, FEW_EDGES + 4 * source.size)
-        if solved is None:
-            solved = _iterated(*parts)
-        if solved is None:
-            solved = _reduced(*parts, MAX_EDGES)
-        if solved is None:
-            raise TooLarge(
-                f"{n:,} states are too many to solve within a known error: taken out "
-                f"one by one they leave more than {MAX_FULL:,} with {MAX_EDGES:,} "
-                "transitions, and iteration is too slow",
-                mend="ask within a number of steps, or use fewer predicates",
-            )
+        return absorbed_full(matrix, left, right).reshape(gain.shape)
+    parts = (source, target, weight, left, right)
+    solved = _reduced(*parts, FEW_EDGES + 4 * source.size)
+    if solved is None:
+        solved = _iterated(*parts)
+    if solved is None:
+        solved = _reduced(*parts, MAX_EDGES)
+    if solved is None:
+        raise TooLarge(
+            f"{n:,} states are too many to solve within a known error: taken out "
+            f"one by one they leave more than {MAX_FULL:,} with {MAX_EDGES:,} "
+            "transitions, and iteration is too slow",
+            mend="ask within a number of steps, or use fewer predicates",
+        )
     return solved.reshape(gain.shape)
+
+
+def row_sums(rows: Ints, weight: Floats, n: int) -> Floats:
+    """What stands in each of n rows, summed."""
+    return np.bincount(rows, weight, n).astype(np.float64)
 
 
 def absorbed_full(matrix: Floats, left: Floats, gain: Floats) -> Floats:
@@ -211,7 +219,7 @@ def _iterated(
     from scipy.sparse import coo_array, eye_array
 
     n = len(left)
-    total = left + np.bincount(source, weight, n)
+    total = left + row_sums(source, weight, n)
     share = coo_array((weight / total[source], (source, target)), (n, n)).tocsr()
     system = (eye_array(n) - share).tocsr()
     columns = []
@@ -228,7 +236,7 @@ def _iterated(
     return np.stack(columns, axis=1)
 
 
-def _krylov(system: object, known: Floats) -> tuple[Floats, Floats]:
+def _krylov(system: csr_array, known: Floats) -> tuple[Floats, Floats]:
     """An approximate solution, refined while that helps, and its residual."""
     from scipy.sparse.linalg import bicgstab
 
@@ -239,7 +247,7 @@ def _krylov(system: object, known: Floats) -> tuple[Floats, Floats]:
         # Scaled, because the solver takes small numbers for a breakdown.
         step, _ = bicgstab(system, residual / size, rtol=1e-6, maxiter=100)
         found = found + size * step
-        residual, before = known - system @ found, size  # type: ignore[operator]
+        residual, before = known - system @ found, size
         size = float(np.abs(residual).max())
         if size > before / 10:
             break

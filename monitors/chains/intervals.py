@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.abstractions.abstraction import Abstraction
 from forewarn.abstractions.errors import InvalidInput, InvalidModel, TooLarge
+from forewarn.abstractions.states.abstraction import Abstraction
 from forewarn.monitors.chains.absorption import absorbed
 from forewarn.monitors.chains.model import Counts, Model
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.monitors.chains.absorption import absorbed
+from forewarn.monitors.chains.absorption import absorbed, row_sums
 from forewarn.monitors.chains.chain import Chain
 from forewarn.monitors.checking.engines import Until
 from forewarn.monitors.checking.graphs import Mask
@@ -92,9 +92,9 @@ class Builtin:
         moves = place[self._sources] >= 0
         source, target = place[self._sources[moves]], chain.indices[moves]
         weight, inside = chain.data[moves], place[target] >= 0
-        left = np.bincount(source[~inside], weight[~inside], unknown.size)
+        left = row_sums(source[~inside], weight[~inside], unknown.size)
         won = surely[target]
-        hit = np.bincount(source[won], weight[won], unknown.size)
+        hit = row_sums(source[won], weight[won], unknown.size)
         values[unknown] = absorbed(
             source[inside], place[target[inside]], weight[inside], left, hit
         )

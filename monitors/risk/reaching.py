@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.abstractions.errors import TooLarge
-from forewarn.monitors.chains.absorption import absorbed
+from forewarn.monitors.chains.absorption import absorbed, row_sums
 from forewarn.monitors.risk.elimination import Layers, Plan, plan_elimination
 from forewarn.monitors.risk.product import Bools, Floats, Ints, Reading
 
@@ -177,8 +177,8 @@ def _solve_sparse(reading: Reading, data: Floats, table: Table, plan: Plan) -> F
         moves = place[begins] >= 0
         begins, ends, shares = place[begins[moves]], ends[moves], weight[leaving][moves]
         inside = place[ends] >= 0
-        left = np.bincount(begins[~inside], shares[~inside], open_.size)
-        gain = np.bincount(begins, shares * sure[ends], open_.size)
+        left = row_sums(begins[~inside], shares[~inside], open_.size)
+        gain = row_sums(begins, shares * sure[ends], open_.size)
         chance[open_] = absorbed(
             begins[inside], place[ends[inside]], shares[inside], left, gain
         )

@@ -3,8 +3,9 @@
 `pac_report` says of a learned chain how many visits each state has, how many it needs,
 and whether the guarantee holds. It gives two figures: the paper's bound for all of CTL,
 with (11/10 B)^2, as the paper states it; and one that is sound and far smaller, from
-the expected number of steps (see `perturbation`). They say nothing unless the support
-of the chain, the transitions that are allowed, holds every transition that can happen.
+the expected number of steps (see `perturbation`). The paper's says nothing unless the
+support of the chain, the transitions that are allowed, holds every transition that can
+happen; ours leaves room for what was never seen, where the support was not declared.
 
 One fixed property needs far less: see `sequential`.
 """
@@ -23,6 +24,7 @@ from numpy.typing import NDArray
 from forewarn.abstractions.errors import InvalidInput, InvalidModel
 from forewarn.abstractions.states.abstraction import Abstraction
 from forewarn.monitors.chains.chain import Chain
+from forewarn.monitors.chains.intervals import open_rows
 from forewarn.monitors.chains.model import Model
 from forewarn.monitors.laws.automata.automaton import Automaton
 from forewarn.monitors.risk.evidence import letters_of_states, truth_in_abstraction
@@ -35,7 +37,7 @@ from forewarn.monitors.trust.perturbation import (
     spread,
     state_target,
 )
-from forewarn.monitors.trust.row_bounds import Rows, weissman_variation
+from forewarn.monitors.trust.row_bounds import Rows
 from forewarn.monitors.trust.sequential import check_risks
 
 Floats = NDArray[np.float64]
@@ -86,6 +88,9 @@ class PacReport:
         states: The states' visits, in the chain's order.
         support: How the allowed transitions were chosen, which is assumed.
         supported: Whether each of them has a probability above 0.
+        open: Whether what was never seen is allowed for.
+        unseen: How probable the target may be all the same from where traces begin,
+            where no path that was seen leads to it; else None.
     """
 
     epsilon: float
@@ -101,6 +106,8 @@ class PacReport:
     states: tuple[StateVisits, ...]
     support: str
     supported: bool
+    open: bool = False
+    unseen: float | None = None
 
     @property
     def smoothing_allowed(self) -> float:
@@ -135,10 +142,21 @@ class PacReport:
                 f"The guarantee does not hold: {sure} {aim} should be off by at most "
                 f"{self.epsilon:g}; the visits so far leave {left}. {_worst(self)}"
             )
-        yield (
-            f"It assumes that no transition can happen but those allowed "
-            f"({self.support})."
-        )
+        if self.unseen is not None:
+            yield (
+                f"Nothing that was seen leads to {self.target}; it may yet come with "
+                f"a probability of up to {self.unseen:.3g} from where traces begin."
+            )
+        if self.open:
+            yield (
+                "It allows for transitions that were never seen, and assumes that a "
+                "state tells all that matters of what went before."
+            )
+        else:
+            yield (
+                f"It assumes that no transition can happen but those allowed "
+                f"({self.support})."
+            )
         if self.ctl_holds is None:
             yield (
                 f"The bound for all of CTL was not worked out: there are more than "
@@ -170,7 +188,9 @@ class PacReport:
             "horizon": self.horizon,
             "holds": self.holds,
             "error": self.error,
-            "expected_steps": self.steps,
+            "expected_steps": self.steps if math.isfinite(self.steps) else None,
+            "open_support": self.open,
+            "unseen": self.unseen,
             "support": self.support,
             "ctl": {
                 "holds": self.ctl_holds,
@@ -227,10 +247,10 @@ def pac_report(
             f"the model has {chain.n} states; up to {MAX_TARGETS} can each be a target",
             mend="name a target or a law",
         )
-    rows = Rows(counts, model.alpha or Fraction(0))
-    sampled = weissman_variation(counts.sizes, counts.visits, delta)
-    variation = np.minimum(sampled + rows.moved / 2.0, 1.0)
-    spreads = [spread(each, variation, horizon) for each in targets]
+    opened = open_rows(model)
+    rows = Rows(counts, model.alpha or Fraction(0), opened)
+    variation = rows.variation(delta)
+    spreads = [spread(each, variation, horizon, opened) for each in targets]
     steps = max(s.steps for s in spreads)
     used = np.any([s.rows for s in spreads], axis=0)
     needed = np.where(used, rows.needed(epsilon, delta, steps), 0.0)
@@ -263,7 +283,17 @@ def pac_report(
         ),
         support=model.support,
         supported=supported,
+        open=bool(opened.any()),
+        unseen=_unseen(model, target, errors) if target else None,
     )
+
+
+def _unseen(model: Model, target: Target, errors: Floats) -> float | None:
+    """The error from where traces begin, if nothing seen leads to the target."""
+    starts = list(model.starts)
+    leading = target.origin[(target.open_states() | target.goal) & target.asked]
+    seen = np.isin(starts, leading).any()
+    return None if seen or not starts else float(errors[starts].max())
 
 
 def pac_reports(

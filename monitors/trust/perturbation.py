@@ -4,7 +4,9 @@ Two answers. The paper's: `Conditioning`, with B = l / Cond. Ours: the expected 
 of steps in which the target is still open. If x and y are the probabilities in the true
 and the learned chain, then x - y = (I - Q)^-1 (P - P') x', with Q the learned chain on
 the open states and x' within [0, 1]; so each row's total variation counts as often as
-that row is expected to be used. Both need the two chains to have the same support.
+that row is expected to be used. A row that may lead to where nobody has been is off by
+that much more, and the target may then be reached from where it never was. The paper's
+needs the two chains to have the same support.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.abstractions.errors import TooLarge
+from forewarn.monitors.chains.absorption import absorbed
 from forewarn.monitors.chains.chain import Chain
 
 if TYPE_CHECKING:
@@ -43,6 +46,7 @@ class Target:
         goal: The states that are the target.
         origin: The row of the learned chain that each state moves by.
         asked: The states whose probability is asked for.
+        settled: The states from which it cannot be reached, whatever the rows are.
     """
 
     name: str
@@ -50,14 +54,29 @@ class Target:
     goal: Bools
     origin: Ints
     asked: Bools
+    settled: Bools | None = None
 
-    def open_states(self) -> Bools:
-        """States outside the target with a path to it."""
-        found = self.goal.copy()
+    def open_states(self, open_rows: Bools | None = None) -> Bools:
+        """States outside the target with a path to it, or to a row that is open."""
+        seeds = self.goal
+        if open_rows is not None:
+            seeds = seeds | open_rows[self.origin]
+        found = self._reaching(seeds) & ~self.goal
+        return found if self.settled is None else found & ~self.settled
+
+    def staying(self, within: Bools) -> Bools:
+        """States from which one may come to where these states are never left."""
+        leaves = self.matrix @ (~within).astype(np.float64) > 0.0
+        return self._reaching(within & ~self._reaching(leaves & within, within), within)
+
+    def _reaching(self, seeds: Bools, through: Bools | None = None) -> Bools:
+        """States with a path to the seeds, these included."""
+        found = seeds
         while True:
-            further = found | (self.matrix @ found.astype(np.float64) > 0.0)
+            further = self.matrix @ found.astype(np.float64) > 0.0
+            further = found | (further if through is None else further & through)
             if np.array_equal(further, found):
-                return found & ~self.goal
+                return found
             found = further
 
 
@@ -106,11 +125,22 @@ def law_target(
         shape=(monitor_states * states, monitor_states * states),
     )
     goal = np.repeat(np.arange(monitor_states) == automaton.violated, states)
+    asked = consistent_pairs(automaton, reading.letters, None)
+    if automaton.violated >= 0:
+        # A broken law stays broken; that says nothing of the state.
+        breaking = step[np.arange(monitor_states) != automaton.violated]
+        asked[automaton.violated] = (breaking == automaton.violated).any(axis=0)
     origin = np.arange(states)
     if chain.end is not None:
         origin[reading.ends] = chain.end
-    asked = consistent_pairs(automaton, reading.letters, None)
-    return Target(name, matrix, goal, np.tile(origin, monitor_states), asked.ravel())
+    return Target(
+        name,
+        matrix,
+        goal,
+        np.tile(origin, monitor_states),
+        asked.ravel(),
+        np.repeat(automaton.left < 0, states),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +181,8 @@ class Spread:
     """How the rows' errors add up on the way to a target.
 
     Args:
-        steps: T, the greatest expected number of steps while the target is open.
+        steps: T, the greatest expected number of steps while the target is open;
+            infinite where it may stay open for ever.
         errors: For each state of the target's chain, the most by which its
             probability is off, given the rows' total variations.
         rows: The rows of the learned chain that matter at all.
@@ -162,25 +193,37 @@ class Spread:
     rows: Bools
 
 
-def spread(target: Target, variation: Floats, horizon: int | None = None) -> Spread:
+def spread(
+    target: Target,
+    variation: Floats,
+    horizon: int | None = None,
+    open_rows: Bools | None = None,
+) -> Spread:
     """Weighs the total variation of each row by how often the row is used.
 
     Args:
         target: What is to be reached.
         variation: For each row of the learned chain, how far it may be off.
         horizon: Reaching it within so many steps; None means ever.
+        open_rows: The rows that may lead to where they were never seen to.
     """
-    remaining = target.open_states()
+    remaining = target.open_states(open_rows)
     rows = np.zeros(len(variation), bool)
     errors = np.zeros(len(remaining))
     if not remaining.any():
         return Spread(0.0, errors, rows)
+    rows[target.origin[remaining]] = True
+    longest = 0.0
+    if horizon is None:
+        endless = target.staying(remaining)
+        errors[endless], remaining = np.inf, remaining & ~endless
+        longest = np.inf if (endless & target.asked).any() else 0.0
     names = np.flatnonzero(remaining)
-    rows[target.origin[names]] = True
     inner = target.matrix[names][:, names]
     one_step = np.stack([np.ones(len(names)), variation[target.origin[names]]], axis=1)
     if horizon is None:
-        total = _ever(inner, one_step)
+        outside = (~remaining).astype(np.float64)
+        total = _ever(inner, target.matrix[names] @ outside, one_step)
     else:
         total = np.zeros_like(one_step)
         for _ in range(horizon):
@@ -189,17 +232,14 @@ def spread(target: Target, variation: Floats, horizon: int | None = None) -> Spr
                 break
             total = further
     errors[names] = total[:, 1]
-    steps = float(total[target.asked[names], 0].max(initial=0.0))
+    steps = float(total[target.asked[names], 0].max(initial=longest))
     return Spread(steps, errors, rows)
 
 
-def _ever(inner: Floats | csr_array, one_step: Floats) -> Floats:
-    if isinstance(inner, np.ndarray):
-        solved = np.linalg.solve(np.eye(len(inner)) - inner, one_step)
-        return np.asarray(solved, np.float64)
-    from scipy.sparse import eye_array
-    from scipy.sparse.linalg import splu
+def _ever(inner: Floats | csr_array, left: Floats, one_step: Floats) -> Floats:
+    """The sum of what each step adds, until the states are left."""
+    from scipy.sparse import coo_array
 
-    system = (eye_array(inner.shape[0], format="csr") - inner).tocsc()
-    result: Floats = splu(system).solve(one_step)
-    return result
+    graph = coo_array(inner)
+    source, target = (each.astype(np.int64) for each in graph.coords)
+    return absorbed(source, target, graph.data, left, one_step)

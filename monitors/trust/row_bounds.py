@@ -8,19 +8,28 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from forewarn.monitors.chains.absorption import row_sums
+from forewarn.monitors.chains.intervals import clopper_pearson
 from forewarn.monitors.chains.model import Counts
 from forewarn.monitors.trust.sequential import massart
 
+Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
 class Rows:
-    """The learned rows as the bounds see them: frequencies, smoothing, sizes."""
+    """The learned rows as the bounds see them: frequencies, smoothing, sizes.
 
-    def __init__(self, counts: Counts, alpha: Fraction) -> None:
+    Args:
+        counts: What was seen.
+        alpha: The pseudo-count of each allowed successor.
+        open_rows: The states that may have successors that were never seen.
+    """
+
+    def __init__(self, counts: Counts, alpha: Fraction, open_rows: Bools) -> None:
         self._alpha = float(alpha)
-        self._counts = counts
+        self._counts, self._open = counts, open_rows
         sizes, visits = counts.sizes, counts.visits
         self._k, self._n = np.repeat(sizes, sizes), np.repeat(visits, sizes)
         self._source = np.repeat(np.arange(counts.n), sizes)
@@ -62,14 +71,43 @@ class Rows:
             np.maximum.at(found, self._source, np.where(self._k > 1, trials, 0.0))
         return found
 
+    def variation(self, delta: float) -> Floats:
+        """How far each row may be off in total variation, all at once.
+
+        The lesser of what Weissman's bound allows and of what the binomial bounds of
+        the single transitions do, which are the better ones for rows that are nearly
+        certain; each of the two has half of delta.
+        """
+        counts = self._counts
+        ways = counts.sizes + self._open
+        together = weissman_variation(ways, counts.visits, delta / 2)
+        names = [str(i) for i in range(counts.n)]
+        opened = self._open if self._open.any() else None
+        bounds = clopper_pearson(names, counts, delta / 2, opened)
+        rows = np.repeat(np.arange(counts.n), np.diff(bounds.indptr))
+        visits = np.maximum(counts.visits, 1)
+        seen = np.zeros(len(rows))
+        seen[np.repeat(counts.sizes > 0, np.diff(bounds.indptr))] = counts.seen
+        frequency = seen / visits[rows]
+        more = row_sums(rows, np.maximum(bounds.high - frequency, 0.0), counts.n)
+        if bounds.unseen is not None:
+            more += bounds.unseen
+        less = row_sums(rows, np.maximum(frequency - bounds.low, 0.0), counts.n)
+        singly = np.where(counts.visits > 0, np.minimum(more, less), 1.0)
+        found = np.minimum(together, singly) + self.moved / 2.0
+        return np.where(ways > 1, np.minimum(found, 1.0), 0.0)
+
     def needed(self, epsilon: float, delta: float, steps: float) -> Floats:
         """Visits at which each row's total variation is at most epsilon / steps.
 
-        The variation is sqrt(c / 2n) for sampling and at most k alpha d / n for
+        Weissman's variation is sqrt(c / 2n) for sampling and at most k alpha d / n for
         smoothing, d being the distance of the frequencies from uniform; the sum is
-        quadratic in 1 / sqrt(n).
+        quadratic in 1 / sqrt(n). Where the visits so far allow less, it falls no
+        slower from there.
         """
         sizes, visits = self._counts.sizes, self._counts.visits
+        if steps == math.inf:
+            return np.where(sizes + self._open > 1, math.inf, 0.0)
         allowed = epsilon / steps if steps else math.inf
         distance = np.where(
             visits > 0,
@@ -77,12 +115,13 @@ class Rows:
             1.0 - 1.0 / np.maximum(sizes, 1),
         )
         smoothing = sizes * self._alpha * distance
-        sampling = np.sqrt(weissman_weight(sizes, delta) / 2.0)
+        sampling = np.sqrt(weissman_weight(sizes + self._open, delta / 2) / 2.0)
         if allowed == math.inf:
             return np.zeros(len(sizes))
         root = sampling + np.sqrt(sampling**2 + 4.0 * smoothing * allowed)
         needed: Floats = (root / (2.0 * allowed)) ** 2
-        return needed
+        onward = visits * (self.variation(delta) / allowed) ** 2
+        return np.where(visits > 0, np.minimum(needed, onward), needed)
 
 
 def weissman_weight(sizes: Ints, delta: float) -> Floats:

@@ -84,7 +84,7 @@ class Way:
         return Policy(
             name=self.title, rules={ANY_LAW: (Step(self.kind, self.threshold),)},
             horizon_s=horizon_s, when="before" if self.recipe == "ours" else "after",
-            judge_by="upper", hysteresis=0.0, hold_s=0.0,
+            hysteresis=0.0, hold_s=0.0,
             escalation=("skip", "stop", "cut"),
         )  # fmt: skip
 

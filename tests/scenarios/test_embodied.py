@@ -156,7 +156,7 @@ def test_policies_are_what_the_rows_say() -> None:
     assert not paper.rules["*"][0].inclusive
     assert Way("paper", "stop", 0.1).policy(2.0).rules["*"][0].inclusive
     ours = Way("ours", "reflect", CHOSEN).policy(2.0)
-    assert (ours.when, ours.judge_by, ours.horizon_s) == ("before", "upper", 2.0)
+    assert (ours.when, ours.judge_by, ours.horizon_s) == ("before", "point", 2.0)
     assert Way("after", "reflect", CHOSEN).policy(2.0).when == "after"
 
 

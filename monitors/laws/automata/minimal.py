@@ -51,7 +51,9 @@ def merge_equivalent(
     """
     single = range(min(step.shape[1], _REPEATED_LETTERS))
     distances = [steps_to(step[:, [letter]], target) for letter in single]
-    told = [steps_to(step, target) + 1, *(d + 1 for d in distances)]
+    told: list[NDArray[np.integer]] = [
+        d + 1 for d in (steps_to(step, target), *distances)
+    ]
     if apart is not None:
         told.append(apart)
     classes = _number_rows(np.column_stack(told))

@@ -225,6 +225,18 @@ def model_intervals(
     return clopper_pearson(model.chain.states, counts, delta, opened)
 
 
+def premise(model: Model, *, closed_support: bool = False) -> str:
+    """What bounds on this model take for certain, for people."""
+    if closed_support:
+        return (
+            f"that nothing can happen but the {model.support} transitions"
+            " (closed support)"
+        )
+    if open_rows(model).any():
+        return "only what a state tells: it may also lead to where it was never seen to"
+    return f"that nothing can happen but the {model.support} transitions and the end"
+
+
 def open_rows(model: Model) -> Bools:
     """The states of a learned model that may lead to where they were never seen to.
 

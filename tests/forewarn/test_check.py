@@ -239,11 +239,19 @@ def test_predicates_are_names_on_a_learned_model(speeds: Path) -> None:
 def test_bounds_stand_around_the_value(walk: Path) -> None:
     prop = 'P=? [ F<=3 "crash" ]'
     found = asked(walk, "--prop", prop, "--intervals", "--from", "all")
-    assert list(found) == ["engine", "property", "low", "values", "high"]
+    assert list(found) == [
+        "engine", "property", "low", "values", "high", "delta", "assumes",
+    ]  # fmt: skip
+    assert found["assumes"].startswith("only what a state tells")
     for state, value in found["values"].items():
         assert found["low"][state] <= value <= found["high"][state]
     narrower = asked(walk, "--prop", prop, "--intervals", "--delta", "0.5")
     assert narrower["high"]["calm"] < found["high"]["calm"]
+    closed = asked(walk, "--prop", prop, "--intervals", "--closed-support")
+    assert closed["high"]["calm"] < found["high"]["calm"]
+    assert closed["assumes"].endswith("observed transitions (closed support)")
+    said = CliRunner().invoke(main, ["check", str(walk), "--prop", prop, "--intervals"])
+    assert "holds the truth of all states at once with probability 0.95" in said.output
 
 
 def test_an_estimate_that_smoothing_moved_out_is_told(tmp_path: Path) -> None:
@@ -316,6 +324,7 @@ def test_a_law_over_signals_is_decided_by_the_model(speeds: Path) -> None:
         (["--prop", "true", "--define", "x"], "--define x: no name is defined"),
         (["--prop", "true", "--define", "x=s="], "--define x=s=: column 3"),
         (["--prop", "true", "--within", "3"], "--within and --semantics belong to"),
+        (["--prop", "true", "--closed-support"], "--closed-support belongs to"),
         (["--prop", "true", "--intervals", "--exact"], "--intervals goes with --prop"),
         (["--law", "always(not crash)", "--intervals"], "--intervals goes with --prop"),
         (["--law", "always(not crsh)"], "'crsh' is not defined on the states of this"),

@@ -63,6 +63,12 @@ SHOWN_STATES = 20
     help="With --prop: bounds that the counts behind the model support.",
 )
 @click.option(
+    "--closed-support",
+    is_flag=True,
+    help="With --intervals: take it for certain that only transitions of the model's"
+    " support can happen, as published intervals do.",
+)
+@click.option(
     "--delta",
     type=Number(0, 1, min_open=True, max_open=True),
     default=0.05,
@@ -94,6 +100,7 @@ def check(
     engine: str,
     exact: bool,
     intervals: bool,
+    closed_support: bool,
     delta: float,
     within: int | None,
     semantics: str,
@@ -112,6 +119,8 @@ def check(
         raise click.UsageError("nothing is asked: give --prop or --law")
     if not laws and (within is not None or semantics != "exact"):
         raise click.UsageError("--within and --semantics belong to --law")
+    if closed_support and not intervals:
+        raise click.UsageError("--closed-support belongs to --intervals")
     if intervals and (laws or exact or engine != "builtin"):
         raise click.UsageError(
             "--intervals goes with --prop alone, not with --law, --exact or --engine"
@@ -121,7 +130,7 @@ def check(
     question = _Question(model, definitions, start, engine, exact)
     answers = list(map(question.answer, properties, formulas))
     if intervals:
-        question.add_bounds(answers, formulas, delta)
+        question.add_bounds(answers, formulas, delta, closed_support)
     for text in laws:
         answers += question.answer_law(text, within, semantics)
     payloads = [answer.payload for answer in answers]
@@ -219,16 +228,23 @@ class _Question:
         return _Answer(text, payload, highest_first=not good)
 
     def add_bounds(
-        self, answers: Sequence[_Answer], formulas: Sequence[StateFormula], delta: float
+        self,
+        answers: Sequence[_Answer],
+        formulas: Sequence[StateFormula],
+        delta: float,
+        closed_support: bool,
     ) -> None:
         """Puts the least and greatest probability beside each answer."""
-        from forewarn.monitors.chains.intervals import model_intervals
+        from forewarn.monitors.chains.intervals import model_intervals, premise
         from forewarn.monitors.checking.bounding import bound
         from forewarn.monitors.checking.evaluation import Evaluator, make_engine
 
         chain = self._chain
         with naming(self._path):
-            intervals = model_intervals(self._model, delta)
+            intervals = model_intervals(
+                self._model, delta, closed_support=closed_support
+            )
+        support = premise(self._model, closed_support=closed_support)
         evaluator = Evaluator(self._labelling, make_engine("builtin", chain))
         for answer, formula in zip(answers, formulas, strict=True):
             with naming(answer.title):
@@ -246,6 +262,7 @@ class _Question:
             answer.payload = {
                 **{k: v for k, v in answer.payload.items() if k != "values"},
                 "low": low, "values": values, "high": high,
+                "delta": delta, "assumes": support,
             }  # fmt: skip
             if outside:
                 self._warn(answer.payload, [_outside(outside)])
@@ -342,6 +359,12 @@ def _lines(answers: Sequence[_Answer], words: Callable[[str], str]) -> Iterator[
             yield (
                 f"The {which} {len(shown)} of {len(rows)} states; --json lists all, "
                 "--from STATE asks about one."
+            )
+        if support := answer.payload.get("assumes"):
+            sure = 1 - answer.payload["delta"]
+            yield (
+                f"[low, high] holds the truth of all states at once with probability "
+                f"{sure:g}; it takes for certain {support}."
             )
         for warning in answer.payload.get("warnings", ()):
             yield f"Warning: {warning}."

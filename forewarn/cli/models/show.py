@@ -66,6 +66,7 @@ def show(
     as_json: bool,
 ) -> None:
     """Print a model: its states, where they lead, and what it was learned from."""
+    from forewarn.monitors.chains.intervals import premise
     from forewarn.monitors.chains.model import load_model
     from forewarn.monitors.risk.evidence import abstraction_of
 
@@ -82,6 +83,12 @@ def show(
                 "states": {row.state: _risk_payload(row) for row in rows},
             }
             lines += ["", *_risk_lines(text, rows, steps, found)]
+        if found.counts is not None:
+            payload["bounds"] = {"delta": delta, "assumes": premise(found)}
+            lines.append(
+                f"[low, high] holds the truth of all states at once with probability "
+                f"{1 - delta:g}; it takes for certain {premise(found)}."
+            )
     emit(as_json, payload, lines)
 
 

@@ -130,8 +130,9 @@ class Baseline(Protocol):
     where it cannot judge that law. It sees what a guard sees, as it comes.
     """
 
-    thresholds: Sequence[float]
-    """The scores from which on it would alarm; more than one for a trade-off."""
+    @property
+    def thresholds(self) -> Sequence[float]:
+        """The scores from which on it would alarm; more than one for a trade-off."""
 
     def reset(self) -> None:
         """Begins an episode."""

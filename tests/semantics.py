@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from forewarn.abstractions.expression.scalar import compile_test, constant_in
@@ -31,7 +32,6 @@ from forewarn.monitors.laws.formula import (
     Interval,
     Next,
     Once,
-    Past,
     Since,
     Until,
 )
@@ -42,6 +42,9 @@ Bits = dict[str, int]
 
 def window(interval: Interval) -> tuple[int, int | None]:
     return int(interval.low), None if interval.high is None else int(interval.high)
+
+
+PASTS = (Once, Historically, Since)
 
 
 def holds(formula: Formula, word: Word, at: int, bits: Bits) -> bool:
@@ -80,6 +83,7 @@ def holds(formula: Formula, word: Word, at: int, bits: Bits) -> bool:
                 now(right, at + k) and all(now(left, at + j) for j in range(k))
                 for k in range(low, high + 1)
             )
+    assert isinstance(formula, PASTS)
     low, high = window(formula.interval)
     moments = range(at - low, -1 if high is None else max(at - high, 0) - 1, -1)
     match formula:
@@ -112,7 +116,7 @@ def horizon(formula: Formula) -> int:
 def memory(formula: Formula) -> int:
     """How many letters before now it may need, beyond what `summary` keeps."""
     inner = max(map(memory, formula.children), default=0)
-    if isinstance(formula, Past):
+    if isinstance(formula, PASTS):
         low, high = window(formula.interval)
         return inner + (low if high is None else high)
     return inner
@@ -151,9 +155,9 @@ class Brute:
         self.span = max(map(horizon, [*self.start, *self.always]), default=0)
         self.back = max(map(memory, [*self.start, *self.always]), default=0)
         self._lasting = [
-            type(node)(*node.children, Interval())
+            replace(node, interval=Interval())
             for node in law.walk()
-            if isinstance(node, Past) and node.interval.high is None
+            if isinstance(node, PASTS) and node.interval.high is None
         ]
         self._endless: dict[tuple[object, ...], bool] = {}
 

@@ -236,7 +236,7 @@ def measured_comparisons(depth: int = 2) -> st.SearchStrategy[Expression]:
         inner = measured(kind, depth)
         return st.builds(Compare, st.sampled_from(COMPARISONS), inner, inner)
 
-    drawn = st.sampled_from(sorted(_SIGNALS)).flatmap(of)
+    drawn: st.SearchStrategy[Any] = st.sampled_from(sorted(_SIGNALS)).flatmap(of)
     return drawn.filter(
         lambda c: not (isinstance(c.left, Number) and isinstance(c.right, Name))
     )

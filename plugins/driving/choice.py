@@ -41,13 +41,13 @@ class Choice(Strict):
         ge=0, le=FASTEST_KMH, description="the speed to drive at, km/h"
     )
     stop: Literal["no", "at_line", "now"] = Field(
-        "no", description="stop before the stop line ahead, or at once"
+        default="no", description="stop before the stop line ahead, or at once"
     )
     turn_signal: Literal["auto", "off", "left", "right", "hazard"] = Field(
-        "auto", description="auto: before a turn, as everyone does"
+        default="auto", description="auto: before a turn, as everyone does"
     )
     lane: Literal["keep", "left", "right"] = Field(
-        "keep", description="go over to the next lane, once"
+        default="keep", description="go over to the next lane, once"
     )
 
     @property

@@ -122,7 +122,10 @@ def test_frames_and_columns_encode_to_the_bits_of_the_predicates(
 
 def test_columns_longer_than_a_chunk() -> None:
     rng = np.random.default_rng(1)
-    columns = {"x": rng.normal(size=70_000), "wet": rng.random(70_000) < 0.5}
+    columns: dict[str, Any] = {
+        "x": rng.normal(size=70_000),
+        "wet": rng.random(70_000) < 0.5,
+    }
     abstraction = from_expressions(["x < 0", "wet", "x >= 0.5 and not wet"])
     states = abstraction.encode_arrays(columns, 70_000)
     for i in (0, 32_767, 32_768, 65_535, 65_536, 69_999):
@@ -233,7 +236,7 @@ def test_the_fingerprint_is_of_the_meaning() -> None:
     bare = FILE | {"predicates": ["speed < 5"], "constraints": [], "irreversible": []}
     metric = replace(
         VOCABULARY,
-        signals=VOCABULARY.signals
+        signals=dict(VOCABULARY.signals)
         | {"speed": replace(VOCABULARY.signals["speed"], unit="m/s")},
     )
     digests = {
@@ -289,7 +292,8 @@ def test_a_wrong_file_is_refused_with_its_name_and_place(
 
 
 def test_a_file_that_is_not_a_mapping_is_refused() -> None:
-    for content in (None, [], "predicates", 3):
+    odd: tuple[Any, ...] = (None, [], "predicates", 3)
+    for content in odd:
         with pytest.raises(InvalidAbstraction, match="expected a mapping"):
             Abstraction.from_dict(content, "approach.yaml")
 

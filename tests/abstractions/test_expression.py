@@ -169,7 +169,7 @@ def exact_sides(node: Expression, frame: dict[str, Any]) -> Fraction | None:
             parts = [exact_sides(child, frame) for child in node.children]
             if any(part is None for part in parts):
                 return None
-            word = getattr(node, "operator", None) or node.function
+            word = node.operator if isinstance(node, Arithmetic) else node.function
             return EXACT[word](*parts)
     raise AssertionError(node)
 

@@ -60,7 +60,7 @@ def test_both_ways_look_back_to_the_same_ticks(
 ) -> None:
     times = 0.05 * np.cumsum([0, *gaps])
     states = [rng.randrange(16) for _ in times]
-    latches = ("any", "all", "last", "last")
+    latches: tuple[Any, ...] = ("any", "all", "last", "last")
     lags_s = [lag * period for lag in lags]
     latcher, told = Latcher(period, latches, lags_s), []
     for time, state in zip(times.tolist(), states, strict=True):
@@ -89,7 +89,7 @@ def test_a_lag_is_told_of_then_and_at_first_of_the_beginning() -> None:
 def test_a_tick_takes_any_all_or_the_last_of_its_frames(
     states: list[int], frames_a_tick: int
 ) -> None:
-    times = np.arange(len(states)) * 0.1
+    times: Any = np.arange(len(states)) * 0.1
     ends = tick_ends(times, 0.1 * frames_a_tick)
     assert ends.tolist() == list(range(0, len(states), frames_a_tick))
     begin = 0

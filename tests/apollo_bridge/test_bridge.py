@@ -291,7 +291,8 @@ def test_broken_messages_end_in_frames_that_do_not_pass() -> None:
         for _ in range(20):
             world.step(None)
         cyber = world._stand_in._cyber
-        said = list(world._stand_in.drive.says(world._stand_in.now_s, Planner()))
+        cruising: Any = Cruising()
+        said = list(world._stand_in.drive.says(world._stand_in.now_s, cruising))
         vocabulary, whole = load_vocabulary("driving"), 0
         for _ in range(400):
             channel, sent = said[dice.randrange(len(said))]
@@ -306,7 +307,7 @@ def test_broken_messages_end_in_frames_that_do_not_pass() -> None:
         assert 0 < whole < 400
 
 
-class Planner:
+class Cruising:
     """What planning says when nothing is commanded."""
 
     def decide(self, planning: Any) -> None:

@@ -172,7 +172,7 @@ class TestStop:
         setting = Setting(inline=False)
         gate = threading.Event()
         setting.cyber.serve(
-            channels.ACTION_SERVICE.name, lambda _: gate.wait(20) and None
+            channels.ACTION_SERVICE.name, lambda _: None if gate.wait(20) else None
         )
         began_s = time.monotonic()
         setting.go_on(2.0, STOP)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
+import socket
 import sys
 import threading
 import types
@@ -102,7 +103,7 @@ def test_the_pad_is_held_and_released() -> None:
 
 def test_without_a_guard_the_car_is_stopped() -> None:
     wheel, turns = Wheel(), iter(range(5))
-    with client.socket.create_server(("127.0.0.1", 0)) as free:
+    with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"127.0.0.1:{free.getsockname()[1]}"
     guard = client.GuardClient(address, "secret", SIGNALS)
     run(
@@ -131,7 +132,7 @@ def test_it_runs_beside_apollo(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
         monkeypatch.setitem(sys.modules, f"modules.{place}_pb2", made)
     token = tmp_path / "token"
     token.write_text("secret\n")
-    with client.socket.create_server(("127.0.0.1", 0)) as free:
+    with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"127.0.0.1:{free.getsockname()[1]}"
     pads: list[bytes] = []
     cyber.read(PAD.name, pads.append)

@@ -67,10 +67,12 @@ def test_the_roads_of_our_maps_are_those_of_sumo(name: str) -> None:
     ours = Roads(SumoNet(sumo))
     for lane, link in ways(ours):
         passage = ours._passage(ours.lanes[lane], link, ours.inner(link), 0.0)
-        lane = network.name_of[lane]
+        name_there = network.name_of[lane]
         to = network.name_of[link.to]
-        (other,) = [each for each in theirs.lanes[lane].links if each.to == to]
-        same = theirs._passage(theirs.lanes[lane], other, theirs.inner(other), 0.0)
+        (other,) = [each for each in theirs.lanes[name_there].links if each.to == to]
+        same = theirs._passage(
+            theirs.lanes[name_there], other, theirs.inner(other), 0.0
+        )
         assert same_way(same) == same_way(passage), (name, lane, link)
         if name not in LIT:
             # At lights SUMO's table of who goes first knows lanes, not ways.
@@ -78,12 +80,12 @@ def test_the_roads_of_our_maps_are_those_of_sumo(name: str) -> None:
                 f.first for f in passage.foes
             )
             assert same.has_line == passage.has_line
-    for lane in ours.lanes.values():
-        if lane.for_cars:
-            twin = theirs.lanes[network.name_of[lane.name]]
-            assert math.isclose(twin.length, lane.length)
-            assert math.isclose(twin.limit_kmh, lane.limit_kmh)
-            assert math.isclose(twin.width, lane.width)
+    for own in ours.lanes.values():
+        if own.for_cars:
+            twin = theirs.lanes[network.name_of[own.name]]
+            assert math.isclose(twin.length, own.length)
+            assert math.isclose(twin.limit_kmh, own.limit_kmh)
+            assert math.isclose(twin.width, own.width)
     wire.release(owner)
 
 

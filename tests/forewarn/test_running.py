@@ -34,13 +34,13 @@ def model() -> Path:
     return learned.model(KITCHEN)
 
 
-def told(*arguments: str | Path) -> dict[str, Any]:
+def told(*arguments: object) -> dict[str, Any]:
     """The JSON that a command prints, and nothing else."""
     found: dict[str, Any] = json.loads(forewarn(*arguments, "--json"))
     return found
 
 
-def refused(*arguments: str | Path) -> tuple[int, str]:
+def refused(*arguments: object) -> tuple[int, str]:
     """The exit status and the one line of a command that refuses."""
     done: Result = CliRunner().invoke(main, [str(each) for each in arguments])
     assert done.stdout == ""
@@ -243,7 +243,7 @@ def test_actions_are_judged_before_they_are_done(tmp_path: Path, model: Path) ->
 
 def test_run_counts_for_prometheus(tmp_path: Path, model: Path) -> None:
     path = tmp_path / "forewarn.prom"
-    arguments = ["run", KITCHEN, "--model", model, "--episodes", "4"]
+    arguments: list[Any] = ["run", KITCHEN, "--model", model, "--episodes", "4"]
     found = told(*arguments, "--out", tmp_path / "runs", "--metrics", path)
     frames = sum(episode["frames"] for episode in found["episodes"])
     lines = path.read_text().splitlines()
@@ -264,7 +264,15 @@ def test_run_goes_on_where_it_was_and_starts_afresh_on_request(
     assert [each["error"] is None for each in more["episodes"]] == [True, True, False]
     said = forewarn("run", "tiny-road", "--episodes", "3", "--out", tmp_path)
     assert said.startswith("1 of 3 episodes failed, the first with seed 2: Connec")
-    again = ["run", "tiny-road", "--episodes", "3", "--out", tmp_path, "--again"]
+    again: list[Any] = [
+        "run",
+        "tiny-road",
+        "--episodes",
+        "3",
+        "--out",
+        tmp_path,
+        "--again",
+    ]
     status, line = refused(*again)
     assert (status, line) == (
         2,
@@ -327,7 +335,7 @@ LAW_KEYS = {
 
 
 def test_measure_tells_what_the_issue_says(tmp_path: Path, model: Path) -> None:
-    arguments = [
+    arguments: list[Any] = [
         *("measure", KITCHEN, "--model", model, "--episodes", "60"),
         *("--thresholds", "0.3,0.7", "--intervene", "reflect"),
         *("--baseline", "deadline", "--out", tmp_path),
@@ -350,7 +358,7 @@ def test_measure_tells_what_the_issue_says(tmp_path: Path, model: Path) -> None:
 
 
 def test_measure_refuses_what_the_model_knows(model: Path, tmp_path: Path) -> None:
-    arguments = ["measure", KITCHEN, "--model", model, "--episodes", "5"]
+    arguments: list[Any] = ["measure", KITCHEN, "--model", model, "--episodes", "5"]
     status, line = refused(*arguments, "--seed", "100")
     assert status == 2
     assert "the model was learned from 5 of these runs" in line
@@ -364,7 +372,7 @@ def test_measure_refuses_what_the_model_knows(model: Path, tmp_path: Path) -> No
 def test_measure_judges_runs_on_file(model: Path, tmp_path: Path) -> None:
     out = ("--out", tmp_path)
     told("collect", KITCHEN, "--episodes", "30", "--seed", "7000", *out)
-    live = ["measure", KITCHEN, "--model", model, "--no-guarded"]
+    live: list[Any] = ["measure", KITCHEN, "--model", model, "--no-guarded"]
     filed = told(*live, "--runs", tmp_path)
     direct = told(*live, "--episodes", "30", "--seed", "7000")
     assert filed["laws"] == direct["laws"]
@@ -436,7 +444,15 @@ def test_tune_writes_no_policy_that_cannot_keep_its_promise(
 
 def test_interventions_are_logged_on_request(tmp_path: Path, model: Path) -> None:
     command = ["run", KITCHEN, "--model", model, "--intervene", "reflect", "--log"]
-    arguments = [*command, "--episodes", "20", "--seed", "500", "--out", tmp_path]
+    arguments: list[Any] = [
+        *command,
+        "--episodes",
+        "20",
+        "--seed",
+        "500",
+        "--out",
+        tmp_path,
+    ]
     done = CliRunner().invoke(main, [*map(str, arguments), "--json"])
     episodes = json.loads(done.stdout)["episodes"]
     begun = sum(len(episode["interventions"]) for episode in episodes)

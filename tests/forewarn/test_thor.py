@@ -90,7 +90,8 @@ def test_what_is_harvested_plays_like_what_it_was_harvested_from(
                      "put Microwave", "close Microwave", "turn on Microwave")
     ]  # fmt: skip
     runs.write_text(json.dumps({"scene_name": "Kitchen1", "steps": steps}))
-    for scenes_file in ([], ["--scenes", out]):
+    given: list[list[str | Path]] = [[], ["--scenes", out]]
+    for scenes_file in given:
         found = json.loads(_thor("replay", runs, *scenes_file, "--json").stdout)
         assert found["agree"] == len(steps)
 

@@ -170,8 +170,8 @@ def _instead(node: ast.AST, *, removable: bool) -> Iterator[ast.AST]:
                     changed.ops[i] = other()
                     yield changed
         case ast.BoolOp():
-            op = ast.Or() if isinstance(node.op, ast.And) else ast.And()
-            yield ast.BoolOp(op, node.values)
+            flipped = ast.Or() if isinstance(node.op, ast.And) else ast.And()
+            yield ast.BoolOp(flipped, node.values)
         case ast.UnaryOp(op=ast.Not() | ast.USub()):
             yield node.operand
         case ast.BinOp() if type(node.op) in _OPERATORS:

@@ -121,7 +121,7 @@ def test_nothing_is_ever_milder_than_decided(
             assert executed == PROPOSAL
         else:
             assert executed != PROPOSAL
-            top = "cut" if "cut" in can else "stop"
+            top: Kind = "cut" if "cut" in can else "stop"
             assert RANK[outcome.kind] >= min(RANK[kind], RANK[top])
         clock.now_s += 0.7
 
@@ -431,7 +431,7 @@ def test_an_alert_is_given_once_when_it_begins() -> None:
     told: list[Decision] = []
     ours = intervener(alerts=[told.append])
     for kind in ("proceed", "alert", "alert", "slow", "slow", "proceed", "alert"):
-        ours.apply(decide(kind), PROPOSAL, FRAME)  # type: ignore[arg-type]
+        ours.apply(decide(kind), PROPOSAL, FRAME)
     assert [decision.kind for decision in told] == ["alert", "slow", "alert"]
 
 

@@ -27,7 +27,7 @@ def _folder() -> Path:
     return Path(_folders.enter_context(TemporaryDirectory(prefix="forewarn-")))
 
 
-def forewarn(*arguments: str | Path) -> str:
+def forewarn(*arguments: object) -> str:
     """What a command that succeeds prints."""
     done = CliRunner().invoke(main, [str(argument) for argument in arguments])
     assert done.exit_code == 0, done.output

@@ -7,9 +7,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -105,6 +106,10 @@ def test_what_cannot_be_ends_all_with_its_message(
     assert caught.value.exit_status == status
 
 
+def as_generator(results: Iterator[Any]) -> Generator[Any, None, None]:
+    return cast("Generator[Any, None, None]", results)
+
+
 def test_jobs_are_taken_as_they_are_needed() -> None:
     taken: list[int] = []
 
@@ -113,14 +118,16 @@ def test_jobs_are_taken_as_they_are_needed() -> None:
             taken.append(number)
             yield number
 
-    with closing(Processes(2).map(double, jobs())) as results:
+    with closing(as_generator(Processes(2).map(double, jobs()))) as results:
         next(results)
     assert len(taken) < 10
 
 
 def test_closing_ends_what_still_runs_and_closes_its_world(tmp_path: Path) -> None:
     paths = [tmp_path / name for name in ("a", "b")]
-    with closing(Processes(3).map(hang_unless_done, map(str, [*paths, "done"]))) as it:
+    with closing(
+        as_generator(Processes(3).map(hang_unless_done, map(str, [*paths, "done"])))
+    ) as it:
         assert next(it)[0] == "done"
         wait_for(*(path.with_suffix(".began") for path in paths))
     for path in paths:

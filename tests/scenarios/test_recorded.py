@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -52,7 +53,7 @@ def test_a_folder_holds_traces_and_records(runs: Path) -> None:
         ("tiny-kitchen", 400),
         ("tiny-kitchen", 401),
     }
-    by_seed = {}
+    by_seed: dict[int, list[Any]] = {}
     for run in found:
         by_seed.setdefault(run.seed, []).append((run.source, run.frames))
     for (source, frames), (other, others) in by_seed.values():

@@ -63,10 +63,10 @@ def test_who_is_stopped_is_held_where_something_is_owed_or_ways_cross() -> None:
     assert not held(never, road) and not held(never, {})
 
 
-def forewarn(*arguments: str | Path) -> dict[str, object]:
+def forewarn(*arguments: str | Path) -> dict[str, Any]:
     done = CliRunner().invoke(main, [*map(str, arguments), "--json"])
     assert done.exit_code == 0, done.output
-    found: dict[str, object] = json.loads(done.stdout)
+    found: dict[str, Any] = json.loads(done.stdout)
     return found
 
 
@@ -83,7 +83,7 @@ def test_training_again_gives_the_same_bytes(tmp_path: Path) -> None:
         assert (tmp_path / "a" / name).read_bytes() == (
             tmp_path / "b" / name
         ).read_bytes()
-    (trained,) = found["trained"]  # type: ignore[misc, attr-defined]
+    (trained,) = found["trained"]
     model = load_model(tmp_path / "a" / "tiny-road.model.json.gz")
     assert model.training["abstraction"] == trained["abstraction"]
     policy = load_policy(tmp_path / "a" / "tiny-road.policy.yaml")
@@ -122,7 +122,7 @@ def test_learn_finds_predicates_that_a_guard_then_uses(tmp_path: Path) -> None:
     assert one.chain.states == other.chain.states
     runs = tmp_path / "runs"
     done = forewarn("run", "tiny-road", "--model", out, "--seed", "9000", "--out", runs)
-    (episode,) = done["episodes"]  # type: ignore[misc, attr-defined]
+    (episode,) = done["episodes"]
     assert forewarn("replay", episode["record"])
 
 

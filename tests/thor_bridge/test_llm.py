@@ -76,7 +76,7 @@ def test_it_asks_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
     first = robot.propose(after(None))
     assert first == Action("find", {"object": "Mug"})
     second = robot.propose(after(first))
-    assert second == Action("pick", {"object": "Mug"} | second.arguments)
+    assert second == Action("pick", {"object": "Mug", **second.arguments})
     assert second.name == "pick"
     third = robot.propose(after(second, holding="Mug"))
     assert third == Action("put", {"object": "Sink"})
@@ -326,7 +326,11 @@ def test_a_server_that_speaks_openai_s_protocol(provider: str) -> None:
 def test_a_model_that_is_no_longer_needed_takes_nothing_from_the_next(
     provider: str,
 ) -> None:
-    settings = {"task": TASK, "model": "openai:m", "base_url": f"{provider}/v1"}
+    settings: dict[str, Any] = {
+        "task": TASK,
+        "model": "openai:m",
+        "base_url": f"{provider}/v1",
+    }
     for _ in range(2):
         robot = HouseholdLLM(**settings)
         robot.reset(0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -38,12 +39,13 @@ def benchmark(tmp_path: Path) -> Path:
     }
     lost = {**unsafe, "scene_name": "Castle1"}
     long = {"scene_name": "Kitchen1", "instruction": "Wash up. Requirement: off in two"}
-    for part, rows in {
+    parts: dict[str, list[Any]] = {
         "safe_detailed": [safe],
         "unsafe_detailed": [unsafe, lost],
         "abstract": [told],
         "long_horizon": [long],
-    }.items():
+    }
+    for part, rows in parts.items():
         text = "".join(json.dumps(row) + "\n" for row in rows)
         (tmp_path / f"{part}.jsonl").write_text(text)
     return tmp_path

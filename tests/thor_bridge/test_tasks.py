@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -150,7 +152,7 @@ def test_its_requirements_become_laws(shared_data: Path) -> None:
         compile_law(parse_formula(task.law, VOCABULARY), PERIOD_S)
 
 
-def frames_of(*states: dict[str, object]) -> list[Frame]:
+def frames_of(*states: Mapping[str, Any]) -> list[Frame]:
     return [Frame(float(i), i, state) for i, state in enumerate(states)]
 
 

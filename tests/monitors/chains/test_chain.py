@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -101,7 +102,7 @@ def test_the_raw_arrays_are_checked_too(
     part: str, value: list[float], said: str
 ) -> None:
     parts = {"indptr": [0, 1, 2], "indices": [1, 0], "data": [1.0, 1.0]} | {part: value}
-    arrays = {
+    arrays: Any = {
         name: np.array(values, dtype=float if name == "data" else np.int64)
         for name, values in parts.items()
     }

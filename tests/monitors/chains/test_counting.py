@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,7 +25,7 @@ def by_loop(rows: list[list[int]]) -> Counter[tuple[int, int]]:
 
 def joined(rows: list[list[int]], dtype: type) -> tuple[np.ndarray, list[int]]:
     lengths = [len(row) for row in rows]
-    starts = np.concatenate(([0], np.cumsum(lengths)[:-1])) if rows else []
+    starts: Any = np.concatenate(([0], np.cumsum(lengths)[:-1])) if rows else []
     flat = [state for row in rows for state in row]
     return np.array(flat, dtype=dtype), [int(start) for start in starts]
 

@@ -2,6 +2,7 @@
 
 import copy
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -38,7 +39,7 @@ def learned(steps: int, rng: np.random.Generator) -> Model:
     return Model(chain, counts=counts, alpha=Fraction(0))
 
 
-def found_at(model: Model, states: list[int | None]) -> int | None:
+def found_at(model: Model, states: Sequence[int | None]) -> int | None:
     drift = Drift.of(model, 0.05)
     assert drift is not None
     for state in states:
@@ -279,7 +280,7 @@ def test_the_evidence_is_what_the_bets_have_won(seed: int) -> None:
     before: int | None = None
     found: tuple[int, str] | None = None
     p = [0.2, 0.35, 0.3, 0.1, 0.05] if seed % 2 else [0.75, 0.1, 0.1, 0.03, 0.02]
-    for after in rng.choice([0, 1, 2, 3, None], 150, p=p).tolist():
+    for after in rng.choice(np.array([0, 1, 2, 3, None]), 150, p=p).tolist():
         drift.observe(after)
         if before is not None:
             bets.see(before, after)

@@ -76,7 +76,7 @@ def _frame(step: int, speed: float = 20.0) -> Frame:
     return Frame(round(step * 0.1, 3), step, {"speed": speed})
 
 
-CALM = {"rules": {"*": ()}}
+CALM: dict[str, Any] = {"rules": {"*": ()}}
 """A policy that never acts on a risk."""
 
 

@@ -32,7 +32,8 @@ SPEEDS = {"speed": 80.0}
 
 def mild(**changes: Any) -> Guard:
     """A guard that acts on no risk and holds nothing: what stops it is a fault."""
-    return guarded(**{"rules": {"*": ()}, "hold_s": 0.0} | changes)
+    settings: dict[str, Any] = {"rules": {"*": ()}, "hold_s": 0.0}
+    return guarded(**settings | changes)
 
 
 def kinds(decisions: list[Decision]) -> list[str]:
@@ -169,7 +170,7 @@ def test_where_one_law_fails_no_law_is_believed(
 def test_after_an_interrupt_nothing_passes_until_a_new_episode() -> None:
     guard = mild()
     drive(guard, "far")
-    guard.watch.abstracted = _Fails(  # type: ignore[method-assign]
+    guard.watch.abstracted = _Fails(  # type: ignore[method-assign, assignment]
         guard.watch.abstracted, 0, KeyboardInterrupt()
     )
     with pytest.raises(KeyboardInterrupt):

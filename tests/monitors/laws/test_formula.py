@@ -46,7 +46,7 @@ def timed() -> st.SearchStrategy[Interval]:
     units = st.sampled_from(["s", "ms", "min"])
     both = st.lists(number, min_size=2, max_size=2).map(sorted)
     return st.one_of(
-        st.builds(lambda pair, unit: Interval(*pair, unit), both, units),
+        st.builds(lambda pair, unit: Interval(pair[0], pair[1], unit), both, units),
         st.builds(lambda low, unit: Interval(low, None, unit), number, units).filter(
             lambda interval: interval.low > 0
         ),

@@ -126,7 +126,7 @@ def of(text: str, columns: dict[str, list[Any]], period_s: float = 0.1) -> list[
     ],
 )
 def test_numbers_by_hand(text: str, found: list[float]) -> None:
-    columns = {
+    columns: dict[str, list[Any]] = {
         "speed": [20.0, 35.0, 25.0],
         "lead_distance": [None, 3.0, 6.0],
         "traffic_light": ["green", "red", None],

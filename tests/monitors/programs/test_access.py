@@ -135,7 +135,10 @@ def test_a_table_in_a_request_compiles_to_the_same() -> None:
     text = compile_request(read_request(REQUEST, "request.md"), "request.md")
     program = Program(text, Toolbox(STANDARD))
     for role in ("physician", "general administration", "nobody"):
-        for needed in ({"lab": ["labresult"]}, {"cost": []}, {"patient": ["age"]}):
+        needs: list[dict[str, list[str]]] = [
+            {"lab": ["labresult"]}, {"cost": []}, {"patient": ["age"]},
+        ]  # fmt: skip
+        for needed in needs:
             found = program.run({"user": {"role": role}, "needed": needed})
             expected = _judged(role, needed)
             assert found.label == expected.label

@@ -40,12 +40,12 @@ def plainly(table: Table, matrix: np.ndarray, column: np.ndarray) -> np.ndarray:
     for q, row in enumerate(table):
         for s in range(n):
             product[q, :, row[column[s]], s] += matrix[:, s]
-    product = product.reshape(m * n, m * n)
+    flat = product.reshape(m * n, m * n)
     violated = np.repeat(np.arange(m) == m - 1, n)
-    possible = reaching(product > 0, violated)
+    possible = reaching(flat > 0, violated)
     open_ = np.flatnonzero(possible & ~violated)
     values = violated.astype(float)
-    inside = product[np.ix_(open_, open_)]
-    into = product[np.ix_(open_, np.flatnonzero(violated))].sum(axis=1)
+    inside = flat[np.ix_(open_, open_)]
+    into = flat[np.ix_(open_, np.flatnonzero(violated))].sum(axis=1)
     values[open_] = np.linalg.solve(np.eye(open_.size) - inside, into)
     return values.reshape(m, n)

@@ -122,7 +122,7 @@ SLOW_AND_FAST = "always (speed < 1 km/h -> next speed > 5 km/h)"
     [(["last", "last"], 3), (["last", "any"], 4), (["all", "any"], 4)],
 )
 def test_latched_predicates_may_hold_together_where_moments_cannot(
-    latches: list[str], letters: int, monkeypatch: pytest.MonkeyPatch
+    latches: list[Any], letters: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts = ["speed < 1 km/h", "speed > 5 km/h"]
     predicates = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -34,7 +35,11 @@ PAST = law("always (once[0, 2 steps] a -> eventually[0, 1 steps] b)")
 
 def light(end: int | None = None) -> Chain:
     third = Fraction(1, 3)
-    rows = {0: {0: third, 1: 2 * third}, 1: {1: third, 2: 2 * third}, 2: {2: 1}}
+    rows: dict[int, dict[int, Any]] = {
+        0: {0: third, 1: 2 * third},
+        1: {1: third, 2: 2 * third},
+        2: {2: 1},
+    }
     names = ("green", "red", "gone" if end is None else "END")
     return Chain.from_rows(names, rows, initial=0, end=end, labels={"lit": {0, 1}})
 
@@ -80,7 +85,11 @@ def test_END_goes_on_reading_the_letter_it_was_entered_from() -> None:
 
 def test_END_is_split_when_it_is_entered_from_two_letters() -> None:
     half = Fraction(1, 2)
-    rows = {0: {0: half, 2: half}, 1: {2: Fraction(1)}, 2: {2: Fraction(1)}}
+    rows: dict[int, dict[int, Any]] = {
+        0: {0: half, 2: half},
+        1: {2: Fraction(1)},
+        2: {2: Fraction(1)},
+    }
     chain = Chain.from_rows(["a", "b", "END"], rows, end=2)
     product = product_chain(chain, column(RESPONSE, 1, 2, 0), RESPONSE)
     ends = {s for s in product.states if s.startswith("END")}

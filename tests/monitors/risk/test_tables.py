@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -282,7 +283,7 @@ def test_names_and_numbers_of_states_do_not_matter(data: st.DataObject) -> None:
         },
         end=None if chain.end is None else place[chain.end],
     )
-    for risk in (violation_ever, lambda *a: guard_risk(*a, 4)):
+    for risk in (violation_ever, partial(guard_risk, steps=4)):
         ours = risk(chain, letters, automaton)
         theirs = risk(renamed, letters[list(order)], automaton)
         assert ours[:, list(order)] == pytest.approx(theirs, abs=1e-12)
@@ -296,7 +297,7 @@ def test_one_more_unsafe_state_never_lowers_the_risk(data: st.DataObject) -> Non
     column = {mask: i for i, mask in enumerate(automaton.letters)}
     worse = letters.copy()
     worse[data.draw(st.integers(0, chain.n - 1))] = column[1]
-    for risk in (violation_ever, lambda *a: guard_risk(*a, 3)):
+    for risk in (violation_ever, partial(guard_risk, steps=3)):
         assert (
             risk(chain, worse, automaton) >= risk(chain, letters, automaton) - 1e-12
         ).all()

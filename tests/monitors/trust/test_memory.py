@@ -168,7 +168,7 @@ def order_rates(n: int, k: int, traces: int, length: int, runs: int) -> Any:
     for run in range(runs):
         fair = walks(rng, random_rows(rng, n, k), traces, length)
         findings = order_test(Sequences.of(names, list(fair)), run, LEVEL)
-        wrong += benjamini_hochberg([f.p_value for f in findings], LEVEL).any()
+        wrong += int(benjamini_hochberg([f.p_value for f in findings], LEVEL).any())
         # A hidden copy of state 1 with a row of its own looks the same.
         hidden = walks(rng, random_rows(rng, n + 1, k), traces, length)
         findings = order_test(

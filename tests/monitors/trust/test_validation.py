@@ -129,7 +129,7 @@ def test_left_out_traces_are_predicted_by_the_others() -> None:
     sequences = walks(seed=4, traces=300)
     model = learned(sequences)
     tried = cross_validate(sequences, model, ABSTRACTION, law(2), 4)
-    assert [len(r) for r in tried.predicted] == [len(o) for o in tried.outcome]
+    assert [np.size(r) for r in tried.predicted] == [np.size(o) for o in tried.outcome]
     found = reliability(tried.predicted, tried.outcome)
     assert found.calibration_error < 0.05 and not found.warns
     # A state that only one trace ever saw is unknown where it is predicted.

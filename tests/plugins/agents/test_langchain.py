@@ -57,7 +57,7 @@ def script(*turns: list[Call] | str) -> Scripted:
                 {"name": "robot", "args": arguments(call), "id": f"{number}.{i}"}
                 for i, call in enumerate(turn)
             ]
-            yield AIMessage("", tool_calls=calls)  # type: ignore[arg-type]
+            yield AIMessage("", tool_calls=calls)
 
     return Scripted(messages=messages(), told=[])
 
@@ -220,7 +220,7 @@ def test_an_agent_that_was_stopped_stays_so_and_open_calls_are_answered() -> Non
         model, [], middleware=[GuardMiddleware(guard)], checkpointer=InMemorySaver()
     )
     call = {"name": "robot", "args": {}, "id": "7"}
-    cut: Any = {"messages": [HumanMessage("go"), AIMessage("", tool_calls=[call])]}  # type: ignore[list-item]
+    cut: Any = {"messages": [HumanMessage("go"), AIMessage("", tool_calls=[call])]}
     result = agent.invoke(cut, {"configurable": {"thread_id": "1"}})
     _every_call_is_answered(result["messages"])
     assert result["messages"][-1].content == STOPPED and model.told == []

@@ -178,11 +178,12 @@ def test_around_an_agent_too_a_silent_stream_stops_the_car() -> None:
             GuardedVehicle(world, car, make_guard(CALM), sensor=False)
         )
 
-        def driven(seconds: float) -> None:
+        def driven(seconds: float) -> bool:
             end = time.monotonic() + seconds
             while time.monotonic() < end:
                 car.apply_control(guarded.filter(foot))
                 time.sleep(0.02)
+            return False
 
         until(lambda: driven(0.5) or car.get_velocity().length() > 1.0)
         assert guarded.decision is not None and guarded.decision.kind == "proceed"

@@ -42,7 +42,7 @@ def test_a_free_road_is_a_comfortable_stop() -> None:
 
 
 def test_a_red_line_is_stopped_at_as_hard_as_it_takes() -> None:
-    at_red = {"traffic_light": "red", "stop_line_distance": 16.0}
+    at_red: dict[str, Any] = {"traffic_light": "red", "stop_line_distance": 16.0}
     assert stop(14.0, **at_red) == pytest.approx(-(14.0**2) / 2 / 15.0)
     assert stop(14.0, traffic_light="green", stop_line_distance=16.0) == -COMFORT
 
@@ -54,9 +54,9 @@ def test_whoever_follows_closely_is_not_braked_into() -> None:
 
 
 def test_danger_ahead_counts_more_than_who_follows() -> None:
-    danger = {"time_to_collision": 1.2, "required_deceleration": 6.0}
+    danger: dict[str, Any] = {"time_to_collision": 1.2, "required_deceleration": 6.0}
     assert stop(14.0, behind=Behind(4.0, 14.0), **danger) == pytest.approx(-7.2)
-    hopeless = {"time_to_collision": 0.3, "required_deceleration": 40.0}
+    hopeless: dict[str, Any] = {"time_to_collision": 0.3, "required_deceleration": 40.0}
     assert stop(14.0, **hopeless) == -BRAKE_LIMIT
 
 
@@ -75,13 +75,17 @@ def test_it_does_not_roll_on_towards_those_who_come() -> None:
     far = Conflict(30.0, 40.0, 2.0, 3.0)
     assert stop(0.3, far, in_junction=True) <= -COMFORT
     assert stop(8.0, far, in_junction=True) <= -COMFORT
-    slowly = {"in_junction": True, "time_to_collision": 3.9}
+    slowly: dict[str, Any] = {"in_junction": True, "time_to_collision": 3.9}
     assert stop(0.2, Conflict(1.0, 9.0, 2.0, 3.0), **slowly) <= -COMFORT
 
 
 def test_a_vehicle_ahead_counts_more_than_the_line_behind_it() -> None:
-    at_red = {"traffic_light": "red", "stop_line_distance": 33.0}
-    queue = {"lead_distance": 10.0, "lead_speed": 0.0, "lead_acceleration": 0.0}
+    at_red: dict[str, Any] = {"traffic_light": "red", "stop_line_distance": 33.0}
+    queue: dict[str, Any] = {
+        "lead_distance": 10.0,
+        "lead_speed": 0.0,
+        "lead_acceleration": 0.0,
+    }
     needs = 9.0**2 / 2 / 8.0
     assert stop(9.0, **at_red) == -COMFORT
     assert -BRAKE_LIMIT < stop(9.0, **at_red, **queue) <= -needs
@@ -90,22 +94,30 @@ def test_a_vehicle_ahead_counts_more_than_the_line_behind_it() -> None:
 
 
 def test_the_braking_of_a_vehicle_ahead_is_answered_before_it_is_close() -> None:
-    steady = {"lead_distance": 25.0, "lead_speed": 104.0, "lead_acceleration": 0.0}
+    steady: dict[str, Any] = {
+        "lead_distance": 25.0,
+        "lead_speed": 104.0,
+        "lead_acceleration": 0.0,
+    }
     brakes = steady | {"lead_acceleration": -7.0}
     assert stop(30.0, **brakes) < stop(30.0, **steady) - 2.0
-    away = {"lead_distance": 25.0, "lead_speed": 130.0, "lead_acceleration": 0.0}
+    away: dict[str, Any] = {
+        "lead_distance": 25.0,
+        "lead_speed": 130.0,
+        "lead_acceleration": 0.0,
+    }
     assert stop(30.0, **away) == -COMFORT
 
 
 def test_a_line_is_held_also_if_the_car_stands_a_little_beyond_it() -> None:
-    at_red = {"traffic_light": "red", "stop_line_distance": 5.0}
+    at_red: dict[str, Any] = {"traffic_light": "red", "stop_line_distance": 5.0}
     assert 9.0**2 / 2 / 4.0 > BRAKE_LIMIT
     assert stop(9.0, **at_red) == -BRAKE_LIMIT
     assert stop(14.0, **at_red) == -COMFORT, "too late: it is driven over"
 
 
 def test_a_line_is_overrun_only_up_to_the_way_of_those_who_come() -> None:
-    near = {"stop_line_distance": 4.0, "priority_vehicle": True}
+    near: dict[str, Any] = {"stop_line_distance": 4.0, "priority_vehicle": True}
     assert stop(9.0, Conflict(7.0, 15.0, 2.0, 3.0), **near) == -BRAKE_LIMIT
     in_time = Conflict(4.0, 12.0, 3.0, 4.0)
     assert stop(9.0, in_time, **near) == THRUST_LIMIT, "it cannot stand, and goes first"
@@ -124,9 +136,9 @@ def test_ways_that_merge_are_too_close_long_before_they_meet() -> None:
 
 
 def test_a_stop_before_a_free_junction_does_not_end_in_it() -> None:
-    at_green = {"traffic_light": "green", "stop_line_distance": 15.0}
+    at_green: dict[str, Any] = {"traffic_light": "green", "stop_line_distance": 15.0}
     assert stop(10.0, **at_green) == pytest.approx(-(10.0**2) / 28.0)
-    jammed = {"traffic_jam": True, "stop_line_distance": 6.0}
+    jammed: dict[str, Any] = {"traffic_jam": True, "stop_line_distance": 6.0}
     assert stop(9.0, **jammed) == pytest.approx(-(9.0**2) / 10.0)
 
 
@@ -146,7 +158,7 @@ def test_a_stop_remembers_how_far_beyond_its_line_it_is() -> None:
 def test_who_passes_in_the_next_lane_is_not_stopped_for() -> None:
     assert -COMFORT < stop(26.0, side_margin=-3.0) < -0.5
     assert stop(26.0, side_margin=3.0) == -COMFORT
-    danger = {"time_to_collision": 1.5, "required_deceleration": 6.0}
+    danger: dict[str, Any] = {"time_to_collision": 1.5, "required_deceleration": 6.0}
     assert stop(26.0, side_margin=-3.0, **danger) == pytest.approx(-7.2)
 
 

@@ -139,7 +139,7 @@ def test_a_frame_is_told_in_the_vocabulary_s_words_alone() -> None:
 
 def test_a_drive_is_reproduced_without_its_model(tmp_path: Path) -> None:
     said: list[str | None] = ['{"speed_kmh": 40}', None, '{"speed_kmh": 30}']
-    kept = {"replies": tmp_path, "every_s": 0.5, "timeout_s": 0.5}
+    kept: dict[str, Any] = {"replies": tmp_path, "every_s": 0.5, "timeout_s": 0.5}
     with serving(lambda _: said.pop(0)) as model:
         pilot = driver(model.url, how="record", **kept)
         recorded = [pilot.propose(frame(step)) for step in range(15)]

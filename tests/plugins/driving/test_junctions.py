@@ -33,7 +33,7 @@ WEST, SOUTH = movement("east", 180.0), movement("north", -90.0)
 def test_signs_come_first() -> None:
     assert NORTH.goes_before(EAST)
     for sign in ("yields", "stops"):
-        signed = replace(NORTH, **{sign: True})
+        signed = replace(NORTH, yields=sign == "yields", stops=sign == "stops")
         assert EAST.goes_before(signed) and not signed.goes_before(EAST)
     stop, give = replace(NORTH, stops=True), replace(EAST, yields=True)
     assert give.goes_before(stop) and not stop.goes_before(give)

@@ -31,7 +31,7 @@ RULES = {"*": (Step("stop", 0.5),)}
 POLICY = Policy(rules=RULES, hold_s=0.0)
 
 
-class TinyEnv(gymnasium.Env):  # type: ignore[misc]
+class TinyEnv(gymnasium.Env):  # type: ignore[name-defined]
     """The tiny road as an environment: acceleration in, speed and distances out."""
 
     observation_space = gymnasium.spaces.Box(0.0, 1000.0, (2,), np.float32)
@@ -146,7 +146,7 @@ def test_each_episode_begins_anew_and_the_same_seed_is_the_same() -> None:
 
 
 def test_a_missing_signal_stops() -> None:
-    env = GuardedEnv(
+    env: Any = GuardedEnv(
         TinyEnv(), make_guard, lambda o, i: {}, EnvActuator(BRAKE, shown), 0.1
     )
     fast, told = speeds(env, 100)
@@ -180,7 +180,7 @@ def test_it_remembers_how_it_was_made() -> None:
     assert set(env._saved_kwargs) == {
         "make_guard", "signals", "actuator", "period_s", "alerts",
     }  # fmt: skip
-    again = GuardedEnv(TinyEnv(), **env._saved_kwargs)
+    again: Any = GuardedEnv(TinyEnv(), **env._saved_kwargs)
     assert speeds(again) == speeds(env)
 
 

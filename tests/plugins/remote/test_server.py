@@ -154,7 +154,7 @@ def test_who_does_not_show_the_token_is_told_nothing(line: Line, first: bytes) -
         (b"{}", "a frame has no sequence"),
         (b"nonsense", "not JSON"),
         (hello(), "a second hello"),
-        (frame(0, {"speed": []}), "neither number nor name"),  # type: ignore[dict-item]
+        (frame(0, {"speed": []}), "neither number nor name"),
         (b'{"sequence": NaN}', "NaN is not a number"),
     ],
 )
@@ -263,7 +263,7 @@ def test_closing_while_a_connection_is_taken_in() -> None:
     thread = threading.Thread(target=server.serve)
     thread.start()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(server_module.threading, "Thread", Unstarted)
+        patch.setattr("forewarn.plugins.remote.server.threading.Thread", Unstarted)
         line = Line(server)
         assert line.read() is None
         thread.join(20)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -55,7 +56,7 @@ def test_a_vehicle_of_ones_own_configuration_becomes_the_ego(town: Path) -> None
 
 
 def test_ones_own_net_with_ones_own_routes_and_ours(town: Path) -> None:
-    world = make_world(
+    world: Any = make_world(
         "sumo",
         {
             "map": str(town / "town.net.xml"),

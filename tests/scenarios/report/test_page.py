@@ -333,7 +333,7 @@ def test_a_live_clock_starts_at_zero() -> None:
     from forewarn.scenarios.report.records import told_by_the_guard
 
     decision = {"decision": "stop", "violated": ["law"]}
-    lines = [
+    lines: list[dict[str, Any]] = [
         {"time_s": 1.7e9, "decision": {}},
         {"time_s": {"$float": "nan"}, "decision": {}},
         {"time_s": 1.7e9 + 0.5, "decision": decision},

@@ -50,6 +50,7 @@ class Robot:
                 for horizon in (0.0, 30.0, 60.0, -30.0):
                     self.must(
                         "TeleportFull",
+                        None,
                         **spot,
                         rotation={"y": rotation},
                         horizon=horizon,
@@ -62,7 +63,9 @@ class Robot:
     def leave(self, kind: str) -> None:
         """Goes where the thing is not in view."""
         for spot in self.world.positions():
-            self.must("TeleportFull", **spot, rotation=0, horizon=0, standing=True)
+            self.must(
+                "TeleportFull", None, **spot, rotation=0, horizon=0, standing=True
+            )
             if not self[kind]["visible"]:
                 return
         raise AssertionError(f"{kind} is always in view")

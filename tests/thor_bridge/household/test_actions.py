@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -33,7 +34,7 @@ def test_an_unknown_action_is_an_invalid_one() -> None:
 
 
 @pytest.mark.parametrize("given", [{}, {"x": 0}, {"x": "1", "y": 0.9, "z": 0}])
-def test_a_teleport_needs_numbers(given: dict[str, object]) -> None:
+def test_a_teleport_needs_numbers(given: dict[str, Any]) -> None:
     outcome = Robot().do("TeleportFull", **given)
     assert outcome.code in ("MissingArguments", "InvalidArgument")
 

@@ -51,9 +51,9 @@ def server() -> Iterator[Server]:
     ):
         place = points[n]
         ask(made, "spawn_actor", [1, kind, []], [place[:3], place[3:]])
-    place = [[1.0, 0.0, 1.0], [0.0, 0.0, 0.0]]
+    beside = [[1.0, 0.0, 1.0], [0.0, 0.0, 0.0]]
     for kind in ["sensor.other.imu", "sensor.other.collision"]:
-        ask(made, "spawn_actor_with_parent", [1, kind, []], place, 100, 0, "")
+        ask(made, "spawn_actor_with_parent", [1, kind, []], beside, 100, 0, "")
     # Whatever happens to it can be recorded.
     ask(made, "start_recorder", "all.log", True)
     yield made

@@ -161,7 +161,7 @@ def test_random_bytes_end_connections_and_nothing_else(standin: Standin) -> None
 @pytest.mark.slow
 def test_thousands_of_messages_changed_on_their_way(standin: Standin) -> None:
     luck = random.Random(11)
-    calls = [
+    calls: list[list[Any]] = [
         ["spawn_actor", [1, "vehicle.tesla.model3", []], [[0.0] * 3, [0.0] * 3]],
         ["tick_cue"],
         ["apply_batch", [[[2, [100, [0.5, 0.0, 0.0, False, False, False, 0]]]]], True],

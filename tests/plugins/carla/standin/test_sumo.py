@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from forewarn.monitors.guarding.decision import Action
@@ -145,7 +147,7 @@ PROGRAMME = [0.5, 1.5, -1.0, 0.0, 2.0, -3.0, -0.2, 0.4] * 8
 @pytest.mark.parametrize(("name", "seed"), [("chain-braking", 3), ("s1", 5)])
 def test_a_scenario_goes_as_it_goes_in_sumo(serve: Serve, name: str, seed: int) -> None:
     scenario = load_scenario(name)
-    sumo = make_world("sumo", scenario.settings(scenario.world, seed))
+    sumo: Any = make_world("sumo", scenario.settings(scenario.world, seed))
     try:
         sumo.reset(seed)
         for wanted in PROGRAMME:

@@ -209,8 +209,9 @@ def test_folders_are_searched(tmp_path: Path) -> None:
     for name in ("b/one.rule", "two.ar", "notes.txt"):
         (tmp_path / name).write_text(MESSY)
     assert [p.name for p in rule_files([tmp_path])] == ["one.rule", "two.ar"]
+    (tmp_path / "none").mkdir()
     with pytest.raises(InvalidInput, match="no rule file there"):
-        rule_files([tmp_path / "none"] if (tmp_path / "none").mkdir() is None else [])
+        rule_files([tmp_path / "none"])
 
 
 # -- a user's own module

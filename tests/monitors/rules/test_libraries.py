@@ -80,7 +80,7 @@ def test_household(steps: str, holds: str, fails: str) -> None:
 
 def test_a_frame_counts_before_what_was_followed() -> None:
     situation = Situation(library("household"))
-    held_mug = {"holding": "Mug", "is_filled_with(Mug, wine)": True}
+    held_mug: dict[str, Any] = {"holding": "Mug", "is_filled_with(Mug, wine)": True}
     situation.enter(Event("before", "drop", values=held_mug))
     assert situation.so("held_filled") and situation.so("drops_harmful")
     situation.enter(Event("before", "drop", values={"holding": None}))

@@ -281,7 +281,7 @@ def test_a_risk_that_is_no_number_never_proceeds(poison: float) -> None:
     for rules in (Policy().rules, {"*": ()}):
         guard = guarded(rules=rules, horizon_s=0.2)
         for law in guard.watch.laws:
-            law._risks = [[(poison,) * 3] * 99] * 99
+            law._risks = [[(poison,) * 3] * 99] * 99  # type: ignore[list-item]
         assert guard.review(frame(0, "stopped")).kind != "proceed"
 
 

@@ -263,5 +263,5 @@ def test_a_risk_that_is_no_number_is_more_than_an_alert() -> None:
     rules = {"*": Policy().rules["*"][:1]}
     guard = guarded(rules=rules, horizon_s=0.2)
     for law in guard.watch.laws:
-        law._risks = [[(math.nan,) * 3] * 99] * 99
+        law._risks = [[(math.nan,) * 3] * 99] * 99  # type: ignore[list-item]
     assert guard.review(frame(0, "stopped")).kind == "stop"

@@ -72,7 +72,8 @@ def found(solved: RiskTable, watch: Watch) -> Risk:
     """Its entry for where the watch's first law is now."""
     assert solved.low is not None and solved.high is not None
     at = watch.laws[0].state, watch.state
-    return Risk(*(float(each[at]) for each in (solved.low, solved.point, solved.high)))
+    low, point, high = (float(s[at]) for s in (solved.low, solved.point, solved.high))
+    return Risk(low, point, high)
 
 
 # -- laws ------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from forewarn.cli.rules.change import accept, rollback
+from forewarn.cli.rules.evolve import evolve
 from forewarn.cli.rules.import_ import import_
 from forewarn.cli.rules.lint import lint
 from forewarn.cli.rules.mark import mark
@@ -19,5 +20,5 @@ def rules() -> None:
     """
 
 
-for command in (import_, lint, score, mark, accept, rollback):
+for command in (import_, lint, score, mark, evolve, accept, rollback):
     rules.add_command(command)

@@ -1,0 +1,1 @@
+"""Evolving: rules that grow, narrow and widen until they fit what was labelled."""

@@ -1,0 +1,78 @@
+"""How much a rule must be worth: what held up on tasks that were left out."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from forewarn.monitors.rules.evolving.bench import Bench
+from forewarn.monitors.rules.evolving.evolution import evolve
+from forewarn.monitors.rules.evolving.groups import Groups
+from forewarn.monitors.rules.evolving.matrix import Clause, Matrix, members
+from forewarn.monitors.rules.evolving.search import Way
+
+FOLDS = 5
+NO_CHANGE = 1_000_000
+LADDER = ((NO_CHANGE, 2), (6, 2), (4, 2), (3, 2), (3, 3), (2, 2), (2, 3))
+"""What is tried, the most cautious first: what an edit is worth, and literals."""
+LEAST_WORTH = min(worth for worth, _ in LADDER)
+MOST_LITERALS = max(literals for _, literals in LADDER)
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One degree of caution, and how it fared on tasks that were left out.
+
+    Args:
+        worth: See `Way`.
+        literals: See `Way`.
+        f1: Of all folds together.
+    """
+
+    worth: int
+    literals: int
+    f1: float
+
+
+def cautious(
+    matrix: Matrix,
+    start: Sequence[Clause],
+    way: Way,
+    groups: Groups,
+    seed: int = 0,
+) -> tuple[Way, tuple[Trial, ...]]:
+    """The way with the caution that held up best, the most of equals.
+
+    Args:
+        matrix: The labelled runs; no other is looked at.
+        start: The rules at first.
+        way: All else.
+        groups: The and-groups of the matrix.
+        seed: Deals the tasks.
+    """
+    parts = list(folds(matrix, FOLDS, seed))
+    trials: list[Trial] = []
+    for worth, literals in LADDER:
+        tried = replace(way, worth=worth, literals=literals, prove=False)
+        called = 0
+        for part in parts:
+            kept = matrix.only(~part)
+            found = evolve(kept, start, tried, groups)
+            called |= Bench(matrix).called(found.entries) & part
+        standing = Bench(matrix).standing_of(called, 0)
+        trials.append(Trial(worth, literals, standing.f1))
+    best = max(trials, key=lambda trial: trial.f1)
+    return replace(way, worth=best.worth, literals=best.literals), tuple(trials)
+
+
+def folds(matrix: Matrix, count: int, seed: int) -> Iterator[int]:
+    """The labelled runs dealt into parts, runs of a task into the same."""
+    mine = {matrix.tasks[run] for run in members(matrix.labelled)}
+    tasks = sorted(mine)
+    random.Random(seed).shuffle(tasks)  # noqa: S311
+    for part in range(count):
+        chosen = set(tasks[part::count])
+        yield sum(
+            1 << run for run in members(matrix.labelled) if matrix.tasks[run] in chosen
+        )

@@ -1,0 +1,235 @@
+"""Rules and labelled traces as bits, and rules again from what was learned of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from forewarn.abstractions.expression.tree import And, Constant, Expression, Name, Not
+from forewarn.monitors.rules.condition import parse_condition
+from forewarn.monitors.rules.engine import CompiledRule
+from forewarn.monitors.rules.event import MOMENTS
+from forewarn.monitors.rules.evolving.bench import NEW, Entries
+from forewarn.monitors.rules.evolving.matrix import (
+    Clause,
+    Literal,
+    Matrix,
+    Occasion,
+    matrix,
+)
+from forewarn.monitors.rules.labelled import LabelledTrace
+from forewarn.monitors.rules.predicates import Library, Situation
+from forewarn.monitors.rules.rule import (
+    Enforcement,
+    Kind,
+    Matching,
+    Rule,
+    RuleSet,
+    Trigger,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Atom:
+    """A part of a rule's condition that is no predicate: it is taken as it stands."""
+
+    text: str
+    trigger: Trigger
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """Labelled traces as rules see them.
+
+    Args:
+        rules: The rules at first; those that are off stay as they are.
+        traces: The traces, those without a label too.
+        library: The predicates.
+        matrix: The bits of the traces.
+        start: The rules that are asked, as clauses.
+        asked: Their numbers.
+    """
+
+    rules: RuleSet
+    traces: tuple[LabelledTrace, ...]
+    library: Library
+    matrix: Matrix = field(repr=False)
+    start: tuple[Clause, ...]
+    asked: tuple[int, ...]
+    _triggers: tuple[Trigger, ...]
+
+    def of(self, entries: Entries) -> list[Rule]:
+        """The rules that these clauses are; what did not change stays word for word."""
+        names = {rule.name for rule in self.rules.rules}
+        found: list[Rule] = []
+        for entry in entries:
+            if entry.origin == NEW:
+                found.append(self._added(entry.clause, names))
+            else:
+                rule = self.rules.rules[self.asked[entry.origin]]
+                same = entry.clause == self.start[entry.origin]
+                found.append(rule if same else self._changed(rule, entry.clause))
+        return found
+
+    def written(self, entries: Entries) -> RuleSet:
+        """The rules with these clauses in the place of those that they had."""
+        mine = list(zip(entries, self.of(entries), strict=True))
+        kept = {self.asked[e.origin]: rule for e, rule in mine if e.origin != NEW}
+        off = {
+            number: rule
+            for number, rule in enumerate(self.rules.rules)
+            if number not in self.asked
+        }
+        old = [rule for _, rule in sorted((kept | off).items())]
+        added = [rule for entry, rule in mine if entry.origin == NEW]
+        return self.rules.with_rules((*old, *added))
+
+    def _changed(self, rule: Rule, clause: Clause) -> Rule:
+        when, unless = self._texts(clause)
+        return replace(rule, when=when, unless=unless)
+
+    def _added(self, clause: Clause, names: set[str]) -> Rule:
+        when, unless = self._texts(clause)
+        name = base = _name(when, unless)
+        count = 1
+        while name in names:
+            count += 1
+            name = f"{base}-{count}"
+        names.add(name)
+        kinds = [rule.enforcement.kind for rule in self.rules.rules]
+        usual: tuple[Kind, ...] = ("stop", "skip", "reflect", "ask", "slow", "alert")
+        most = max(usual, key=kinds.count)
+        return Rule(
+            name,
+            when,
+            unless,
+            self._triggers[clause.kind],
+            Enforcement(most),
+            doc="Learned from labels.",
+        )
+
+    def _texts(self, clause: Clause) -> tuple[str, tuple[str, ...]]:
+        """A clause as a condition, and its exceptions."""
+        names = self.matrix.predicates
+        wanted = [names[each.predicate] for each in clause.literals if each.wanted]
+        unwanted = (
+            names[each.predicate] for each in clause.literals if not each.wanted
+        )
+        whole = [_closed(each) for each in wanted] if len(wanted) > 1 else wanted
+        return " and ".join(whole) or "true", tuple(unwanted)
+
+
+def _closed(text: str) -> str:
+    return text if re.fullmatch(r"\w+", text) else f"({text})"
+
+
+def _name(when: str, unless: Sequence[str]) -> str:
+    words = ("when", *re.findall(r"\w+", when))
+    for each in unless:
+        words = (*words, "not", *re.findall(r"\w+", each))
+    return "-".join(word for word in words if word != "and")[:100]
+
+
+def corpus(rules: RuleSet, traces: Iterable[LabelledTrace], library: Library) -> Corpus:
+    """The bits of labelled traces, with what these rules ask of them."""
+    several = tuple(traces)
+    asked = tuple(
+        number
+        for number, rule in enumerate(rules.rules)
+        if rule.mode != "off"
+        and not rule.needs
+        and (rule.domain or rules.domain) == library.domain
+    )
+    moments = {event.moment for trace in several for event in trace.events}
+    triggers = [Trigger(m) for m in MOMENTS if m in moments and m != "after"]
+    fresh = len(triggers)
+    atoms: list[_Atom] = []
+    start: list[Clause] = []
+    for number in asked:
+        rule = rules.rules[number]
+        if rule.trigger not in triggers:
+            triggers.append(rule.trigger)
+        literals: set[Literal] = set()
+        for text, wanted in _parts(parse_condition(rule.text, library)):
+            if text in library.predicates:
+                index = library.names.index(text)
+            else:
+                atom = _Atom(text, Trigger(rule.trigger.moment))
+                if atom not in atoms:
+                    atoms.append(atom)
+                index = len(library.names) + atoms.index(atom)
+            literals.add(Literal(index, wanted))
+        kind = triggers.index(rule.trigger)
+        start.append(Clause(kind, tuple(sorted(literals))))
+    read = _Reader(library, rules.matching, triggers, atoms)
+    bits = matrix(
+        (*library.names, *(atom.text for atom in atoms)),
+        [_said(trigger) for trigger in triggers],
+        [list(read(trace)) for trace in several],
+        [None if trace.label is None else trace.label == "unsafe" for trace in several],
+        [trace.task or f"\0{trace.id}" for trace in several],
+        fresh,
+    )
+    return Corpus(rules, several, library, bits, tuple(start), asked, tuple(triggers))
+
+
+def _parts(formula: Expression) -> Iterator[tuple[str, bool]]:
+    """The conjuncts of a condition: a name or a text, and whether it is wanted."""
+    match formula:
+        case And(parts=parts):
+            for part in parts:
+                yield from _parts(part)
+        case Constant(value=True):
+            return
+        case Not(operand=Not(operand=inner)):
+            yield from _parts(inner)
+        case Not(operand=inner):
+            yield repr(inner), False
+        case Name(name=name):
+            yield name, True
+        case _:
+            yield repr(formula), True
+
+
+def _said(trigger: Trigger) -> str:
+    return f"{trigger.moment} {' or '.join(trigger.actions)}".strip()
+
+
+class _Reader:
+    """Reads a trace's events as bits."""
+
+    def __init__(
+        self,
+        library: Library,
+        matching: Matching,
+        triggers: Sequence[Trigger],
+        atoms: Sequence[_Atom],
+    ) -> None:
+        self._library = library
+        self._kinds = [
+            CompiledRule(Rule("kind", trigger=trigger), library, matching)
+            for trigger in triggers
+        ]
+        self._atoms = [
+            CompiledRule(
+                Rule("part", atom.text, trigger=atom.trigger), library, matching
+            )
+            for atom in atoms
+        ]
+
+    def __call__(self, trace: LabelledTrace) -> Iterator[Occasion]:
+        situation = Situation(self._library)
+        names = self._library.names
+        for atom in self._atoms:
+            atom.condition.reset()
+        for event in trace.events:
+            situation.enter(event)
+            kinds = sum(
+                kind.fires(situation) << i for i, kind in enumerate(self._kinds)
+            )
+            if kinds:
+                row = sum(situation.so(name) << i for i, name in enumerate(names))
+                for i, atom in enumerate(self._atoms, len(names)):
+                    row |= atom.fires(situation) << i
+                yield kinds, row

@@ -1,0 +1,166 @@
+"""And-groups: every few predicates that may hold together, and the runs that they name.
+
+All are worked out once, a level of longer ones at a time. Two that name the same runs
+are one: the simpler is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forewarn.monitors.rules.evolving.matrix import Clause, Literal, Matrix
+
+MOST_CELLS = 40_000_000
+"""A level of longer groups takes no more words of 64 bits than this."""
+
+Words = NDArray[np.uint64]
+_ONES = np.array([value.bit_count() for value in range(256)], np.uint8)
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """And-groups and their runs.
+
+    The simplest come first.
+
+    Args:
+        predicates: How many there are to build from.
+        kinds: Of each group, the kind of events.
+        literals: Of each, its literals in a row, -1 after the last; a predicate that is
+            not wanted has its number raised by the number of predicates.
+        runs: Of each, a 1 for each run in which it holds.
+        whole: Whether all are there; False where the longest were too many.
+    """
+
+    predicates: int
+    kinds: NDArray[np.int64] = field(repr=False)
+    literals: NDArray[np.int64] = field(repr=False)
+    runs: NDArray[np.uint8] = field(repr=False)
+    whole: bool = True
+
+    def __len__(self) -> int:
+        return len(self.kinds)
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """How many literals each has."""
+        sizes: NDArray[np.int64] = (self.literals >= 0).sum(axis=1)
+        return sizes
+
+    def kept(self, which: NDArray[Any]) -> Groups:
+        """Only these."""
+        return replace(
+            self,
+            kinds=self.kinds[which],
+            literals=self.literals[which],
+            runs=self.runs[which],
+        )
+
+    def clause(self, number: int) -> Clause:
+        """One of them."""
+        found = (
+            Literal(each % self.predicates, each < self.predicates)
+            for each in self.literals[number].tolist()
+            if each >= 0
+        )
+        return Clause(int(self.kinds[number]), tuple(sorted(found)))
+
+    def set_of(self, number: int) -> int:
+        """The runs of one of them, as a set."""
+        packed = np.packbits(self.runs[number], bitorder="little")
+        return int.from_bytes(packed.tobytes(), "little")
+
+
+def vector(found: int, runs: int) -> NDArray[np.uint8]:
+    """A set of runs as a column of ones and zeros."""
+    raw = np.frombuffer(found.to_bytes((runs + 7) // 8, "little"), np.uint8)
+    return np.unpackbits(raw, count=runs, bitorder="little")
+
+
+def and_groups(matrix: Matrix, most: int = 3, least: int = 1) -> Groups:
+    """All and-groups with at least one predicate that is wanted.
+
+    Args:
+        matrix: The runs.
+        most: So many literals at most.
+        least: It holds in so many unsafe runs at least.
+    """
+    shape = (matrix.layers, (matrix.runs + 63) // 64)
+    unsafe, labelled = (
+        _words(found, matrix.runs, (1, shape[1]))
+        for found in (matrix.unsafe, matrix.labelled)
+    )
+    whole = True
+    count = len(matrix.predicates)
+    found: list[tuple[NDArray[np.int64], NDArray[np.int64], Words]] = []
+    for kind, moment in enumerate(matrix.moments[: matrix.open_kinds]):
+        among = _words(moment, matrix.runs, shape)
+        wanted = [_words(moment & c, matrix.runs, shape) for c in matrix.columns]
+        literals = np.stack([*wanted, *(among & ~each for each in wanted)])
+        names = np.zeros((1, 0), np.int64)
+        events = among[None]
+        for depth in range(1, most + 1):
+            if events.size * len(literals) > MOST_CELLS:
+                whole = False
+                break
+            names, events, runs = _longer(
+                names, events, literals, shape, lambda r: _ones(r & unsafe) >= least
+            )
+            padded = np.pad(names, ((0, 0), (0, most - depth)), constant_values=-1)
+            found.append((np.full(len(names), kind), padded, runs & labelled))
+    kinds, rows, sets = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    unwanted = (rows >= count).sum(axis=1)
+    order = np.lexsort((*rows.T[::-1], kinds, unwanted, (rows >= 0).sum(axis=1)))
+    keys = np.ascontiguousarray(sets[order]).view(f"V{sets.shape[1] * 8}").ravel()
+    first = order[np.sort(np.unique(keys, return_index=True)[1])]
+    bits = np.unpackbits(sets[first].view(np.uint8), axis=1, bitorder="little")
+    return Groups(count, kinds[first], rows[first], bits[:, : matrix.runs], whole)
+
+
+def _longer(
+    names: NDArray[np.int64],
+    events: Words,
+    literals: Words,
+    shape: tuple[int, int],
+    enough: Callable[[Words], NDArray[np.bool_]],
+) -> tuple[NDArray[np.int64], Words, Words]:
+    """Each group with one literal more, its events, and its runs.
+
+    Literals are added in order, those that are wanted before those that are not, so
+    each group is met once. One that takes no event away says nothing, here or in any
+    longer group; one that leaves too few unsafe runs leaves too few in these too.
+    """
+    first = not names.shape[1]
+    found: list[tuple[NDArray[np.int64], Words, Words]] = []
+    for literal in range(len(literals) // 2 if first else len(literals)):
+        parents = slice(None) if first else names[:, -1] < literal
+        before = events[parents]
+        after = before & literals[literal]
+        runs = np.bitwise_or.reduce(after.reshape(len(after), *shape), axis=1)
+        kept = enough(runs)
+        if not first:
+            kept &= (after != before).any(axis=1)
+        longer = np.pad(names[parents][kept], ((0, 0), (0, 1)), constant_values=literal)
+        found.append((longer, after[kept], runs[kept]))
+    grown, left, named = zip(*found, strict=True)
+    return np.concatenate(grown), np.concatenate(left), np.concatenate(named)
+
+
+def _words(found: int, runs: int, shape: tuple[int, int]) -> Words:
+    """A set of events as words: each layer of runs begins with a word of its own."""
+    layer = (1 << runs) - 1
+    raw = b"".join(
+        (found >> i * runs & layer).to_bytes(shape[1] * 8, "little")
+        for i in range(shape[0])
+    )
+    return np.frombuffer(raw, "<u8").astype(np.uint64)
+
+
+def _ones(sets: Words) -> NDArray[np.int64]:
+    counts: NDArray[np.int64] = _ONES[sets.view(np.uint8)].sum(axis=1, dtype=np.int64)
+    return counts

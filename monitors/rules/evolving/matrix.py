@@ -1,0 +1,191 @@
+"""What a learner sees: which predicates hold on which events of which runs, as bits.
+
+All sets are Python's whole numbers. A set of runs has one bit a run. A set of events
+has its layers one above the other: bit `layer * runs + run` is the run's event in that
+layer, so that halving the layers a few times tells which runs have such an event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+
+class Literal(NamedTuple):
+    """A predicate, or its opposite."""
+
+    predicate: int
+    wanted: bool = True
+
+    @property
+    def opposite(self) -> Literal:
+        return Literal(self.predicate, not self.wanted)
+
+
+class Clause(NamedTuple):
+    """A rule's condition: these hold together, on one event of that kind.
+
+    Args:
+        kind: The number of the kind of events.
+        literals: In order; none is always true.
+    """
+
+    kind: int
+    literals: tuple[Literal, ...] = ()
+
+    def plus(self, literal: Literal) -> Clause:
+        """It, and this too."""
+        return Clause(self.kind, tuple(sorted({*self.literals, literal})))
+
+    def minus(self, literal: Literal) -> Clause:
+        """It, whatever this says."""
+        kept = (each for each in self.literals if each != literal)
+        return Clause(self.kind, tuple(kept))
+
+    @property
+    def simplicity(self) -> tuple[int, int, Clause]:
+        """The smaller, the simpler: few literals, few of them exceptions."""
+        unwanted = sum(not literal.wanted for literal in self.literals)
+        return len(self.literals), unwanted, self
+
+
+Occasion = tuple[int, int]
+"""An event: the bits of the kinds that it is of, and of the predicates that hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """The predicates of the events of labelled runs.
+
+    Args:
+        predicates: Their names.
+        kinds: The names of the kinds of events.
+        runs: How many there are.
+        layers: How many distinct events a run has at most: a power of two.
+        columns: The events on which each predicate holds.
+        moments: The events of each kind.
+        unsafe: The runs that are.
+        safe: The runs that are.
+        tasks: What each run was about, as a number: runs of one task belong together.
+        open_kinds: New rules are about one of the first so many kinds; the others
+            are those of rules that there already are.
+    """
+
+    predicates: tuple[str, ...]
+    kinds: tuple[str, ...]
+    runs: int
+    layers: int
+    columns: tuple[int, ...] = field(repr=False)
+    moments: tuple[int, ...] = field(repr=False)
+    unsafe: int = field(repr=False)
+    safe: int = field(repr=False)
+    tasks: tuple[int, ...] = field(repr=False, default=())
+    open_kinds: int = 1
+
+    @property
+    def labelled(self) -> int:
+        return self.unsafe | self.safe
+
+    def holds(self, literal: Literal, among: int) -> int:
+        """The events among those on which the literal is true."""
+        column = self.columns[literal.predicate]
+        return among & column if literal.wanted else among & ~column
+
+    def events(self, clause: Clause) -> int:
+        """The events on which the clause holds."""
+        found = self.moments[clause.kind]
+        for literal in clause.literals:
+            found = self.holds(literal, found)
+        return found
+
+    def having(self, events: int) -> int:
+        """The runs that have one of these events."""
+        layers = self.layers
+        while layers > 1:
+            layers //= 2
+            half = layers * self.runs
+            events = (events | events >> half) & ((1 << half) - 1)
+        return events
+
+    def fires(self, clause: Clause) -> int:
+        """The runs in which the clause holds at some event."""
+        return self.having(self.events(clause))
+
+    def only(self, runs: int) -> Matrix:
+        """The same, as if there were no other runs."""
+        events = runs
+        layers = 1
+        while layers < self.layers:
+            events |= events << layers * self.runs
+            layers *= 2
+        return replace(
+            self,
+            moments=tuple(moment & events for moment in self.moments),
+            unsafe=self.unsafe & runs,
+            safe=self.safe & runs,
+        )
+
+    def word(self, literal: Literal) -> str:
+        """The literal for people."""
+        name = self.predicates[literal.predicate]
+        return name if literal.wanted else f"not {name}"
+
+    def said(self, clause: Clause) -> str:
+        """The clause for people."""
+        words = " and ".join(map(self.word, clause.literals))
+        return f"{self.kinds[clause.kind]}: {words or 'always'}"
+
+
+def members(found: int) -> Iterator[int]:
+    """The numbers in a set, from the lowest."""
+    while found:
+        low = found & -found
+        yield low.bit_length() - 1
+        found ^= low
+
+
+def matrix(
+    predicates: Sequence[str],
+    kinds: Sequence[str],
+    runs: Sequence[Sequence[Occasion]],
+    unsafe: Sequence[bool | None],
+    tasks: Sequence[str] = (),
+    open_kinds: int | None = None,
+) -> Matrix:
+    """The bits of these runs.
+
+    Events of a run on which the same holds are kept once: nothing tells them apart.
+
+    Args:
+        predicates: Their names.
+        kinds: The names of the kinds of events.
+        runs: The events of each.
+        unsafe: Of each, whether it is; None: not known.
+        tasks: What each was about; by default each is about something else.
+        open_kinds: How many of the kinds new rules may be about; by default all.
+    """
+    distinct = [tuple(dict.fromkeys(run)) for run in runs]
+    deepest = max(map(len, distinct), default=1)
+    layers = 1 << max(deepest - 1, 0).bit_length()
+    columns, moments = [0] * len(predicates), [0] * len(kinds)
+    for run, occasions in enumerate(distinct):
+        for layer, (of_kinds, row) in enumerate(occasions):
+            bit = 1 << layer * len(runs) + run
+            for kind in members(of_kinds):
+                moments[kind] |= bit
+            for predicate in members(row):
+                columns[predicate] |= bit
+    numbers = {task: i for i, task in enumerate(dict.fromkeys(tasks))}
+    return Matrix(
+        tuple(predicates),
+        tuple(kinds),
+        len(runs),
+        layers,
+        tuple(columns),
+        tuple(moments),
+        sum(1 << i for i, each in enumerate(unsafe) if each),
+        sum(1 << i for i, each in enumerate(unsafe) if each is False),
+        tuple(numbers[task] for task in tasks) or tuple(range(len(runs))),
+        len(kinds) if open_kinds is None else open_kinds,
+    )

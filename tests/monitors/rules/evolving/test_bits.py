@@ -1,0 +1,96 @@
+"""Bits and and-groups, against counting by hand."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forewarn.monitors.rules.evolving.groups import and_groups, vector
+from forewarn.monitors.rules.evolving.matrix import (
+    Clause,
+    Literal,
+    Matrix,
+    matrix,
+    members,
+)
+from tests.monitors.rules.evolving.made_up import hidden
+
+PREDICATES = 4
+KINDS = 2
+
+occasions = st.tuples(st.integers(1, 2**KINDS - 1), st.integers(0, 2**PREDICATES - 1))
+runs = st.lists(st.lists(occasions, max_size=6), min_size=1, max_size=9)
+literals = st.sets(st.tuples(st.integers(0, PREDICATES - 1), st.booleans()), max_size=3)
+clauses = st.builds(
+    lambda kind, found: Clause(kind, tuple(sorted(Literal(*each) for each in found))),
+    st.integers(0, KINDS - 1),
+    literals,
+)
+
+
+def bits(rows: list[list[tuple[int, int]]]) -> Matrix:
+    names = [f"p{i}" for i in range(PREDICATES)]
+    unsafe = [i % 2 == 0 for i in range(len(rows))]
+    return matrix(names, ["before", "finish"], rows, unsafe)
+
+
+def by_hand(clause: Clause, run: list[tuple[int, int]]) -> bool:
+    return any(
+        kinds >> clause.kind & 1
+        and all(bool(row >> p & 1) == wanted for p, wanted in clause.literals)
+        for kinds, row in run
+    )
+
+
+@given(runs, clauses)
+def test_a_clause_holds_in_the_runs_that_have_such_an_event(
+    rows: list[list[tuple[int, int]]], clause: Clause
+) -> None:
+    found = set(members(bits(rows).fires(clause)))
+    assert found == {i for i, run in enumerate(rows) if by_hand(clause, run)}
+
+
+@given(runs, clauses, st.integers(0, 511))
+def test_what_is_left_out_is_not_there(
+    rows: list[list[tuple[int, int]]], clause: Clause, kept: int
+) -> None:
+    whole = bits(rows)
+    kept &= (1 << whole.runs) - 1
+    part = whole.only(kept)
+    assert part.fires(clause) == whole.fires(clause) & kept
+    assert part.labelled == whole.labelled & kept
+
+
+@given(runs, st.integers(1, 3), st.integers(1, 2))
+def test_every_group_is_there_in_its_simplest_form(
+    rows: list[list[tuple[int, int]]], most: int, least: int
+) -> None:
+    whole = bits(rows)
+    found = and_groups(whole, most, least)
+    expected: dict[int, int] = {}
+    signed = [Literal(p, w) for p in range(PREDICATES) for w in (True, False)]
+    for kind in range(KINDS):
+        for size in range(1, most + 1):
+            for some in combinations(signed, size):
+                if any(each.wanted for each in some):
+                    named = whole.fires(Clause(kind, tuple(sorted(some))))
+                    if (named & whole.unsafe).bit_count() >= least:
+                        expected.setdefault(named, size)
+                        expected[named] = min(expected[named], size)
+    ours = {found.set_of(i): int(found.sizes[i]) for i in range(len(found))}
+    assert ours == expected
+    for i in range(len(found)):
+        assert whole.fires(found.clause(i)) == found.set_of(i)
+
+
+def test_groups_are_those_of_the_runs_that_are_kept() -> None:
+    whole, _ = hidden(3)
+    kept = (1 << 20) - 1
+    part = and_groups(whole.only(kept))
+    assert all(part.set_of(i) & ~kept == 0 for i in range(len(part)))
+
+
+def test_a_set_is_a_column_of_ones() -> None:
+    assert vector(0b1011, 6).tolist() == [1, 1, 0, 1, 0, 0]

@@ -1,0 +1,114 @@
+"""Evolution: it never falls back, ends where no edit helps, and repeats itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from forewarn.monitors.rules.evolving.bench import Bench, Entry, mine, nearest
+from forewarn.monitors.rules.evolving.caution import LADDER, cautious, folds
+from forewarn.monitors.rules.evolving.evolution import evolve
+from forewarn.monitors.rules.evolving.groups import and_groups
+from forewarn.monitors.rules.evolving.matrix import Clause, Literal, matrix
+from forewarn.monitors.rules.evolving.rivals import ABLATIONS
+from forewarn.monitors.rules.evolving.search import Search, Way
+from tests.monitors.rules.evolving.made_up import hidden
+
+WAYS = {"whole": Way(prove=False), **ABLATIONS}
+START = (Clause(0, (Literal(0),)), Clause(0, (Literal(1), Literal(2, False))))
+
+
+@pytest.mark.parametrize("name", WAYS)
+@pytest.mark.parametrize("seed", range(3))
+def test_every_step_is_better_than_the_one_before(seed: int, name: str) -> None:
+    data, _ = hidden(seed, flipped=0.1)
+    found = evolve(data, START, WAYS[name])
+    standings = [found.start, *(step.standing for step in found.steps)]
+    assert standings == sorted(set(standings))
+    assert found.standing == Bench(data).standing(found.entries)
+
+
+@pytest.mark.parametrize("worth", [1, 2, 4])
+@pytest.mark.parametrize("seed", range(4))
+def test_at_the_end_no_single_edit_that_is_worth_it_helps(
+    seed: int, worth: int
+) -> None:
+    data, _ = hidden(seed, flipped=0.15)
+    way = Way(worth=worth, prove=False)
+    found = evolve(data, START, way)
+    assert found.stop in ("no better", "target")
+    search = Search(Bench(data), and_groups(data, way.literals, worth), way)
+    if found.stop == "no better":
+        best = max((c.standing for c in search.single(found.entries)), default=None)
+        assert best is None or best <= found.standing
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_hidden_rule_is_learned(seed: int) -> None:
+    data, _ = hidden(seed, runs=80)
+    found = evolve(data, (), Way(worth=1, prove=False))
+    assert found.standing.f1 == 1.0
+    assert found.stop == "target"
+
+
+def test_the_same_twice_is_the_same() -> None:
+    data, _ = hidden(5, flipped=0.1)
+    assert evolve(data, START) == evolve(data, START)
+
+
+def test_what_a_person_wrote_is_narrowed_and_not_given_up() -> None:
+    data, _ = hidden(2, flipped=0.1)
+    always = Clause(0)
+    found = evolve(data, [always], Way(worth=1, prove=False))
+    assert 0 in {entry.origin for entry in found.entries}
+
+
+def test_an_exception_is_found() -> None:
+    """Alarms at one predicate, all of them with another: the other is the exception."""
+    rows = [[(1, 0b01)]] * 6 + [[(1, 0b11)]] * 5 + [[(1, 0b00)]] * 3
+    unsafe = [True] * 6 + [False] * 8
+    data = matrix(["net", "known_host"], ["before"], rows, unsafe)
+    found = evolve(data, [Clause(0, (Literal(0),))], Way(prove=False))
+    assert [step.edits[0].operator for step in found.steps] == ["AddException"]
+    assert found.entries[0].clause.literals == (Literal(0), Literal(1, False))
+
+
+def test_the_budget_ends_it() -> None:
+    data, _ = hidden(1, flipped=0.1)
+    found = evolve(data, (), Way(worth=1, budget=1, branches=False, prove=False))
+    assert found.stop == "budget"
+    assert len(found.steps) == 1
+
+
+def test_counterexamples_are_laid_at_the_door_of_their_rules() -> None:
+    rows = [[(1, 0b01)], [(1, 0b10)], [(1, 0b11)], [(1, 0b00)]]
+    data = matrix(["a", "b"], ["before"], rows, [True, False, False, True])
+    entries = (Entry(0, Clause(0, (Literal(0),))), Entry(1, Clause(0, (Literal(1),))))
+    found = mine(Bench(data), entries)
+    assert (found.misses, found.alarms) == (0b1000, 0b0110)
+    assert found.alone == (0, 0b0010)
+    assert found.held == (0b0001, 0)
+    came = nearest(data, entries, 3)
+    assert came is not None
+    assert (came.rule, came.failed) == (0, ("a",))
+
+
+def test_folds_keep_a_task_together_and_cover_all() -> None:
+    data, _ = hidden(0)
+    data = replace(data, tasks=tuple(run // 4 for run in range(data.runs)))
+    parts = list(folds(data, 3, seed=1))
+    assert sum(part.bit_count() for part in parts) == data.runs
+    for part in parts:
+        tasks = {data.tasks[run] for run in range(data.runs) if part >> run & 1}
+        rest = {data.tasks[run] for run in range(data.runs) if not part >> run & 1}
+        assert not tasks & rest
+
+
+def test_where_labels_are_luck_the_cautious_way_changes_nothing() -> None:
+    """Half the labels flipped: no rule holds up on tasks that were left out."""
+    data, _ = hidden(4, predicates=6, flipped=0.5, runs=60)
+    everything = [Clause(0)]
+    way, trials = cautious(data, everything, Way(prove=False), and_groups(data, 3, 2))
+    assert len(trials) == len(LADDER)
+    assert evolve(data, everything, way).steps == ()

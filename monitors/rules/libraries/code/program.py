@@ -210,14 +210,20 @@ class Program:
                 return _joined("", *map(self._value, values))
             case ast.FormattedValue(value=value):
                 return self._value(value) or frozenset([""])
-            case ast.Call(func=ast.Attribute(value=inner, attr=attr)) if attr in _KEEPS:
+            case ast.Call():
+                return self._returned(node)
+        return NONE
+
+    def _returned(self, node: ast.Call) -> Texts:
+        """The texts that a call may return, of those that only pass a text on."""
+        name = self._name(node.func)
+        if name == "os.path.join":
+            return _joined("/", *map(self._value, node.args))
+        if name in _SAME and node.args:
+            return self._value(node.args[0])
+        match node.func:
+            case ast.Attribute(value=inner, attr=attr) if attr in _KEEPS:
                 return self._value(inner)
-            case ast.Call(func=function, args=[first, *rest]):
-                name = self._name(function)
-                if name == "os.path.join":
-                    return _joined("/", *map(self._value, [first, *rest]))
-                if name in _SAME:
-                    return self._value(first)
         return NONE
 
     def _members(self, node: ast.expr) -> Texts:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from itertools import pairwise
 
 from forewarn.monitors.rules.libraries.code.calls import Table
 from forewarn.monitors.rules.libraries.code.program import Program, named_by, receiver
@@ -49,11 +50,25 @@ def _holds_secret(program: Program) -> bool:
 
 def _prints_secret(program: Program) -> bool:
     return any(
-        _SECRET.search(named_by(node))
+        _shows_secret(node)
         for call in program.called("print", "logging.info", "logging.debug", "?.info")
         for node in ast.walk(call.node)
-        if isinstance(node, ast.Name | ast.Attribute | ast.Subscript)
     )
+
+
+def _shows_secret(node: ast.AST) -> bool:
+    """A secret by its name, or by what stands before it in a text."""
+    match node:
+        case ast.Name() | ast.Attribute() | ast.Subscript():
+            return bool(_SECRET.search(named_by(node)))
+        case ast.JoinedStr(values=parts):
+            return any(
+                isinstance(part, ast.Constant)
+                and isinstance(shown, ast.FormattedValue)
+                and _SECRET.search(str(part.value).rstrip(" :='\""))
+                for part, shown in pairwise(parts)
+            )
+    return False
 
 
 def _seeds_constant(program: Program) -> bool:

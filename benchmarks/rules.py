@@ -1,27 +1,25 @@
 """What twenty rules cost an event, in each domain.
 
 The same events are read by the engine with twenty rules, and by a bare loop that asks
-twenty functions the same questions by hand, for what the machine itself costs at this
-moment. Programs are parsed anew at every event, which is told apart.
-
-    python benchmarks/rules.py [--events 20000]
+twenty questions written by hand, for what the machine itself costs at this moment.
+Programs are parsed anew at every event, which is told apart.
 """
 
 from __future__ import annotations
 
-import argparse
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+
+from measuring import Row
 
 from forewarn.monitors.rules.engine import Engine
 from forewarn.monitors.rules.event import Event
 from forewarn.monitors.rules.labelled import Domain
 from forewarn.monitors.rules.libraries import library
-from forewarn.monitors.rules.predicates import NoState
 from forewarn.monitors.rules.rule import Enforcement, Rule, RuleSet, Trigger
 from forewarn.scenarios.labelled import labelled_traces
 
-BAR_US = 20.0
+BAR_S = 20e-6
 RULES = 20
 CONDITIONS = {
     "driving": (
@@ -41,25 +39,18 @@ VERBS = ("find", "pick", "open", "put", "close", "turn_on", "turn_off", "drop")
 THINGS = ("Fork", "Microwave", "Mug", "Laptop", "Faucet", "Drawer", "Egg", "Book")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--events", type=int, default=20_000)
-    options = parser.parse_args()
-    print(f"{RULES} rules, {options.events} events a row\n")
-    print(f"{'domain':12}{'engine µs':>12}{'bare loop µs':>14}{'ratio':>8}")
-    missed = []
+def rows(quick: bool) -> Iterator[Row]:
+    count = 2_000 if quick else 20_000
+    peer = f"a bare loop over {RULES} questions"
     for domain, events in (
-        ("driving", driving(options.events)),
-        ("household", household(options.events)),
+        ("driving", driving(count)),
+        ("household", household(count)),
     ):
         rules, engine = compiled(domain)
-        mine = best(lambda e=engine: e.reset(), engine.read, events)
+        mine = best(engine.reset, engine.read, events)
         bare = best(lambda: None, by_hand(rules), events)
-        missed += [domain] if mine > BAR_US else []
-        print(f"{domain:12}{mine:12.2f}{bare:14.2f}{mine / bare:8.1f}")
-    said = f"missed by {', '.join(missed)}" if missed else "kept"
-    print(f"\nThe bar of {BAR_US:g} µs an event: {said}.\n")
-    parsing()
+        yield Row(f"{RULES} rules, an event, {domain}", mine, BAR_S, peer, bare)
+    yield from parsing()
 
 
 def compiled(domain: Domain) -> tuple[RuleSet, Engine]:
@@ -78,15 +69,15 @@ def best(
     read: Callable[[Event], object],
     events: Sequence[Event],
 ) -> float:
-    """Microseconds an event, in the quickest of five goes."""
+    """Processor time an event, in the quickest of five goes."""
     goes = []
     for _ in range(5):
         begin()
-        began = time.perf_counter()
+        began = time.process_time()
         for event in events:
             read(event)
-        goes.append(time.perf_counter() - began)
-    return min(goes) / len(events) * 1e6
+        goes.append(time.process_time() - began)
+    return min(goes) / len(events)
 
 
 def by_hand(rules: RuleSet) -> Callable[[Event], object]:
@@ -126,7 +117,7 @@ def household(count: int) -> list[Event]:
     ]
 
 
-def parsing() -> None:
+def parsing() -> Iterator[Row]:
     """What parsing a program costs beside the rules about it."""
     events = [e for t in labelled_traces("code") for e in t.events]
     before = sum(event.moment == "before" for event in events)
@@ -136,12 +127,5 @@ def parsing() -> None:
     engine = Engine(rules, known)
     whole = best(engine.reset, engine.read, events) * len(events) / before
     state = known.start()
-    parse = best(NoState, state.read, events) * len(events) / before
-    print(
-        f"code: {whole:.0f} µs a program, of which parsing takes {parse:.0f} µs and"
-        f" {RULES} rules {whole - parse:.0f} µs"
-    )
-
-
-if __name__ == "__main__":
-    main()
+    parse = best(lambda: None, state.read, events) * len(events) / before
+    yield Row(f"{RULES} rules, a program", whole, None, "parsing it alone", parse)

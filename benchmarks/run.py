@@ -17,7 +17,7 @@ from measuring import Row
 
 TOPICS = (
     "risk", "online", "guard", "arrays", "remote", "startup", "household",
-    "driving_steps", "carla_ticks", "carla_guard", "apollo",
+    "driving_steps", "carla_ticks", "carla_guard", "apollo", "rules",
 )  # fmt: skip
 HEAD = ("what", "bar", "measured", "peer", "its figure", "ratio", "bar")
 

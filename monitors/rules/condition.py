@@ -8,7 +8,6 @@ library, comparisons of signals and of the event's own fields, `and or not ->`, 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 
@@ -35,9 +34,7 @@ from forewarn.monitors.laws.formula import (
     Since,
     parse_formula,
 )
-from forewarn.monitors.rules.predicates import Library, Situation
-
-Test = Callable[[Situation], bool]
+from forewarn.monitors.rules.predicates import Library, Situation, Test
 
 _SECONDS = {"s": 1.0, "ms": 0.001, "min": 60.0}
 
@@ -85,11 +82,11 @@ def needs_of(formula: Formula, library: Library) -> tuple[str, ...]:
 class Condition:
     """A compiled condition, with what it remembers of a run."""
 
-    __slots__ = ("_memories", "_test")
+    __slots__ = ("test", "_memories")
 
     def __init__(self, formula: Formula, library: Library) -> None:
         self._memories: list[_Memory] = []
-        self._test = self._compile(formula, library)
+        self.test = self._compile(formula, library)
 
     @property
     def remembers(self) -> bool:
@@ -105,14 +102,14 @@ class Condition:
         """Whether it holds now; every event of the run is asked about, once."""
         for memory in self._memories:
             memory.update(situation)
-        return self._test(situation)
+        return self.test(situation)
 
     def _compile(self, node: Expression, library: Library) -> Test:
         match node:
             case Constant(value=value):
                 return lambda situation: value
             case Name(name=name) if name in library.predicates:
-                return lambda situation: situation.so(name)
+                return _predicate(name)
             case Not(operand=operand):
                 inner = self._compile(operand, library)
                 return lambda situation: not inner(situation)
@@ -136,12 +133,29 @@ class Condition:
         return _signals(node)
 
 
+def _predicate(name: str) -> Test:
+    def test(situation: Situation) -> bool:
+        found = situation.known.get(name)
+        return situation.so(name) if found is None else found
+
+    return test
+
+
 def _all(tests: list[Test]) -> Test:
-    return lambda situation: all(test(situation) for test in tests)
+    """Two by two: a loop over the tests would take as long as they do."""
+    one, *others = tests
+    if not others:
+        return one
+    other = _all(others)
+    return lambda situation: one(situation) and other(situation)
 
 
 def _any(tests: list[Test]) -> Test:
-    return lambda situation: any(test(situation) for test in tests)
+    one, *others = tests
+    if not others:
+        return one
+    other = _any(others)
+    return lambda situation: one(situation) or other(situation)
 
 
 def _signals(node: Expression) -> Test:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -15,8 +15,11 @@ from forewarn.monitors.rules.condition import (
     predicates_of,
 )
 from forewarn.monitors.rules.event import Event
-from forewarn.monitors.rules.predicates import Library, Situation
+from forewarn.monitors.rules.predicates import Library, Situation, Test
 from forewarn.monitors.rules.rule import Matching, Rule, RuleSet
+
+MAX_KEPT = 1024
+"""Of so many kinds of event it is kept which rules hear of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,26 +37,6 @@ class Firing:
     held: tuple[str, ...]
 
 
-Matcher = Callable[[Event], bool]
-
-
-def _matcher(actions: Sequence[str], matching: Matching) -> Matcher:
-    """Whether an event's action is one of those; none are all."""
-    if not actions:
-        return lambda event: True
-    if matching == "plain":
-        names = frozenset(map(plain_name, actions))
-        return lambda event: plain_name(event.action) in names
-    begins = tuple(action.replace("_", " ") for action in actions)
-
-    def exactly(event: Event) -> bool:
-        if event.action in actions or event.tool in actions:
-            return True
-        return event.text.strip().startswith(begins)
-
-    return exactly
-
-
 @lru_cache(maxsize=4096)
 def plain_name(name: str) -> str:
     """An action's name by its letters and digits: `turn on` is `turn_on`."""
@@ -63,7 +46,7 @@ def plain_name(name: str) -> str:
 class CompiledRule:
     """One rule as closures, with what it remembers of a run."""
 
-    __slots__ = ("condition", "needs", "predicates", "rule", "_asked", "_moment")
+    __slots__ = ("condition", "holds", "needs", "predicates", "rule", "_begins")
 
     def __init__(self, rule: Rule, library: Library, matching: Matching) -> None:
         self.rule = rule
@@ -72,20 +55,23 @@ class CompiledRule:
         except InvalidInput as error:
             raise error.within("", f"rule {rule.name}") from None
         self.condition = Condition(formula, library)
+        remembers = self.condition.remembers
+        self.holds: Test = self.condition if remembers else self.condition.test
         self.predicates = predicates_of(formula, library)
         self.needs = needs_of(formula, library)
-        self._moment = rule.trigger.moment
-        self._asked = _matcher(rule.trigger.actions, matching)
+        actions = rule.trigger.actions
+        exact = tuple(action.replace("_", " ") for action in actions)
+        self._begins = exact if matching == "exact" else ()
 
-    def fires(self, situation: Situation) -> bool:
-        """Whether it fires at this event. It hears of every event of its moment."""
-        event = situation.event
-        if event.moment != self._moment:
-            return False
-        asked = self._asked(event)
-        if not asked and not self.condition.remembers:
-            return False
-        return self.condition(situation) and asked
+    def asks_about(self, event: Event) -> bool:
+        """Whether its trigger matches an event of its moment."""
+        actions = self.rule.trigger.actions
+        if not actions:
+            return True
+        if self._begins:
+            named = event.action in actions or event.tool in actions
+            return named or event.text.strip().startswith(self._begins)
+        return plain_name(event.action) in map(plain_name, actions)
 
 
 class Engine:
@@ -105,7 +91,10 @@ class Engine:
             and (rule.domain or rules.domain) == library.domain
         )
         self._first = rules.match == "first"
-        self._library = library
+        self._library = library.only(n for rule in self.rules for n in rule.predicates)
+        # By moment and action, where the text of an action plays no part.
+        self._heard: dict[tuple[str, str], list[tuple[CompiledRule, bool]]] = {}
+        self._by_name = rules.matching == "plain"
         self.reset()
 
     def reset(self) -> None:
@@ -124,15 +113,35 @@ class Engine:
         situation.enter(event)
         fired: list[Firing] = []
         decided = False
-        for compiled in self.rules:
-            if not compiled.fires(situation):
-                continue
-            if decided and self._first:
+        for compiled, asked in self._hearing(event):
+            # What remembers hears of every event, asked about it or not.
+            if not (compiled.holds(situation) and asked) or (decided and self._first):
                 continue
             decided |= compiled.rule.mode == "enforce"
             held = tuple(n for n in compiled.predicates if situation.so(n))
             fired.append(Firing(compiled.rule, event, held))
         return fired
+
+    def _hearing(self, event: Event) -> list[tuple[CompiledRule, bool]]:
+        """The rules that hear of an event, and whether each is asked about it."""
+        if not self._by_name:
+            return self._listeners(event)
+        key = event.moment, event.action
+        found = self._heard.get(key)
+        if found is None:
+            found = self._listeners(event)
+            if len(self._heard) < MAX_KEPT:
+                self._heard[key] = found
+        return found
+
+    def _listeners(self, event: Event) -> list[tuple[CompiledRule, bool]]:
+        listening = (r for r in self.rules if r.rule.trigger.moment == event.moment)
+        found = [(compiled, compiled.asks_about(event)) for compiled in listening]
+        return [
+            (compiled, asked)
+            for compiled, asked in found
+            if asked or compiled.condition.remembers
+        ]
 
 
 def run(engine: Engine, events: Iterable[Event]) -> list[Firing]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from forewarn.abstractions.errors import SignalFault
@@ -39,6 +39,7 @@ class NoState:
 
 Holds = Callable[[Event, Any, Sequence[Event]], bool]
 Field = Callable[[Event, Any], Value]
+Test = Callable[["Situation"], bool]
 
 
 class Written(Protocol):
@@ -48,8 +49,12 @@ class Written(Protocol):
     def remembers(self) -> bool:
         """Whether it speaks of the past, and so has to hear of every event."""
 
+    @property
+    def test(self) -> Test:
+        """Whether it holds now, where it does not remember."""
+
     def __call__(self, situation: Situation) -> bool:
-        """Whether it holds now."""
+        """Hears of an event, and says whether it holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +66,14 @@ class Predicate:
         doc: One sentence: when it holds.
         holds: Answers it, from the event, the domain's state and the events before.
         written: Answers it where it is written as a condition: begins a run of it.
+        asks: The predicates that it asks for, where it is written.
     """
 
     name: str
     doc: str
     holds: Holds | None = None
     written: Callable[[], Written] | None = None
+    asks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,6 +100,18 @@ class Library:
     def names(self) -> tuple[str, ...]:
         return tuple(self.predicates)
 
+    def only(self, names: Iterable[str]) -> Library:
+        """The library with these predicates alone, and those that they ask for."""
+        wanted: set[str] = set()
+        pending = list(names)
+        while pending:
+            name = pending.pop()
+            if name not in wanted:
+                wanted.add(name)
+                pending += self.predicates[name].asks
+        kept = {name: p for name, p in self.predicates.items() if name in wanted}
+        return replace(self, predicates=kept)
+
 
 _NOTHING = Event("tick")
 
@@ -104,7 +123,8 @@ class Situation:
     """
 
     __slots__ = (
-        "event", "history", "library", "state", "_known", "_remembering", "_written",
+        "event", "history", "known", "library", "state", "_asks", "_remembering",
+        "_values",
     )  # fmt: skip
 
     def __init__(self, library: Library) -> None:
@@ -112,48 +132,56 @@ class Situation:
         self.state = library.start()
         self.history: deque[Event] = deque(maxlen=REMEMBERED)
         self.event = _NOTHING
-        self._known: dict[str, bool] = {}
-        self._written = {
-            name: predicate.written()
-            for name, predicate in library.predicates.items()
-            if predicate.written is not None
-        }
-        self._remembering = [n for n, w in self._written.items() if w.remembers]
+        self.known: dict[str, bool] = {}
+        self._values: Mapping[str, Any] | None = None
+        self._remembering: list[str] = []
+        self._asks = {name: self._ask(p) for name, p in library.predicates.items()}
+
+    def _ask(self, predicate: Predicate) -> Test:
+        """How a predicate is asked through this run."""
+        holds = predicate.holds
+        if holds is not None:
+            return lambda now: holds(now.event, now.state, now.history)
+        if predicate.written is None:
+            raise TypeError(f"nobody can answer {predicate.name}")
+        written = predicate.written()
+        if not written.remembers:
+            return written.test
+        self._remembering.append(predicate.name)
+        return written
 
     def enter(self, event: Event) -> None:
         """An event is now; the one before it is history."""
         if self.event is not _NOTHING:
             self.history.append(self.event)
         self.state.read(event)
-        self.event = event
-        # What only looks back at decisions keeps what it said through what follows.
-        kept = () if event.decides else self._remembering
-        self._known = {name: self._known[name] for name in kept if name in self._known}
-        if event.decides:
+        self.event, self._values = event, None
+        if event.moment != "after":
+            self.known = {}
             for name in self._remembering:
                 self.so(name)
+        else:
+            # What looks back at decisions keeps what it said through what follows.
+            known = self.known
+            self.known = {n: known[n] for n in self._remembering if n in known}
 
     @property
     def values(self) -> Mapping[str, Any]:
         """The event's values and fields, for comparisons."""
-        fields, event = self.library.fields, self.event
-        if not fields:
-            return event.values
-        found = {name: read(event, self.state) for name, read in fields.items()}
-        return {**event.values, **found}
+        if self._values is None:
+            event, state, fields = self.event, self.state, self.library.fields
+            self._values = event.values
+            if fields:
+                found = {name: read(event, state) for name, read in fields.items()}
+                self._values = {**event.values, **found}
+        return self._values
 
     def so(self, name: str) -> bool:
         """Whether the predicate of that name holds now."""
-        found = self._known.get(name)
+        found = self.known.get(name)
         if found is None:
-            found = self._known[name] = self._ask(name)
+            found = self.known[name] = self._asks[name](self)
         return found
-
-    def _ask(self, name: str) -> bool:
-        holds = self.library.predicates[name].holds
-        if holds is not None:
-            return holds(self.event, self.state, self.history)
-        return self._written[name](self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from forewarn.abstractions.errors import ForewarnError, InvalidInput
 from forewarn.abstractions.files import read_yaml
 from forewarn.abstractions.schema import Strict, validated
 from forewarn.monitors.laws.formula import Formula
-from forewarn.monitors.rules.condition import Condition, parse_condition
+from forewarn.monitors.rules.condition import Condition, parse_condition, predicates_of
 from forewarn.monitors.rules.labelled import Domain, domain_of
 from forewarn.monitors.rules.predicates import Library, Predicate
 
@@ -80,7 +80,8 @@ def _written(library: Library, name: str, entry: _PredicateFile) -> Predicate:
     def begin(library: Library = library, formula: Formula = formula) -> Condition:
         return Condition(formula, library)
 
-    return Predicate(name, entry.doc, written=begin)
+    asks = predicates_of(formula, library)
+    return Predicate(name, entry.doc, written=begin, asks=asks)
 
 
 def add(library: Library, predicates: Iterable[Predicate]) -> Library:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from forewarn.abstractions.frame import Frame
 from forewarn.apollo_bridge.commander import Paths
 from forewarn.monitors.guarding.decision import Action, Decision, Kind
+from forewarn.plugins.actions import CAP
 
 _STANDS_KMH = 0.5
 _BRAKES = 0.5  # m/s²
@@ -25,11 +26,8 @@ class ApolloActuator:
     """
 
     def __init__(
-        self,
-        paths: Paths | None = None,
-        emergency_stop: Callable[[], bool | None] = lambda: None,
+        self, paths: Paths, emergency_stop: Callable[[], bool | None] = lambda: None
     ) -> None:
-        paths = paths or Paths()
         can: set[Kind] = {"alert", "stop"}
         if paths.slow is not None:
             can.add("slow")
@@ -38,14 +36,16 @@ class ApolloActuator:
         self.can: frozenset[Kind] = frozenset(can)
         self._emergency_stop = emergency_stop
 
-    def carry_out(self, decision: Decision, proposal: Action | None) -> Action | None:
+    def carry_out(
+        self, decision: Decision, proposal: Action | None, frame: Frame
+    ) -> Action | None:
         if decision.kind in ("proceed", "alert"):
             return proposal
         if decision.kind == "slow" and decision.cap_kmh is not None:
-            return Action("slow", {"cap_kmh": decision.cap_kmh})
+            return Action("drive", {CAP: decision.cap_kmh})
         return Action("cut") if decision.kind == "cut" else self.fallback()
 
-    def fallback(self) -> Action | None:
+    def fallback(self, frame: Frame | None = None) -> Action:
         return Action("stop")
 
     def obeyed(self, decision: Decision, frame: Frame) -> bool | None:
@@ -68,11 +68,11 @@ def planner_parameters(action: Action | None) -> dict[str, float]:
     The names are those of AgentSpec's rules for Apollo; speeds are in m/s. Nothing of
     stock Apollo reads them.
     """
-    if action is None:
+    if action is None or (action.name == "drive" and CAP not in action.arguments):
         return {}
-    cap = float(action.arguments.get("cap_kmh", 0.0)) / 3.6
+    cap = float(action.arguments.get(CAP, 0.0)) / 3.6
     return {
         "preference:Max_planning_speed": cap,
         "preference:Default_cruise_speed": cap,
-        **({} if action.name == "slow" else {"scenario:emergency_stop": 1.0}),
+        **({} if action.name == "drive" else {"scenario:emergency_stop": 1.0}),
     }

@@ -15,7 +15,7 @@ from forewarn.abstractions.frame import Frame
 from forewarn.apollo_bridge.act import ApolloActuator
 from forewarn.apollo_bridge.buses.node import NodeBus
 from forewarn.apollo_bridge.buses.tcp import TcpBus, parse_address
-from forewarn.apollo_bridge.commander import Commander, probe
+from forewarn.apollo_bridge.commander import Commander, Paths, probe
 from forewarn.apollo_bridge.maps.hdmap import RoadMap, load_map
 from forewarn.apollo_bridge.messages import channels
 from forewarn.apollo_bridge.messages.pool import Edition, messages
@@ -23,6 +23,7 @@ from forewarn.apollo_bridge.sense import ApolloSenses, provided
 from forewarn.apollo_bridge.vehicle import Body
 from forewarn.apollo_bridge.wire import Bus, Inbox, stamp
 from forewarn.monitors.guarding.decision import Action
+from forewarn.plugins.actions import Actions
 from forewarn.plugins.contracts import Source
 
 PIVOT = "localization"
@@ -169,7 +170,7 @@ class ApolloWorld:
     def step(self, action: Action | None) -> Frame:
         if self._over is not None:
             raise InvalidInput(f"the world cannot step: {self._over}")
-        self._command(action)
+        self.commander.want(action)
         period_s = self.source.period_s
         due_s = self._begun_s + self._due * period_s - 1e-6
         came = self._inbox.wait(
@@ -209,9 +210,21 @@ class ApolloWorld:
             self._inbox = Inbox(self._bus, listened, self._messages, self._clock)
         return self._bus
 
-    def _command(self, action: Action | None) -> None:
-        drives = action is None or action.name == "drive"
-        self.commander.want(None if drives else action)
+    @property
+    def actions(self) -> Actions:
+        """What it can be asked for by the ways that were found when it began."""
+        paths = Paths() if self._commander is None else self._commander.paths
+        return paths.actions
+
+    def actuator(self) -> ApolloActuator:
+        """Knows by which ways Apollo can be held back."""
+        commander = self.commander
+        telemetry = commander.telemetry
+        return ApolloActuator(commander.paths, lambda: telemetry.emergency_stop)
+
+    def halt(self) -> None:
+        """Stops Apollo until the next step says otherwise."""
+        self.commander.want(Action("stop"))
 
     # -- beside the contract ----------------------------------------------------------
 
@@ -226,12 +239,6 @@ class ApolloWorld:
     def bus(self) -> Bus | None:
         """The way to Apollo, once there is one."""
         return self._bus
-
-    def actuator(self) -> ApolloActuator:
-        """An actuator that knows by which ways Apollo can be held back."""
-        commander = self.commander
-        telemetry = commander.telemetry
-        return ApolloActuator(commander.paths, lambda: telemetry.emergency_stop)
 
     # -- frames -----------------------------------------------------------------------
 

@@ -16,13 +16,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from forewarn.abstractions.errors import InvalidInput
 from forewarn.apollo_bridge.messages import channels
 from forewarn.apollo_bridge.messages.channels import Channel, Service
 from forewarn.apollo_bridge.messages.pool import Messages
 from forewarn.apollo_bridge.telemetry import Telemetry
 from forewarn.apollo_bridge.wire import Bus, Client, Inbox, Writer
 from forewarn.monitors.guarding.decision import Action
+from forewarn.plugins.actions import CAP, Actions, ActionSpec, number
 
 REPEAT_S = 0.5
 SHOWN_S = 1.0
@@ -39,6 +39,13 @@ class Paths:
     stop: Literal["action service", "planning pad"] = "planning pad"
     slow: Literal["speed service", "lane-follow service"] | None = None
     cut: Literal["guardian"] | None = None
+
+    @property
+    def actions(self) -> Actions:
+        """What Apollo can be asked for: to drive, or to be held back."""
+        slower = {} if self.slow is None else {CAP: number(0.0, unit="km/h")}
+        cut = () if self.cut is None else (ActionSpec("cut"),)
+        return Actions(ActionSpec("drive", slower), ActionSpec("stop"), *cut)
 
     def sentence(self) -> str:
         """The ways, for people."""
@@ -192,16 +199,10 @@ class Commander:
         self._callers[service.name] = Caller(client, name, inline=self._inline)
 
     def want(self, action: Action | None) -> None:
-        """Says what is wanted from now on: None, `slow`, `stop` or `cut`."""
-        if action is not None and action.name not in ("slow", "stop", "cut"):
-            raise InvalidInput(f"Apollo knows no action {action.name!r:.60}")
+        """Says what is wanted from now on, of what its ways allow."""
+        self.paths.actions.check(action)
         with self._lock:
             self._wanted = action
-            self._work()
-
-    def work(self) -> None:
-        """Sends what is due now; to be called again and again."""
-        with self._lock:
             self._work()
 
     def resume(self) -> None:
@@ -223,9 +224,9 @@ class Commander:
     # -- what is due ------------------------------------------------------------------
 
     def _work(self) -> None:
-        wanted, now_s = self._wanted, self._clock()
+        wanted, now_s = self._wanted or Action("drive"), self._clock()
         due = not 0 <= now_s - self._sent_s < REPEAT_S
-        if wanted is not None and wanted.name != "slow":
+        if wanted.name != "drive":
             if self._stop_is != "wanted":
                 self._stop_is, self._since_s, due = "wanted", now_s, True
             if due:
@@ -241,7 +242,7 @@ class Commander:
             elif due:
                 self._release()
                 self._sent_s = now_s
-        cap = None if wanted is None else float(wanted.arguments["cap_kmh"])
+        cap = wanted.arguments.get(CAP)
         if (self._cap != cap and (due or cap != self._tried)) or (
             due and self._unheard()
         ):

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from forewarn.abstractions.errors import InvalidInput
-from forewarn.abstractions.frame import Frame
+from forewarn.abstractions.frame import Frame, Value
 from forewarn.monitors.chains.model import load_model
 from forewarn.monitors.guarding.decision import RANK, Action, Decision, Kind
 from forewarn.monitors.guarding.guard import Guard
@@ -30,9 +30,10 @@ from forewarn.monitors.guarding.record import RunRecord
 from forewarn.monitors.guarding.watch import Watch, load_watch
 from forewarn.plugins.loop.alerts import LOGGER, Alert
 from forewarn.plugins.loop.approval import Approver
-from forewarn.plugins.loop.interventions import Intervener, Outcome
+from forewarn.plugins.loop.interventions import Outcome
+from forewarn.plugins.loop.loop import EpisodeClock, GuardedLoop
 from forewarn.plugins.loop.records import keep_model, open_record
-from forewarn.plugins.loop.reflection import Prompter, quoted
+from forewarn.plugins.loop.reflection import quoted
 
 STOPPED = "The guard stopped you. No further action is carried out."
 WITHHELD = "The guard withheld this action, because it may break a rule soon."
@@ -109,16 +110,17 @@ class AgentGuard:
             )
         self.policy = policy
         self._observe, self._foresee, self._action_of = observe, foresee, action_of
-        self._halt, self._record = halt, record
-        observers = [] if record is None else [record]
-        self.guard = Guard(watch, policy, clock=self._now_s, observers=observers)
-        self._intervener = Intervener(
-            _Tools(),
-            policy,
-            self._now_s,
-            prompter=Prompter.for_guard(self.guard),
+        self._halt = halt
+        # Time is counted in calls: a model that thinks long makes nothing stale.
+        clock = EpisodeClock()
+        self.guard = Guard(watch, policy, clock=clock)
+        self.loop = GuardedLoop(
+            self.guard,
+            clock=clock,
             alerts=alerts,
             approver=approver,
+            record=record,
+            foresee=None if policy.when == "after" else self._ahead,
         )
         self._turn = threading.Lock()
         self._state = threading.RLock()
@@ -153,8 +155,8 @@ class AgentGuard:
         )
         kept = None
         if record is not None:
-            digest = keep_model(model, record.parent)
-            kept = open_record(record, digest, policy, watch, source="agent")
+            facts = {"sha256": keep_model(model, record.parent), "name": model.name}
+            kept = open_record(record, facts, policy, watch, source="agent")
         return cls(watch, policy, record=kept, **rest)
 
     def reset(self) -> None:
@@ -164,14 +166,11 @@ class AgentGuard:
             self._judged: tuple[Decision, Frame] | None = None
             self.stopped = False
             self.why_stopped = ""
-            self.guard.reset()
-            self._intervener.reset()
+            self.loop.begin(_Tools())
 
     def close(self) -> None:
         """Ends the record; safe to call twice."""
-        if self._record is not None:
-            ended = self.why_stopped or "the agent was done"
-            self._record.close(ended=ended, decisions=dict(self.guard.counts))
+        self.loop.close(self.why_stopped or "the agent was done")
 
     def __enter__(self) -> AgentGuard:
         return self
@@ -233,23 +232,17 @@ class AgentGuard:
             decision, frame = self._judged or self._look()
         else:
             frame = self._seen()
-            decision = self.guard.review(frame, action, self._ahead(action, frame))
-        executed, outcome = self._intervener.apply(decision, action, frame)
-        self._write(frame, outcome, executed)
-        if executed == action:
+            decision = self.loop.review(frame, action)
+        turn = self.loop.carry_out(decision, action, frame)
+        if turn.executed == action:
             return Verdict(True)
-        return self._refused(executed, outcome, decision.reason)
+        return self._refused(turn.executed, turn.outcome, decision.reason)
 
-    def _ahead(self, action: Action, now: Frame) -> Frame | None:
+    def _ahead(self, action: Action) -> Frame:
+        """What a call would lead to, as the step after this one."""
         if self._foresee is None:
-            return None
-        try:
-            values = self._foresee(action).values
-        except Exception as error:
-            # Without a frame the guard falls back.
-            logging.getLogger(LOGGER).warning("nothing is foreseen: %s", error)
-            return None
-        return Frame(now.time_s + self._period_s, now.sequence + 1, values)
+            raise InvalidInput("nobody foresees what an action leads to")
+        return self._step(self._steps + 1, self._foresee(action).values)
 
     def _refused(
         self, executed: Action | None, outcome: Outcome, reason: str
@@ -267,9 +260,7 @@ class AgentGuard:
             decision, frame = self._look()
             if RANK[decision.kind] < RANK["stop"]:
                 return None
-            _, outcome = self._intervener.apply(decision, None, frame)
-            self._write(frame, outcome, None)
-            if not outcome.enforced:
+            if not self.loop.carry_out(decision, None, frame).outcome.enforced:
                 return None
             return self._stop(decision.reason)
         except Exception as error:
@@ -279,14 +270,17 @@ class AgentGuard:
     def _look(self) -> tuple[Decision, Frame]:
         """Judges the world as it is."""
         frame = self._seen()
-        self._judged = self.guard.review(frame), frame
+        self._judged = self.loop.review(frame), frame
         return self._judged
 
     def _seen(self) -> Frame:
         """The world now, as the next step."""
         values = self._observe().values
         self._steps += 1
-        return Frame(self._now_s(), self._steps, values)
+        return self._step(self._steps, values)
+
+    def _step(self, number: int, values: Mapping[str, Value]) -> Frame:
+        return Frame(number * self.guard.watch.period_s, number, values)
 
     def _fault(self, error: Exception) -> Verdict:
         """The guard itself failed."""
@@ -305,34 +299,18 @@ class AgentGuard:
                 logging.getLogger(LOGGER).critical("the halt failed: %s", error)
         return Verdict(False, STOPPED, stopped=True)
 
-    def _write(self, frame: Frame, outcome: Outcome, executed: Action | None) -> None:
-        if self._record is None or outcome.kind in ("proceed", "alert"):
-            return
-        done = None
-        if executed is not None:
-            done = {"name": executed.name, **executed.arguments}
-        self._record.event(
-            "carried_out", sequence=frame.sequence, **outcome.as_dict(), executed=done
-        )
-
-    @property
-    def _period_s(self) -> float:
-        return self.guard.watch.period_s
-
-    def _now_s(self) -> float:
-        """Time is counted in calls: a model that thinks long makes nothing stale."""
-        return self._steps * self._period_s
-
 
 class _Tools:
     """The actuator: a tool that is not run is as good as withheld by the world."""
 
     can: frozenset[Kind] = frozenset({"alert", "reflect", "skip", "ask", "stop", "cut"})
 
-    def carry_out(self, decision: Decision, proposal: Action | None) -> Action | None:
+    def carry_out(
+        self, decision: Decision, proposal: Action | None, frame: Frame
+    ) -> Action | None:
         return proposal if decision.kind in ("proceed", "alert") else None
 
-    def fallback(self) -> Action | None:
+    def fallback(self, frame: Frame | None = None) -> Action | None:
         return None
 
     def obeyed(self, decision: Decision, frame: Frame) -> bool | None:

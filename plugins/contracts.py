@@ -15,6 +15,7 @@ from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.states.abstraction import Abstraction
 from forewarn.monitors.guarding.decision import Action, Decision, Kind
 from forewarn.monitors.laws.lawbook import Law
+from forewarn.plugins.actions import Actions
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +41,20 @@ class Source:
 
 @runtime_checkable
 class World(Protocol):
-    """One episode somewhere, in a simulator or on a robot."""
+    """One episode somewhere, in a simulator or on a robot.
+
+    It equips its own loop: it says which actions it takes, and gives the actuator that
+    turns a guard's decisions into them.
+    """
 
     source: Source
+
+    @property
+    def actions(self) -> Actions:
+        """The actions that it takes; `step` refuses every other."""
+
+    def actuator(self) -> Actuator:
+        """What carries out decisions in the episode that was begun last."""
 
     def reset(self, seed: int) -> Frame:
         """Begins an episode; the same seed gives the same episode."""
@@ -69,6 +81,17 @@ class Foresight(Protocol):
 
 
 @runtime_checkable
+class Unattended(Protocol):
+    """A world whose clock goes on by itself, whether anybody steps it or not."""
+
+    def halt(self) -> None:
+        """Makes it safe while nobody judges it; what is stepped next undoes it.
+
+        A watchdog calls it from a thread of its own, again and again.
+        """
+
+
+@runtime_checkable
 class Pilot(Protocol):
     """What drives a world: a driver model, a planner, an LLM agent."""
 
@@ -90,7 +113,7 @@ class Metered(Protocol):
 
 @runtime_checkable
 class WithActuator(Protocol):
-    """A pilot that another actuator suits better than its world's own.
+    """A pilot that another actuator suits better than its world's own alone.
 
     An agent names the one that asks it to `reflect`, where a car of that world could
     but slow down or stop.
@@ -98,7 +121,7 @@ class WithActuator(Protocol):
 
     @property
     def actuator(self) -> str:
-        """The name by which the actuator is registered."""
+        """The name by which the actuator is registered; made of the world's own."""
 
 
 @runtime_checkable
@@ -106,18 +129,25 @@ class Actuator(Protocol):
     """Turns decisions into what the world carries out.
 
     `can` lists the decisions that it knows how to carry out; what it cannot
-    escalates to the next severer one that it can. Every actuator can `stop`.
+    escalates to the next severer one that it can. Every actuator can `stop`. It sees
+    the frame that a decision is about, and what its world knows beside.
     """
 
     @property
     def can(self) -> frozenset[Kind]:
         """The decisions that it carries out."""
 
-    def carry_out(self, decision: Decision, proposal: Action | None) -> Action | None:
+    def carry_out(
+        self, decision: Decision, proposal: Action | None, frame: Frame
+    ) -> Action | None:
         """The action to send to the world under this decision."""
 
-    def fallback(self) -> Action | None:
-        """The safe action when no valid decision is there: stop, usually."""
+    def fallback(self, frame: Frame | None = None) -> Action | None:
+        """The safe action when no valid decision is there: stop, usually.
+
+        Args:
+            frame: What is seen; None where nobody looks any more.
+        """
 
     def obeyed(self, decision: Decision, frame: Frame) -> bool | None:
         """Whether the world shows that it was obeyed; None: too early to tell."""

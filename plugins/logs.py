@@ -28,6 +28,7 @@ from forewarn.abstractions.vocabularies.units import unit
 from forewarn.abstractions.vocabularies.vocabulary import Vocabulary, load_vocabulary
 from forewarn.monitors.guarding.decision import Action, Decision, Kind
 from forewarn.monitors.laws.clocking import regular_period
+from forewarn.plugins.actions import Actions, ActionSpec
 from forewarn.plugins.contracts import Source
 
 MOST_HELD_S = 1.0
@@ -68,6 +69,8 @@ class LogWorld:
             it the rows' own, if they come regularly.
         blanks: What an empty cell means: not known, which is an error, or `none`.
     """
+
+    actions = Actions(ActionSpec("recorded"))
 
     def __init__(
         self,
@@ -119,8 +122,12 @@ class LogWorld:
     def step(self, action: Action | None) -> Frame:
         if self._over is not None:
             raise InvalidInput(f"the world cannot step: {self._over}")
+        self.actions.check(action)
         self._number += 1
         return self._frame()
+
+    def actuator(self) -> LogActuator:
+        return LogActuator()
 
     def ended(self) -> str | None:
         return self._over
@@ -233,10 +240,12 @@ class LogActuator:
 
     can: frozenset[Kind] = frozenset({"stop"})
 
-    def carry_out(self, decision: Decision, proposal: Action | None) -> Action | None:
+    def carry_out(
+        self, decision: Decision, proposal: Action | None, frame: Frame
+    ) -> Action | None:
         return proposal
 
-    def fallback(self) -> Action | None:
+    def fallback(self, frame: Frame | None = None) -> Action | None:
         return None
 
     def obeyed(self, decision: Decision, frame: Frame) -> bool | None:

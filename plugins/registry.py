@@ -126,10 +126,10 @@ def make_pilot(name: str, settings: Settings | None = None, source: str = "") ->
 
 
 def make_actuator(
-    name: str, settings: Settings | None = None, source: str = ""
+    name: str, own: Actuator, settings: Settings | None = None, source: str = ""
 ) -> Actuator:
-    """The actuator of that name; a world's own has the name of the world."""
-    made: Actuator = _make("actuator", name, settings, source)
+    """The actuator of that name, made of the world's own."""
+    made: Actuator = _make("actuator", name, settings, source, own)
     return made
 
 
@@ -141,10 +141,13 @@ def make_task_book(
     return made
 
 
-def _make(kind: Kind, name: str, settings: Settings | None, source: str) -> Any:
+def _make(
+    kind: Kind, name: str, settings: Settings | None, source: str, *parts: Any
+) -> Any:
     factory = load(kind, name)
-    given = _settings(factory, dict(settings or {}), source or f"{kind} {name}")
-    made = factory(**given)
+    where = source or f"{kind} {name}"
+    given = _settings(factory, dict(settings or {}), where, len(parts))
+    made = factory(*parts, **given)
     contract = _CONTRACTS[kind]
     if not isinstance(made, contract):
         wanted = {n for n in dir(contract) if not n.startswith("_")}
@@ -155,12 +158,15 @@ def _make(kind: Kind, name: str, settings: Settings | None, source: str) -> Any:
 
 
 def _settings(
-    factory: Callable[..., Any], settings: dict[str, Any], source: str
+    factory: Callable[..., Any], settings: dict[str, Any], source: str, parts: int
 ) -> dict[str, Any]:
-    """The settings as the factory's signature declares them, checked strictly."""
+    """The settings as the factory's signature declares them, checked strictly.
+
+    Its first so many parameters are none of them.
+    """
     if not all(isinstance(key, str) for key in settings):
         raise InvalidInput("the names of settings are words", source=source)
-    parameters = inspect.signature(factory).parameters.values()
+    parameters = [*inspect.signature(factory).parameters.values()][parts:]
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
         return settings
     annotated: Any = factory

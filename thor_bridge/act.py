@@ -1,37 +1,57 @@
-"""Acting: what a household robot does under a guard's decision."""
+"""Acting: what a household robot takes, and what it does under a guard's decision."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Literal
 
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action, Decision, Kind
+from forewarn.plugins.actions import Actions, ActionSpec, Argument, number, word
+from forewarn.plugins.contracts import Actuator
 from forewarn.thor_bridge.sense import named
+from forewarn.thor_bridge.steps.spelling import BARE, VERBS
+
+DOING_NOTHING = ("wait", "finish", "stop", "cut")
+
+
+def _specs() -> Iterator[ActionSpec]:
+    for verb in VERBS:
+        given: dict[str, Argument] = {
+            "object": word(required=verb != "put" and verb not in BARE),
+            "number": number(1.0),
+        }
+        if verb == "put":
+            given["receptacle"] = word()
+        if verb == "fill_liquid":
+            given["liquid"] = word()
+        yield ActionSpec(verb, given)
+    for verb in DOING_NOTHING:
+        yield ActionSpec(verb)
+
+
+ACTIONS = Actions(*_specs())
+"""The seventeen verbs, and four ways to do nothing."""
 
 
 class ThorActuator:
     """Withholds what the robot proposes; `stop` and `cut` end the episode.
 
     It was obeyed if the world then shows that the action withheld was not done.
-
-    Args:
-        withhold: `always`, or `once`: a robot that was told to think again may then do
-            what it was about to do, as in ProbGuard, where a warning is but words.
     """
 
     can: frozenset[Kind] = frozenset(
         {"alert", "reflect", "substitute", "skip", "ask", "stop", "cut"}
     )
 
-    def __init__(self, *, withhold: Literal["always", "once"] = "always") -> None:
-        self._once = withhold == "once"
+    def __init__(self) -> None:
         self._withheld: Action | None = None
 
-    def carry_out(self, decision: Decision, proposal: Action | None) -> Action | None:
+    def carry_out(
+        self, decision: Decision, proposal: Action | None, frame: Frame
+    ) -> Action | None:
         if decision.kind in ("proceed", "alert"):
-            self._withheld = None
-            return proposal
-        if self._once and decision.kind == "reflect" and proposal == self._withheld:
             self._withheld = None
             return proposal
         self._withheld = proposal
@@ -41,7 +61,7 @@ class ThorActuator:
             return self.fallback()
         return Action("cut") if decision.kind == "cut" else None
 
-    def fallback(self) -> Action | None:
+    def fallback(self, frame: Frame | None = None) -> Action | None:
         return Action("stop")
 
     def obeyed(self, decision: Decision, frame: Frame) -> bool | None:
@@ -54,3 +74,36 @@ class ThorActuator:
         wanted = self._withheld.name, named(self._withheld)
         shown = frame.values["last_action"], frame.values.get("last_action_object")
         return shown != wanted
+
+
+class RobotActuator:
+    """The robot's own, where it matters how often an agent is told to think again.
+
+    Args:
+        own: Withholds what the robot proposes.
+        withhold: `always`, or `once`: a robot that was told to think again may then do
+            what it was about to do, as in ProbGuard, where a warning is but words.
+    """
+
+    def __init__(
+        self, own: Actuator, *, withhold: Literal["always", "once"] = "always"
+    ) -> None:
+        self._own, self._once = own, withhold == "once"
+        self.can: frozenset[Kind] = own.can
+        self._warned: Action | None = None
+
+    def carry_out(
+        self, decision: Decision, proposal: Action | None, frame: Frame
+    ) -> Action | None:
+        again = self._once and decision.kind == "reflect" and proposal == self._warned
+        if again:
+            decision = replace(decision, kind="proceed")
+        passes = again or decision.kind in ("proceed", "alert")
+        self._warned = None if passes else proposal
+        return self._own.carry_out(decision, proposal, frame)
+
+    def fallback(self, frame: Frame | None = None) -> Action | None:
+        return self._own.fallback(frame)
+
+    def obeyed(self, decision: Decision, frame: Frame) -> bool | None:
+        return self._own.obeyed(decision, frame)

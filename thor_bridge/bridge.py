@@ -21,13 +21,14 @@ from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.contracts import Source
 from forewarn.plugins.scenery import Shape, Thing
 from forewarn.thor_bridge import scenery
+from forewarn.thor_bridge.act import ACTIONS, DOING_NOTHING, ThorActuator
 from forewarn.thor_bridge.household.failures import PROFILES
 from forewarn.thor_bridge.household.furnishing.scenes import load_scenes
 from forewarn.thor_bridge.household.local import LocalController
 from forewarn.thor_bridge.sense import Sense, named
 from forewarn.thor_bridge.steps.lowlevel import LowLevel
 from forewarn.thor_bridge.steps.moves import facts_about, objects_in
-from forewarn.thor_bridge.steps.spelling import VERBS, parse_step
+from forewarn.thor_bridge.steps.spelling import parse_step
 from forewarn.thor_bridge.steps.verbs import HighLevel
 from forewarn.thor_bridge.tasks.book import find_task, task_book
 from forewarn.thor_bridge.tasks.start import Variation, vary
@@ -47,7 +48,6 @@ SIGNALS = (
 )
 """What every frame carries beside the object predicates."""
 
-DOING_NOTHING = ("wait", "finish", "stop", "cut")
 """What the world understands beside the robot's verbs."""
 
 Profile = Literal["off", "real"]
@@ -104,6 +104,8 @@ def _setting(
 class _Episodes:
     """Episodes on some controller; the worlds below say on which."""
 
+    actions = ACTIONS
+
     def __init__(
         self,
         name: str,
@@ -155,19 +157,15 @@ class _Episodes:
     def step(self, action: Action | None) -> Frame:
         """Carries out one of the robot's verbs, or lets it wait."""
         robot = self._ready()
+        self.actions.check(action)
         start = self._position()
         name = "wait" if action is None else action.name
         if action is None or name in DOING_NOTHING:
             done = True
             if name == "wait":
                 self._controller_now().step("Pass")
-        elif name in VERBS:
-            done = robot.do(action).done
         else:
-            known = ", ".join((*VERBS, *DOING_NOTHING))
-            raise InvalidInput(
-                f"the robot knows no action {name!r:.60}", mend=f"known are {known}"
-            )
+            done = robot.do(action).done
         self._moved_m = math.dist(start, self._position())
         self._steps += 1
         self._last = (name, None if action is None else named(action), done)
@@ -191,6 +189,12 @@ class _Episodes:
     def _shadow(self, robot: HighLevel) -> LocalController:
         """A household in this process that is as the simulator is now."""
         return LocalController.shadow(self.metadata, robot.reachable)
+
+    def actuator(self) -> ThorActuator:
+        return ThorActuator()
+
+    def halt(self) -> None:
+        """Nothing: it stands still while nobody steps it."""
 
     def ended(self) -> str | None:
         return self._over

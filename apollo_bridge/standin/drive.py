@@ -20,6 +20,7 @@ from forewarn.apollo_bridge.messages.pool import Messages
 from forewarn.apollo_bridge.standin.planner import Planner
 from forewarn.apollo_bridge.vehicle import Body
 from forewarn.monitors.guarding.decision import Action
+from forewarn.plugins.actions import CAP
 from forewarn.plugins.contracts import Pilot
 from forewarn.plugins.driving.roads.network import Roads
 from forewarn.plugins.sumo.bridge import SumoWorld
@@ -87,6 +88,7 @@ class SumoDrive:
         """Begins the episode of that seed."""
         self.frame = self.world.reset(seed)
         self._pilot.reset(seed)
+        self._brakes = self.world.actuator()
         self._over = ""
         self._numbers: dict[str, int] = {}
         self._ego = next(t.name for t in self.world.scene() if t.kind == "ego")
@@ -102,10 +104,12 @@ class SumoDrive:
         """Drives on for one period, as the pilot wants or the planner was told."""
         action = self._pilot.propose(self.frame)
         if planner.stops or planner.braked:
-            action = Action("stop")
-        elif math.isfinite(planner.cap):
-            cap_kmh = 3.6 * planner.cap
-            action = Action("control", {**action.arguments, "speed_cap_kmh": cap_kmh})
+            action = self._brakes.fallback(self.frame)
+        else:
+            self._brakes.let_go()
+            if math.isfinite(planner.cap):
+                capped = {**action.arguments, CAP: 3.6 * planner.cap}
+                action = Action("control", capped)
         self.frame = self.world.step(action)
         self._over = self.world.ended() or ""
         if not self._over and self.frame.time_s >= self._max_time_s - 1e-9:

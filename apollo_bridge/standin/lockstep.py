@@ -64,7 +64,7 @@ class LockstepWorld(ApolloWorld):
 
     def step(self, action: Action | None) -> Frame:
         if self._over is None:
-            self._command(action)
+            self.commander.want(action)
             self._stand_in.tick()
             if self._pace > 0.0:
                 self._due_s += self.source.period_s / self._pace

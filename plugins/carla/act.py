@@ -5,19 +5,25 @@ A vehicle's actions carry the numbers of a `carla.VehicleControl` by their names
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import math
+from collections.abc import Callable
 from typing import Any
 
-from forewarn.monitors.guarding.decision import Action, Decision, Kind
+from forewarn.abstractions.frame import Frame
+from forewarn.monitors.guarding.decision import Action, Decision
+from forewarn.plugins.actions import CAP
 from forewarn.plugins.carla.driving import BRAKE, THRUST, Pedals
 from forewarn.plugins.carla.support import carla_module
-from forewarn.plugins.driving.act import CarActuator, wanted_acceleration
-from forewarn.plugins.driving.scene import Behind
-from forewarn.plugins.driving.seeing.arriving import Conflict
-from forewarn.plugins.driving.stopping import Stop
+from forewarn.plugins.driving.act import (
+    Around,
+    CarActuator,
+    amount,
+    wanted_acceleration,
+)
 
 _BELOW = 0.1  # m/s
+_STEP_S = 0.05
+_LATE = 0.5  # m/s: the Traffic Manager brakes late, and below it nothing is pressed
 _NUMBERS = ("throttle", "steer", "brake")
 _SWITCHES = ("hand_brake", "reverse")
 
@@ -38,89 +44,82 @@ def control_of(action: Action) -> Any:
     )
 
 
-@dataclass(slots=True)
-class Situation:
-    """What an actuator must know of the moment to slow and stop well.
-
-    Args:
-        values: The frame's signals.
-        dt: The time since the frame before.
-        behind: Who follows, if anyone is near.
-        conflicts: Where others cross the ego's way soon.
-    """
-
-    values: Mapping[str, Any] = field(default_factory=dict)
-    dt: float = 0.05
-    behind: Behind | None = None
-    conflicts: Sequence[Conflict] = ()
-
-    @property
-    def speed(self) -> float:
-        """In m/s."""
-        speed = self.values.get("speed")
-        return speed / 3.6 if isinstance(speed, float) else 0.0
-
-    @property
-    def acceleration(self) -> float:
-        found = self.values.get("acceleration")
-        return found if isinstance(found, float) else 0.0
-
-
 class CarlaActuator(CarActuator):
-    """Slows and stops a CARLA vehicle by its pedals; the steering stays the driver's.
+    """Slows and stops a vehicle by its pedals; the steering stays the driver's."""
 
-    `now` is to be kept up to date with every frame.
-    """
-
-    def __init__(self) -> None:
-        self.now = Situation()
-        self._pedals, self._stop = Pedals(), Stop()
+    def __init__(self, look: Callable[[], Around] | None = None) -> None:
+        super().__init__(look)
+        self._pedals = Pedals()
         self._steer = 0.0
+        self._seen_s, self._passed_s = math.nan, _STEP_S
 
-    def carry_out(self, decision: Decision, proposal: Action | None) -> Action | None:
+    def carry_out(
+        self, decision: Decision, proposal: Action | None, frame: Frame
+    ) -> Action | None:
         if proposal is not None:
             self._steer = float(proposal.arguments.get("steer", 0.0))
+        self._notice(frame)
         if decision.kind in ("proceed", "alert"):
-            self._stop.let_go()
-            self._pedals.lift()
+            self._give_back()
             return proposal
         if decision.kind == "slow" and decision.cap_kmh is not None:
-            self._stop.let_go()
-            return self._slow(decision.cap_kmh, proposal)
-        return self.fallback()
+            self.let_go()
+            return self._slow(decision.cap_kmh, proposal, frame)
+        return self.fallback(frame)
 
-    def fallback(self) -> Action | None:
-        now = self.now
+    def fallback(self, frame: Frame | None = None) -> Action:
+        if frame is None:
+            return self._press(-BRAKE, 0.0, 0.0)
+        self._notice(frame)
         wanted = -BRAKE
-        if now.values.get("stop_line_distance", ...) is not ...:
-            wanted = self._stop.acceleration(
-                now.values, now.speed, now.behind, now.conflicts, now.dt
-            )
-        return self._press(wanted)
+        if "stop_line_distance" in frame.values:
+            wanted = amount(super().fallback(frame), "acceleration", wanted)
+        return self._press(wanted, *_motion(frame))
 
-    def _slow(self, cap_kmh: float, proposal: Action | None) -> Action | None:
+    def _notice(self, frame: Frame) -> None:
+        if frame.time_s != self._seen_s:
+            passed_s = frame.time_s - self._seen_s
+            self._passed_s = passed_s if math.isfinite(passed_s) else _STEP_S
+            self._seen_s = frame.time_s
+
+    def _slow(
+        self, cap_kmh: float, proposal: Action | None, frame: Frame
+    ) -> Action | None:
+        speed, acceleration = _motion(frame)
         if proposal is None:
             # What the driver asks for is not known: above the cap it is held back.
-            if self.now.speed < cap_kmh / 3.6 - _BELOW:
+            if speed < cap_kmh / 3.6 - _BELOW:
                 self._pedals.lift()
                 return None
             asked = 0.0
         else:
-            given = proposal.arguments
-            asked = THRUST * float(given.get("throttle", 0.0))
-            asked -= BRAKE * float(given.get("brake", 0.0))
-        capped = Action("control", {"acceleration": asked, "speed_cap_kmh": cap_kmh})
-        wanted = wanted_acceleration(capped, self.now.speed)
+            asked = THRUST * amount(proposal, "throttle", 0.0)
+            asked -= BRAKE * amount(proposal, "brake", 0.0)
+        capped = Action("control", {"acceleration": asked, CAP: cap_kmh})
+        wanted = wanted_acceleration(capped, speed)
         if proposal is not None and wanted >= min(asked, THRUST):
             self._pedals.lift()
             return proposal  # it drives slowly enough by itself
-        return self._press(wanted)
+        return self._press(wanted, speed, acceleration)
 
-    def _press(self, wanted: float) -> Action:
-        now = self.now
+    def _press(self, wanted: float, speed: float, acceleration: float) -> Action:
         control = carla_module().VehicleControl(steer=self._steer)
-        self._pedals.press(control, wanted, now.acceleration, now.dt, now.speed)
+        self._pedals.press(control, wanted, acceleration, self._passed_s, speed)
         return action_of(control)
+
+    def _give_back(self) -> None:
+        self.let_go()
+        self._pedals.lift()
+
+
+def _motion(frame: Frame) -> tuple[float, float]:
+    """The ego's speed and acceleration, as far as the frame shows them."""
+    speed = frame.values.get("speed")
+    acceleration = frame.values.get("acceleration")
+    return (
+        speed / 3.6 if isinstance(speed, float) else 0.0,
+        acceleration if isinstance(acceleration, float) else 0.0,
+    )
 
 
 class TrafficManagerActuator(CarlaActuator):
@@ -136,27 +135,26 @@ class TrafficManagerActuator(CarlaActuator):
         self._manager, self._ego = manager, ego
         self._taken, self._capped = False, False
 
-    def carry_out(self, decision: Decision, proposal: Action | None) -> Action | None:
-        kind: Kind = decision.kind
-        if kind in ("proceed", "alert"):
-            self._give_back()
-            return None
-        if kind == "slow" and decision.cap_kmh is not None and not self._taken:
+    def carry_out(
+        self, decision: Decision, proposal: Action | None, frame: Frame
+    ) -> Action | None:
+        if decision.kind == "slow" and decision.cap_kmh is not None and not self._taken:
             self._manager.set_desired_speed(self._ego, decision.cap_kmh)
             self._capped = True
-            over = self.now.speed - decision.cap_kmh / 3.6
-            # Its own controller brakes late: nothing is pressed below the cap.
-            return super().carry_out(decision, proposal) if over > 0.5 else None
-        return super().carry_out(decision, proposal)
+            if _motion(frame)[0] - decision.cap_kmh / 3.6 <= _LATE:
+                return None
+        carried = super().carry_out(decision, proposal, frame)
+        # It drives by itself: what it proposes is nobody's to send.
+        return None if decision.kind in ("proceed", "alert") else carried
 
-    def fallback(self) -> Action | None:
+    def fallback(self, frame: Frame | None = None) -> Action:
         if not self._taken:
             self._ego.set_autopilot(False, self._manager.get_port())
             self._taken = True
-        return super().fallback()
+        return super().fallback(frame)
 
     def _give_back(self) -> None:
-        self._stop.let_go()
+        super()._give_back()
         if self._capped:
             self._manager.vehicle_percentage_speed_difference(self._ego, 0.0)
         if self._taken:

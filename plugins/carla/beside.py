@@ -21,11 +21,10 @@ from typing import Any
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action
-from forewarn.plugins.carla.act import Situation, control_of
+from forewarn.plugins.carla.act import control_of
 from forewarn.plugins.carla.driving import BRAKE
-from forewarn.plugins.carla.guarded import GuardedVehicle
+from forewarn.plugins.carla.guarded import OWN_STEP_S, GuardedVehicle
 from forewarn.plugins.carla.support import carla_module
-from forewarn.plugins.loop.lease import Watchdog
 
 _ANSWERS_S = 2.0  # a server that takes longer leaves nobody guarded
 _ASKS_S, _LEAVES_S = 1.0, 0.2
@@ -142,14 +141,8 @@ class Beside:
             RuntimeError: The server does not answer: the vehicle cannot be told
                 anything any more.
         """
-        policy = self._guarded.guard.policy
-        if self._shadow:
-            self._watch(over, policy.max_age_s)
-            return
-        with Watchdog(self._guarded.lease, self._stop, _HOLDS_S):
-            self._watch(over, policy.max_age_s)
-
-    def _watch(self, over: Callable[[], bool], patience_s: float) -> None:
+        self._guarded.begin(self._stop, _HOLDS_S)
+        patience_s = self._guarded.guard.policy.max_age_s
         began, asked_s = False, -math.inf
         while not over():
             snapshot = self._newest.wait(_LOOKS_S if self._held is None else _AGAIN_S)
@@ -183,10 +176,11 @@ class Beside:
             self._decide(empty)
 
     def _decide(self, frame: Frame) -> None:
-        overruled = self._hear_driver()
+        overruled, before = self._hear_driver(), self._guarded.last
         executed = self._guarded.review(None, frame)
         self._held = None if self._shadow else executed
-        self._keep_pace(overruled)
+        passed_s = OWN_STEP_S if before is None else frame.time_s - before.time_s
+        self._keep_pace(overruled, frame, passed_s)
         self._told(frame, executed)
         if self._held is not None:
             self._apply(self._held)
@@ -228,16 +222,17 @@ class Beside:
         self._drivers = control
         return True
 
-    def _keep_pace(self, overruled: bool) -> None:
+    def _keep_pace(self, overruled: bool, frame: Frame, passed_s: float) -> None:
         """Works out the speed to force on a vehicle that is told otherwise."""
-        held, now = self._held, self._guarded.actuator.now
+        held = self._held
         wanted = 0.0 if held is None else float(held.arguments.get("brake", 0.0))
+        speed = (frame.values.get("speed") or 0.0) / 3.6
         if wanted <= _TELLS:
             self._pace = None
             return
         if self._pace is not None or (overruled and self._taken):
-            pace = now.speed if self._pace is None else min(self._pace, now.speed)
-            self._pace = max(0.0, pace - wanted * BRAKE * now.dt)
+            pace = speed if self._pace is None else min(self._pace, speed)
+            self._pace = max(0.0, pace - wanted * BRAKE * passed_s)
 
     def _stop(self) -> None:
         """What the watchdog does, again and again, while nothing is judged."""
@@ -252,7 +247,4 @@ class Beside:
             gained = BRAKE * min(passed_s, _MOST_S) if overruled else 0.0
             self._pace = max(0.0, pace - gained)
         # Where it was when it was last seen, in a junction say, holds no longer.
-        self._guarded.actuator.now = Situation()
-        action = self._guarded.actuator.fallback()
-        if action is not None:
-            self._apply(action)
+        self._apply(self._guarded.actuator.fallback())

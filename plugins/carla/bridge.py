@@ -18,6 +18,7 @@ from pydantic import Field
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action
+from forewarn.plugins.actions import Actions
 from forewarn.plugins.carla.bumps import Bumps
 from forewarn.plugins.carla.driving import Steering
 from forewarn.plugins.carla.sense import CarlaSenses, MapData
@@ -31,10 +32,17 @@ from forewarn.plugins.carla.wire import (
     connect,
 )
 from forewarn.plugins.contracts import Source
-from forewarn.plugins.driving.act import BRAKE_LIMIT, wanted_acceleration
-from forewarn.plugins.driving.choice import as_control
+from forewarn.plugins.driving.act import (
+    CONTROL,
+    CUT,
+    STOP,
+    Around,
+    CarActuator,
+    wanted_acceleration,
+)
+from forewarn.plugins.driving.choice import DRIVE, as_control
 from forewarn.plugins.driving.sense import PROVIDES, Surroundings
-from forewarn.plugins.driving.stopping import Stop
+from forewarn.plugins.driving.stopping import BRAKE_LIMIT
 from forewarn.plugins.sumo.support import find_map
 from forewarn.plugins.sumo.traffic import Car, Ego, Flow, Light, Queue, Walkers
 
@@ -67,6 +75,8 @@ class CarlaWorld:
         map: The map's name; its net tells where the route leads.
         ego: Where the ego begins and where it goes.
     """
+
+    actions = Actions(CONTROL, DRIVE, STOP, CUT)
 
     def __init__(
         self,
@@ -120,7 +130,6 @@ class CarlaWorld:
                 data.roads, data.places, half_m, _WHEELBASE * half_m
             )
             self._cut, self._over = False, None
-            self._stop = Stop()
             self._sequence = 0
             self._lamps = 0
             self._values: dict[str, Any] = {}
@@ -132,9 +141,8 @@ class CarlaWorld:
     def step(self, action: Action | None) -> Frame:
         if self._over is not None:
             raise InvalidInput(f"the world cannot step: {self._over}")
+        self.actions.check(action)
         action = as_control(action, self._values)
-        if action is not None and action.name not in ("control", "stop", "cut"):
-            raise InvalidInput(f"the car knows no action {action.name!r:.60}")
         self._cut = self._cut or (action is not None and action.name == "cut")
         horn = False
         with self._answering():
@@ -145,11 +153,15 @@ class CarlaWorld:
                 horn = action.arguments.get("horn") is True
                 self._change_lane(action.arguments.get("lane_change"))
             self._signal(signal)
-            self._drive(self._acceleration(action))
+            a = wanted_acceleration(action, self._values["speed"] / 3.6)
+            self._drive(-BRAKE_LIMIT if self._cut else a)
             self._world.tick()
             self._sequence += 1
             self._see(self._world.get_snapshot(), horn)
         return Frame(self._time_s, self._sequence, self._values)
+
+    def actuator(self) -> CarActuator:
+        return CarActuator(self._around)
 
     def ended(self) -> str | None:
         return self._over
@@ -191,17 +203,9 @@ class CarlaWorld:
 
     # -- driving ----------------------------------------------------------------------
 
-    def _acceleration(self, action: Action | None) -> float:
+    def _around(self) -> Around:
         speed = self._values["speed"] / 3.6
-        if self._cut:
-            return -BRAKE_LIMIT
-        if action is None or action.name != "stop":
-            self._stop.let_go()
-            return wanted_acceleration(action, speed)
-        return self._stop.acceleration(
-            self._values, speed, self._senses.scene.behind(),
-            self._senses.conflicts, self._period_s,
-        )  # fmt: skip
+        return Around(speed, self._senses.scene.behind(), self._senses.conflicts)
 
     def _drive(self, acceleration: float) -> None:
         scene = self._senses.scene
@@ -216,9 +220,7 @@ class CarlaWorld:
     def _change_lane(self, side: str | None) -> None:
         if side is None:
             return
-        step = {"left": 1, "right": -1}.get(side)
-        if step is None:
-            raise InvalidInput(f"there is no lane to the {side!r:.60}")
+        step = 1 if side == "left" else -1
         mover = self._senses.scene.ego
         roads = self._senses.scene.roads
         beside = roads.neighbour(roads.lanes[mover.lane], step)

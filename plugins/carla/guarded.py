@@ -19,25 +19,23 @@ from typing import Any
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action, Decision
 from forewarn.monitors.guarding.guard import Guard
-from forewarn.plugins.carla.act import (
-    CarlaActuator,
-    Situation,
-    action_of,
-    control_of,
-)
+from forewarn.monitors.guarding.record import RunRecord
+from forewarn.plugins.carla.act import CarlaActuator, action_of, control_of
 from forewarn.plugins.carla.bumps import Bumps
 from forewarn.plugins.carla.sense import CarlaSenses, MapData
+from forewarn.plugins.driving.act import Around
 from forewarn.plugins.driving.sense import PROVIDES as ALL
 from forewarn.plugins.driving.sense import Surroundings
 from forewarn.plugins.loop.alerts import Alert
-from forewarn.plugins.loop.interventions import Intervener, Outcome
-from forewarn.plugins.loop.lease import Lease, LeasedActuator
+from forewarn.plugins.loop.approval import Approver
+from forewarn.plugins.loop.interventions import Outcome
+from forewarn.plugins.loop.loop import GuardedLoop, Turn
 
 _TOLD = frozenset(Surroundings.model_fields) - {"rain", "fog"}
 PROVIDES = tuple(name for name in ALL if name not in _TOLD)
 """The signals that a CARLA world shows by itself."""
 
-_OWN_STEP_S = 0.05
+OWN_STEP_S = 0.05
 _BLIND_STEP_S = 0.001  # time goes on, but never past that of the next snapshot
 
 
@@ -93,7 +91,7 @@ class Watching:
         if self._last is not None and stamp.frame == self._last_number:
             return self._last
         if self._senses is None:
-            step_s = stamp.delta_seconds or _OWN_STEP_S
+            step_s = stamp.delta_seconds or OWN_STEP_S
             self._senses = CarlaSenses(
                 self.world, self.ego, self._data, step_s, self._route
             )
@@ -107,12 +105,12 @@ class Watching:
         self._last, self._last_number = Frame(time_s, sequence, values), stamp.frame
         return self._last
 
-    def situation(self, frame: Frame, dt: float) -> Situation:
-        """What an actuator must know of that moment."""
-        if self._senses is None:
-            return Situation(frame.values, dt)
-        behind = self._senses.scene.behind()
-        return Situation(frame.values, dt, behind, self._senses.conflicts)
+    def around(self) -> Around:
+        """What a stop must know of that moment beside the frame."""
+        if self._senses is None or self._last is None:
+            return Around(0.0)
+        speed = (self._last.values.get("speed") or 0.0) / 3.6
+        return Around(speed, self._senses.scene.behind(), self._senses.conflicts)
 
 
 class WorldClock:
@@ -143,6 +141,8 @@ class GuardedVehicle:
         guard: Reviews the frames; made for `PROVIDES`. Its clock becomes the world's.
         route: As for `Watching`.
         alerts: Told of each intervention when it begins.
+        approver: Who is asked; without one `ask` escalates.
+        record: Where everything is written.
         actuator: What slows and stops; by default the pedals do.
         clock: The loop's clock.
         sensor: As for `Watching`.
@@ -156,6 +156,8 @@ class GuardedVehicle:
         *,
         route: Sequence[Any] = (),
         alerts: Sequence[Alert] = (),
+        approver: Approver | None = None,
+        record: RunRecord | None = None,
         actuator: CarlaActuator | None = None,
         clock: Callable[[], float] = time.monotonic,
         sensor: bool = True,
@@ -163,16 +165,12 @@ class GuardedVehicle:
         self.guard = guard
         self.watching = Watching(world, ego, route, sensor)
         self.actuator = actuator or CarlaActuator()
-        self.lease = Lease(guard.policy.lease_s, clock)
-        self._intervener = Intervener(
-            LeasedActuator(self.actuator, self.lease), guard.policy, clock,
-            alerts=alerts,
-        )  # fmt: skip
-        self._reviewed: Frame | None = None
-        self._seen: Frame | None = None
-        self._said: tuple[Decision, Outcome, Action | None] | None = None
+        self.actuator.look = self.watching.around
         guard.clock = self._time = WorldClock(clock)
-        guard.reset()
+        self.loop = GuardedLoop(
+            guard, clock=clock, alerts=alerts, approver=approver, record=record
+        )
+        self.begin()
 
     def __enter__(self) -> GuardedVehicle:
         return self
@@ -180,9 +178,24 @@ class GuardedVehicle:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def close(self) -> None:
+    def begin(
+        self, halt: Callable[[], None] | None = None, repeat_s: float | None = None
+    ) -> None:
+        """Begins an episode: nothing was seen yet.
+
+        Args:
+            halt: Stops the vehicle for a watchdog, whenever nothing is judged.
+            repeat_s: How often the watchdog says so again.
+        """
+        self._reviewed: Frame | None = None
+        self._seen: Frame | None = None
+        self._turn: Turn | None = None
+        self.loop.begin(self.actuator, halt=halt, seen=False, repeat_s=repeat_s)
+
+    def close(self, ended: str = "the guard was taken away") -> None:
         """Takes the sensor away; the vehicle is left as it was last told."""
         self.watching.close()
+        self.loop.close(ended)
 
     @property
     def last(self) -> Frame | None:
@@ -192,12 +205,12 @@ class GuardedVehicle:
     @property
     def decision(self) -> Decision | None:
         """What the guard last decided."""
-        return None if self._said is None else self._said[0]
+        return None if self._turn is None else self._turn.decision
 
     @property
     def outcome(self) -> Outcome | None:
         """What became of it."""
-        return None if self._said is None else self._said[1]
+        return None if self._turn is None else self._turn.outcome
 
     def filter(self, control: Any, frame: Frame | None = None) -> Any:
         """The control to apply in place of the one that a driver proposes.
@@ -210,30 +223,24 @@ class GuardedVehicle:
         executed = self.review(proposal, frame)
         if executed is proposal or (executed is None and self.guard.policy.shadow):
             return control
-        fallback = executed or self.actuator.fallback()
-        return control if fallback is None else control_of(fallback)
+        return control_of(executed or self.actuator.fallback(self._reviewed))
 
     def review(
         self, proposal: Action | None, frame: Frame | None = None
     ) -> Action | None:
         """As `filter`, in actions; None where the vehicle's driver goes on alone."""
         frame = self._frame() if frame is None else frame
-        if frame is self._reviewed and self._said is not None:
+        if frame is self._reviewed and self._turn is not None:
             # Nothing new is to be seen: what was decided holds.
-            decision, outcome, _ = self._said
+            decision = self._turn.decision
         else:
-            dt = _OWN_STEP_S
-            if self._reviewed is not None:
-                dt = frame.time_s - self._reviewed.time_s
-            self.actuator.now = self.watching.situation(frame, dt)
             if frame.values:
                 age_s = frame.values.get("snapshot_age", 0.0)
                 self._time.see(frame.time_s, float(age_s or 0.0))
-            self.lease.renew()
-            decision = self.guard.review(frame, proposal)
-        executed, outcome = self._intervener.apply(decision, proposal, frame)
-        self._reviewed, self._said = frame, (decision, outcome, executed)
-        return executed
+            decision = self.loop.review(frame, proposal)
+        self._turn = self.loop.carry_out(decision, proposal, frame)
+        self._reviewed = frame
+        return self._turn.executed
 
     def _frame(self) -> Frame:
         """The newest frame; one that holds nothing where the world cannot be seen.
@@ -245,7 +252,9 @@ class GuardedVehicle:
             frame = self.watching.frame()
         except RuntimeError:
             return self._blind()
-        if frame is self._seen and not (self._reviewed is frame and self.lease.held):
+        if frame is self._seen and not (
+            self._reviewed is frame and self.loop.lease.held
+        ):
             return self._blind()
         self._seen = frame
         return frame

@@ -23,7 +23,7 @@ from forewarn.abstractions.vocabularies.signals import Signal
 from forewarn.abstractions.vocabularies.vocabulary import named_vocabulary
 from forewarn.monitors.guarding.decision import Action, Decision, Kind
 from forewarn.plugins.chat import How, Message, Partner, Usage
-from forewarn.plugins.driving.act import CarActuator
+from forewarn.plugins.contracts import Actuator
 from forewarn.plugins.driving.choice import HALT, Choice, choice_in, schema_text
 from forewarn.plugins.loop.reflection import BEGIN, END
 
@@ -151,15 +151,32 @@ class DrivingLLM:
         return choice
 
 
-class AgentActuator(CarActuator):
-    """The car of an agent that can think again: it brakes until it has."""
+class AgentActuator:
+    """The car of an agent that can think again: it brakes until it has.
 
-    can: frozenset[Kind] = CarActuator.can | {"reflect"}
+    Args:
+        own: Slows and stops that car.
+    """
+
+    def __init__(self, own: Actuator) -> None:
+        self._own = own
+        self.can: frozenset[Kind] = own.can | {"reflect"}
+
+    def carry_out(
+        self, decision: Decision, proposal: Action | None, frame: Frame
+    ) -> Action | None:
+        return self._own.carry_out(_until_then(decision), proposal, frame)
+
+    def fallback(self, frame: Frame | None = None) -> Action | None:
+        return self._own.fallback(frame)
 
     def obeyed(self, decision: Decision, frame: Frame) -> bool | None:
-        if decision.kind == "reflect":
-            decision = replace(decision, kind="stop")
-        return super().obeyed(decision, frame)
+        return self._own.obeyed(_until_then(decision), frame)
+
+
+def _until_then(decision: Decision) -> Decision:
+    """What is done until the agent has thought again."""
+    return replace(decision, kind="stop") if decision.kind == "reflect" else decision
 
 
 def situation(frame: Frame) -> str:

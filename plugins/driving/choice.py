@@ -20,11 +20,22 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import parse_json
 from forewarn.abstractions.schema import Strict, validated
 from forewarn.monitors.guarding.decision import Action
-from forewarn.plugins.driving.act import BRAKE_LIMIT, COMFORT
+from forewarn.plugins.actions import CAP, ActionSpec, number, word
+from forewarn.plugins.driving.act import TURN_SIGNALS
+from forewarn.plugins.driving.stopping import BRAKE_LIMIT, COMFORT
 
-DRIVE = "drive"
-CAP = "speed_cap_kmh"
 FASTEST_KMH = 130.0
+
+DRIVE = ActionSpec(
+    "drive",
+    {
+        "speed_kmh": number(0.0, FASTEST_KMH, "km/h", required=True),
+        "stop": word("no", "at_line", "now"),
+        "turn_signal": word("auto", *TURN_SIGNALS),
+        "lane": word("keep", "left", "right"),
+        CAP: number(0.0, unit="km/h"),
+    },
+)
 
 _FLAT = re.compile(r"\{[^{}]*\}")
 _THRUST = 2.0  # m/s²
@@ -52,7 +63,7 @@ class Choice(Strict):
 
     @property
     def action(self) -> Action:
-        return Action(DRIVE, self.model_dump(exclude_defaults=True))
+        return Action(DRIVE.name, self.model_dump(exclude_defaults=True))
 
     @property
     def held(self) -> Choice:
@@ -96,7 +107,7 @@ def as_control(action: Action | None, values: Mapping[str, Any]) -> Action | Non
         action: What is carried out.
         values: The signals of the frame on which it is.
     """
-    if action is None or action.name != DRIVE:
+    if action is None or action.name != DRIVE.name:
         return action
     arguments = dict(action.arguments)
     cap = {CAP: arguments.pop(CAP)} if CAP in arguments else {}

@@ -12,14 +12,14 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from forewarn.plugins.driving.act import (
-    BRAKE_LIMIT,
-    CLEARS_KMH,
-    COMFORT,
-    THRUST_LIMIT,
-)
 from forewarn.plugins.driving.scene import Behind
 from forewarn.plugins.driving.seeing.arriving import Conflict
+
+BRAKE_LIMIT = 9.0  # m/s²
+THRUST_LIMIT = 4.0  # m/s²
+COMFORT = 3.0  # m/s²
+CLEARS_KMH = 20.0
+"""How fast it leaves a junction that it must not stand in."""
 
 _FIRM = 6.0  # m/s², where somebody would have to brake for the ego
 _EASES = 1.0  # m/s², while somebody passes in the lane that it signals for

@@ -9,10 +9,11 @@ from forewarn.abstractions.errors import InvalidInput, MissingDependency
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action, Decision, Kind
 from forewarn.monitors.guarding.guard import Clock, Guard
+from forewarn.monitors.guarding.record import RunRecord
 from forewarn.plugins.contracts import Actuator
 from forewarn.plugins.loop.alerts import Alert
-from forewarn.plugins.loop.interventions import Intervener
-from forewarn.plugins.loop.reflection import Prompter
+from forewarn.plugins.loop.approval import Approver
+from forewarn.plugins.loop.loop import EpisodeClock, GuardedLoop
 
 try:
     import gymnasium
@@ -49,7 +50,9 @@ class EnvActuator:
         )
         self.can: frozenset[Kind] = frozenset(able)
 
-    def carry_out(self, decision: Decision, proposal: Action | None) -> Action | None:
+    def carry_out(
+        self, decision: Decision, proposal: Action | None, frame: Frame
+    ) -> Action | None:
         if decision.kind in ("proceed", "alert"):
             return proposal
         slows = decision.kind == "slow" and decision.cap_kmh is not None
@@ -58,7 +61,7 @@ class EnvActuator:
             return Action(ACT, {"action": slower})
         return self.fallback()
 
-    def fallback(self) -> Action | None:
+    def fallback(self, frame: Frame | None = None) -> Action:
         return Action(ACT, {"action": self._stop})
 
     def obeyed(self, decision: Decision, frame: Frame) -> bool | None:
@@ -81,6 +84,8 @@ class GuardedEnv(
         actuator: Carries decisions out; see `EnvActuator`.
         period_s: How much time a step takes.
         alerts: Told of each intervention when it begins.
+        approver: Who is asked; without one `ask` escalates.
+        record: Where everything is written; closing the environment ends it.
     """
 
     def __init__(
@@ -91,6 +96,8 @@ class GuardedEnv(
         actuator: Actuator,
         period_s: float,
         alerts: Sequence[Alert] = (),
+        approver: Approver | None = None,
+        record: RunRecord | None = None,
     ) -> None:
         RecordConstructorArgs.__init__(
             self,
@@ -100,25 +107,24 @@ class GuardedEnv(
             actuator=actuator,
             period_s=period_s,
             alerts=alerts,
+            approver=approver,
+            record=record,
         )
         gymnasium.Wrapper.__init__(self, env)
         self._signals, self._period_s = signals, period_s
         self._frame: Frame | None = None
-        self.guard = make_guard(self._now_s)
-        self.intervener = Intervener(
-            actuator,
-            self.guard.policy,
-            self._now_s,
-            prompter=Prompter.for_guard(self.guard),
-            alerts=alerts,
+        clock = EpisodeClock()
+        self.guard = make_guard(clock)
+        self.loop = GuardedLoop(
+            self.guard, clock=clock, alerts=alerts, approver=approver, record=record
         )
+        self._actuator = actuator
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
         observation, info = self.env.reset(seed=seed, options=options)
-        self.guard.reset()
-        self.intervener.reset()
+        self.loop.begin(self._actuator)
         self._frame = Frame(0.0, 0, self._signals(observation, info))
         return observation, info
 
@@ -127,8 +133,8 @@ class GuardedEnv(
         if frame is None:
             raise ResetNeeded("reset the environment before its first step")
         proposal = Action(ACT, {"action": action})
-        decision = self.guard.review(frame, proposal)
-        executed, outcome = self.intervener.apply(decision, proposal, frame)
+        turn = self.loop.decide(frame, proposal)
+        executed, outcome = turn.executed, turn.outcome
         if executed is None or "action" not in executed.arguments:
             raise InvalidInput(f"the actuator gave no action for {outcome.kind}")
         observation, reward, terminated, truncated, info = self.env.step(
@@ -138,10 +144,11 @@ class GuardedEnv(
         self._frame = Frame(
             step * self._period_s, step, self._signals(observation, info)
         )
-        told = {"decision": decision.as_dict(), "outcome": outcome.as_dict()}
+        told = {"decision": turn.decision.as_dict(), "outcome": outcome.as_dict()}
         cut = outcome.kind == "cut" and outcome.enforced
         info = {**info, "forewarn": told}
         return observation, reward, terminated, truncated or cut, info
 
-    def _now_s(self) -> float:
-        return 0.0 if self._frame is None else self._frame.time_s
+    def close(self) -> None:
+        self.loop.close("the environment was closed")
+        super().close()

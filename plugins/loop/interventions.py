@@ -16,6 +16,7 @@ from typing import Any
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import RANK, Action, Decision, Kind
 from forewarn.monitors.guarding.policy import Policy
+from forewarn.plugins.actions import Actions, InvalidAction
 from forewarn.plugins.contracts import Actuator
 from forewarn.plugins.loop.alerts import LOGGER, Alert
 from forewarn.plugins.loop.approval import Approver, Desk
@@ -79,6 +80,7 @@ class Intervener:
         alerts: Told once of each intervention when it begins.
         approver: Who is asked; without one `ask` escalates.
         ask_s: How long a person may take to answer.
+        actions: What the world takes; None: nobody said.
     """
 
     def __init__(
@@ -91,8 +93,10 @@ class Intervener:
         alerts: Sequence[Alert] = (),
         approver: Approver | None = None,
         ask_s: float = ASK_S,
+        actions: Actions | None = None,
     ) -> None:
         self.actuator, self.policy = actuator, policy
+        self._actions = actions
         self._clock = clock
         self._prompter = prompter or Prompter({}, (), policy.horizon_s)
         self._alerts = tuple(alerts)
@@ -116,7 +120,7 @@ class Intervener:
             return self._apply(decision, proposal, frame)
         except Exception as error:
             because = f"{type(error).__name__}: {error}"
-            return self._fall_back(decision, because)
+            return self._fall_back(decision, because, frame)
 
     def _apply(
         self, decision: Decision, proposal: Action | None, frame: Frame
@@ -126,7 +130,7 @@ class Intervener:
         now_s = self._clock()
         obeyed, because = self._judge_obedience(frame, now_s)
         if RANK[decision.kind] <= RANK["alert"] and self._floor != "cut":
-            return self._release(decision, proposal, obeyed)
+            return self._release(decision, proposal, frame, obeyed)
         kind = decision.kind
         if RANK[self._floor] > RANK[kind]:
             kind = self._floor
@@ -144,11 +148,11 @@ class Intervener:
             notes = (*notes, "the agent chose another action")
             return proposal, replace(outcome, notes=notes)
         if kind == "ask":
-            return self._ask(carried, proposal, outcome)
+            return self._ask(carried, proposal, frame, outcome)
         if kind == "reflect":
             outcome = replace(outcome, prompt=self._reflect(carried, proposal))
         self._expect(carried, now_s)
-        return self.actuator.carry_out(carried, proposal), outcome
+        return self.actuator.carry_out(carried, proposal, frame), outcome
 
     # -- obedience ------------------------------------------------------------------
 
@@ -182,7 +186,11 @@ class Intervener:
         self._pending = carried
 
     def _release(
-        self, decision: Decision, proposal: Action | None, obeyed: bool | None
+        self,
+        decision: Decision,
+        proposal: Action | None,
+        frame: Frame,
+        obeyed: bool | None,
     ) -> tuple[Action | None, Outcome]:
         self._pending = None
         self._floor = "proceed"
@@ -192,7 +200,7 @@ class Intervener:
             notes = self._alert(decision)
         else:
             self._told = None
-        action = self.actuator.carry_out(decision, proposal)
+        action = self.actuator.carry_out(decision, proposal, frame)
         return action, Outcome(decision.kind, decision.kind, obeyed=obeyed, notes=notes)
 
     # -- what is possible -----------------------------------------------------------
@@ -219,8 +227,8 @@ class Intervener:
             return "" if self._desk is not None else "there is nobody to ask"
         if kind not in self.actuator.can:
             return f"the actuator cannot {kind}"
-        if kind == "substitute" and decision.action is None:
-            return "there is no action to substitute"
+        if kind == "substitute":
+            return self._misfit(decision.action)
         if kind == "reflect":
             given = self._reflections.get(decision.law, 0)
             if given >= self.policy.max_reflections:
@@ -249,19 +257,37 @@ class Intervener:
         return self._prompter.prompt(decision, proposal, given, attempts).text
 
     def _ask(
-        self, decision: Decision, proposal: Action | None, outcome: Outcome
+        self,
+        decision: Decision,
+        proposal: Action | None,
+        frame: Frame,
+        outcome: Outcome,
     ) -> tuple[Action | None, Outcome]:
         self._pending = None
         answer = None if self._desk is None else self._desk.ask(decision, proposal)
         if answer is None:
-            return self._fall_back(decision, "nobody answered in time", outcome)
+            return self._fall_back(decision, "nobody answered in time", frame, outcome)
         notes = (*outcome.notes, f"a person said: {answer.verdict}")
         outcome = replace(outcome, notes=notes)
         if answer.verdict == "approve":
             return proposal, outcome
-        if answer.verdict == "edit":
+        if answer.verdict == "reject":
+            because = "a person rejected the action"
+        elif not (because := self._misfit(answer.action)):
             return answer.action, outcome
-        return self._fall_back(decision, "a person rejected the action", outcome)
+        return self._fall_back(decision, because, frame, outcome)
+
+    def _misfit(self, action: Action | None) -> str:
+        """Why an action cannot take the proposal's place; empty if it can."""
+        if action is None:
+            return "there is no action to substitute"
+        if self._actions is None:
+            return ""
+        try:
+            self._actions.check(action)
+        except InvalidAction as error:
+            return error.problem
+        return ""
 
     # -- alerts and the fallback ----------------------------------------------------
 
@@ -280,7 +306,11 @@ class Intervener:
         return tuple(failed)
 
     def _fall_back(
-        self, decision: Decision, because: str, outcome: Outcome | None = None
+        self,
+        decision: Decision,
+        because: str,
+        frame: Frame,
+        outcome: Outcome | None = None,
     ) -> tuple[Action | None, Outcome]:
         kind = self.policy.fallback
         outcome = outcome or Outcome(kind, decision.kind)
@@ -289,8 +319,8 @@ class Intervener:
             self._expect(replace(decision, kind=kind), self._clock())
             if kind == "cut" and "cut" in self.actuator.can:
                 carried = replace(decision, kind=kind)
-                return self.actuator.carry_out(carried, None), outcome
-            return self.actuator.fallback(), replace(outcome, kind="stop")
+                return self.actuator.carry_out(carried, None, frame), outcome
+            return self.actuator.fallback(frame), replace(outcome, kind="stop")
         except Exception as error:
             logging.getLogger(LOGGER).critical("the fallback failed: %s", error)
             because = f"{because}; the fallback failed: {error}"

@@ -75,14 +75,16 @@ class LeasedActuator:
     def can(self) -> frozenset[Kind]:
         return self.actuator.can
 
-    def carry_out(self, decision: Decision, proposal: Action | None) -> Action | None:
+    def carry_out(
+        self, decision: Decision, proposal: Action | None, frame: Frame
+    ) -> Action | None:
         if not self.lease.held:
             self.lapses += 1
-            return self.actuator.fallback()
-        return self.actuator.carry_out(decision, proposal)
+            return self.actuator.fallback(frame)
+        return self.actuator.carry_out(decision, proposal, frame)
 
-    def fallback(self) -> Action | None:
-        return self.actuator.fallback()
+    def fallback(self, frame: Frame | None = None) -> Action | None:
+        return self.actuator.fallback(frame)
 
     def obeyed(self, decision: Decision, frame: Frame) -> bool | None:
         return self.actuator.obeyed(decision, frame)

@@ -1,18 +1,26 @@
-"""Run records of guards outside a scenario: what a replay needs, and the model."""
+"""Run records: what a replay needs of a run, and the model that it was made with."""
 
 from __future__ import annotations
 
 import hashlib
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+from forewarn import __version__
 from forewarn.abstractions.files import atomic_bytes, read_bytes
+from forewarn.monitors.guarding.judges import Judge
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.monitors.guarding.record import RunRecord
 from forewarn.monitors.guarding.replay import model_file
 from forewarn.monitors.guarding.watch import Watch
+
+
+def digest_of(model: Path) -> str:
+    """The SHA-256 of a model file's content."""
+    return hashlib.sha256(read_bytes(model)).hexdigest()
 
 
 def keep_model(model: Path, folder: Path) -> str:
@@ -28,29 +36,59 @@ def keep_model(model: Path, folder: Path) -> str:
 
 def open_record(
     path: Path,
-    digest: str,
+    model: Mapping[str, Any],
     policy: Policy,
     watch: Watch,
     *,
     source: str,
+    judges: Sequence[Judge] = (),
+    scenario: Mapping[str, Any] | None = None,
+    seed: int | None = None,
+    laws: Sequence[str] | None = None,
+    vocabulary: str | None = None,
+    period_s: float | None = None,
     provides: Sequence[str] | None = None,
 ) -> RunRecord:
     """A run record that `forewarn replay` can derive again.
 
     Args:
         path: Its file.
-        digest: Of the model, which is kept beside it.
+        model: The digest of the model, which is kept beside it, and its name.
         policy: The guard's.
         watch: The guard's.
         source: What the frames come from.
-        provides: The signals that it says it carries.
+        judges: The guard's, beside the risk.
+        scenario: What was run, by its name.
+        seed: Of the episode.
+        laws: Those that were asked for; by default all that are watched.
+        vocabulary: That of the frames.
+        period_s: The time between two frames.
+        provides: The signals that the source says it carries.
     """
-    header = {
-        "model": {"sha256": digest},
+    watched = [each.law.reference for each in watch.laws]
+    header: dict[str, Any] = {
+        "scenario": scenario,
+        "seed": seed,
+        "mode": "shadow" if policy.shadow else "guarded",
+        "model": dict(model),
         "policy": policy.as_dict(),
-        "laws": [watched.law.reference for watched in watch.laws],
-        "provides": None if provides is None else list(provides),
+        "laws": watched if laws is None else list(laws),
         "source": source,
+        "vocabulary": vocabulary,
+        "period_s": period_s,
     }
-    machine = {"began": datetime.now(UTC).isoformat(), "host": platform.node()}
-    return RunRecord(path, header, machine)
+    said = {name: value for name, value in header.items() if value is not None}
+    said["provides"] = None if provides is None else list(provides)
+    if judges:
+        said["judges"] = [judge.as_dict() for judge in judges]
+    return RunRecord(path, said, machine_facts())
+
+
+def machine_facts() -> dict[str, str]:
+    """What a record says of this machine and moment, outside its hashes."""
+    return {
+        "recorded_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "forewarn": __version__,
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+    }

@@ -26,7 +26,7 @@ class Recorder:
 
     def __init__(self, lend: Lend, folder: Path, model: Path) -> None:
         self._lend, self._folder = lend, folder
-        self._digest = keep_model(model, folder)
+        self._facts = {"sha256": keep_model(model, folder), "name": model.name}
 
     @contextmanager
     def lend(self, provides: Provides) -> Iterator[Guard]:
@@ -43,9 +43,10 @@ class Recorder:
     def _record(self, guard: Guard, provides: Provides) -> RunRecord:
         return open_record(
             self._next(),
-            self._digest,
+            self._facts,
             guard.policy,
             guard.watch,
+            judges=guard.judges,
             source="guard/1",
             provides=provides,
         )

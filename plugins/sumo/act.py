@@ -5,11 +5,22 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from forewarn.abstractions.errors import InvalidInput
 from forewarn.monitors.guarding.decision import Action
-from forewarn.plugins.driving.act import number
+from forewarn.plugins.actions import Actions, ActionSpec, number
+from forewarn.plugins.driving.act import CONTROL, CUT, STOP, amount
+from forewarn.plugins.driving.choice import DRIVE
 from forewarn.plugins.driving.roads.network import Roads
 from forewarn.plugins.sumo.episode import Command
+
+POSE = ActionSpec(
+    "pose",
+    {
+        "forward_m": number(unit="m"),
+        "left_m": number(unit="m"),
+        "turn_left_deg": number(unit="deg"),
+    },
+)
+ACTIONS = Actions(CONTROL, DRIVE, POSE, STOP, CUT)
 
 _TURN_SIGNALS = {"off": 0, "right": 1, "left": 2, "hazard": 4}
 _LANES = {"left": 1, "right": -1}
@@ -33,8 +44,6 @@ class Hands:
         wishes: list[Command] = []
         signal = action.arguments.get("turn_signal")
         if signal is not None:
-            if signal not in _TURN_SIGNALS:
-                raise InvalidInput(f"there is no turn signal {signal!r:.60}")
             wishes.append(("setSignals", (self._name, _TURN_SIGNALS[signal])))
         elif self._last_signal is not None:
             wishes.append(("setSignals", (self._name, -1)))
@@ -46,8 +55,6 @@ class Hands:
         wishes = self.signals(action)
         side = action.arguments.get("lane_change")
         if side is not None:
-            if side not in _LANES:
-                raise InvalidInput(f"there is no lane to the {side!r:.60}")
             lane = self._vehicle.getLaneIndex(self._name) + _LANES[side]
             edge = self._vehicle.getRoadID(self._name)
             beside = self._roads.lanes.get(f"{edge}_{lane}")
@@ -57,11 +64,11 @@ class Hands:
 
     def pose(self, action: Action) -> Command:
         """A planner's next pose, told in the ego's own frame, as the world's."""
-        forward, left = number(action, "forward_m", 0.0), number(action, "left_m", 0.0)
+        forward, left = amount(action, "forward_m", 0.0), amount(action, "left_m", 0.0)
         x, y = self._vehicle.getPosition(self._name)
         angle = self._vehicle.getAngle(self._name)
         heading = math.radians(90.0 - angle)
         x += forward * math.cos(heading) - left * math.sin(heading)
         y += forward * math.sin(heading) + left * math.cos(heading)
-        angle -= number(action, "turn_left_deg", 0.0)
+        angle -= amount(action, "turn_left_deg", 0.0)
         return "moveToXY", (self._name, "", -1, x, y, angle, 2)

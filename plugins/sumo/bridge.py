@@ -11,15 +11,15 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.contracts import Source
-from forewarn.plugins.driving.act import BRAKE_LIMIT, wanted_acceleration
+from forewarn.plugins.driving.act import Around, CarActuator, wanted_acceleration
 from forewarn.plugins.driving.choice import as_control
 from forewarn.plugins.driving.roads.network import Roads
 from forewarn.plugins.driving.seeing.margins import SIGNALS, RssMargins
 from forewarn.plugins.driving.sense import PROVIDES, Surroundings
-from forewarn.plugins.driving.stopping import Stop
+from forewarn.plugins.driving.stopping import BRAKE_LIMIT
 from forewarn.plugins.scenery import Shape, Thing
 from forewarn.plugins.sumo import wire
-from forewarn.plugins.sumo.act import Hands
+from forewarn.plugins.sumo.act import ACTIONS, Hands
 from forewarn.plugins.sumo.episode import Beginning, Command, Manoeuvres
 from forewarn.plugins.sumo.net import SumoNet
 from forewarn.plugins.sumo.scenery import Onlooker, ground
@@ -52,6 +52,8 @@ class SumoWorld:
         period_s: The time between two frames.
         rss: Whether frames carry RSS's margins; needs the extra `rss`.
     """
+
+    actions = ACTIONS
 
     def __init__(
         self,
@@ -96,7 +98,7 @@ class SumoWorld:
             self._sumo, self._name, roads, self._period_s, self._surroundings,
             self._margins,
         )  # fmt: skip
-        self._cut, self._stop = False, Stop()
+        self._cut = False
         self._onlooker: Onlooker | None = None
         self._struck: str | None = None
         self._hands = Hands(self._sumo.vehicle, roads, self._name)
@@ -108,11 +110,10 @@ class SumoWorld:
     def step(self, action: Action | None) -> Frame:
         if self._over is not None:
             raise InvalidInput(f"the world cannot step: {self._over}")
+        self.actions.check(action)
         self._regain()
         horn = False
         action = as_control(action, self._values)
-        if action is not None and action.name not in ("control", "stop", "cut", "pose"):
-            raise InvalidInput(f"the car knows no action {action.name!r:.60}")
         now_s = len(self._past) * self._period_s
         commands = list(self._manoeuvres.due(now_s, self._sumo))
         self._cut = self._cut or (action is not None and action.name == "cut")
@@ -124,13 +125,17 @@ class SumoWorld:
         if action is not None and action.name == "pose" and not self._cut:
             commands.append(self._hands.pose(action))
         else:
-            a = self._acceleration(action)
+            a = wanted_acceleration(action, self._speed)
+            a = -BRAKE_LIMIT if self._cut else a
             speed = max(0.0, self._speed + a * self._period_s)
             commands.append(("setSpeed", (self._name, speed)))
         before = self._speed
         self._past.append(tuple(commands))
         self._command(self._past[-1])
         return self._frame(before, horn)
+
+    def actuator(self) -> CarActuator:
+        return CarActuator(self._around)
 
     def ended(self) -> str | None:
         return self._over
@@ -200,18 +205,10 @@ class SumoWorld:
                     return "a pedestrian"
         return None
 
-    # -- driving ----------------------------------------------------------------------
-
-    def _acceleration(self, action: Action | None) -> float:
-        if self._cut:
-            return -BRAKE_LIMIT
-        if action is None or action.name != "stop":
-            self._stop.let_go()
-            return wanted_acceleration(action, self._speed)
-        return self._stop.acceleration(
-            self._values, self._speed, self._senses.scene.behind(),
-            self._senses.conflicts, self._period_s,
-        )  # fmt: skip
+    def _around(self) -> Around:
+        self._regain()
+        behind = self._senses.scene.behind()
+        return Around(self._speed, behind, self._senses.conflicts)
 
 
 _KNOWN: dict[tuple[Path, int], Roads] = {}

@@ -6,18 +6,23 @@ import math
 
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import RANK, Action, Decision, Kind, Risk
+from forewarn.plugins.actions import CAP
 from forewarn.plugins.contracts import Actuator, Pilot, World
 from forewarn.plugins.testing.promises import (
     BLIND,
     CAN_STOP,
+    CUTS,
     LET_THROUGH,
     NOTICES,
+    SLOWS,
     TELLS,
 )
 
 
 class ActuatorContract:
     """What every actuator promises, in a world with a pilot that goes on.
+
+    It is the world's own, unless `make_actuator` gives another.
 
     Attributes:
         steps: How far the pilot drives before the suite intervenes.
@@ -27,11 +32,12 @@ class ActuatorContract:
     steps = 3
     ack_s = 2.0
 
-    def make_actuator(self) -> Actuator:
-        raise NotImplementedError
-
     def make_world(self) -> World:
         raise NotImplementedError
+
+    def make_actuator(self, world: World) -> Actuator:
+        """The actuator, in the episode that the world has begun."""
+        return world.actuator()
 
     def make_pilot(self) -> Pilot:
         raise NotImplementedError
@@ -53,48 +59,65 @@ class ActuatorContract:
         """An action that can stand in for another; needed if it can `substitute`."""
         return None
 
-    def _under_way(self) -> tuple[World, Pilot, Frame]:
+    def _under_way(self) -> tuple[World, Pilot, Actuator, Frame]:
         world, pilot = self.make_world(), self.make_pilot()
         frame = world.reset(1)
         pilot.reset(1)
+        actuator = self.make_actuator(world)
         for _ in range(self.steps):
             frame = world.step(pilot.propose(frame))
-        return world, pilot, frame
+        return world, pilot, actuator, frame
+
+    def _can(self) -> list[Kind]:
+        """What it can, the mildest first."""
+        world, _, actuator, _ = self._under_way()
+        world.close()
+        return sorted(actuator.can, key=RANK.__getitem__)
 
     def test_it_can_stop(self) -> None:
-        can = self.make_actuator().can
+        can = self._can()
         assert "stop" in can, CAN_STOP
-        assert can <= set(RANK), "What an actuator can is a kind of decision."
+        assert set(can) <= set(RANK), "What an actuator can is a kind of decision."
+
+    def test_it_can_what_the_world_can(self) -> None:
+        world, _, actuator, _ = self._under_way()
+        capped = any(CAP in spec.arguments for spec in world.actions)
+        assert not capped or "slow" in actuator.can, SLOWS
+        assert "cut" not in world.actions or "cut" in actuator.can, CUTS
+        world.close()
 
     def test_it_lets_pass_what_may_pass(self) -> None:
-        actuator = self.make_actuator()
-        world, pilot, frame = self._under_way()
+        world, pilot, actuator, frame = self._under_way()
         proposal = pilot.propose(frame)
         passing: tuple[Kind, ...] = ("proceed", "alert")
         for kind in passing:
             decision = self.decision(kind, frame)
-            assert actuator.carry_out(decision, proposal) == proposal, LET_THROUGH
-            assert actuator.carry_out(decision, None) is None, LET_THROUGH
+            assert actuator.carry_out(decision, proposal, frame) == proposal, (
+                LET_THROUGH
+            )
+            assert actuator.carry_out(decision, None, frame) is None, LET_THROUGH
         world.close()
 
     def test_the_world_takes_all_that_it_sends(self) -> None:
-        for kind in sorted(self.make_actuator().can, key=RANK.__getitem__):
+        for kind in self._can():
             for proposed in (True, False):
-                actuator = self.make_actuator()
-                world, pilot, frame = self._under_way()
+                world, pilot, actuator, frame = self._under_way()
                 proposal = pilot.propose(frame) if proposed else None
-                world.step(actuator.carry_out(self.decision(kind, frame), proposal))
+                decision = self.decision(kind, frame)
+                world.step(actuator.carry_out(decision, proposal, frame))
                 world.close()
 
     def test_the_fallback_needs_nothing(self) -> None:
-        world, _, _ = self._under_way()
-        world.step(self.make_actuator().fallback())
+        world, _, actuator, frame = self._under_way()
+        frame = world.step(actuator.fallback(frame))
+        if world.ended() is None:
+            world.step(actuator.fallback())
         world.close()
 
     def test_what_was_done_shows(self) -> None:
         harder: tuple[Kind, ...] = ("reflect", "skip", "slow", "stop", "cut")
         for kind in harder:
-            if kind in self.make_actuator().can:
+            if kind in self._can():
                 assert True in self._shown(kind, obeys=True), f"{TELLS} ({kind})"
 
     def test_what_was_not_done_shows_too(self) -> None:
@@ -102,13 +125,12 @@ class ActuatorContract:
 
     def _shown(self, kind: Kind, *, obeys: bool) -> list[bool | None]:
         """What the actuator says of each frame until the world must have obeyed."""
-        actuator = self.make_actuator()
-        world, pilot, frame = self._under_way()
+        world, pilot, actuator, frame = self._under_way()
         decision = self.decision(kind, frame)
         shown: list[bool | None] = []
         for _ in range(max(1, math.ceil(self.ack_s / world.source.period_s))):
             proposal = pilot.propose(frame)
-            action = actuator.carry_out(decision, proposal)
+            action = actuator.carry_out(decision, proposal, frame)
             frame = world.step(action if obeys else proposal)
             shown.append(actuator.obeyed(decision, frame))
             if world.ended() is not None:
@@ -118,10 +140,9 @@ class ActuatorContract:
         return shown
 
     def test_it_does_not_take_silence_for_obedience(self) -> None:
-        actuator = self.make_actuator()
-        world, pilot, frame = self._under_way()
+        world, pilot, actuator, frame = self._under_way()
         decision = self.decision("stop", frame)
-        actuator.carry_out(decision, pilot.propose(frame))
+        actuator.carry_out(decision, pilot.propose(frame), frame)
         time_s = frame.time_s + world.source.period_s
         blank = Frame(time_s, frame.sequence + 1, {})
         assert actuator.obeyed(decision, blank) is not True, BLIND

@@ -16,6 +16,7 @@ from pydantic import Field
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action, Decision, Kind
+from forewarn.plugins.actions import CAP, Actions, ActionSpec, number
 from forewarn.plugins.contracts import Source
 from forewarn.plugins.scenery import HIT, Shape, Thing
 
@@ -95,6 +96,10 @@ class TinyWorld:
     """
 
     source = Source("tiny", "driving", PROVIDES, PERIOD_S)
+    actions = Actions(
+        ActionSpec("control", {"acceleration": number(), CAP: number(0.0)}),
+        ActionSpec("cut"),
+    )
 
     def __init__(
         self,
@@ -152,6 +157,7 @@ class TinyWorld:
     def step(self, action: Action | None) -> Frame:
         if self._over is not None:
             raise InvalidInput(f"the world cannot step: {self._over}")
+        self.actions.check(action)
         self._a += _RESPONSE * (self._command(action) - self._a)
         self._v += self._a * PERIOD_S
         if self._v <= 0.0:
@@ -162,6 +168,9 @@ class TinyWorld:
         if self._lead is not None:
             self._lead.move(self._time_s, self._line_x, self._light())
         return self._frame()
+
+    def actuator(self) -> TinyActuator:
+        return TinyActuator()
 
     def ended(self) -> str | None:
         return self._over
@@ -213,10 +222,8 @@ class TinyWorld:
             return -BRAKE_LIMIT
         if action is None:
             return -_DRAG
-        if action.name != "control":
-            raise InvalidInput(f"the tiny car knows no action {action.name!r:.60}")
-        wanted = _number(action, "acceleration", -_DRAG)
-        cap_kmh = _number(action, "speed_cap_kmh", math.inf)
+        wanted: float = action.arguments.get("acceleration", -_DRAG)
+        cap_kmh: float = action.arguments.get(CAP, math.inf)
         over = self._v - cap_kmh / 3.6
         if over > -0.5:
             wanted = min(wanted, -2.0 * over)
@@ -276,14 +283,6 @@ class TinyWorld:
             "collision": collision,
         }
         return Frame(time_s, self._steps, values)
-
-
-def _number(action: Action, name: str, default: float) -> float:
-    value = action.arguments.get(name, default)
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or math.isnan(value):
-        raise InvalidInput(f"the action's {name} is {value!r:.60}, not a number")
-    return float(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,18 +380,20 @@ class TinyActuator:
 
     can: frozenset[Kind] = frozenset({"alert", "slow", "stop", "cut"})
 
-    def carry_out(self, decision: Decision, proposal: Action | None) -> Action | None:
+    def carry_out(
+        self, decision: Decision, proposal: Action | None, frame: Frame
+    ) -> Action | None:
         if decision.kind in ("proceed", "alert"):
             return proposal
         if decision.kind == "slow" and decision.cap_kmh is not None:
             wanted = {} if proposal is None else proposal.arguments
-            cap = {"speed_cap_kmh": decision.cap_kmh}
+            cap = {CAP: decision.cap_kmh}
             return Action("control", {**wanted, **cap})
         if decision.kind == "cut":
             return Action("cut")
         return self.fallback()
 
-    def fallback(self) -> Action | None:
+    def fallback(self, frame: Frame | None = None) -> Action | None:
         return Action("control", {"acceleration": -6.0})
 
     def obeyed(self, decision: Decision, frame: Frame) -> bool | None:

@@ -18,6 +18,7 @@ from pydantic import Field
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame, Value
 from forewarn.monitors.guarding.decision import Action, Decision, Kind
+from forewarn.plugins.actions import Actions, ActionSpec, word
 from forewarn.plugins.contracts import Source
 
 PERIOD_S = 1.0
@@ -58,6 +59,10 @@ class TinyHousehold:
 
     source = Source("tiny-household", "household", PROVIDES, PERIOD_S)
 
+    @property
+    def actions(self) -> Actions:
+        return _ACTIONS
+
     def __init__(self, *, fork_inside: Share = 0.1, clumsiness: Share = 0.05) -> None:
         self._fork_inside, self._clumsiness = fork_inside, clumsiness
         self._over: str | None = "the episode has not begun"
@@ -81,6 +86,7 @@ class TinyHousehold:
     def step(self, action: Action | None) -> Frame:
         if self._over is not None:
             raise InvalidInput(f"the world cannot step: {self._over}")
+        self.actions.check(action)
         self._steps += 1
         luck = self._luck.random()
         if action is None:
@@ -109,6 +115,9 @@ class TinyHousehold:
         other._clumsiness = 0.0
         return other.step(action)
 
+    def actuator(self) -> TinyHouseholdActuator:
+        return TinyHouseholdActuator()
+
     def ended(self) -> str | None:
         return self._over
 
@@ -116,9 +125,7 @@ class TinyHousehold:
         self._over = "the world is closed"
 
     def _do(self, action: Action, thing: object, luck: float) -> bool:
-        verb = _VERBS.get(action.name)
-        if verb is None:
-            raise InvalidInput(f"the tiny robot knows no action {action.name!r:.60}")
+        verb = _VERBS[action.name]
         if action.name in ("pick", "put") and luck < self._clumsiness:
             return False
         return verb(self, thing, action.arguments.get("receptacle"))
@@ -200,6 +207,11 @@ _VERBS: dict[str, Callable[[TinyHousehold, object, object], bool]] = {
     "wait": TinyHousehold._nothing,
     "finish": TinyHousehold._nothing,
 }
+
+_ACTIONS = Actions(
+    *(ActionSpec(v, {"object": word(), "receptacle": word()}) for v in _VERBS),
+    ActionSpec("cut"),
+)
 
 Goal = Callable[[Frame], bool]
 """Whether a frame shows that a step of the plan is done."""
@@ -361,7 +373,9 @@ class TinyHouseholdActuator:
     def __init__(self) -> None:
         self._withheld: Action | None = None
 
-    def carry_out(self, decision: Decision, proposal: Action | None) -> Action | None:
+    def carry_out(
+        self, decision: Decision, proposal: Action | None, frame: Frame
+    ) -> Action | None:
         action = self._instead(decision, proposal)
         self._withheld = None if action == proposal else proposal
         return action
@@ -375,7 +389,7 @@ class TinyHouseholdActuator:
             return self.fallback()
         return Action("cut") if decision.kind == "cut" else None
 
-    def fallback(self) -> Action | None:
+    def fallback(self, frame: Frame | None = None) -> Action | None:
         return Action("turn_off", {"object": "Microwave"})
 
     def obeyed(self, decision: Decision, frame: Frame) -> bool | None:

@@ -25,8 +25,8 @@ from forewarn.monitors.guarding.decision import Action, Kind
 from forewarn.monitors.guarding.policy import ANY_LAW, Policy, Step
 from forewarn.monitors.trust.training import encode_trace, law_abstraction
 from forewarn.plugins.contracts import Source
+from forewarn.plugins.loop.guarding import Guarding
 from forewarn.scenarios.running.episode import Episode
-from forewarn.scenarios.running.oversight import Guarding
 from forewarn.scenarios.running.plan import guard_maker
 from forewarn.scenarios.running.pool import Lost, Pool
 from forewarn.scenarios.running.runner import Keep, Runner
@@ -189,7 +189,7 @@ def _runner(scenario: Scenario, way: Way, model: Model | None) -> Runner:
     scenario = replace(
         scenario,
         pilot=Plug(name=name, settings=settings),
-        actuator=Plug(name=scenario.world.name, settings={"withhold": withhold}),
+        actuator=Plug(name="household-agent", settings={"withhold": withhold}),
     )
     if model is None:
         return Runner(scenario)

@@ -27,6 +27,7 @@ from forewarn.monitors.guarding.drift import Drift
 from forewarn.monitors.guarding.policy import Policy, Step
 from forewarn.monitors.risk.promise import Promise
 from forewarn.monitors.trust.reliability import Reliability, reliability
+from forewarn.plugins.loop.records import digest_of
 from forewarn.scenarios.measuring.figures import bootstrap
 from forewarn.scenarios.measuring.pairs import compare
 from forewarn.scenarios.measuring.paper_table import BASELINES, RISKS, Cell, paper_table
@@ -35,7 +36,7 @@ from forewarn.scenarios.measuring.warning_times import Warned, alarms, warned_ru
 from forewarn.scenarios.running.baselines import Rival, lessons_of, rivals
 from forewarn.scenarios.running.campaign import campaign, jobs
 from forewarn.scenarios.running.episode import Episode, by_seed
-from forewarn.scenarios.running.plan import digest_of, plan
+from forewarn.scenarios.running.plan import plan
 from forewarn.scenarios.running.pool import Pool
 from forewarn.scenarios.running.series import Series, read_series
 from forewarn.scenarios.running.tracker import UNKNOWN

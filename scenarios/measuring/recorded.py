@@ -18,9 +18,9 @@ from forewarn.monitors.guarding.record import FORMAT as RECORD
 from forewarn.monitors.guarding.record import BrokenRecord, decoded, read_record
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.plugins.contracts import Source
+from forewarn.plugins.loop.loop import EpisodeClock
 from forewarn.scenarios.running.baselines import Rival
 from forewarn.scenarios.running.episode import Episode
-from forewarn.scenarios.running.oversight import EpisodeClock
 from forewarn.scenarios.running.runner import FAILED
 from forewarn.scenarios.running.series import Judge, Series, SeriesLog
 from forewarn.scenarios.running.tracker import Tracker
@@ -164,8 +164,8 @@ class Spectator:
             truth.frame(frame)
             self._clock.now_s = frame.time_s
             decision = guard.review(frame)
-            tracker.decided(frame.time_s, decision)
-            log.reviewed(guard.watch, frame, decision)
+            tracker.decided(guard.watch, frame, decision)
+            log.decided(guard.watch, frame, decision)
             for judge in self._judges:
                 judge.frame(frame, None, None)
         truth.finish()

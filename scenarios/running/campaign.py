@@ -25,6 +25,7 @@ from forewarn.abstractions.trace import Note, Trace, TraceHeader, write_trace
 from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.plugins.contracts import Source
+from forewarn.plugins.loop.loop import as_json
 from forewarn.scenarios.running.baselines import Rival
 from forewarn.scenarios.running.episode import FORMAT, Episode, read_episode
 from forewarn.scenarios.running.journey import Driven
@@ -33,7 +34,6 @@ from forewarn.scenarios.running.pool import Here, Lost, Pool, Processes
 from forewarn.scenarios.running.runner import FAILED, Keep, Listener
 from forewarn.scenarios.running.scenery import scene_file
 from forewarn.scenarios.running.series import Judge, SeriesLog
-from forewarn.scenarios.running.tracker import as_json
 from forewarn.scenarios.schema import Scenario
 
 Kept = Literal["record", "trace", "series", "scene"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,19 +9,18 @@ from functools import lru_cache
 from pathlib import Path
 
 from forewarn.abstractions.errors import InvalidExpression, InvalidModel
-from forewarn.abstractions.files import atomic_bytes, read_bytes
 from forewarn.monitors.chains.model import Model, load_model
 from forewarn.monitors.guarding.guard import Clock, Guard
 from forewarn.monitors.guarding.judges import Judge
 from forewarn.monitors.guarding.policy import Policy
-from forewarn.monitors.guarding.replay import model_file
 from forewarn.monitors.guarding.watch import load_watch
 from forewarn.plugins.contracts import Source
 from forewarn.plugins.loop.alerts import Alert
 from forewarn.plugins.loop.approval import Approver
+from forewarn.plugins.loop.guarding import Guarding
 from forewarn.plugins.loop.judges import make_judge
+from forewarn.plugins.loop.records import digest_of, keep_model
 from forewarn.scenarios.running.episode import Mode
-from forewarn.scenarios.running.oversight import Guarding
 from forewarn.scenarios.running.runner import EpisodeObserver, Runner
 from forewarn.scenarios.schema import InvalidScenario, Plug, Scenario, load_scenario
 
@@ -64,10 +62,8 @@ class Plan:
 
     def keep_model(self, folder: Path) -> None:
         """Puts the model beside the records, so that they replay by themselves."""
-        copy = model_file(folder / "record", self.model_digest)
-        if self.model and not copy.exists():
-            with atomic_bytes(copy) as out:
-                out.write(read_bytes(Path(self.model)))
+        if self.model:
+            keep_model(Path(self.model), folder)
 
 
 def plan(
@@ -96,11 +92,6 @@ def plan(
         tuple(alerts),
         approver,
     )
-
-
-def digest_of(model: Path) -> str:
-    """The SHA-256 of a model file's content."""
-    return hashlib.sha256(read_bytes(model)).hexdigest()
 
 
 @lru_cache(maxsize=2)

@@ -9,34 +9,35 @@ frames, so that what is called a violation never depends on a guard.
 
 from __future__ import annotations
 
-import platform
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from forewarn import __version__
 from forewarn.abstractions.expression.scalar import compile_test
 from forewarn.abstractions.expression.tree import signals_of
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.guarding.guard import Guard, Observer
-from forewarn.monitors.guarding.record import RunRecord
-from forewarn.plugins.contracts import Metered, Pilot, Source, WithActuator, World
+from forewarn.plugins.contracts import (
+    Actuator,
+    Metered,
+    Pilot,
+    Source,
+    Unattended,
+    WithActuator,
+    World,
+)
+from forewarn.plugins.loop.guarding import Guarding, foresight_of
+from forewarn.plugins.loop.loop import EpisodeClock, GuardedLoop, Witness
+from forewarn.plugins.loop.records import open_record
 from forewarn.plugins.registry import make_actuator, make_pilot, make_world
 from forewarn.plugins.scenery import Scenic
 from forewarn.scenarios.running.episode import Episode, Mode
-from forewarn.scenarios.running.oversight import (
-    EpisodeClock,
-    Guarding,
-    Oversight,
-    RiskLog,
-    foresight_of,
-)
 from forewarn.scenarios.running.scenery import SceneLog
+from forewarn.scenarios.running.tracker import Tracker
 from forewarn.scenarios.running.truth import Broken, Truth
 from forewarn.scenarios.schema import InvalidScenario, Plug, Scenario
 
@@ -78,7 +79,7 @@ class Keep:
 
     record: Path | None = None
     listeners: tuple[Listener, ...] = ()
-    risks: RiskLog | None = None
+    risks: Witness | None = None
     scene: Path | None = None
 
 
@@ -123,7 +124,7 @@ class Runner:
         with closing(self.world(seed)) as world:
             plug = self.scenario.pilot
             pilot = make_pilot(plug.name, *self._settings(plug, seed))
-            self._prepare(world.source)
+            self._prepare(world)
             for observer in self._observers:
                 observer.began(self.scenario.name, seed)
             episode = self._run(seed, world, pilot, keep or Keep())
@@ -134,11 +135,11 @@ class Runner:
     def _settings(self, plug: Plug, seed: int) -> tuple[dict[str, Any], str]:
         return self.scenario.settings(plug, seed), self.scenario.source
 
-    def _prepare(self, source: Source) -> None:
+    def _prepare(self, world: World) -> None:
         """Makes what depends on the source alone, and so serves all episodes."""
+        source, scenario = world.source, self.scenario
         if source == self._source:
             return
-        scenario = self.scenario
         needed: dict[str, Iterable[str]] = {"abstraction": scenario.abstraction.signals}
         if scenario.goal is not None:
             needed["goal"] = signals_of(scenario.goal)
@@ -155,6 +156,14 @@ class Runner:
                 "what was recorded cannot be changed by a guard",
                 source=scenario.source,
                 mend="let it watch, by --intervene none, or measure with --no-guarded",
+            )
+        halts = source.embedded or isinstance(world, Unattended)
+        if self.mode == "guarded" and not halts:
+            raise InvalidScenario(
+                f"the world {source.name} goes on by itself, and nobody can halt it if"
+                " the guard hangs",
+                source=scenario.source,
+                mend="give it a method `halt`, or only watch: --intervene none",
             )
         self._truth = Truth(scenario.laws, source)
         if not self._truth.names:
@@ -173,25 +182,29 @@ class Runner:
     def _run(self, seed: int, world: World, pilot: Pilot, keep: Keep) -> Episode:
         began_s = time.perf_counter()
         head = error = None
+        guarded = self._guarded(seed, world, keep)
         with ExitStack() as stack:
-            oversight = self._oversight(seed, world, pilot, keep)
-            if oversight is not None:
-                stack.enter_context(oversight)
+            if guarded is not None:
+                stack.enter_context(guarded.loop)
             listeners, scenes = keep.listeners, None
             if keep.scene is not None and isinstance(world, Scenic):
                 scenes = SceneLog(keep.scene, world, self.scenario.name, seed)
                 stack.callback(scenes.close)
                 listeners = (*listeners, scenes)
-            drive = _Drive(
-                self.scenario, world, pilot, self._truth, oversight, listeners
-            )
+            loop = None if guarded is None else guarded.loop
+            drive = _Drive(self.scenario, world, pilot, self._truth, loop, listeners)
             try:
-                ended = drive.through(seed)
+                frame = world.reset(seed)
+                pilot.reset(seed)
+                if loop is not None:
+                    loop.equip(world, self._actuator(seed, world, pilot))
+                ended = drive.through(frame)
             except Exception as failure:
                 ended, error = FAILED, f"{type(failure).__name__}: {failure}"
-            if oversight is not None:
-                drawn = None if scenes is None else scenes.close()
-                head = oversight.close(ended, error, drawn)
+            if loop is not None:
+                facts = {"error": error, "scene": scenes and scenes.close()}
+                said = {name: each for name, each in facts.items() if each is not None}
+                head = loop.close(ended, **said)
         broken = sorted(self._truth.broken, key=lambda each: (each.time_s, each.law))
         episode = Episode(
             seed,
@@ -205,56 +218,85 @@ class Runner:
             usage=dict(pilot.usage) if isinstance(pilot, Metered) else {},
             machine={"wall_s": time.perf_counter() - began_s},
         )
-        return episode if oversight is None else _overseen(episode, oversight, head)
+        return episode if guarded is None else guarded.told(episode, head)
 
-    def _oversight(
-        self, seed: int, world: World, pilot: Pilot, keep: Keep
-    ) -> Oversight | None:
+    def _guarded(self, seed: int, world: World, keep: Keep) -> _Guarded | None:
+        """The loop of one episode; its record is there even if the world is not."""
         guarding, guard = self.guarding, self._guard
         if guarding is None or guard is None:
             return None
         foresight = foresight_of(world, guarding.policy)
-        # A world's own actuator has the name of the world.
-        own = pilot.actuator if isinstance(pilot, WithActuator) else None
-        plug = self.scenario.actuator or Plug(name=own or self.scenario.world.name)
-        actuator = make_actuator(plug.name, *self._settings(plug, seed))
-        record = None
+        source, scenario, record = world.source, self.scenario, None
         if keep.record is not None:
-            header = self._header(seed, world.source, guarding)
-            if guard.judges:
-                header["judges"] = [judge.as_dict() for judge in guard.judges]
-            keep.record.unlink(missing_ok=True)  # of an episode that is run again
-            record = RunRecord(keep.record, header, machine_facts())
-        return Oversight(
-            guard,
-            guarding,
-            self._clock,
-            actuator,
-            foresight,
-            record,
-            self._observers,
-            keep.risks,
-        )
-
-    def _header(self, seed: int, source: Source, guarding: Guarding) -> dict[str, Any]:
-        """Everything that a replay needs, and what the episode was."""
-        scenario = self.scenario
-        return {
-            "scenario": {
+            named = {
                 "name": scenario.name,
                 "sha256": scenario.digest,
                 "text": scenario.text,
+            }
+            keep.record.unlink(missing_ok=True)  # of an episode that is run again
+            record = open_record(
+                keep.record,
+                guarding.model,
+                guarding.policy,
+                guard.watch,
+                judges=guard.judges,
+                scenario=named,
+                seed=seed,
+                laws=[law.reference for law in scenario.laws],
+                source=source.name,
+                vocabulary=source.vocabulary,
+                period_s=source.period_s,
+                provides=source.provides,
+            )
+        tracker = Tracker(guard.watch)
+        risks = () if keep.risks is None else (keep.risks,)
+        loop = GuardedLoop(
+            guard,
+            clock=self._clock or time.monotonic,
+            alerts=guarding.alerts,
+            approver=guarding.approver,
+            record=record,
+            observers=self._observers,
+            witnesses=(tracker, *risks),
+            foresee=None if foresight is None else foresight.foresee,
+        )
+        return _Guarded(loop, tracker)
+
+    def _actuator(self, seed: int, world: World, pilot: Pilot) -> Actuator:
+        """The world's own, or one that is made of it for this pilot."""
+        own, plug = world.actuator(), self.scenario.actuator
+        if plug is None and isinstance(pilot, WithActuator):
+            plug = Plug(name=pilot.actuator)
+        if plug is None:
+            return own
+        return make_actuator(plug.name, own, *self._settings(plug, seed))
+
+
+@dataclass(frozen=True, slots=True)
+class _Guarded:
+    """One guarded episode: its loop, and what came of it."""
+
+    loop: GuardedLoop
+    tracker: Tracker
+
+    def told(self, episode: Episode, head: str | None) -> Episode:
+        """The episode with what its guard said and did."""
+        tracker, loop = self.tracker, self.loop
+        return replace(
+            episode,
+            alarms=tuple(tracker.alarms),
+            interventions=tuple(tracker.interventions),
+            decisions=tracker.decisions,
+            unknown=tracker.unknown,
+            states=tracker.states,
+            drift=tracker.drift,
+            head=head,
+            machine={
+                **episode.machine,
+                "review_s": loop.review_s,
+                "longest_review_s": loop.longest_review_s,
             },
-            "seed": seed,
-            "mode": self.mode,
-            "model": dict(guarding.model),
-            "policy": guarding.policy.as_dict(),
-            "laws": [law.reference for law in scenario.laws],
-            "source": source.name,
-            "vocabulary": source.vocabulary,
-            "period_s": source.period_s,
-            "provides": list(source.provides),
-        }
+        )
 
 
 class _Drive:
@@ -266,11 +308,11 @@ class _Drive:
         world: World,
         pilot: Pilot,
         truth: Truth,
-        oversight: Oversight | None,
+        loop: GuardedLoop | None,
         listeners: Sequence[Listener],
     ) -> None:
         self._end, self._world, self._pilot = scenario.end, world, pilot
-        self._truth, self._oversight = truth, oversight
+        self._truth, self._loop = truth, loop
         self._listeners = listeners
         self.frames = 0
         self.duration_s = 0.0
@@ -279,11 +321,9 @@ class _Drive:
         self._reached = None if goal is None else compile_test(goal)
         truth.reset()
 
-    def through(self, seed: int) -> str:
-        """Runs the episode; why it was over."""
-        frame = self._world.reset(seed)
-        self._pilot.reset(seed)
-        began_s, oversight = frame.time_s, self._oversight
+    def through(self, frame: Frame) -> str:
+        """Runs the episode from its first frame on; why it was over."""
+        began_s, loop = frame.time_s, self._loop
         for listener in self._listeners:
             listener.began(self._world.source)
         words: str | None = None
@@ -297,15 +337,16 @@ class _Drive:
             proposal = executed = None
             if ended is None:
                 proposal = executed = self._pilot.propose(frame, words)
-                if oversight is not None:
-                    executed, words = oversight.decide(frame, proposal)
+                if loop is not None:
+                    turn = loop.decide(frame, proposal)
+                    executed, words = turn.executed, turn.outcome.prompt
             else:
                 broken = [*broken, *self._truth.finish()]
-                if oversight is not None:
-                    oversight.look(frame)
-            if oversight is not None:
+                if loop is not None:
+                    loop.review(frame)
+            if loop is not None:
                 for each in broken:
-                    oversight.broken(each)
+                    loop.note("violated", **each.as_dict())
             for listener in self._listeners:
                 listener.frame(frame, proposal, executed)
             if ended is not None:
@@ -322,33 +363,3 @@ class _Drive:
         if self.duration_s >= self._end.max_time_s - 1e-9:
             return f"{self._end.max_time_s:g} s had passed"
         return None
-
-
-def _overseen(episode: Episode, oversight: Oversight, head: str | None) -> Episode:
-    """The episode with what its guard said and did."""
-    tracker = oversight.tracker
-    return replace(
-        episode,
-        alarms=tuple(tracker.alarms),
-        interventions=tuple(tracker.interventions),
-        decisions=dict(tracker.decisions),
-        unknown=tracker.unknown,
-        states=tracker.states,
-        drift=tracker.drift,
-        head=head,
-        machine={
-            **episode.machine,
-            "review_s": oversight.review_s,
-            "longest_review_s": oversight.longest_review_s,
-        },
-    )
-
-
-def machine_facts() -> dict[str, str]:
-    """What a record says of this machine and moment, outside its hashes."""
-    return {
-        "recorded_at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "forewarn": __version__,
-        "python": platform.python_version(),
-        "system": f"{platform.system()} {platform.machine()}",
-    }

@@ -17,6 +17,7 @@ from forewarn.monitors.guarding.policy import Policy
 from forewarn.monitors.guarding.watch import Watch
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.plugins.contracts import Baseline, Source
+from forewarn.plugins.loop.loop import Turn
 from forewarn.plugins.registry import load
 from forewarn.scenarios.running.baselines import Rival, knowledge
 
@@ -114,7 +115,7 @@ def _heard(numbers: Mapping[str, Sequence[float | None]]) -> Numbers:
 
 
 class SeriesLog:
-    """Takes down the guard's risks; see `RiskLog`.
+    """Takes down the guard's risks; a `Witness`.
 
     Args:
         policy: Says what an unknown state means.
@@ -126,7 +127,7 @@ class SeriesLog:
         self._risks: dict[str, list[float]] = {}
         self._forced: set[int] = set()
 
-    def reviewed(self, watch: Watch, frame: Frame, decision: Decision) -> None:
+    def decided(self, watch: Watch, frame: Frame, decision: Decision) -> None:
         """Takes down one frame."""
         if decision.risk is None or (watch.unknown and self._unknown_stops):
             self._forced.add(len(self._times))
@@ -136,6 +137,9 @@ class SeriesLog:
             if decision.risk is not None:
                 risk = law.judged
             self._risks.setdefault(law.name, []).append(risk)
+
+    def carried_out(self, frame: Frame, turn: Turn) -> None:
+        """What is done about a risk does not change what it was."""
 
     def series(self, judges: Sequence[Judge] = ()) -> Series:
         """All that was taken down, with what the baselines made of it."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
-from forewarn.monitors.guarding.decision import RANK, Action, Decision
+from forewarn.abstractions.frame import Frame
+from forewarn.monitors.guarding.decision import RANK, Decision
 from forewarn.monitors.guarding.watch import Watch
-from forewarn.plugins.loop.interventions import Outcome
+from forewarn.plugins.loop.loop import Turn
 from forewarn.scenarios.running.episode import Intervention, Raised
 
 UNKNOWN = -1
@@ -32,9 +32,9 @@ class Tracker:
         self._runs: list[list[int]] = []
         self._ticks = 0
 
-    def decided(self, time_s: float, decision: Decision) -> None:
+    def decided(self, watch: Watch, frame: Frame, decision: Decision) -> None:
         """Takes in a decision; before the next frame is read."""
-        kind = decision.kind
+        kind, time_s = decision.kind, frame.time_s
         self.decisions[kind] = self.decisions.get(kind, 0) + 1
         if kind == "proceed":
             self._raised.clear()
@@ -57,8 +57,9 @@ class Tracker:
         else:
             runs.append([state, 1])
 
-    def carried_out(self, time_s: float, decision: Decision, outcome: Outcome) -> None:
+    def carried_out(self, frame: Frame, turn: Turn) -> None:
         """Takes in what became of a decision."""
+        time_s, outcome = frame.time_s, turn.outcome
         last = self.interventions[-1] if self._under_way else None
         if last is not None and outcome.obeyed and last.obeyed_s is None:
             last = self.interventions[-1] = replace(last, obeyed_s=time_s)
@@ -69,7 +70,7 @@ class Tracker:
             self.interventions[-1] = replace(last, until_s=time_s)
             return
         begun = Intervention(
-            decision.law,
+            turn.decision.law,
             time_s,
             time_s,
             outcome.kind,
@@ -88,8 +89,3 @@ class Tracker:
         """What the guard has to say of a model that no longer fits."""
         drift = self._watch.drift
         return (drift.note() or "") if drift is not None else ""
-
-
-def as_json(action: Action | None) -> dict[str, Any] | None:
-    """An action as traces and records hold it."""
-    return None if action is None else {"name": action.name, **action.arguments}

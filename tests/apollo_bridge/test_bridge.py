@@ -6,6 +6,7 @@ import random
 import threading
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,18 +14,24 @@ import pytest
 pytest.importorskip("google.protobuf", reason="google.protobuf is not installed")
 pytest.importorskip("libsumo", reason="libsumo is not installed")
 
+from forewarn import scenarios
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
-from forewarn.apollo_bridge.act import ApolloActuator
 from forewarn.apollo_bridge.bridge import ApolloPilot, ApolloWorld, open_bus
 from forewarn.apollo_bridge.buses.fake import FakeCyber
 from forewarn.apollo_bridge.buses.node import NoCyber, NodeBus
 from forewarn.apollo_bridge.buses.tcp import TcpBus, parse_address
-from forewarn.apollo_bridge.commander import Paths
 from forewarn.apollo_bridge.messages import channels
 from forewarn.apollo_bridge.standin.server import BridgeServer
+from forewarn.monitors.chains.model import load_model
 from forewarn.monitors.guarding.decision import Action
+from forewarn.monitors.guarding.policy import Policy, Step
+from forewarn.plugins.actions import CAP
+from forewarn.plugins.loop.guarding import Guarding
 from forewarn.plugins.testing import ActuatorContract, PilotContract, WorldContract
+from forewarn.scenarios.running import runner
+from forewarn.scenarios.running.plan import guard_maker
+from forewarn.scenarios.schema import Plug, load_scenario
 from tests.apollo_bridge.doubles import eventually, message
 from tests.apollo_bridge.played import inside, outside
 
@@ -55,9 +62,6 @@ class TestPilot(PilotContract):
 class TestActuator(ActuatorContract):
     ack_s = 3.0
 
-    def make_actuator(self) -> Any:
-        return ApolloActuator(Paths("action service", "lane-follow service"))
-
     def make_world(self) -> Any:
         return inside(SCENARIO, 3)
 
@@ -67,9 +71,6 @@ class TestActuator(ActuatorContract):
 
 class TestActuatorOfApollo8(TestActuator):
     """By the pad alone."""
-
-    def make_actuator(self) -> Any:
-        return ApolloActuator()
 
     def make_world(self) -> Any:
         return inside(SCENARIO, 3, edition=8)
@@ -90,11 +91,24 @@ def test_a_stop_holds_and_is_taken_back() -> None:
         assert world.commander.telemetry.emergency_stop is False
 
 
+def test_a_scenario_on_apollo_slows_it_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `forewarn run` does it, with the actuator that the world gives."""
+    wanted = load_scenario(SCENARIO).driven_by(Plug(name="apollo"))
+    model = load_model(Path(scenarios.__file__).parent / "trained" / "s2.model.json.gz")
+    policy = Policy(rules={"*": (Step("slow", 0.0),)}, slow_cap_kmh=20.0)
+    guarding = Guarding(guard_maker(wanted, model, policy, "s2"), policy)
+    monkeypatch.setattr(runner, "make_world", lambda *_: inside(SCENARIO, 3))
+    episode = runner.Runner(wanted, guarding).run(3)
+    assert not episode.error and episode.interventions
+    assert episode.interventions[0].kind == "slow"
+    assert not any(done.because for done in episode.interventions)
+
+
 def test_slower_by_the_route_at_another_speed() -> None:
     with closing(inside(SCENARIO, 3)) as world:
         frame = world.reset(3)
         for _ in range(60):
-            frame = world.step(Action("slow", {"cap_kmh": 15.0}))
+            frame = world.step(Action("drive", {CAP: 15.0}))
         assert 1 < frame.values["speed"] <= 15.5
         assert world.commander.sent == {channels.LANE_FOLLOW_SERVICE.name: 1}
 

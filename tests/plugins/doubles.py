@@ -42,7 +42,9 @@ class Servant:
     obeys: bool | None = True
     done: list[Kind] = field(default_factory=list)
 
-    def carry_out(self, decision: Decision, proposal: Action | None) -> Action | None:
+    def carry_out(
+        self, decision: Decision, proposal: Action | None, frame: Frame
+    ) -> Action | None:
         self.done.append(decision.kind)
         if decision.kind in ("proceed", "alert"):
             return proposal
@@ -51,7 +53,7 @@ class Servant:
         arguments = {} if decision.cap_kmh is None else {"cap_kmh": decision.cap_kmh}
         return Action(decision.kind, arguments)
 
-    def fallback(self) -> Action | None:
+    def fallback(self, frame: Frame | None = None) -> Action | None:
         return Action("fallback")
 
     def obeyed(self, decision: Decision, frame: Frame) -> bool | None:

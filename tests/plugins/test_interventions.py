@@ -231,9 +231,11 @@ class Faulty(Servant):
         if self.calls == self.fails_at:
             raise RuntimeError("no such bus")
 
-    def carry_out(self, decision: Decision, proposal: Action | None) -> Action | None:
+    def carry_out(
+        self, decision: Decision, proposal: Action | None, frame: Frame
+    ) -> Action | None:
         self._call()
-        return super().carry_out(decision, proposal)
+        return super().carry_out(decision, proposal, frame)
 
     def obeyed(self, decision: Decision, frame: Frame) -> bool | None:
         self._call()
@@ -259,10 +261,12 @@ def test_a_fault_at_any_call_leads_to_the_fallback(fails_at: int) -> None:
 
 def test_a_fallback_that_fails_carries_nothing_out() -> None:
     class Broken(Servant):
-        def carry_out(self, decision: Decision, proposal: Action | None) -> Action:
+        def carry_out(
+            self, decision: Decision, proposal: Action | None, frame: Frame
+        ) -> Action:
             raise RuntimeError("no power")
 
-        def fallback(self) -> Action:
+        def fallback(self, frame: Frame | None = None) -> Action:
             raise RuntimeError("none at all")
 
     executed, outcome = intervener(Broken()).apply(decide("proceed"), PROPOSAL, FRAME)

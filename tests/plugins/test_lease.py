@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action, Decision
-from forewarn.plugins.contracts import Actuator
+from forewarn.plugins.contracts import Actuator, World
 from forewarn.plugins.loop.lease import Lease, LeasedActuator, Watchdog
 from forewarn.plugins.testing import ActuatorContract
 from forewarn.plugins.tiny import TinyActuator
@@ -20,20 +21,21 @@ from tests.plugins.doubles import Clock, TinyCase
 
 PROPOSAL = Action("control", {"acceleration": 1.0})
 PROCEED = Decision("proceed", 0, 0.0)
+FRAME = Frame(0.0, 0, {})
 
 
 class TestLeasedActuator(TinyCase, ActuatorContract):
-    def make_actuator(self) -> Actuator:
+    def make_actuator(self, world: World) -> Actuator:
         lease = Lease(60.0)
         lease.renew()
-        return LeasedActuator(TinyActuator(), lease)
+        return LeasedActuator(world.actuator(), lease)
 
 
 def test_it_starts_expired() -> None:
     lease = Lease(0.5, Clock())
     assert (lease.held, lease.left_s) == (False, 0.0)
     leased = LeasedActuator(TinyActuator(), lease)
-    assert leased.carry_out(PROCEED, PROPOSAL) == TinyActuator().fallback()
+    assert leased.carry_out(PROCEED, PROPOSAL, FRAME) == TinyActuator().fallback()
     assert leased.lapses == 1
 
 
@@ -43,9 +45,9 @@ def test_it_is_held_for_its_time_and_no_longer() -> None:
     leased = LeasedActuator(TinyActuator(), lease)
     lease.renew()
     clock.now_s = 0.499
-    assert leased.carry_out(PROCEED, PROPOSAL) == PROPOSAL
+    assert leased.carry_out(PROCEED, PROPOSAL, FRAME) == PROPOSAL
     clock.now_s = 0.5
-    assert leased.carry_out(PROCEED, PROPOSAL) == TinyActuator().fallback()
+    assert leased.carry_out(PROCEED, PROPOSAL, FRAME) == TinyActuator().fallback()
     lease.renew()
     assert lease.left_s == 0.5
     lease.revoke()

@@ -16,7 +16,6 @@ from forewarn.plugins.contracts import Actuator, Pilot, World
 from forewarn.plugins.registry import (
     BrokenPlug,
     load,
-    make_actuator,
     make_pilot,
     make_world,
     plugs,
@@ -59,7 +58,7 @@ def test_the_tiny_plugs_are_there_by_name() -> None:
     for name in ("tiny", "tiny-household"):
         assert isinstance(make_world(name), World)
         assert isinstance(make_pilot(name), Pilot)
-        assert isinstance(make_actuator(name), Actuator)
+        assert isinstance(make_world(name).actuator(), Actuator)
 
 
 def test_listing_imports_no_plug() -> None:
@@ -135,5 +134,8 @@ def test_a_name_that_two_packages_offer_is_refused(install: Any) -> None:
 
 def test_what_lacks_a_method_is_no_world(install: Any) -> None:
     install("lacking", {"half": "lacking_code:Lacking"})
-    with pytest.raises(BrokenPlug, match="half is none: it has no close, ended, step"):
+    with pytest.raises(
+        BrokenPlug,
+        match="half is none: it has no actions, actuator, ",
+    ):
         make_world("half")

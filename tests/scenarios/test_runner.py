@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from forewarn.scenarios.running import runner as runner_module
 from forewarn.scenarios.running.episode import Episode
 from forewarn.scenarios.running.plan import plan, runner_of
 from forewarn.scenarios.running.runner import FAILED, EpisodeObserver, Keep, Runner
-from forewarn.scenarios.schema import load_scenario, parse_scenario
+from forewarn.scenarios.schema import InvalidScenario, load_scenario, parse_scenario
 from tests.scenarios import learned
 
 ROAD = load_scenario("tiny-road")
@@ -384,6 +385,13 @@ class Live(TinyWorld):
 
     source = replace(TinyWorld.source, embedded=False)
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.halted = threading.Event()
+
+    def halt(self) -> None:
+        self.halted.set()
+
 
 def test_a_live_world_is_judged_by_a_live_clock_and_replays_from_the_record(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -400,3 +408,63 @@ def test_a_live_world_is_judged_by_a_live_clock_and_replays_from_the_record(
     assert all(clock == sorted(clock) and len(clock) > 1 for clock in clocks)
     assert clocks[-1][0] > clocks[0][0]
     assert replay(path)[1] is None
+
+
+class Hanging:
+    """An observer in whose hands a review hangs, until the world is halted."""
+
+    def __init__(self, world: Live) -> None:
+        self.world, self.reviews, self.halted = world, 0, False
+
+    def began(self, scenario: str, seed: int) -> None: ...
+
+    def ended(self, facts: Mapping[str, Any]) -> None: ...
+
+    def reviewed(self, *_: Any) -> None:
+        self.reviews += 1
+        if self.reviews == 3:
+            assert not self.world.halted.is_set()
+            self.halted = self.world.halted.wait(timeout=10.0)
+
+
+def live_runner(
+    monkeypatch: pytest.MonkeyPatch, world: Any, policy: Policy
+) -> tuple[Runner, Hanging]:
+    model = learned.model("tiny-road")
+    monkeypatch.setattr(runner_module, "make_world", lambda *_: world)
+    parts = runner_of(plan(ROAD, model, policy)).guarding
+    hanging = Hanging(world)
+    return Runner(ROAD, parts, [hanging]), hanging
+
+
+def test_a_review_that_hangs_leaves_no_live_world_driving(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = Live()
+    runner, hanging = live_runner(monkeypatch, world, replace(STOP, lease_s=0.2))
+    runner.run(200)
+    assert hanging.halted and hanging.reviews > 3
+
+
+def test_nothing_is_halted_where_the_guard_only_watches(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = Live()
+    runner, _ = live_runner(monkeypatch, world, replace(STOP, shadow=True))
+    runner._observers = ()
+    runner.run(200)
+    assert not world.halted.is_set()
+
+
+class Unstoppable(TinyWorld):
+    """A live world that nobody can halt."""
+
+    source = replace(TinyWorld.source, embedded=False)
+
+
+def test_a_live_world_that_nobody_can_halt_is_not_guarded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    runner, _ = live_runner(monkeypatch, Unstoppable(), STOP)
+    with pytest.raises(InvalidScenario, match="goes on by itself, and nobody can halt"):
+        runner.run(200)

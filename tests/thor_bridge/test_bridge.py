@@ -12,8 +12,8 @@ import pytest
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action
-from forewarn.plugins.contracts import Actuator, Pilot, World
-from forewarn.plugins.registry import make_actuator, make_world
+from forewarn.plugins.contracts import Pilot, World
+from forewarn.plugins.registry import make_world
 from forewarn.plugins.testing import ActuatorContract, WorldContract
 from forewarn.thor_bridge.act import ThorActuator
 from forewarn.thor_bridge.bridge import HouseholdWorld, ThorWorld
@@ -72,9 +72,6 @@ class TestThorKeepsTheContract(TestHouseholdKeepsTheContract):
 
 
 class TestTheActuatorKeepsTheContract(ActuatorContract):
-    def make_actuator(self) -> Actuator:
-        return ThorActuator()
-
     def make_world(self) -> World:
         return HouseholdWorld(watch=WATCH)
 
@@ -198,7 +195,7 @@ def test_the_plugs_are_registered(name: str) -> None:
     settings = {"scene": "Bathroom1", "watch": ["is_toggled(Faucet)"]}
     world = make_world(name, settings)
     assert world.source.vocabulary == "household"
-    assert isinstance(make_actuator(name), ThorActuator)
+    assert isinstance(world.actuator(), ThorActuator)
     with pytest.raises(InvalidInput, match="failures"):
         make_world(name, {"failures": "some"})
 

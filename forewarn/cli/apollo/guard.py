@@ -31,11 +31,11 @@ from forewarn.cli.support import Number, clean, emit, json_option, seed_option
 if TYPE_CHECKING:
     from forewarn.apollo_bridge.bridge import ApolloWorld
     from forewarn.apollo_bridge.messages.pool import Edition
-    from forewarn.monitors.guarding.decision import Action, Decision
-    from forewarn.monitors.guarding.guard import Guard
-    from forewarn.monitors.guarding.record import RunRecord
+    from forewarn.monitors.guarding.decision import Decision
+    from forewarn.monitors.guarding.guard import Clock, Guard
+    from forewarn.plugins.loop.guarding import Guarding
     from forewarn.plugins.loop.interventions import Outcome
-    from forewarn.scenarios.running.oversight import Guarding
+    from forewarn.plugins.loop.loop import GuardedLoop, Turn
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -138,8 +138,8 @@ def guard(
 
 
 def _guarding(make: GuardMaker) -> Guarding:
-    from forewarn.scenarios.running.oversight import Guarding
-    from forewarn.scenarios.running.plan import digest_of
+    from forewarn.plugins.loop.guarding import Guarding
+    from forewarn.plugins.loop.records import digest_of
 
     facts = {"sha256": digest_of(make.path), "name": make.path.name}
     return Guarding(
@@ -200,44 +200,27 @@ class _Watching:
 
     def run(self, seed: int, for_s: float | None) -> None:
         """Guards until the end, and says how it went."""
-        from forewarn.plugins.loop.interventions import Intervener
-        from forewarn.plugins.loop.lease import Lease, LeasedActuator, Watchdog
-        from forewarn.scenarios.running.oversight import EpisodeClock
+        from forewarn.plugins.loop.loop import EpisodeClock
 
-        world, policy = self._world, self._guarding.policy
+        world = self._world
         frame = world.reset(seed)
         clock = EpisodeClock() if world.source.embedded else time.monotonic
         guard = self._guarding.make(world.source, clock)
         self._begin(guard)
-        lease = Lease(policy.lease_s)
-        lease.renew()  # a frame is there: the watchdog need not stop the car first
-        actuator = world.actuator()
         with ExitStack() as stack:
             stack.enter_context(ended_by_signals(self._end))
-            record = self._record(stack, guard, seed)
-            if not policy.shadow and not world.source.embedded:
-                stop, commander = actuator.fallback(), world.commander
-                stack.enter_context(Watchdog(lease, lambda: commander.want(stop)))
-            intervener = Intervener(LeasedActuator(actuator, lease), policy, clock)
+            loop = stack.enter_context(self._loop(guard, clock, seed))
+            loop.equip(world)
             until_s = math.inf if for_s is None else time.monotonic() + for_s
             while True:
-                lease.renew()
-                if isinstance(clock, EpisodeClock):
-                    clock.now_s = frame.time_s
-                decision = guard.review(frame)
-                executed, outcome = intervener.apply(decision, None, frame)
-                self._tell(decision, executed, outcome)
-                if record is not None and executed is not None:
-                    record.event(
-                        "carried_out", sequence=frame.sequence, **outcome.as_dict()
-                    )
+                turn = loop.decide(frame)
+                self._tell(turn)
                 ended = world.ended() or self._over(until_s)
                 if ended is not None:
                     break
-                frame = world.step(executed)
-            if record is not None:
-                record.close(ended=ended)
-        self._finish(ended, guard)
+                frame = world.step(turn.executed)
+            loop.close(ended)
+        self._finish(ended, loop)
 
     def _end(self) -> None:
         self._ending = True
@@ -247,28 +230,26 @@ class _Watching:
             return "it was ended"
         return "the time had passed" if time.monotonic() >= until_s else None
 
-    def _record(self, stack: ExitStack, guard: Guard, seed: int) -> RunRecord | None:
-        from forewarn.monitors.guarding.record import RunRecord
-        from forewarn.scenarios.running.runner import machine_facts
+    def _loop(self, guard: Guard, clock: Clock, seed: int) -> GuardedLoop:
+        from forewarn.plugins.loop.loop import GuardedLoop
+        from forewarn.plugins.loop.records import open_record
 
-        if self._record_path is None:
-            return None
-        source, guarding = self._world.source, self._guarding
-        header = {
-            "scenario": {"name": "apollo"},
-            "seed": seed,
-            "mode": "shadow" if guarding.policy.shadow else "guarded",
-            "model": dict(guarding.model),
-            "policy": guarding.policy.as_dict(),
-            "laws": [law.law.reference for law in guard.watch.laws],
-            "source": source.name,
-            "vocabulary": source.vocabulary,
-            "period_s": source.period_s,
-            "provides": list(source.provides),
-        }
-        record = RunRecord(self._record_path, header, machine_facts())
-        guard.observers.append(record)
-        return stack.enter_context(record)
+        source, guarding, record = self._world.source, self._guarding, None
+        if self._record_path is not None:
+            record = open_record(
+                self._record_path,
+                guarding.model,
+                guarding.policy,
+                guard.watch,
+                judges=guard.judges,
+                scenario={"name": "apollo"},
+                seed=seed,
+                source=source.name,
+                vocabulary=source.vocabulary,
+                period_s=source.period_s,
+                provides=source.provides,
+            )
+        return GuardedLoop(guard, clock=clock, record=record)
 
     # -- saying it --------------------------------------------------------------------
 
@@ -285,11 +266,10 @@ class _Watching:
         emit(self._as_json, begins, [head, *unwatched(guard)])
         sys.stdout.flush()
 
-    def _tell(
-        self, decision: Decision, executed: Action | None, outcome: Outcome
-    ) -> None:
+    def _tell(self, turn: Turn) -> None:
         from forewarn.apollo_bridge.act import planner_parameters
 
+        decision, outcome, executed = turn.decision, turn.outcome, turn.executed
         self._frames += 1
         if self._as_json:
             said = {
@@ -314,10 +294,10 @@ class _Watching:
             click.echo(f"{decision.time_s:8.1f} s  {seen}")
         self._obeyed = outcome.obeyed
 
-    def _finish(self, ended: str, guard: Guard) -> None:
+    def _finish(self, ended: str, loop: GuardedLoop) -> None:
         bus = self._world.bus
         health = {} if bus is None else asdict(bus.health)
-        counts = guard.summary()["decisions"]
+        counts = loop.decisions
         facts: dict[str, Any] = {
             "ended": ended,
             "frames": self._frames,

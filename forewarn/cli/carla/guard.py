@@ -21,6 +21,8 @@ from forewarn.cli.support import Number, clean, emit, json_option
 if TYPE_CHECKING:
     from forewarn.abstractions.frame import Frame
     from forewarn.monitors.guarding.decision import Action
+    from forewarn.monitors.guarding.guard import Guard
+    from forewarn.monitors.guarding.record import RunRecord
     from forewarn.plugins.carla.guarded import GuardedVehicle, Watching
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -99,9 +101,10 @@ def guard(
         if manager_port is not None:
             manager = client.get_trafficmanager(manager_port)
             actuator = TrafficManagerActuator(manager, ego)
-        guarded = GuardedVehicle(world, ego, made, actuator=actuator)
+        kept = None
         if record_path is not None:
-            _record(stack, record_path, guarded, model_path)
+            kept = _open(record_path, made, model_path)
+        guarded = GuardedVehicle(world, ego, made, actuator=actuator, record=kept)
         over = stack.enter_context(_ended(for_s))
         head = f"Watching {role} ({ego.type_id}) at {host}:{port}."
         begins = {"vehicle": ego.type_id, **watched(made)}
@@ -246,33 +249,22 @@ def _ended(for_s: float | None) -> Iterator[Callable[[], bool]]:
             signal.signal(number, handler)
 
 
-def _record(
-    stack: ExitStack,
-    path: Path,
-    guarded: GuardedVehicle,
-    model_path: Path,
-) -> None:
-    from forewarn.monitors.guarding.record import RunRecord
+def _open(path: Path, guard: Guard, model_path: Path) -> RunRecord:
     from forewarn.plugins.carla.guarded import PROVIDES
-    from forewarn.plugins.loop.records import keep_model
-    from forewarn.scenarios.running.runner import machine_facts
+    from forewarn.plugins.loop.records import keep_model, open_record
 
-    policy = guarded.guard.policy
-    header = {
-        "scenario": {"name": "carla"},
-        "mode": "shadow" if policy.shadow else "guarded",
-        "model": {
-            "sha256": keep_model(model_path, path.parent),
-            "name": model_path.name,
-        },
-        "policy": policy.as_dict(),
-        "laws": [law.law.reference for law in guarded.guard.watch.laws],
-        "source": "carla",
-        "vocabulary": "driving",
-        "provides": list(PROVIDES),
-    }
-    record = stack.enter_context(RunRecord(path, header, machine_facts()))
-    guarded.guard.observers.append(record)
+    model = {"sha256": keep_model(model_path, path.parent), "name": model_path.name}
+    return open_record(
+        path,
+        model,
+        guard.policy,
+        guard.watch,
+        judges=guard.judges,
+        scenario={"name": "carla"},
+        source="carla",
+        vocabulary="driving",
+        provides=PROVIDES,
+    )
 
 
 class _Saying:

@@ -131,7 +131,7 @@ def test_a_guard_that_raises_inside_lets_nothing_pass(
     assert tell(guard, kitchen, FORK_IN[0])[0].stopped
     kitchen = Kitchen()
     guard = kitchen.guard(policy("stop", "after"))
-    monkeypatch.setattr(guard, "_intervener", None)
+    monkeypatch.setattr(guard.loop, "_intervener", None)
     assert tell(guard, kitchen, FORK_IN[0])[0].stopped and kitchen.done == []
 
 

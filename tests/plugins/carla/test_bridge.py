@@ -85,7 +85,7 @@ def test_a_car_has_no_other_actions() -> None:
     found.reset(5)
     with pytest.raises(InvalidInput, match="knows no action 'fly'"):
         found.step(Action("fly"))
-    with pytest.raises(InvalidInput, match="no lane to the 'up'"):
+    with pytest.raises(InvalidInput, match="'up', none of left, right"):
         found.step(Action("control", {"lane_change": "up"}))
     found.close()
 

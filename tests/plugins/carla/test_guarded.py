@@ -8,7 +8,6 @@ import sys
 import time
 import types
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -21,6 +20,7 @@ from forewarn.monitors.chains.model import load_model
 from forewarn.monitors.guarding.decision import Decision, Risk
 from forewarn.monitors.guarding.guard import Guard
 from forewarn.monitors.guarding.policy import Policy
+from forewarn.monitors.guarding.record import RunRecord, read_record
 from forewarn.monitors.guarding.watch import load_watch
 from forewarn.monitors.laws.lawbook import find_laws
 from forewarn.plugins.carla.act import CarlaActuator, action_of, control_of
@@ -104,8 +104,13 @@ def drive(port: int) -> Drive:
     return Drive(port)
 
 
-def test_who_would_run_the_light_is_stopped_before_the_line(drive: Drive) -> None:
-    with GuardedVehicle(drive.world, drive.car, make_guard()) as guarded:
+def test_who_would_run_the_light_is_stopped_before_the_line(
+    drive: Drive, tmp_path: Path
+) -> None:
+    guard = make_guard()
+    path = tmp_path / "run.jsonl"
+    record = RunRecord(path, {})
+    with GuardedVehicle(drive.world, drive.car, guard, record=record) as guarded:
         kinds = set()
         while drive.x < 0.0:
             drive.apply(guarded.filter(drive.towards(11.0)))
@@ -116,6 +121,11 @@ def test_who_would_run_the_light_is_stopped_before_the_line(drive: Drive) -> Non
     assert {"proceed", "stop"} <= kinds
     assert drive.speed == 0.0
     assert drive.x + 2.4 < -16.0, "its front is before the line"
+    lines = [line.content for line in read_record(path)]
+    done = [each for each in lines if each.get("event") == "carried_out"]
+    assert {each["kind"] for each in done} >= {"slow", "stop"}
+    assert done[-1]["executed"]["name"] == "control"
+    assert any(each.get("obeyed") for each in done)
 
 
 def test_in_shadow_mode_nothing_is_held_back(drive: Drive) -> None:
@@ -163,12 +173,12 @@ def held(drive: Drive, decision: Decision, steps: int) -> list[float]:
     """The speeds of a car whose driver has its foot down, under a decision."""
     actuator = CarlaActuator()
     speeds = [drive.speed]
-    for _ in range(steps):
+    for step in range(steps):
         gained = (drive.speed - speeds[-1]) / STEP_S if len(speeds) > 1 else 0.0
         values = {"speed": 3.6 * drive.speed, "acceleration": gained}
-        actuator.now = replace(actuator.now, values=values, dt=STEP_S)
+        frame = Frame(step * STEP_S, step, values)
         proposal = action_of(carla.VehicleControl(throttle=1.0, steer=0.0))
-        action = actuator.carry_out(decision, proposal)
+        action = actuator.carry_out(decision, proposal, frame)
         assert action is not None
         speeds.append(drive.speed)
         drive.apply(control_of(action))
@@ -212,7 +222,7 @@ def test_a_server_that_dies_leaves_a_stop() -> None:
     with pytest.raises(RuntimeError):
         drive.world.tick()
     guarded.filter(drive.towards(8.0))  # on the last snapshot that came
-    time.sleep(guarded.lease.duration_s)
+    time.sleep(guarded.loop.lease.duration_s)
     control = guarded.filter(carla.VehicleControl(throttle=1.0))
     assert guarded.decision is not None and guarded.decision.kind == "stop"
     assert control.throttle == 0.0 and control.brake > 0.0

@@ -6,18 +6,19 @@ from typing import Any
 
 import pytest
 
+from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action, Decision
-from forewarn.plugins.driving.act import (
-    BRAKE_LIMIT,
-    COMFORT,
-    THRUST_LIMIT,
-    CarActuator,
-    wanted_acceleration,
-)
+from forewarn.plugins.driving.act import CarActuator, wanted_acceleration
 from forewarn.plugins.driving.roads.lines import beside
 from forewarn.plugins.driving.scene import Behind
 from forewarn.plugins.driving.seeing.arriving import Conflict
-from forewarn.plugins.driving.stopping import Stop, stopping_acceleration
+from forewarn.plugins.driving.stopping import (
+    BRAKE_LIMIT,
+    COMFORT,
+    THRUST_LIMIT,
+    Stop,
+    stopping_acceleration,
+)
 
 FREE: dict[str, Any] = {
     "in_junction": False,
@@ -164,9 +165,10 @@ def test_who_passes_in_the_next_lane_is_not_stopped_for() -> None:
 
 def test_the_turn_signal_stays_the_drivers() -> None:
     wish = {"acceleration": 1.0, "turn_signal": "left", "lane_change": "left"}
-    stopped = CarActuator().carry_out(Decision("stop", 0, 0.0), Action("control", wish))
+    decision, frame = Decision("stop", 0, 0.0), Frame(0.0, 0, {})
+    stopped = CarActuator().carry_out(decision, Action("control", wish), frame)
     assert stopped == Action("stop", {"turn_signal": "left"})
-    assert CarActuator().carry_out(Decision("stop", 0, 0.0), None) == Action("stop")
+    assert CarActuator().carry_out(decision, None, frame) == Action("stop")
 
 
 def test_it_goes_first_where_it_can_no_longer_hold() -> None:

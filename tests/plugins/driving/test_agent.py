@@ -205,8 +205,8 @@ class TestAgentActuator(ActuatorContract):
     def make_pilot(self) -> Pilot:
         return _Goes()
 
-    def make_actuator(self) -> Actuator:
-        return AgentActuator()
+    def make_actuator(self, world: World) -> Actuator:
+        return AgentActuator(world.actuator())
 
 
 def run(tmp_path: Path, scenario: str, *options: str) -> dict[str, Any]:
@@ -252,7 +252,8 @@ def test_an_agent_that_thinks_again_is_not_slowed_down(tmp_path: Path) -> None:
     assert '"action": "drive", "arguments": {"speed_kmh": 50.0}' in prompt
     record = list(map(json.loads, Path(episode["record"]).read_text().splitlines()))
     done = [each for each in record if each.get("event") == "carried_out"]
-    assert done[0]["executed"] == {"name": "stop"}
+    assert done[0]["executed"]["name"] == "stop"
+    assert -9.0 <= done[0]["executed"]["acceleration"] < -3.0
     assert done[1]["notes"] == ["the agent chose another action"]
     chosen = {"name": "drive", "speed_kmh": 50.0, "stop": "at_line"}
     assert done[1]["executed"] == chosen

@@ -13,6 +13,7 @@ from forewarn.monitors.guarding.decision import Action, Decision, Kind
 from forewarn.monitors.guarding.guard import Clock, Guard
 from forewarn.monitors.guarding.policy import Policy, Step
 from forewarn.monitors.guarding.watch import load_watch
+from forewarn.plugins.actions import Actions, ActionSpec, number
 from forewarn.plugins.contracts import Actuator, Pilot, World
 from forewarn.plugins.testing import ActuatorContract
 from forewarn.plugins.tiny import TinyPilot, TinyWorld
@@ -178,7 +179,7 @@ def test_it_keeps_the_rules_of_gymnasium() -> None:
 def test_it_remembers_how_it_was_made() -> None:
     env = guarded()
     assert set(env._saved_kwargs) == {
-        "make_guard", "signals", "actuator", "period_s", "alerts",
+        "make_guard", "signals", "actuator", "period_s", "alerts", "approver", "record",
     }  # fmt: skip
     again: Any = GuardedEnv(TinyEnv(), **env._saved_kwargs)
     assert speeds(again) == speeds(env)
@@ -186,6 +187,11 @@ def test_it_remembers_how_it_was_made() -> None:
 
 class _Acting(TinyWorld):
     """The tiny road, taking what an environment's actuator sends."""
+
+    actions = Actions(
+        ActionSpec(ACT, {"action": number()}),
+        ActionSpec("control", {"acceleration": number()}),
+    )
 
     def step(self, action: Action | None) -> Frame:
         if action is not None and action.name == ACT:
@@ -207,7 +213,7 @@ class TestEnvActuator(ActuatorContract):
     def make_pilot(self) -> Pilot:
         return _Agent()
 
-    def make_actuator(self) -> Actuator:
+    def make_actuator(self, world: World) -> Actuator:
         def slows(decision: Decision, frame: Frame) -> bool | None:
             return bool(frame.values["acceleration"] < -1.0)
 

@@ -64,7 +64,7 @@ def test_in_snow_the_car_is_told_its_speed() -> None:
     found = _judged(program, {"snow": 0.5, "speed": 50.0}, drive)
     assert found is not None and (found.kind, found.cap_kmh) == ("slow", 30.0)
     decision = Decision(found.kind, 1, 1.0, cap_kmh=found.cap_kmh)
-    done = CarActuator().carry_out(decision, drive)
+    done = CarActuator().carry_out(decision, drive, Frame(1.0, 1, {}))
     assert done is not None and done.arguments["speed_cap_kmh"] == 30.0
     assert _judged(program, {"snow": 0.0, "speed": 50.0}, drive) is None
 

@@ -8,8 +8,7 @@ from itertools import cycle
 import pytest
 
 from forewarn.monitors.guarding.decision import Action
-from forewarn.plugins.contracts import Actuator, Pilot, World
-from forewarn.plugins.driving.act import CarActuator
+from forewarn.plugins.contracts import Pilot, World
 from forewarn.plugins.sumo.bridge import SumoWorld
 from forewarn.plugins.sumo.pilots import SumoDriver
 from forewarn.plugins.sumo.traffic import Ego, Flow, Light, Walkers
@@ -51,6 +50,3 @@ class TestCarActuator(ActuatorContract):
 
     def make_pilot(self) -> Pilot:
         return SumoDriver()
-
-    def make_actuator(self) -> Actuator:
-        return CarActuator()

@@ -162,15 +162,17 @@ def test_a_stop_ends_before_the_line_and_not_in_the_junction() -> None:
     frame = world.reset(1)
     while not frame.values["in_junction"]:
         frame = world.step(KEEP)
+    stops = world.actuator()
     for _ in range(100):
-        frame = world.step(Action("stop"))
+        frame = world.step(stops.fallback(frame))
     assert frame.values["speed"] < 0.5 and not frame.values["in_junction"]
     world = SumoWorld(ego=STRAIGHT, light=Light(phase=0, left_s=60))
     frame = world.reset(1)
     while frame.values["stop_line_distance"] > 18:
         frame = world.step(KEEP)
+    stops = world.actuator()
     for _ in range(60):
-        frame = world.step(Action("stop"))
+        frame = world.step(stops.fallback(frame))
     assert frame.values["speed"] < 0.5 and 0 < frame.values["stop_line_distance"] < 3
     world.close()
 

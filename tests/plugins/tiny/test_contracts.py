@@ -52,9 +52,6 @@ class TestTinyActuator(ActuatorContract):
     def make_pilot(self) -> Pilot:
         return TinyPilot()
 
-    def make_actuator(self) -> Actuator:
-        return TinyActuator()
-
 
 class TestTinyHousehold(WorldContract):
     def make_world(self) -> World:
@@ -83,9 +80,6 @@ class TestTinyHouseholdActuator(ActuatorContract):
 
     def make_pilot(self) -> Pilot:
         return TinyHouseholdPilot()
-
-    def make_actuator(self) -> Actuator:
-        return TinyHouseholdActuator()
 
     def substitute(self) -> Action:
         return Action("turn_off", {"object": "Microwave"})
@@ -155,13 +149,17 @@ class _Trusting(TinyActuator):
 
 
 class _Idle(TinyActuator):
-    def carry_out(self, decision: Decision, proposal: Action | None) -> Action | None:
+    def carry_out(
+        self, decision: Decision, proposal: Action | None, frame: Frame
+    ) -> Action | None:
         return proposal
 
 
 class _Blocking(TinyActuator):
-    def carry_out(self, decision: Decision, proposal: Action | None) -> Action | None:
-        return self.fallback()
+    def carry_out(
+        self, decision: Decision, proposal: Action | None, frame: Frame
+    ) -> Action | None:
+        return self.fallback(frame)
 
 
 @pytest.mark.parametrize(
@@ -177,7 +175,7 @@ def test_an_actuator_that_breaks_its_promises_is_found(
     actuator: Callable[[], Actuator], test: str, message: str
 ) -> None:
     suite = TestTinyActuator()
-    suite.make_actuator = actuator  # type: ignore[method-assign]
+    suite.make_actuator = lambda world: actuator()  # type: ignore[method-assign]
     with pytest.raises(AssertionError, match=message[:30]):
         getattr(suite, test)()
 
@@ -205,5 +203,5 @@ def test_to_be_stopped_by_what_was_proposed_is_to_be_obeyed() -> None:
     world, actuator = TinyHousehold(), TinyHouseholdActuator()
     frame = world.reset(1)
     decision = Decision("stop", frame.sequence, frame.time_s)
-    stop = actuator.carry_out(decision, actuator.fallback())
+    stop = actuator.carry_out(decision, actuator.fallback(), frame)
     assert actuator.obeyed(decision, world.step(stop)) is True

@@ -1,0 +1,136 @@
+"""Which actions a world takes: their names, and what goes with each.
+
+A world says it once, and whatever is none of them is refused by that. `check` is the
+only judge: neither a world's `step` nor an actuator compares words.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from forewarn.abstractions.errors import InvalidInput, near_miss
+from forewarn.monitors.guarding.decision import Action
+
+CAP = "speed_cap_kmh"
+"""The argument that slows a car down: the speed that it may not pass."""
+
+
+class InvalidAction(InvalidInput):
+    """An action that the world does not take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """What an argument may be. None stands for one that is left out.
+
+    Args:
+        type: A number, a word or a switch.
+        low: The least number.
+        high: The greatest number.
+        choices: The words that there are; none: any word.
+        required: Whether it may be left out.
+        unit: Of the number.
+    """
+
+    type: Literal["number", "word", "switch"]
+    low: float = -math.inf
+    high: float = math.inf
+    choices: tuple[str, ...] = ()
+    required: bool = False
+    unit: str = ""
+
+    def lack(self, value: object) -> str:
+        """What is wrong with a value, as the end of a sentence; empty if nothing is."""
+        if value is None:
+            return "missing" if self.required else ""
+        if self.type == "switch":
+            return "" if isinstance(value, bool) else "neither true nor false"
+        if self.type == "word":
+            if not isinstance(value, str):
+                return "no word"
+            fits = not self.choices or value in self.choices
+            return "" if fits else f"none of {', '.join(self.choices)}"
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return "not a number"
+        if not self.low <= value <= self.high:
+            # Nor is what is not a number between any two.
+            return f"not a number from {self.low:g} to {self.high:g}"
+        return ""
+
+
+def number(
+    low: float = -math.inf,
+    high: float = math.inf,
+    unit: str = "",
+    *,
+    required: bool = False,
+) -> Argument:
+    """An argument that is a number from `low` to `high`."""
+    return Argument("number", low, high, required=required, unit=unit)
+
+
+def word(*choices: str, required: bool = False) -> Argument:
+    """An argument that is one of these words; any, where none is given."""
+    return Argument("word", choices=choices, required=required)
+
+
+def switch() -> Argument:
+    """An argument that is true or false."""
+    return Argument("switch")
+
+
+@dataclass(frozen=True, slots=True)
+class ActionSpec:
+    """One action: its name, and its arguments by theirs."""
+
+    name: str
+    arguments: Mapping[str, Argument] = field(default_factory=dict)
+
+
+class Actions:
+    """The actions that a world takes. `None`, to do nothing, is always one.
+
+    Args:
+        specs: What they are.
+    """
+
+    def __init__(self, *specs: ActionSpec) -> None:
+        self._specs = {spec.name: spec for spec in specs}
+
+    def __iter__(self) -> Iterator[ActionSpec]:
+        return iter(self._specs.values())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._specs
+
+    def check(self, action: Action | None) -> None:
+        """Lets an action pass that is one of these.
+
+        Raises:
+            InvalidAction: It is not.
+        """
+        if action is None:
+            return
+        spec = self._specs.get(action.name)
+        if spec is None:
+            hint = near_miss(action.name, self._specs)
+            raise InvalidAction(
+                f"the world knows no action {action.name!r:.60}",
+                mend=hint or f"known are {', '.join(self._specs)}",
+            )
+        for name, value in action.arguments.items():
+            if name not in spec.arguments:
+                raise InvalidAction(
+                    f"the action {spec.name} has no {name!r:.60}",
+                    mend=near_miss(name, spec.arguments),
+                )
+            if lack := spec.arguments[name].lack(value):
+                raise InvalidAction(
+                    f"the {name} of the action {spec.name} is {value!r:.60}, {lack}"
+                )
+        for name, argument in spec.arguments.items():
+            if argument.required and name not in action.arguments:
+                raise InvalidAction(f"the action {spec.name} lacks its {name}")

@@ -60,6 +60,7 @@ PIECES = (
     Piece("gym", "Gymnasium environments", ("gymnasium",)),
     Piece("otel", "OpenTelemetry spans and metrics", ("opentelemetry-api",)),
     Piece("mcap", "MCAP logs, for Foxglove and Rerun", ("mcap",)),
+    Piece("rules", "proofs that learned rules are the least there are", ("clingo",)),
     Piece("rss", "RSS safe distances", ("ad-rss",)),
     Piece("learn", "predicates found by the machine", ("scikit-learn",)),
     Piece("ray", "campaigns on many machines", ("ray",)),

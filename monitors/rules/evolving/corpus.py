@@ -10,8 +10,8 @@ from forewarn.abstractions.expression.tree import And, Constant, Expression, Nam
 from forewarn.monitors.rules.condition import parse_condition
 from forewarn.monitors.rules.engine import CompiledRule
 from forewarn.monitors.rules.event import MOMENTS
-from forewarn.monitors.rules.evolving.bench import NEW, Entries
-from forewarn.monitors.rules.evolving.matrix import (
+from forewarn.monitors.rules.evolving.bits.bench import NEW, Entries
+from forewarn.monitors.rules.evolving.bits.matrix import (
     Clause,
     Literal,
     Matrix,

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from forewarn.abstractions.errors import InvalidInput, MissingDependency
-from forewarn.monitors.rules.evolving.bench import Bench, Entry
-from forewarn.monitors.rules.evolving.caution import (
+from forewarn.monitors.rules.evolving.bits.bench import Bench, Entry
+from forewarn.monitors.rules.evolving.bits.groups import and_groups
+from forewarn.monitors.rules.evolving.corpus import Corpus, corpus
+from forewarn.monitors.rules.evolving.proposal import Holdout, Proposal
+from forewarn.monitors.rules.evolving.rivals.heldout import Fared, fared, held_out
+from forewarn.monitors.rules.evolving.rivals.learners import Learner, learners
+from forewarn.monitors.rules.evolving.search.caution import (
     LEAST_WORTH,
     MOST_LITERALS,
     cautious,
 )
-from forewarn.monitors.rules.evolving.corpus import Corpus, corpus
-from forewarn.monitors.rules.evolving.evolution import Step, evolve
-from forewarn.monitors.rules.evolving.groups import and_groups
-from forewarn.monitors.rules.evolving.heldout import Fared, fared, held_out
-from forewarn.monitors.rules.evolving.proposal import Holdout, Proposal
-from forewarn.monitors.rules.evolving.rivals import Learner, learners
-from forewarn.monitors.rules.evolving.search import Way
+from forewarn.monitors.rules.evolving.search.evolution import Step, evolve
+from forewarn.monitors.rules.evolving.search.step import Way
 from forewarn.monitors.rules.labelled import LabelledTrace
 from forewarn.monitors.rules.predicates import Library
 from forewarn.monitors.rules.rule import RuleSet

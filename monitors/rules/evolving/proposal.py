@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from forewarn.monitors.rules.evolving.bench import Bench, Standing, mine, nearest
-from forewarn.monitors.rules.evolving.caution import Trial
+from forewarn.monitors.rules.evolving.bits.bench import Bench, Standing, mine, nearest
+from forewarn.monitors.rules.evolving.bits.matrix import members
 from forewarn.monitors.rules.evolving.corpus import Corpus
-from forewarn.monitors.rules.evolving.evolution import Evolution
-from forewarn.monitors.rules.evolving.matrix import members
-from forewarn.monitors.rules.evolving.search import Way
+from forewarn.monitors.rules.evolving.search.caution import Trial
+from forewarn.monitors.rules.evolving.search.evolution import Evolution
+from forewarn.monitors.rules.evolving.search.step import Way
 from forewarn.monitors.rules.rule import RuleSet
 
 

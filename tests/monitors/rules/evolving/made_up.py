@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from forewarn.monitors.rules.evolving.matrix import Matrix, matrix
+from forewarn.monitors.rules.evolving.bits.matrix import Matrix, matrix
 
 Hidden = list[list[tuple[int, bool]]]
 

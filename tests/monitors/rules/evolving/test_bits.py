@@ -7,8 +7,8 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.monitors.rules.evolving.groups import and_groups, vector
-from forewarn.monitors.rules.evolving.matrix import (
+from forewarn.monitors.rules.evolving.bits.groups import and_groups, vector
+from forewarn.monitors.rules.evolving.bits.matrix import (
     Clause,
     Literal,
     Matrix,

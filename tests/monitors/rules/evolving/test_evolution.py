@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from forewarn.monitors.rules.evolving.bench import Bench, Entry, mine, nearest
-from forewarn.monitors.rules.evolving.caution import LADDER, cautious, folds
-from forewarn.monitors.rules.evolving.evolution import evolve
-from forewarn.monitors.rules.evolving.groups import and_groups
-from forewarn.monitors.rules.evolving.matrix import Clause, Literal, matrix
-from forewarn.monitors.rules.evolving.rivals import ABLATIONS
-from forewarn.monitors.rules.evolving.search import Search, Way
+from forewarn.monitors.rules.evolving.bits.bench import Bench, Entry, mine, nearest
+from forewarn.monitors.rules.evolving.bits.groups import and_groups
+from forewarn.monitors.rules.evolving.bits.matrix import Clause, Literal, matrix
+from forewarn.monitors.rules.evolving.rivals.learners import ABLATIONS
+from forewarn.monitors.rules.evolving.search.caution import LADDER, cautious, folds
+from forewarn.monitors.rules.evolving.search.evolution import evolve
+from forewarn.monitors.rules.evolving.search.step import Search, Way
 from tests.monitors.rules.evolving.made_up import hidden
 
 WAYS = {"whole": Way(prove=False), **ABLATIONS}

@@ -8,9 +8,13 @@ from itertools import combinations
 
 import pytest
 
-from forewarn.monitors.rules.evolving.groups import Groups, and_groups
-from forewarn.monitors.rules.evolving.hypothesis import MOST_TOGETHER, Cost, explain
-from forewarn.monitors.rules.evolving.matrix import Matrix
+from forewarn.monitors.rules.evolving.bits.groups import Groups, and_groups
+from forewarn.monitors.rules.evolving.bits.hypothesis import (
+    MOST_TOGETHER,
+    Cost,
+    explain,
+)
+from forewarn.monitors.rules.evolving.bits.matrix import Matrix
 from tests.monitors.rules.evolving.made_up import hidden
 
 
@@ -67,8 +71,8 @@ def test_nothing_to_explain_is_explained_by_nothing() -> None:
 def test_without_clingo_there_is_an_answer_and_no_proof() -> None:
     code = (
         "import sys; sys.modules['clingo'] = None\n"
-        "from forewarn.monitors.rules.evolving.groups import and_groups\n"
-        "from forewarn.monitors.rules.evolving.hypothesis import explain\n"
+        "from forewarn.monitors.rules.evolving.bits.groups import and_groups\n"
+        "from forewarn.monitors.rules.evolving.bits.hypothesis import explain\n"
         "from tests.monitors.rules.evolving.made_up import hidden\n"
         "matrix, _ = hidden(1)\n"
         "found = explain(and_groups(matrix), matrix, matrix.unsafe, matrix.safe)\n"

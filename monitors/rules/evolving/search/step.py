@@ -9,8 +9,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.monitors.rules.evolving.bench import NEW, Bench, Entries, mine
-from forewarn.monitors.rules.evolving.edits import (
+from forewarn.monitors.rules.evolving.bits.bench import NEW, Bench, Entries, mine
+from forewarn.monitors.rules.evolving.bits.groups import Groups, vector
+from forewarn.monitors.rules.evolving.bits.hypothesis import Hypothesis, explain
+from forewarn.monitors.rules.evolving.bits.matrix import Clause
+from forewarn.monitors.rules.evolving.search.edits import (
     Candidate,
     Edit,
     Effect,
@@ -19,9 +22,6 @@ from forewarn.monitors.rules.evolving.edits import (
     narrowings,
     widenings,
 )
-from forewarn.monitors.rules.evolving.groups import Groups, vector
-from forewarn.monitors.rules.evolving.hypothesis import Hypothesis, explain
-from forewarn.monitors.rules.evolving.matrix import Clause
 
 RECALL_QUOTA = 6
 PRECISION_QUOTA = 4
@@ -228,6 +228,13 @@ class Search:
         """What the edit changes, unless it says more than that is worth."""
         found = effect(self.bench, called, self.bench.called(edit.of(entries)))
         worth = 0 if edit.operator == "Drop" else self.way.worth
+        if edit.operator in ("AddConjunct", "AddException"):
+            # What leaves less than half of a rule's hits gives the rule up unsaid.
+            unsafe = self.bench.matrix.unsafe
+            hits = self.bench.runs(entries[edit.rule].clause) & unsafe
+            left = self.bench.runs(edit.clause) & unsafe
+            if 2 * left.bit_count() < hits.bit_count() or not left:
+                return None
         return found if found.net >= worth else None
 
     # -- candidates

@@ -6,8 +6,14 @@ from collections.abc import Iterable, Iterator
 from typing import Literal as Either
 from typing import NamedTuple
 
-from forewarn.monitors.rules.evolving.bench import NEW, Bench, Entries, Entry, Standing
-from forewarn.monitors.rules.evolving.matrix import Clause, Literal
+from forewarn.monitors.rules.evolving.bits.bench import (
+    NEW,
+    Bench,
+    Entries,
+    Entry,
+    Standing,
+)
+from forewarn.monitors.rules.evolving.bits.matrix import Clause, Literal
 
 Operator = Either["AddDisjunct", "Relax", "AddConjunct", "AddException", "Drop"]
 WIDENS = ("AddDisjunct", "Relax")

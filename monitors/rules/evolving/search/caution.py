@@ -6,15 +6,15 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from forewarn.monitors.rules.evolving.bench import Bench
-from forewarn.monitors.rules.evolving.evolution import evolve
-from forewarn.monitors.rules.evolving.groups import Groups
-from forewarn.monitors.rules.evolving.matrix import Clause, Matrix, members
-from forewarn.monitors.rules.evolving.search import Way
+from forewarn.monitors.rules.evolving.bits.bench import Bench
+from forewarn.monitors.rules.evolving.bits.groups import Groups
+from forewarn.monitors.rules.evolving.bits.matrix import Clause, Matrix, members
+from forewarn.monitors.rules.evolving.search.evolution import evolve
+from forewarn.monitors.rules.evolving.search.step import Way
 
 FOLDS = 5
 NO_CHANGE = 1_000_000
-LADDER = ((NO_CHANGE, 2), (6, 2), (4, 2), (3, 2), (3, 3), (2, 2), (2, 3))
+LADDER = ((NO_CHANGE, 2), (5, 2), (4, 3), (3, 3), (2, 2), (2, 3))
 """What is tried, the most cautious first: what an edit is worth, and literals."""
 LEAST_WORTH = min(worth for worth, _ in LADDER)
 MOST_LITERALS = max(literals for _, literals in LADDER)

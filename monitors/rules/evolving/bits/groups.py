@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.monitors.rules.evolving.matrix import Clause, Literal, Matrix
+from forewarn.monitors.rules.evolving.bits.matrix import Clause, Literal, Matrix
 
 MOST_CELLS = 40_000_000
 """A level of longer groups takes no more words of 64 bits than this."""

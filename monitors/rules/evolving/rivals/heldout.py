@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from forewarn.monitors.rules.evolving.bench import Bench, Standing
-from forewarn.monitors.rules.evolving.matrix import Clause, Matrix, members
-from forewarn.monitors.rules.evolving.rivals import Learner
+from forewarn.monitors.rules.evolving.bits.bench import Bench, Standing
+from forewarn.monitors.rules.evolving.bits.matrix import Clause, Matrix, members
+from forewarn.monitors.rules.evolving.rivals.learners import Learner
 
 
 def held_out(matrix: Matrix, share: float, seed: int) -> int:

@@ -10,19 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.abstractions.errors import MissingDependency
-from forewarn.monitors.rules.evolving.bench import Bench, Entries, Entry, Standing
-from forewarn.monitors.rules.evolving.caution import (
+from forewarn.monitors.rules.evolving.bits.bench import Bench, Entries, Entry, Standing
+from forewarn.monitors.rules.evolving.bits.groups import and_groups, vector
+from forewarn.monitors.rules.evolving.bits.matrix import Clause, Matrix, members
+from forewarn.monitors.rules.evolving.search.caution import (
     FOLDS,
     LEAST_WORTH,
     MOST_LITERALS,
     cautious,
     folds,
 )
-from forewarn.monitors.rules.evolving.edits import narrowings
-from forewarn.monitors.rules.evolving.evolution import evolve
-from forewarn.monitors.rules.evolving.groups import and_groups, vector
-from forewarn.monitors.rules.evolving.matrix import Clause, Matrix, members
-from forewarn.monitors.rules.evolving.search import Way
+from forewarn.monitors.rules.evolving.search.edits import narrowings
+from forewarn.monitors.rules.evolving.search.evolution import evolve
+from forewarn.monitors.rules.evolving.search.step import Way
 
 Caller = Callable[[Matrix], int]
 """Says which runs of a matrix it calls unsafe."""

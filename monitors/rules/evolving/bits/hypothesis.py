@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.monitors.rules.evolving.groups import Groups, vector
-from forewarn.monitors.rules.evolving.matrix import Clause, Matrix
+from forewarn.monitors.rules.evolving.bits.groups import Groups, vector
+from forewarn.monitors.rules.evolving.bits.matrix import Clause, Matrix
 
 MOST_TOGETHER = 3
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from forewarn.monitors.rules.evolving.matrix import Clause, Matrix
+from forewarn.monitors.rules.evolving.bits.matrix import Clause, Matrix
 
 NEW = -1
 

@@ -6,17 +6,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal as Either
 
-from forewarn.monitors.rules.evolving.bench import (
+from forewarn.monitors.rules.evolving.bits.bench import (
     Bench,
     Entries,
     Entry,
     Standing,
 )
-from forewarn.monitors.rules.evolving.edits import Edit
-from forewarn.monitors.rules.evolving.groups import Groups, and_groups
-from forewarn.monitors.rules.evolving.hypothesis import Hypothesis
-from forewarn.monitors.rules.evolving.matrix import Clause, Matrix
-from forewarn.monitors.rules.evolving.search import Search, Way
+from forewarn.monitors.rules.evolving.bits.groups import Groups, and_groups
+from forewarn.monitors.rules.evolving.bits.hypothesis import Hypothesis
+from forewarn.monitors.rules.evolving.bits.matrix import Clause, Matrix
+from forewarn.monitors.rules.evolving.search.edits import Edit
+from forewarn.monitors.rules.evolving.search.step import Search, Way
 
 Stop = Either["target", "no better", "budget"]
 

@@ -1,0 +1,1 @@
+"""Labelled runs as bits: what holds where, which runs that names, what is least."""

@@ -1,0 +1,1 @@
+"""The search for better rules: edits, steps, and how cautious they are."""

@@ -63,6 +63,16 @@ class CompiledRule:
         exact = tuple(action.replace("_", " ") for action in actions)
         self._begins = exact if matching == "exact" else ()
 
+    def fires(self, situation: Situation) -> bool:
+        """Whether it fires at this event. It hears of every event of its moment."""
+        event = situation.event
+        if event.moment != self.rule.trigger.moment:
+            return False
+        asked = self.asks_about(event)
+        # What remembers hears of every event, asked about it or not.
+        heard = asked or self.condition.remembers
+        return heard and self.holds(situation) and asked
+
     def asks_about(self, event: Event) -> bool:
         """Whether its trigger matches an event of its moment."""
         actions = self.rule.trigger.actions

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,6 +45,7 @@ class ProgramFile:
         request: The request in words.
         specification: What the guarded agent is, in words.
         made_by: What wrote the program: `rules`, or a model's name.
+        plan: What a model thought before it wrote the program.
         program: Its text.
         functions: Sources of functions that were uploaded for it, by file name.
         signatures: Who signed it.
@@ -55,7 +56,8 @@ class ProgramFile:
     specification: str
     made_by: str
     program: str
-    functions: Mapping[str, str]
+    functions: Mapping[str, str] = field(default_factory=dict)
+    plan: str = ""
     signatures: tuple[Signature, ...] = ()
 
     @property
@@ -92,6 +94,7 @@ class ProgramFile:
             "request": self.request,
             "specification": self.specification,
             "made_by": self.made_by,
+            "plan": self.plan,
             "functions": dict(self.functions),
             "program": self.program,
             "signatures": [each._asdict() for each in self.signatures],
@@ -109,6 +112,7 @@ class _File(Strict):
     request: str
     specification: str
     made_by: str
+    plan: str
     functions: dict[str, str]
     program: str
     signatures: list[_SignatureEntry]
@@ -129,7 +133,7 @@ def program_of(content: object, source: str) -> ProgramFile:
     signatures = tuple(Signature(each.by, each.digest) for each in file.signatures)
     return ProgramFile(
         file.name, file.request, file.specification, file.made_by, file.program,
-        file.functions, signatures,
+        file.functions, file.plan, signatures,
     )  # fmt: skip
 
 

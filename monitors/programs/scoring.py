@@ -118,6 +118,11 @@ def details_of(outcome: Outcome) -> Value:
     return mapping or listed
 
 
+def same_details(one: Outcome, other: Outcome) -> bool:
+    """Whether two outcomes deny exactly the same."""
+    return bool(_as_sets(details_of(one)) == _as_sets(details_of(other)))
+
+
 def _as_sets(details: Value) -> Any:
     """Details as they are compared: neither order nor spelling matters."""
     if isinstance(details, Mapping):

@@ -10,7 +10,7 @@ where what is named is a sequence of functions with docstrings.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.metadata import entry_points
 
@@ -20,6 +20,7 @@ from forewarn.monitors.programs.file import ProgramFile
 from forewarn.monitors.programs.functions import STANDARD
 from forewarn.monitors.programs.language import Program
 from forewarn.monitors.programs.toolbox import Function, Toolbox, function
+from forewarn.plugins.programs.apart import uploaded
 from forewarn.plugins.programs.holding import Holds
 
 GROUP = "forewarn.toolbox"
@@ -31,18 +32,27 @@ class BrokenToolbox(ForewarnError):
     exit_status = 3
 
 
-@cache
-def toolbox() -> Toolbox:
+def toolbox(uploads: Mapping[str, str] = {}) -> Toolbox:
     """Everything that a program may call on this machine.
+
+    Args:
+        uploads: Sources of Python functions by file name, which run apart.
 
     Raises:
         BrokenToolbox: What a package offers does not load.
         InvalidInput: Two functions have one name.
+        MissingDependency: Functions were uploaded, and nothing here keeps them apart.
     """
-    return Toolbox([*STANDARD, *ACTIONS, *_offered()])
+    apart = uploaded(uploads) if uploads else ()
+    return Toolbox([*STANDARD, *ACTIONS, *_offered(), *apart])
 
 
-def _offered() -> Iterator[Function]:
+@cache
+def _offered() -> tuple[Function, ...]:
+    return tuple(_load_offered())
+
+
+def _load_offered() -> Iterator[Function]:
     for point in sorted(entry_points(group=GROUP), key=lambda each: each.name):
         try:
             found = tuple(point.load())
@@ -57,7 +67,7 @@ def _offered() -> Iterator[Function]:
 def compiled(file: ProgramFile, source: str) -> Program:
     """A file's program, ready to run."""
     try:
-        program = Program(file.program, toolbox())
+        program = Program(file.program, toolbox(file.functions))
         Holds(program.predicates)
         return program
     except InvalidInput as error:

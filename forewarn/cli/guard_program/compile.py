@@ -3,63 +3,97 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
+from forewarn.cli.guard_program.asking import FILE, asking_options, chat_of, shown_of
 from forewarn.cli.support import emit, json_option
 
 
 @click.command("compile")
-@click.argument("request", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("request", type=FILE)
 @click.option(
     "--spec",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE,
     required=True,
     help="What the guarded agent is and does, in words.",
 )
+@click.option("--out", type=FILE, required=True, help="The guard program's file.")
 @click.option(
-    "--out",
-    type=click.Path(dir_okay=False, path_type=Path),
-    required=True,
-    help="The guard program's file.",
+    "--functions",
+    type=FILE,
+    multiple=True,
+    help="A Python file of functions that the program may call, which run apart from"
+    " everything; may be repeated.",
 )
+@asking_options
 @json_option
-def compile_(request: Path, spec: Path, out: Path, as_json: bool) -> None:
+def compile_(
+    request: Path,
+    spec: Path,
+    out: Path,
+    functions: tuple[Path, ...],
+    model: str,
+    base_url: str,
+    timeout_s: float,
+    replies: Path | None,
+    how: Any,
+    memory: Path | None,
+    count: int,
+    as_json: bool,
+) -> None:
     """Make a guard program of the request REQUEST.
 
     A request in known forms needs no model: tables of roles, databases and columns,
-    and sentences such as "a child may not turn on the stove".
+    and sentences such as "a child may not turn on the stove". For any other request
+    name a --model, or --replies that were recorded with --how replay: it plans, writes
+    the program, and repairs it at most three times.
 
     \b
-    Example:
+    Examples:
       forewarn guard-program compile request.md --spec agent.md --out guard.yaml
+      forewarn guard-program compile request.md --spec agent.md --out guard.yaml \\
+        --model ollama:llama3.1 --replies kept --how record
     """
     from forewarn.abstractions.files import read_text
     from forewarn.monitors.programs.file import ProgramFile, write_program
-    from forewarn.monitors.programs.requests.compiling import compile_request
+    from forewarn.monitors.programs.requests.compiling import compile_request, notes_on
     from forewarn.monitors.programs.requests.document import read_request
-    from forewarn.plugins.programs.toolbox import compiled
+    from forewarn.plugins.programs.toolbox import compiled, toolbox
+    from forewarn.plugins.programs.writing import Writer
 
-    asked = read_request(read_text(request), str(request))
-    text = compile_request(asked, str(request))
-    made = ProgramFile(
-        asked.title or request.stem, asked.text, read_text(spec), "rules", text, {}
-    )
+    asked, about = read_request(read_text(request), str(request)), read_text(spec)
+    uploads = {path.name: read_text(path) for path in functions}
+    notes: list[str] = []
+    cost: dict[str, Any] = {}
+    if model or replies is not None:
+        chat, made_by = chat_of(model, base_url, timeout_s, replies, how)
+        shown = shown_of(memory, count)
+        writer = Writer(chat, toolbox(uploads), shown, timeout_s)
+        written = writer.write(asked.text, about)
+        text, plan = written.program.text, written.plan
+        cost = {**writer.usage.as_dict(), "repairs": written.repairs}
+    else:
+        text, plan, made_by = compile_request(asked, str(request)), "", "rules"
+        notes = notes_on(asked)
+    name = asked.title or request.stem
+    made = ProgramFile(name, asked.text, about, made_by, text, uploads, plan)
     program = compiled(made, str(request))
     write_program(out, made)
     payload = {
         "program": str(out),
-        "made_by": made.made_by,
+        "made_by": made_by,
         "digest": made.digest,
         "reads": list(program.reads),
         "uses": list(program.uses),
         "lines": len(text.splitlines()),
+        "notes": notes,
+        **cost,
     }
-    emit(
-        as_json,
-        payload,
-        [
-            f"{out}: {payload['lines']} lines, made by {made.made_by}",
-            f"Next: forewarn guard-program review {out}",
-        ],
-    )
+    lines = [
+        f"{out}: {payload['lines']} lines, made by {made_by}",
+        *(f"note: {note}" for note in notes),
+        f"Next: forewarn guard-program review {out}",
+    ]
+    emit(as_json, payload, lines)

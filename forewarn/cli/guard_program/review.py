@@ -27,7 +27,7 @@ def review_(program: Path, as_json: bool) -> None:
 
     file = load_program(program)
     ready = compiled(file, str(program))
-    used = [each for each in toolbox() if each.name in ready.uses]
+    used = [each for each in toolbox(file.functions) if each.name in ready.uses]
     payload = file.as_dict() | {
         "digest": file.digest,
         "signed_by": list(file.signed_by),
@@ -45,6 +45,10 @@ def _lines(file: ProgramFile, about: list[str], reads: list[str]) -> Iterator[st
     yield ""
     yield "What was asked:"
     yield from (f"  {line}" for line in file.request.strip().split("\n"))
+    if file.plan:
+        yield ""
+        yield "What the model thought before it wrote it:"
+        yield from (f"  {line}" for line in file.plan.strip().split("\n"))
     yield ""
     yield f"The program, which is handed {', '.join(reads) or 'nothing'}:"
     for number, line in enumerate(file.program.rstrip().split("\n"), 1):

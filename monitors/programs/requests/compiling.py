@@ -22,6 +22,14 @@ def compile_request(request: Request, source: str) -> str:
     return "\n".join(parts)
 
 
+def notes_on(request: Request) -> list[str]:
+    """What a reader should know of a request that compiles."""
+    return [
+        f"no robot here is known to meet a {thing}: the rule is about that very name"
+        for thing in sentences.unknown_things(request.rules)
+    ]
+
+
 def _of_table(table: Table, source: str) -> str:
     if access.is_access(table):
         return access.access_program(access.access_of_table(table, source))

@@ -1,0 +1,127 @@
+"""What a guard agent remembers: cases judged well, to show a model when it writes.
+
+Each is a file, written by hand or kept from a run that a person or a rule confirmed;
+what the right label of a case is never decides it. The nearest by edit distance of the
+agent's input and log are shown.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from forewarn.abstractions.errors import InvalidInput, MissingDependency
+from forewarn.abstractions.files import read_json, write_json
+from forewarn.abstractions.schema import Strict, validated
+
+FORMAT = "forewarn.guard-memory/1"
+MOST_KEPT = 10_000
+LONGEST_COMPARED = 10_000
+
+_CONFIRMED = r"^(person|rule|hand): .{1,100}$"
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """One case and what was made of it.
+
+    Args:
+        input: What the agent was asked.
+        log: What it put out.
+        plan: The four steps of thought.
+        program: The program that was written.
+        confirmed_by: `person: NAME`, `rule: PROGRAM` or `hand: NAME`.
+    """
+
+    input: str
+    log: str
+    plan: str
+    program: str
+    confirmed_by: str
+
+
+class _File(Strict):
+    format: Literal["forewarn.guard-memory/1"]
+    input: str
+    log: str
+    plan: str
+    program: str
+    confirmed_by: str = Field(pattern=_CONFIRMED)
+
+
+class Memory:
+    """The cases of a folder.
+
+    Raises:
+        InvalidInput: A file breaks the schema, or there are too many.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        paths = sorted(folder.glob("*.json")) if folder.is_dir() else []
+        if len(paths) > MOST_KEPT:
+            raise InvalidInput(f"more than {MOST_KEPT} cases", source=str(folder))
+        self._items = [_read(path) for path in paths]
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def add(self, item: Remembered) -> Path:
+        """Keeps a case that was confirmed; the same one twice is one.
+
+        Raises:
+            InvalidInput: Nobody confirmed it.
+        """
+        content = {"format": FORMAT, **asdict(item)}
+        validated(_File, content, str(self._folder))
+        text = json.dumps([item.input, item.log, item.program])
+        path = self._folder / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
+        if not path.exists():
+            write_json(path, content)
+            self._items.append(item)
+        return path
+
+    def nearest(
+        self, input_: str, log: str, count: int, *, farthest: bool = False
+    ) -> list[Remembered]:
+        """The cases that are most like this one, the most like it first.
+
+        Args:
+            input_: What the agent is asked.
+            log: What it put out.
+            count: How many.
+            farthest: The least similar ones instead, to see what likeness is worth.
+
+        Raises:
+            MissingDependency: There is nothing to measure likeness with.
+        """
+        if not self._items or count < 1:
+            return []
+        try:
+            from rapidfuzz.distance import Levenshtein
+        except ImportError as error:
+            raise MissingDependency("remembering cases", "programs") from error
+        asked, said = input_[:LONGEST_COMPARED], log[:LONGEST_COMPARED]
+        sign = -1 if farthest else 1
+        apart = [
+            (
+                sign
+                * (
+                    Levenshtein.distance(asked, item.input[:LONGEST_COMPARED])
+                    + Levenshtein.distance(said, item.log[:LONGEST_COMPARED])
+                ),
+                number,
+            )
+            for number, item in enumerate(self._items)
+        ]
+        return [self._items[number] for _, number in sorted(apart)[:count]]
+
+
+def _read(path: Path) -> Remembered:
+    file = validated(_File, read_json(path), str(path))
+    return Remembered(file.input, file.log, file.plan, file.program, file.confirmed_by)

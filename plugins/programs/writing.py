@@ -1,0 +1,235 @@
+"""Guard programs written by a model: a plan, a program, and at most three repairs.
+
+Whatever a model replies, what comes of it is a program of the guard language over the
+toolbox, or nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from forewarn.abstractions.errors import ForewarnError, InvalidInput
+from forewarn.monitors.programs.cases import Case
+from forewarn.monitors.programs.language import INPUTS, Program
+from forewarn.monitors.programs.running import Outcome
+from forewarn.monitors.programs.scoring import same_details
+from forewarn.monitors.programs.toolbox import Toolbox
+from forewarn.monitors.programs.values import Value
+from forewarn.plugins.chat import Chat, Message, ModelError, Reply, Usage
+from forewarn.plugins.programs import prompts
+from forewarn.plugins.programs.holding import Holds, described
+from forewarn.plugins.programs.memory import Memory, Remembered
+
+REPAIRS = 3
+LONGEST_REPLY = 50_000
+PATIENCE_S = 120.0
+
+_BLOCK = re.compile(r"```(?:python)?[ \t]*\n(?P<text>.*?)```", re.DOTALL)
+
+
+class NotWritten(ForewarnError):
+    """A model did not bring about a program that works."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A program that a model wrote.
+
+    Args:
+        plan: The four steps of thought.
+        program: The program.
+        outcome: What it says of the case that it was written for, if there was one.
+        repairs: How often it was repaired.
+    """
+
+    plan: str
+    program: Program
+    outcome: Outcome | None
+    repairs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a model is shown of the past.
+
+    Args:
+        memory: The past; None shows nothing.
+        count: How many cases.
+        farthest: The least similar ones, to see what likeness is worth.
+    """
+
+    memory: Memory | None = None
+    count: int = 3
+    farthest: bool = False
+
+    def of(self, case: Mapping[str, Value]) -> list[Remembered]:
+        """The cases that are shown with this one."""
+        if self.memory is None:
+            return []
+        input_, log = (str(case.get(name, "")) for name in ("request", "log"))
+        return self.memory.nearest(input_, log, self.count, farthest=self.farthest)
+
+
+class Writer:
+    """Has a model write programs.
+
+    Args:
+        chat: The model.
+        toolbox: The functions that programs may call; an empty one leaves the model
+            to compare by itself.
+        shown: What it is shown of the past.
+        patience_s: How long one reply may take.
+    """
+
+    def __init__(
+        self,
+        chat: Chat,
+        toolbox: Toolbox,
+        shown: Shown = Shown(),
+        patience_s: float = PATIENCE_S,
+    ) -> None:
+        self._chat, self._toolbox, self._shown = chat, toolbox, shown
+        self._patience_s = patience_s
+        self.usage = Usage()
+
+    def write(
+        self, request: str, specification: str, case: Mapping[str, Value] | None = None
+    ) -> Written:
+        """A program for a request, or for one case of it, which is then judged.
+
+        Raises:
+            NotWritten: The model brought about none that works.
+            ModelError: The model did not answer.
+        """
+        examples = self._shown.of(case or {"request": request})
+        system = prompts.TASK.format(begin=prompts.BEGIN, end=prompts.END)
+        asked = prompts.planning(specification, request, case, examples)
+        messages = [Message("system", system), Message("user", asked)]
+        plan = self._ask(messages)
+        inputs = INPUTS if case is None else tuple(case)
+        predicates = described() if "holds" in inputs else ()
+        messages.append(
+            Message("user", prompts.coding(self._toolbox, inputs, predicates))
+        )
+        problem = ""
+        for repairs in range(REPAIRS + 1):
+            try:
+                program = self._program(self._ask(messages))
+                outcome = None if case is None else program.run(case)
+            except InvalidInput as error:
+                problem = str(error)
+            else:
+                if outcome is None or not outcome.fault:
+                    return Written(plan, program, outcome, repairs)
+                problem = outcome.fault
+            messages.append(Message("user", prompts.REPAIR.format(problem=problem)))
+        raise NotWritten(f"no program that works after {REPAIRS} repairs: {problem}")
+
+    def _ask(self, messages: list[Message]) -> str:
+        reply = timely(self._chat, messages, self._patience_s)
+        self.usage.add(reply)
+        text = reply.text[:LONGEST_REPLY]
+        messages.append(Message("assistant", text))
+        return text
+
+    def _program(self, text: str) -> Program:
+        """The program in a reply: its last block, or all of it."""
+        blocks = _BLOCK.findall(text)
+        program = Program((blocks or [text])[-1].strip() + "\n", self._toolbox)
+        Holds(program.predicates)
+        return program
+
+
+class GuardAgent:
+    """Judges each case by a program that a model writes for it, as the paper does.
+
+    Args:
+        writer: Has it written.
+        request: The rules.
+        specification: The agent.
+    """
+
+    def __init__(self, writer: Writer, request: str, specification: str) -> None:
+        self._writer, self._request, self._about = writer, request, specification
+        self.usage = writer.usage
+
+    def __call__(self, case: Case) -> Outcome:
+        """What its program says; a case without one is denied."""
+        written = self.judge(case)
+        if isinstance(written, Outcome):
+            return written
+        return written.outcome or Outcome("deny", fault="nothing was judged")
+
+    def judge(self, case: Case) -> Written | Outcome:
+        """The program written for a case, or the denial for want of one."""
+        try:
+            return self._writer.write(self._request, self._about, case.inputs)
+        except (NotWritten, ModelError) as error:
+            return Outcome("deny", fault=str(error))
+
+
+def timely(chat: Chat, messages: Sequence[Message], patience_s: float) -> Reply:
+    """A reply that comes in time.
+
+    Raises:
+        ModelError: It does not. Whoever hangs is left behind.
+    """
+    found: list[Reply | Exception] = []
+    kept = list(messages)
+
+    def ask() -> None:
+        try:
+            found.append(chat.reply(kept))
+        except Exception as error:
+            found.append(error)
+
+    asking = threading.Thread(target=ask, name="asking a model", daemon=True)
+    asking.start()
+    asking.join(patience_s)
+    if not found:
+        raise ModelError(f"the model did not answer within {patience_s:g} s")
+    if isinstance(found[0], Exception):
+        raise found[0]
+    return found[0]
+
+
+class Confirmed:
+    """A guard agent that remembers what a rule confirms: no label decides it.
+
+    Args:
+        agent: Writes a program for each case.
+        memory: Where they are kept.
+        rule: What must say the same of the case, in answer and details.
+        name: What the rule is called.
+    """
+
+    def __init__(
+        self,
+        agent: GuardAgent,
+        memory: Memory,
+        rule: Callable[[Case], Outcome],
+        name: str,
+    ) -> None:
+        self._agent, self._memory = agent, memory
+        self._rule, self._name = rule, name
+
+    def __call__(self, case: Case) -> Outcome:
+        written = self._agent.judge(case)
+        if isinstance(written, Outcome):
+            return written
+        outcome, expected = written.outcome, self._rule(case)
+        if outcome is None or expected.fault:
+            return outcome or Outcome("deny", fault="nothing was judged")
+        if outcome.label == expected.label and same_details(outcome, expected):
+            remember(self._memory, case, written, f"rule: {self._name}")
+        return outcome
+
+
+def remember(memory: Memory, case: Case, written: Written, confirmed_by: str) -> None:
+    """Keeps what was written for a case, as confirmed by a person or a rule."""
+    request, log = (str(case.inputs.get(name, "")) for name in ("request", "log"))
+    text = written.program.text
+    memory.add(Remembered(request, log, written.plan, text, confirmed_by))

@@ -58,6 +58,7 @@ PIECES = (
     ),
     Piece("openai-agents", "OpenAI Agents", ("openai-agents",)),
     Piece("gym", "Gymnasium environments", ("gymnasium",)),
+    Piece("programs", "past cases for models that write programs", ("rapidfuzz",)),
     Piece("otel", "OpenTelemetry spans and metrics", ("opentelemetry-api",)),
     Piece("mcap", "MCAP logs, for Foxglove and Rerun", ("mcap",)),
     Piece("rules", "proofs that learned rules are the least there are", ("clingo",)),

@@ -20,7 +20,7 @@ from forewarn.abstractions.text import clean
 LONGEST_PROGRAM = 64_000
 """Characters."""
 
-MOST_TOKENS = 10_000
+MOST_TOKENS = 8_000
 """What people can review, and what is parsed in a few milliseconds."""
 
 DEEPEST_NESTING = 20

@@ -19,7 +19,6 @@ from forewarn.monitors.programs.values import (
     ProgramFault,
     Value,
     kind,
-    weigh,
 )
 
 Expression = Callable[[Run], Value]
@@ -31,8 +30,6 @@ INPUTS = ("user", "action", "frame", "request", "log", "needed", "place", HOLDS)
 
 `holds` has every predicate of the domains, by name: whether it holds now.
 """
-
-LARGEST_CONSTANT = 50_000
 
 
 class Program:
@@ -245,12 +242,14 @@ class _Compiler:
                 return self._call(node)
         refuse(node, "this does not stand in the language")
 
-    def _remember(self, value: Value) -> None:
+    def _remember(self, value: Value) -> int:
         """Weighs a constant and all that lies in it."""
-        if isinstance(value, tuple | dict):
-            self.weights[id(value)] = weigh(value, LARGEST_CONSTANT)
-            for part in value.values() if isinstance(value, dict) else value:
-                self._remember(part)
+        if not isinstance(value, tuple | dict):
+            return 1 + (len(value) // CHARACTERS_A_STEP if type(value) is str else 0)
+        parts = value.values() if isinstance(value, dict) else value
+        weight = 1 + len(value) + sum(map(self._remember, parts))
+        self.weights[id(value)] = weight
+        return weight
 
     def _name(self, node: ast.expr, name: str) -> Expression:
         if name in SAID or self._toolbox.get(name) is not None:
@@ -424,24 +423,39 @@ def _is_bare(node: ast.expr) -> bool:
 
 def _constant(node: ast.expr) -> tuple[bool, Value]:
     """Whether an expression is the same in every run, and its value then."""
-    match node:
-        case ast.Constant(value=value):
-            return True, value
-        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float())):
-            return True, -node.operand.value  # type: ignore[attr-defined]
-        case ast.List(elts=items) | ast.Tuple(elts=items):
-            found = [_constant(item) for item in items]
-            return all(same for same, _ in found), tuple(value for _, value in found)
-        case ast.Dict(keys=keys, values=values):
-            named = [_constant(key) if key else (False, None) for key in keys]
-            found = [_constant(value) for value in values]
-            if not all(same and isinstance(key, str) for same, key in named):
+    if isinstance(node, ast.Constant):
+        return True, node.value
+    if isinstance(node, ast.List | ast.Tuple):
+        items = []
+        for item in node.elts:
+            same, value = _constant(item)
+            if not same:
                 return False, None
-            made = {k: v for (_, k), (_, v) in zip(named, found, strict=True)}
-            if len(made) < len(named):
-                refuse(node, "a key stands twice")
-            return all(same for same, _ in found), made
+            items.append(value)
+        return True, tuple(items)
+    if isinstance(node, ast.Dict):
+        return _constant_mapping(node)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        assert isinstance(node.operand, ast.Constant)  # noqa: S101
+        return True, -node.operand.value  # type: ignore[operator]
     return False, None
+
+
+def _constant_mapping(node: ast.Dict) -> tuple[bool, Value]:
+    made: dict[str, Value] = {}
+    constant = True
+    keys: set[str] = set()
+    for key, item in zip(node.keys, node.values, strict=True):
+        if not isinstance(key, ast.Constant) or not isinstance(key.value, str):
+            constant = False
+            continue
+        if key.value in keys:
+            refuse(node, f"the key {key.value!r:.40} stands twice")
+        keys.add(key.value)
+        same, value = _constant(item)
+        constant &= same
+        made[key.value] = value
+    return constant, made if constant else None
 
 
 def _parts(value: Value, count: int) -> Sequence[Value]:

@@ -134,7 +134,7 @@ def test_evaluate_counts_what_is_wrong(made: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (("evaluate", "--cases", "x", "--kind", "access"), "--roles or --program"),
+        (("evaluate", "--cases", "x", "--kind", "access"), "--program and --judge"),
         (("run", "missing.yaml", "x"), "no such file"),
         (("sign", "missing.yaml", "--name", "A"), "missing.yaml"),
         (("nonsense",), "No such command"),

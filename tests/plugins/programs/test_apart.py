@@ -11,7 +11,6 @@ import pytest
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.monitors.programs.language import Program
 from forewarn.monitors.programs.values import ProgramFault
-from forewarn.plugins.programs.apart import process
 from forewarn.plugins.programs.apart.cell import CALLS
 from forewarn.plugins.programs.apart.process import Cell, NotApart, uploaded
 from forewarn.plugins.programs.toolbox import toolbox
@@ -174,7 +173,7 @@ def test_what_does_not_load_says_why(source: str, problem: str) -> None:
 def test_where_nothing_keeps_them_apart_they_are_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(process.platform, "machine", lambda: "riscv64")
+    monkeypatch.setattr(platform, "machine", lambda: "riscv64")
     with pytest.raises(NotApart, match="Linux with seccomp"):
         Cell({"mine.py": SOURCE})
     assert NotApart.exit_status == 3

@@ -226,10 +226,16 @@ class _Reader:
         for event in trace.events:
             situation.enter(event)
             kinds = sum(
-                kind.fires(situation) << i for i, kind in enumerate(self._kinds)
+                (kind.rule.trigger.moment == event.moment and kind.asks_about(event))
+                << i
+                for i, kind in enumerate(self._kinds)
             )
+            # What remembers hears of every event of its moment, in a kind or not.
+            held = [
+                atom.rule.trigger.moment == event.moment and atom.holds(situation)
+                for atom in self._atoms
+            ]
             if kinds:
                 row = sum(situation.so(name) << i for i, name in enumerate(names))
-                for i, atom in enumerate(self._atoms, len(names)):
-                    row |= atom.fires(situation) << i
+                row |= sum(each << i for i, each in enumerate(held, len(names)))
                 yield kinds, row

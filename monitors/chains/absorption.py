@@ -34,6 +34,9 @@ FULL_STATES = 200
 MAX_FULL = 3_000
 """The most states that a full matrix is made for."""
 
+MANY_STATES = 20_000
+"""From more states on iteration is tried first."""
+
 MAX_EDGES = 3_000_000
 """The most transitions that may come about while states are taken out."""
 
@@ -74,7 +77,9 @@ def absorbed(
         np.add.at(matrix, (source, target), weight)
         return absorbed_full(matrix, left, right).reshape(gain.shape)
     parts = (source, target, weight, left, right)
-    solved = _reduced(*parts, FEW_EDGES + 4 * source.size)
+    solved = None
+    if n <= MANY_STATES:
+        solved = _reduced(*parts, FEW_EDGES + 4 * source.size)
     if solved is None:
         solved = _iterated(*parts)
     if solved is None:

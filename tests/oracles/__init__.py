@@ -1,0 +1,1 @@
+"""What the engine must agree with, from definitions alone; `python -m tests.oracles`."""

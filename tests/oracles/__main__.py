@@ -1,0 +1,54 @@
+"""`python -m tests.oracles`: every comparison at full size, with its seed."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from tests.oracles import coverage, meaning, risks
+
+
+@click.command()
+@click.option("--laws", default=20_000, show_default=True, help="Laws with a trace.")
+@click.option("--risks", "pairs", default=5_000, show_default=True, help="Risk pairs.")
+@click.option("--chains", default=1_000, show_default=True, help="Chains, for bounds.")
+@click.option(
+    "--campaigns", default=200, show_default=True, help="Until a report holds."
+)
+@click.option("--seed", default=1, show_default=True)
+def main(laws: int, pairs: int, chains: int, campaigns: int, seed: int) -> None:
+    """Compare the engine with brute force, and bounds with chains that are known."""
+    wrong = 0
+    for what, found in (
+        (f"{laws:,} laws and traces", list(meaning.disagreements(seed, laws))),
+        (f"{pairs:,} risks", list(risks.disagreements(seed, pairs))),
+    ):
+        wrong += len(found)
+        click.echo(f"{what}: {len(found)} disagree")
+        for each in found[:5]:
+            click.echo(f"  {each}")
+    click.echo(f"[low, high] at delta {coverage.DELTA:g}, {chains:,} chains:")
+    for traces in coverage.TRACES:
+        # The largest samples take the longest, and a tenth of them says enough.
+        number = chains if traces < 1_000 else max(chains // 10, 1)
+        covered = coverage.interval_coverage(seed, number, (traces,))
+        for (law, _), each in covered.items():
+            wrong += each.share < 1 - coverage.DELTA
+            click.echo(
+                f"  {law} after {traces} traces: {each.covered} of {each.tables} "
+                f"tables hold the truth of all states; mean width {each.mean_width:.3f}"
+            )
+    ended = list(coverage.campaigns(seed, campaigns))
+    stopped = [each for each in ended if each.stopped]
+    off = sum(each.error > each.said for each in stopped)
+    wrong += off > coverage.DELTA * campaigns
+    click.echo(
+        f"PAC campaigns: {len(stopped)} of {campaigns} stopped within "
+        f"{coverage.SIZES[-1]:,} runs, {off} with more error than they said"
+    )
+    sys.exit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()

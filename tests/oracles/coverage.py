@@ -1,0 +1,221 @@
+"""How often what is said to hold does hold, of chains whose truth is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forewarn.monitors.chains.chain import Chain
+from forewarn.monitors.chains.intervals import model_intervals
+from forewarn.monitors.chains.learning import Support, Tally, learn
+from forewarn.monitors.chains.model import Model
+from forewarn.monitors.laws.automata.automaton import Automaton, compile_law
+from forewarn.monitors.laws.formula import parse_formula
+from forewarn.monitors.risk.evidence import letters_of_states, truth_in_sets
+from forewarn.monitors.risk.tables import guard_bound, guard_risk, violation_within
+from forewarn.monitors.trust.pac import pac_report
+from forewarn.monitors.trust.perturbation import law_target
+
+LAWS = {
+    "invariant": compile_law(parse_formula("always not u")),
+    "response": compile_law(parse_formula("always (t -> eventually[0, 2 steps] d)")),
+}
+HORIZON = 5
+DELTA = 0.05
+TRACES = (2, 5, 20, 100, 1000)
+LONGEST = 300
+
+Rows = NDArray[np.float64]
+Labels = dict[str, tuple[str, ...]]
+
+
+def random_truth(rng: np.random.Generator) -> tuple[Chain, Labels]:
+    """A chain that ends one step in ten, with a state that is seldom entered.
+
+    In one of three, some states are as seldom as the bad one, so that what is unseen
+    after a few traces is much.
+    """
+    n = int(rng.integers(3, 7))
+    rows = np.zeros((n + 1, n + 1))
+    evenness = rng.choice([0.15, 0.4, 1.5])
+    for state in range(n):
+        ways = rng.choice(n, min(int(rng.integers(2, 5)), n), replace=False)
+        rows[state, ways] = 0.9 * rng.dirichlet(np.full(len(ways), evenness))
+        spared = 0.8 * rows[state, n - 1]
+        rows[state, n - 1] -= spared
+        rows[state, state if state < n - 1 else 0] += spared
+        rows[state, n] = 0.1
+    rows[n, n] = 1.0
+    names = [f"s{i}" for i in range(n)]
+    bad = f"s{n - 1}"
+    labels: Labels = {"u": (bad,), "t": (bad, "s1"), "d": ("s0",)}
+    return Chain.from_dense([*names, "END"], rows, end=n), labels
+
+
+def sampled(rng: np.random.Generator, truth: Chain, traces: int) -> Model:
+    """The model of so many traces from the first two states."""
+    edges = truth.dense().cumsum(axis=1)
+    tally = Tally()
+    for _ in range(traces):
+        state, names = int(rng.integers(0, 2)), list[str]()
+        while state != truth.end and len(names) < LONGEST:
+            names.append(truth.states[state])
+            state = int((edges[state] < rng.random() * edges[state, -1]).sum())
+        tally.add_sequence(names)
+    return learn(tally, Support("observed"), Fraction(0), "absorb")
+
+
+def letters(chain: Chain, automaton: Automaton, labels: Labels) -> Any:
+    known = {name: i for i, name in enumerate(chain.states)}
+    sets = {
+        label: [known[s] for s in states if s in known]
+        for label, states in labels.items()
+    }
+    return letters_of_states(chain, automaton, truth_in_sets(sets, chain.n))
+
+
+@dataclass
+class Covered:
+    """Tables of one law at one number of traces.
+
+    Args:
+        tables: How many there were.
+        covered: Of how many the truth of every visited state lies within.
+        states: How many states these have.
+        width: The sum of their widths.
+    """
+
+    tables: int = 0
+    covered: int = 0
+    states: int = 0
+    width: float = 0.0
+
+    @property
+    def share(self) -> float:
+        return self.covered / max(self.tables, 1)
+
+    @property
+    def mean_width(self) -> float:
+        return self.width / max(self.states, 1)
+
+
+def interval_coverage(
+    seed: int, chains: int, traces: tuple[int, ...] = TRACES
+) -> dict[tuple[str, int], Covered]:
+    """[low, high] of the guard's risk, over random chains, laws and amounts of data."""
+    rng = np.random.default_rng(seed)
+    found = {(law, size): Covered() for law in LAWS for size in traces}
+    for _ in range(chains):
+        truth, labels = random_truth(rng)
+        for size in traces:
+            model = sampled(rng, truth, size)
+            for law, automaton in LAWS.items():
+                _cover(found[law, size], model, truth, labels, automaton)
+    return found
+
+
+def _cover(
+    into: Covered, model: Model, truth: Chain, labels: Labels, automaton: Automaton
+) -> None:
+    chain, intervals = model.chain, model_intervals(model, DELTA)
+    read = letters(chain, automaton, labels)
+    low, high = (
+        guard_bound(intervals, chain.end, read, automaton, HORIZON, maximise)
+        for maximise in (False, True)
+    )
+    known = letters(truth, automaton, labels)
+    right = guard_risk(truth, known, automaton, HORIZON)
+    inside = True
+    for state, name in enumerate(chain.states):
+        if state == chain.end:
+            continue
+        monitor = int(automaton.step[automaton.initial, read[state]])
+        value = right[monitor, truth.index(name)]
+        lowest, highest = low[monitor, state], high[monitor, state]
+        inside &= bool(lowest - 1e-9 <= value <= highest + 1e-9)
+        into.states += 1
+        into.width += float(highest - lowest)
+    into.tables += 1
+    into.covered += inside
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """What became of sampling until a report held.
+
+    Args:
+        stopped: After how many runs it held; None if it did not within the budget.
+        error: The greatest error that there truly was then.
+        said: What the report said of it.
+    """
+
+    stopped: int | None
+    error: float
+    said: float
+
+
+SIZES = (25, 50, 100, 200, 400, 800, 1600)
+
+
+def kitchen(share: float) -> Chain:
+    """Runs that break a law with a probability; nothing else is left to chance."""
+    rows: dict[int, dict[int, float | Fraction]] = {
+        0: {1: 1.0 - share, 2: share},
+        1: {4: 1.0}, 2: {3: 1.0}, 3: {4: 1.0}, 4: {4: 1.0},
+    }  # fmt: skip
+    return Chain.from_rows(["s0", "s1", "s2", "u", "END"], rows, end=4)
+
+
+def campaigns(
+    seed: int, number: int, epsilon: float = 0.1, sizes: tuple[int, ...] = SIZES
+) -> Iterator[Campaign]:
+    """Sampling as `collect --until pac` does: each look half of delta left."""
+    rng = np.random.default_rng(seed)
+    automaton, labels = LAWS["invariant"], {"u": ("u",)}
+    for _ in range(number):
+        truth = kitchen(float(rng.choice([0.002, 0.01, 0.02, 0.05, 0.3])))
+        right = violation_within(
+            truth, letters(truth, automaton, labels), automaton, HORIZON
+        )
+        yield _campaign(rng, truth, right, epsilon, sizes, automaton, labels)
+
+
+def _campaign(
+    rng: np.random.Generator,
+    truth: Chain,
+    right: Rows,
+    epsilon: float,
+    sizes: tuple[int, ...],
+    automaton: Automaton,
+    labels: Labels,
+) -> Campaign:
+    tally = Tally()
+    edges = truth.dense().cumsum(axis=1)
+    for look, size in enumerate(sizes, start=1):
+        while tally.traces < size:
+            state, names = 0, list[str]()
+            while state != truth.end:
+                names.append(truth.states[state])
+                state = int((edges[state] < rng.random() * edges[state, -1]).sum())
+            tally.add_sequence(names)
+        model = learn(tally, Support("observed"), Fraction(0), "absorb")
+        chain, read = model.chain, letters(model.chain, automaton, labels)
+        target = law_target(chain, read, automaton)
+        report = pac_report(
+            model, epsilon, DELTA / 2**look, target=target, horizon=HORIZON
+        )
+        if report.holds:
+            estimate = violation_within(chain, read, automaton, HORIZON)
+            error = max(
+                abs(estimate[q, i] - right[q, truth.index(name)])
+                for i, name in enumerate(chain.states)
+                if i != chain.end
+                for q in [int(automaton.step[automaton.initial, read[i]])]
+            )
+            return Campaign(size, float(error), report.error)
+    return Campaign(None, 0.0, 1.0)

@@ -1,0 +1,261 @@
+"""What risk is: random chains and laws, by explicit paths and products in fractions."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from forewarn.monitors.chains.chain import Chain
+from forewarn.monitors.laws.automata.automaton import Automaton
+from forewarn.monitors.risk.evidence import letters_of_states, truth_in_sets
+from forewarn.monitors.risk.tables import RiskTable, solve_risk
+from tests.oracles.meaning import (
+    EVER,
+    PROPOSITIONS,
+    Law,
+    Laws,
+    Truth,
+    horizon,
+    memory,
+    obligations,
+    text,
+    truth,
+)
+
+Rows = dict[int, dict[int, Fraction]]
+Pair = tuple[int, int, int]
+"""Monitor state, chain state, and the letter that was read last."""
+
+TOLERANCE = 1e-12
+
+
+@dataclass(frozen=True)
+class Case:
+    """A chain in fractions; `letters` of its states, END's never looked at."""
+
+    rows: Rows
+    letters: tuple[int, ...]
+    end: int | None
+
+    @property
+    def states(self) -> int:
+        return len(self.letters)
+
+    def chain(self) -> Chain:
+        names = [f"s{i}" for i in range(self.states)]
+        names += [] if self.end is None else ["END"]
+        labels = {
+            name: frozenset(
+                s for s, letter in enumerate(self.letters) if letter >> bit & 1
+            )
+            for bit, name in enumerate(PROPOSITIONS)
+        }
+        return Chain.from_rows(names, dict(self.rows), end=self.end, labels=labels)
+
+    def read(self, state: int, before: int) -> int:
+        """The letter that is read in a state; END repeats the one before."""
+        return before if state == self.end else self.letters[state]
+
+
+def random_case(rng: random.Random) -> Case:
+    n = rng.randint(2, 4)
+    end = n if rng.random() < 0.6 else None
+    rows: Rows = {}
+    for state in range(n):
+        successors = rng.sample(range(n), rng.randint(1, min(n, 3)))
+        if end is not None and rng.random() < 0.6:
+            successors.append(end)
+        weights = [rng.randint(1, 6) for _ in successors]
+        rows[state] = {
+            j: Fraction(w, sum(weights))
+            for j, w in zip(successors, weights, strict=True)
+        }
+    if end is not None:
+        rows[end] = {end: Fraction(1)}
+    return Case(rows, tuple(rng.randrange(4) for _ in range(n)), end)
+
+
+def bounded(law: Law) -> bool:
+    """Whether every obligation is settled within the law's horizon."""
+    if law[0] in ("G", "F", "U") and law[2] == EVER:
+        return False
+    return all(bounded(part) for part in law[1:] if isinstance(part, tuple))
+
+
+def guard_risk(case: Case, law: Law, prefix: list[int], steps: int) -> Fraction:
+    """P(an obligation of so far, or that arises within the steps, goes unmet)."""
+    parts = obligations(law)
+    ahead = steps + max(horizon(part) for _, part in parts)
+    paths: list[tuple[list[int], Fraction]] = [([prefix[-1]], Fraction(1))]
+    for _ in range(ahead):
+        paths = [
+            ([*path, j], chance * p)
+            for path, chance in paths
+            for j, p in case.rows[path[-1]].items()
+        ]
+    words = []
+    for path, _ in paths:
+        word: list[int] = []
+        for state in (*prefix, *path[1:]):
+            word.append(case.read(state, word[-1] if word else 0))
+        words.append(word)
+    letters = np.array(words).T
+    last = len(prefix) + steps
+    unmet = np.zeros(len(paths), bool)
+    found: dict[int, Truth] = {}
+    for always, part in parts:
+        broken = truth(part, letters, found) == 0
+        unmet |= broken[:last].any(axis=0) if always else broken[0]
+    chances = (chance for (_, chance), bad in zip(paths, unmet, strict=True) if bad)
+    return sum(chances, Fraction(0))
+
+
+def product(
+    case: Case, automaton: Automaton, column: dict[int, int]
+) -> dict[Pair, dict[Pair, Fraction]]:
+    """All pairs from every state and monitor, and where they lead."""
+    step = automaton.step
+    pairs: dict[Pair, dict[Pair, Fraction]] = {}
+    todo = [
+        (int(step[q, column[letter]]), s, letter)
+        for s, letter in enumerate(case.letters)
+        for q in range(automaton.n)
+    ]
+    while todo:
+        pair = todo.pop()
+        if pair in pairs:
+            continue
+        monitor, state, before = pair
+        pairs[pair] = {}
+        for j, p in case.rows[state].items():
+            letter = case.read(j, before)
+            after = (int(step[monitor, column[letter]]), j, letter)
+            pairs[pair][after] = p
+            todo.append(after)
+    return pairs
+
+
+def reached(
+    pairs: dict[Pair, dict[Pair, Fraction]], goal: int, steps: int | None
+) -> dict[Pair, Fraction]:
+    """The probability to come to that state of the monitor, within steps or ever."""
+    values = {pair: Fraction(pair[0] == goal) for pair in pairs}
+    if steps is not None:
+        for _ in range(steps):
+            values = {
+                pair: Fraction(1)
+                if pair[0] == goal
+                else sum((p * values[j] for j, p in row.items()), Fraction(0))
+                for pair, row in pairs.items()
+            }
+        return values
+    possible = {pair for pair in pairs if pair[0] == goal}
+    while grown := {
+        pair
+        for pair, row in pairs.items()
+        if pair not in possible and possible & row.keys()
+    }:
+        possible |= grown
+    unknown = [pair for pair in pairs if pair in possible and pair[0] != goal]
+    place = {pair: i for i, pair in enumerate(unknown)}
+    table: list[dict[int, Fraction]] = []
+    for i, pair in enumerate(unknown):
+        row = {i: Fraction(1)}
+        for j, p in pairs[pair].items():
+            if j in place:
+                row[place[j]] = row.get(place[j], Fraction(0)) - p
+            elif j[0] == goal:
+                row[len(unknown)] = row.get(len(unknown), Fraction(0)) + p
+        table.append(row)
+    for k in range(len(unknown)):
+        at = next(i for i in range(k, len(table)) if table[i].get(k))
+        table[k], table[at] = table[at], table[k]
+        pivot = table[k][k]
+        table[k] = {j: x / pivot for j, x in table[k].items()}
+        for i, row in enumerate(table):
+            if i != k and (share := row.get(k)):
+                for j, x in table[k].items():
+                    row[j] = row.get(j, Fraction(0)) - share * x
+    solved = {
+        pair: table[i].get(len(unknown), Fraction(0)) for pair, i in place.items()
+    }
+    return values | solved
+
+
+def disagreements(seed: int, pairs: int) -> Iterator[str]:
+    """Compares so many pairs of a state and a monitor; says which risks differ."""
+    source = Laws(seed)
+    rng, laws, done = source.rng, iter(source), 0
+    while done < pairs:
+        case = random_case(rng)
+        law, automaton = next(laws)
+        parts = obligations(law)
+        if automaton.violated < 0 or not all(bounded(part) for _, part in parts):
+            continue
+        if not any(always for always, _ in parts) or horizon(law) > 5:
+            continue
+        steps = rng.randint(1, 2)
+        chain = case.chain()
+        truths = truth_in_sets(chain.labels, chain.n)
+        letters = letters_of_states(chain, automaton, truths)
+        column = dict(zip(case.letters, letters.tolist(), strict=False))
+        risks = solve_risk(chain, letters, automaton, steps)
+        for problem in itertools.chain(
+            _foreseen(case, law, automaton, column, risks, rng),
+            _products(case, automaton, column, risks),
+        ):
+            yield f"{text(law)} on {case}: {problem}"
+        done += automaton.n * case.states
+
+
+def _foreseen(
+    case: Case,
+    law: Law,
+    automaton: Automaton,
+    column: dict[int, int],
+    risks: RiskTable,
+    rng: random.Random,
+) -> Iterator[str]:
+    """The guard's risk after a few random beginnings."""
+    for _ in range(3):
+        prefix = [rng.randrange(case.states)]
+        for _ in range(rng.randint(0, 2)):
+            inner = [j for j in case.rows[prefix[-1]] if j != case.end]
+            if inner:
+                prefix.append(rng.choice(inner))
+        monitor = automaton.initial
+        for state in prefix:
+            monitor = int(automaton.step[monitor, column[case.letters[state]]])
+        if monitor == automaton.violated:
+            continue
+        expected = guard_risk(case, law, prefix, risks.horizon_steps)
+        found = risks.lookup(monitor, prefix[-1])
+        # What is remembered may doom a law before any obligation goes unmet.
+        doomed = memory(law) > 0 and found > expected
+        if abs(found - expected) > TOLERANCE and not doomed:
+            yield f"after {prefix} the guard's risk is {found}, not {expected}"
+
+
+def _products(
+    case: Case, automaton: Automaton, column: dict[int, int], risks: RiskTable
+) -> Iterator[str]:
+    """The literal risk and the one without a horizon, in every pair."""
+    pairs = product(case, automaton, column)
+    within = reached(pairs, automaton.violated, risks.horizon_steps)
+    ever = reached(pairs, automaton.violated, None)
+    assert risks.unbounded is not None
+    for pair in pairs:
+        at = pair[:2]
+        if pair[1] == case.end:
+            continue
+        for name, found, expected in (
+            ("literal", risks.literal[at], within[pair]),
+            ("unbounded", risks.unbounded[at], ever[pair]),
+        ):
+            if abs(found - expected) > TOLERANCE:
+                yield f"in {at} the {name} risk is {found}, not {expected}"

@@ -1,0 +1,71 @@
+"""The engine against brute force, small; `python -m tests.oracles` is the full size."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from forewarn.monitors.laws.automata.automaton import compile_law
+from forewarn.monitors.laws.formula import parse_formula
+from tests.oracles import coverage, meaning, risks
+
+
+def test_laws_mean_what_three_valued_evaluation_says() -> None:
+    assert list(meaning.disagreements(0, 300)) == []
+
+
+def test_risks_are_those_of_paths_and_products_in_fractions() -> None:
+    assert list(risks.disagreements(0, 400)) == []
+
+
+def test_bounds_hold_the_truth_of_all_states() -> None:
+    for (law, size), each in coverage.interval_coverage(0, 20, (2, 20)).items():
+        assert each.covered == each.tables, (law, size)
+
+
+def test_campaigns_do_not_certify_ignorance() -> None:
+    ended = list(coverage.campaigns(0, 10, sizes=(25, 50, 100, 200)))
+    assert all(each.error <= each.said for each in ended)
+    # Twenty-five clean runs are never enough for a tenth.
+    assert all(each.stopped is None or each.stopped > 50 for each in ended)
+
+
+@pytest.mark.slow
+def test_laws_and_risks_at_length() -> None:
+    assert list(meaning.disagreements(2, 2_000)) == []
+    assert list(risks.disagreements(2, 2_000)) == []
+
+
+@pytest.mark.slow
+def test_bounds_and_campaigns_at_length() -> None:
+    covered = coverage.interval_coverage(2, 60, (2, 5, 20, 100))
+    for (law, size), each in covered.items():
+        assert each.share >= 1 - coverage.DELTA, (law, size)
+    ended = list(coverage.campaigns(2, 40, sizes=(25, 50, 100, 200, 400)))
+    off = sum(each.error > each.said for each in ended)
+    assert off <= coverage.DELTA * len(ended)
+
+
+# -- the oracles find what they are for -----------------------------------------------
+
+
+def test_the_oracle_sees_a_wrong_since() -> None:
+    inner = ("F", 0, 1, ("G", 0, 1, ("atom", "a")))
+    law = ("G", 0, meaning.EVER, inner)
+    assert meaning.read(law, [1, 1, 1, 0]).violations == ((3, 2),)
+    other = compile_law(parse_formula("always (next (next a) or not a)"))
+    expected = meaning.read(law, [1, 1, 1, 0])
+    assert meaning._difference(other, [1, 1, 1, 0], expected)
+
+
+def test_closed_support_does_not_hold_the_truth(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    closed = coverage.model_intervals
+
+    def without_ways_out(model: coverage.Model, delta: float) -> object:
+        return closed(model, delta, closed_support=True)
+
+    monkeypatch.setattr(coverage, "model_intervals", without_ways_out)
+    covered = coverage.interval_coverage(0, 20, (2,))
+    assert np.mean([each.share for each in covered.values()]) < 0.8

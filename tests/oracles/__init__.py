@@ -1,1 +1,1 @@
-"""What the engine must agree with, from definitions alone; `python -m tests.oracles`."""
+"""What the engine must agree with, by definition alone; `python -m tests.oracles`."""

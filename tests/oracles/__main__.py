@@ -33,11 +33,11 @@ def main(laws: int, pairs: int, chains: int, campaigns: int, seed: int) -> None:
         # The largest samples take the longest, and a tenth of them says enough.
         number = chains if traces < 1_000 else max(chains // 10, 1)
         covered = coverage.interval_coverage(seed, number, (traces,))
-        for (law, _), each in covered.items():
-            wrong += each.share < 1 - coverage.DELTA
+        for (law, _), tables in covered.items():
+            wrong += tables.share < 1 - coverage.DELTA
             click.echo(
-                f"  {law} after {traces} traces: {each.covered} of {each.tables} "
-                f"tables hold the truth of all states; mean width {each.mean_width:.3f}"
+                f"  {law} after {traces} traces: {tables.covered} of {tables.tables} "
+                f"hold the truth of all states; mean width {tables.mean_width:.3f}"
             )
     ended = list(coverage.campaigns(seed, campaigns))
     stopped = [each for each in ended if each.stopped]

@@ -176,7 +176,8 @@ def campaigns(
 ) -> Iterator[Campaign]:
     """Sampling as `collect --until pac` does: each look half of delta left."""
     rng = np.random.default_rng(seed)
-    automaton, labels = LAWS["invariant"], {"u": ("u",)}
+    automaton = LAWS["invariant"]
+    labels: Labels = {"u": ("u",)}
     for _ in range(number):
         truth = kitchen(float(rng.choice([0.002, 0.01, 0.02, 0.05, 0.3])))
         right = violation_within(

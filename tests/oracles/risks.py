@@ -165,22 +165,23 @@ def reached(
     place = {pair: i for i, pair in enumerate(unknown)}
     table: list[dict[int, Fraction]] = []
     for i, pair in enumerate(unknown):
-        row = {i: Fraction(1)}
+        equation = {i: Fraction(1)}
         for j, p in pairs[pair].items():
             if j in place:
-                row[place[j]] = row.get(place[j], Fraction(0)) - p
+                equation[place[j]] = equation.get(place[j], Fraction(0)) - p
             elif j[0] == goal:
-                row[len(unknown)] = row.get(len(unknown), Fraction(0)) + p
-        table.append(row)
+                known = equation.get(len(unknown), Fraction(0))
+                equation[len(unknown)] = known + p
+        table.append(equation)
     for k in range(len(unknown)):
         at = next(i for i in range(k, len(table)) if table[i].get(k))
         table[k], table[at] = table[at], table[k]
         pivot = table[k][k]
         table[k] = {j: x / pivot for j, x in table[k].items()}
-        for i, row in enumerate(table):
-            if i != k and (share := row.get(k)):
-                for j, x in table[k].items():
-                    row[j] = row.get(j, Fraction(0)) - share * x
+        for i, other in enumerate(table):
+            if i != k and (share := other.get(k)):
+                for at, x in table[k].items():
+                    other[at] = other.get(at, Fraction(0)) - share * x
     solved = {
         pair: table[i].get(len(unknown), Fraction(0)) for pair, i in place.items()
     }

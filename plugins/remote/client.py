@@ -21,7 +21,7 @@ import json
 import socket
 import sys
 import time
-from typing import Any, Callable, Dict, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 PROTOCOL = "guard/1"
 MAX_BYTES = 1 << 20
@@ -132,8 +132,8 @@ class GuardClient(object):
         self._tried_s = now_s
         made = socket.create_connection(self._address, self._left_s(until_s))
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        made.sendall(_framed(self._hello))
         self._socket = made
+        made.sendall(_framed(self._hello))
         return made
 
     def _left_s(self, until_s: float) -> float:
@@ -157,13 +157,17 @@ class GuardClient(object):
             if "error" in content:
                 raise Lost("the guard says: %s" % content["error"])
             answered = content.get("sequence")
-            if content.get("decision") not in KINDS or not isinstance(answered, int):
+            if content.get("decision") not in KINDS or type(answered) is not int:
                 raise Lost("the guard's answer is no decision")
+            if content["decision"] == "slow" and not _is_speed(content.get("cap_kmh")):
+                raise Lost("the guard says slow, and not how slow")
             if answered == sequence:
                 return content
             if answered > sequence:
                 raise Lost("the guard answered a frame that was not sent")
             # Else it is the late answer to a frame that is not waited for any more.
+            if self._clock() > until_s:
+                return None
 
     def _message(self, until_s: float) -> Optional[Decision]:
         line = self._socket
@@ -177,6 +181,8 @@ class GuardClient(object):
                 if len(self._data) >= end:
                     body, self._data = self._data[4:end], self._data[end:]
                     return _parsed(body)
+            if self._clock() > until_s:
+                return None
             line.settimeout(self._left_s(until_s))
             try:
                 chunk = line.recv(65536)
@@ -213,13 +219,26 @@ def _parsed(body: bytes) -> Decision:
     return content
 
 
+def _is_speed(value: Any) -> bool:
+    return type(value) in (int, float) and 0 <= value < 1e6
+
+
+def _no_repeats(pairs: List[Tuple[str, Any]]) -> Decision:
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        raise Lost("the guard's answer holds a key twice")
+    return content
+
+
 def _no_constant(name: str) -> float:
     raise Lost("the guard's answer holds %s" % name)
 
 
 # Made once: making them takes longer than a message does.
 _encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
-_decode = json.JSONDecoder(parse_constant=_no_constant).decode
+_decode = json.JSONDecoder(
+    parse_constant=_no_constant, object_pairs_hook=_no_repeats
+).decode
 
 
 def main(arguments: Sequence[str]) -> int:

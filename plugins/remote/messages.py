@@ -18,6 +18,7 @@ from forewarn.monitors.guarding.decision import Action, Decision
 
 PROTOCOL = "guard/1"
 MAX_BYTES = 1 << 20
+HELLO_BYTES = 1 << 16
 LENGTH_BYTES = 4
 MAX_SEQUENCE = 1 << 62
 

@@ -2,7 +2,8 @@
 
 Each connection is an episode with a guard of its own, in a thread of its own. A
 connection that breaks the protocol, or that stalls in the middle of a message, is
-closed: to its loop that is the loss of the guard.
+closed: to its loop that is the loss of the guard. Strangers, who have not shown the
+token yet, take no room from loops: where there are too many, the oldest has to go.
 """
 
 from __future__ import annotations
@@ -12,18 +13,27 @@ import os
 import socket
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 from forewarn.abstractions.errors import ForewarnError, InvalidInput
 from forewarn.abstractions.text import clean
+from forewarn.monitors.guarding.guard import Guard
 from forewarn.plugins.loop.alerts import LOGGER, is_loopback
 from forewarn.plugins.remote.messages import framed, write_error
-from forewarn.plugins.remote.session import Lend, Session, serve_stream
+from forewarn.plugins.remote.session import Lend, Provides, Session, serve_stream
 
 MAX_CONNECTIONS = 16
+MAX_STRANGERS = 16
 MIN_TOKEN = 16
 HELLO_S = 5.0
+"""How long a stranger may take for the whole hello."""
+MESSAGE_S = 5.0
+"""How long a message may take from its first byte to its last."""
 IDLE_S = 60.0
+"""How long a loop may say nothing between two messages."""
+BREATH_S = 0.05
+"""How long to wait where the machine has nothing left for another connection."""
 FAREWELL_S = 10.0
 """How long the threads may take to finish their records when the server is closed."""
 
@@ -59,6 +69,7 @@ class GuardServer:
         self._lend, self._token = lend, token
         self._lock = threading.RLock()  # `close` may come in a signal
         self._threads: dict[threading.Thread, socket.socket] = {}
+        self._strangers: dict[threading.Thread, socket.socket] = {}
         self._closed = False
         self.connections = self.losses = 0
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -78,25 +89,33 @@ class GuardServer:
 
     def serve(self) -> None:
         """Serves until `close` is called, from another thread or a signal."""
-        while True:
+        while not self._closed:
             try:
                 connection, _ = self._listener.accept()
-            except OSError:
-                if self._closed:
-                    return
-                raise
-            thread = threading.Thread(
-                target=self._attend, args=(connection,), daemon=True
-            )
-            with self._lock:
-                full = len(self._threads) >= MAX_CONNECTIONS
-                if not full:
-                    self._threads[thread] = connection
-            if full:
-                connection.close()
-            else:
-                self.connections += 1
-                thread.start()
+                self._welcome(connection)
+            except (OSError, RuntimeError):
+                # No file or thread is left for another one; some end.
+                if not self._closed:
+                    time.sleep(BREATH_S)
+
+    def _welcome(self, connection: socket.socket) -> None:
+        thread = threading.Thread(target=self._attend, args=(connection,), daemon=True)
+        with self._lock:
+            if len(self._strangers) >= MAX_STRANGERS:
+                _wake(self._strangers.pop(next(iter(self._strangers))))
+            self._threads[thread] = self._strangers[thread] = connection
+        self.connections += 1
+        try:
+            thread.start()
+        except RuntimeError:
+            self._forget(thread)
+            connection.close()
+            raise
+
+    def _forget(self, thread: threading.Thread) -> None:
+        with self._lock:
+            self._threads.pop(thread, None)
+            self._strangers.pop(thread, None)
 
     def close(self) -> None:
         """Stops listening, ends every connection and waits a moment for them."""
@@ -115,8 +134,8 @@ class GuardServer:
     def _attend(self, connection: socket.socket) -> None:
         try:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            connection.settimeout(HELLO_S)
-            self._converse(connection)
+            with Session(self._lend_if_room, self._token) as session:
+                self._converse(connection, session)
         except Exception as error:
             self.losses += 1
             why = str(error) or type(error).__name__
@@ -124,24 +143,54 @@ class GuardServer:
         finally:
             _wake(connection)
             connection.close()
-            with self._lock:
-                self._threads.pop(threading.current_thread(), None)
+            self._forget(threading.current_thread())
 
-    def _converse(self, connection: socket.socket) -> None:
-        with Session(self._lend, self._token) as session:
+    def _converse(self, connection: socket.socket, session: Session) -> None:
+        line = _Line(connection, session)
+        try:
+            serve_stream(line.receive, line.send, session)
+        except ForewarnError as error:
+            if session.welcome:
+                line.send(framed(write_error(str(error))))
+            raise
 
-            def take(message: bytes) -> bytes | None:
-                answer = session.take(message)
-                if answer is None:
-                    connection.settimeout(IDLE_S)
-                return answer
+    @contextmanager
+    def _lend_if_room(self, provides: Provides) -> Iterator[Guard]:
+        """A guard for a loop that showed the token, which is a stranger no more."""
+        with self._lock:
+            self._strangers.pop(threading.current_thread(), None)
+            if len(self._threads) - len(self._strangers) > MAX_CONNECTIONS:
+                raise Full(f"it guards {MAX_CONNECTIONS} loops already")
+        with self._lend(provides) as guard:
+            yield guard
 
-            try:
-                serve_stream(connection.recv, connection.sendall, take)
-            except ForewarnError as error:
-                if session.welcome:
-                    connection.sendall(framed(write_error(str(error))))
-                raise
+
+class Full(ForewarnError):
+    """There is no room for another loop."""
+
+
+class _Line:
+    """A connection that waits no longer than it may, however slowly bytes come."""
+
+    def __init__(self, connection: socket.socket, session: Session) -> None:
+        self._connection, self._session = connection, session
+        self._until_s = time.monotonic() + HELLO_S
+        self._begun = False
+
+    def receive(self, size: int, begun: bool) -> bytes:
+        now_s = time.monotonic()
+        if self._session.welcome and not (begun and self._begun):
+            self._until_s = now_s + (MESSAGE_S if begun else IDLE_S)
+        self._begun = begun
+        if now_s >= self._until_s:
+            raise TimeoutError("it took too long")
+        self._connection.settimeout(self._until_s - now_s)
+        return self._connection.recv(size)
+
+    def send(self, message: bytes) -> None:
+        self._begun = False
+        self._connection.settimeout(MESSAGE_S)
+        self._connection.sendall(message)
 
 
 def _wake(waiting: socket.socket) -> None:

@@ -11,6 +11,7 @@ from typing import BinaryIO
 from forewarn.abstractions.errors import ForewarnError
 from forewarn.monitors.guarding.guard import Guard
 from forewarn.plugins.remote.messages import (
+    HELLO_BYTES,
     LENGTH_BYTES,
     MAX_BYTES,
     Hello,
@@ -89,6 +90,11 @@ class Session:
     def __exit__(self, *_: object) -> None:
         self._borrowed.close()
 
+    @property
+    def most_bytes(self) -> int:
+        """How long a message may be; who has shown no token has little to say."""
+        return MAX_BYTES if self.welcome or self._token is None else HELLO_BYTES
+
     def take(self, message: bytes) -> bytes | None:
         """The answer to a message; None to a hello.
 
@@ -118,29 +124,30 @@ class Session:
 
 
 def serve_stream(
-    receive: Callable[[int], bytes],
+    receive: Callable[[int, bool], bytes],
     send: Callable[[bytes], object],
-    take: Callable[[bytes], bytes | None],
+    session: Session,
 ) -> None:
     """Cuts a stream into messages and answers them, until it ends.
 
     Args:
-        receive: Gives so many bytes at most; none at the end of the stream.
+        receive: Gives so many bytes at most, none at the end of the stream; it is told
+            whether a message has begun.
         send: Sends an answer with its length.
-        take: Gives the answer to a message, if it has one.
+        session: Gives the answer to a message, if it has one.
     """
     data = b""
-    while chunk := receive(_CHUNK):
+    while chunk := receive(_CHUNK, bool(data)):
         data = data + chunk if data else chunk
         while len(data) >= LENGTH_BYTES:
             length = int.from_bytes(data[:LENGTH_BYTES], "big")
-            if length > MAX_BYTES:
-                raise Malformed(f"a message is longer than {MAX_BYTES} bytes")
+            if length > session.most_bytes:
+                raise Malformed(f"a message is longer than {session.most_bytes} bytes")
             end = LENGTH_BYTES + length
             if len(data) < end:
                 break
             message, data = data[LENGTH_BYTES:end], data[end:]
-            answer = take(message)
+            answer = session.take(message)
             if answer is not None:
                 send(framed(answer))
     if data:

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -237,6 +237,12 @@ def answer(**changes: Any) -> bytes:
         (answer(sequence=7), "a frame that was not sent"),
         (answer(sequence="0"), "no decision"),
         (answer(risk=float("nan")), "holds NaN"),
+        (answer(sequence=False), "no decision"),
+        (answer(decision="slow"), "not how slow"),
+        (answer(decision="slow", cap_kmh=-1.0), "not how slow"),
+        (answer(decision="slow", cap_kmh=True), "not how slow"),
+        (framed(b'{"sequence":0,"decision":"slow","cap_kmh":1e999}'), "not how slow"),
+        (framed(b'{"sequence":0,"decision":"stop","decision":"proceed"}'), "twice"),
         (answer(error="I give up"), "the guard says: I give up"),
         (framed(b"[]"), "not a JSON object"),
         (framed(b"\xff"), ""),
@@ -254,10 +260,40 @@ def test_an_answer_that_is_none_counts_as_loss(reply: bytes, said: str) -> None:
 
 def test_a_late_answer_is_not_taken_for_that_to_a_later_frame() -> None:
     late = answer(sequence=0, decision="proceed")
-    with pretending(b"", late + answer(sequence=1, decision="slow")) as port:
+    with pretending(b"", late + answer(sequence=1, decision="alert")) as port:
         with connected(port, lease_s=LONG_S) as client:
             assert client.review(0, 0.0, CALM, wait_s=0.05)["decision"] == "stop"
-            assert client.review(1, 0.1, CALM)["decision"] == "slow"
+            assert client.review(1, 0.1, CALM)["decision"] == "alert"
+
+
+@pytest.mark.parametrize(
+    ("first", "more"),
+    [(b"", answer(sequence=0) * 100), ((1 << 20).to_bytes(4, "big"), b" ")],
+    ids=["earlier answers", "an answer that never ends"],
+)
+def test_a_guard_that_says_without_end_holds_nobody(first: bytes, more: bytes) -> None:
+    listener = socket.create_server(("127.0.0.1", 0))
+    done = threading.Event()
+
+    def talk() -> None:
+        connection, _ = listener.accept()
+        with connection, suppress(OSError):
+            connection.recv(65536)
+            connection.sendall(first)
+            while not done.wait(0.0005):
+                connection.sendall(more)
+
+    thread = threading.Thread(target=talk)
+    thread.start()
+    try:
+        with connected(listener.getsockname()[1], lease_s=0.1) as client:
+            began_s = time.monotonic()
+            assert client.review(7, 0.7, CALM)["decision"] == "stop"
+            assert time.monotonic() - began_s < LONG_S / 4
+    finally:
+        done.set()
+        thread.join()
+        listener.close()
 
 
 def test_while_the_lease_lasts_the_last_word_counts() -> None:

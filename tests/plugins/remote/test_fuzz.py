@@ -30,7 +30,7 @@ def converse(pieces: list[bytes], pool: GuardPool) -> list[dict[str, Any]]:
     answers: list[bytes] = []
     left = iter(pieces)
     with Session(pool.lend, TOKEN) as session, suppress(ForewarnError):
-        serve_stream(lambda _: next(left, b""), answers.append, session.take)
+        serve_stream(lambda *_: next(left, b""), answers.append, session)
     return [json.loads(answer[4:]) for answer in answers]
 
 

@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,9 @@ from forewarn.abstractions.files import write_json
 from forewarn.monitors.chains.formats.own import model_as_dict
 from forewarn.monitors.guarding.replay import replay
 from forewarn.plugins.remote import server as server_module
-from forewarn.plugins.remote.messages import MAX_BYTES, framed
+from forewarn.plugins.remote.messages import HELLO_BYTES, MAX_BYTES, framed
 from forewarn.plugins.remote.recording import Recorder
-from forewarn.plugins.remote.server import MAX_CONNECTIONS, GuardServer
+from forewarn.plugins.remote.server import MAX_CONNECTIONS, MAX_STRANGERS, GuardServer
 from forewarn.plugins.remote.session import GuardPool
 from tests.plugins.remote.serving import (
     CALM,
@@ -203,6 +204,51 @@ def test_who_never_says_hello_is_shown_out(monkeypatch: pytest.MonkeyPatch) -> N
         assert server.losses == 1
 
 
+@pytest.mark.parametrize("trickle", [b"", b"\x00"])
+def test_strangers_keep_no_loop_out(server: GuardServer, trickle: bytes) -> None:
+    strangers = [Line(server) for _ in range(3 * MAX_STRANGERS)]
+    for line in strangers:
+        with suppress(OSError):
+            line.socket.sendall(trickle)
+    loop = Line(server).send(hello(), frame(0))
+    answer = loop.read()
+    assert answer is not None and answer["decision"] == "proceed"
+    for line in (loop, *strangers):
+        line.close()
+
+
+def test_a_hello_that_comes_byte_by_byte_has_no_more_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(server_module, "HELLO_S", 0.2)
+    with serving() as server:
+        line = Line(server)
+        with pytest.raises(OSError):
+            for byte in framed(hello()):
+                line.socket.sendall(bytes([byte]))
+                time.sleep(0.02)
+        line.close()
+
+
+def test_a_message_that_comes_byte_by_byte_has_no_more_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(server_module, "MESSAGE_S", 0.2)
+    with serving() as server:
+        line = Line(server).send(hello(), frame(0))
+        assert line.read() is not None
+        with pytest.raises(OSError):
+            for byte in framed(frame(1)):
+                line.socket.sendall(bytes([byte]))
+                time.sleep(0.02)
+        line.close()
+
+
+def test_a_stranger_may_not_say_much(line: Line) -> None:
+    line.socket.sendall((HELLO_BYTES + 1).to_bytes(4, "big"))
+    assert line.read() is None
+
+
 def test_who_stalls_after_the_hello_is_shown_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -218,7 +264,9 @@ def test_who_stalls_after_the_hello_is_shown_out(
 def test_no_more_than_so_many_at_once(server: GuardServer) -> None:
     lines = [Line(server).send(hello(), frame(0)) for _ in range(MAX_CONNECTIONS)]
     assert all(line.read() is not None for line in lines)
-    late = Line(server)
+    late = Line(server).send(hello())
+    answer = late.read()
+    assert answer is not None and "it guards 16 loops already" in answer["error"]
     assert late.read() is None
     late.close()
     lines[0].close()
@@ -232,9 +280,9 @@ def test_no_more_than_so_many_at_once(server: GuardServer) -> None:
         else:
             answer = line.read()
         line.close()
-        if answer is not None:
+        if answer is not None and "decision" in answer:
             break
-    assert answer is not None
+    assert answer is not None and "decision" in answer
     for line in lines:
         line.close()
 

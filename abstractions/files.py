@@ -18,10 +18,13 @@ import yaml
 
 from forewarn.abstractions.errors import InvalidInput, TooLarge
 
-MAX_TEXT_BYTES = 256 * 1024 * 1024
+MAX_TEXT_BYTES = 64 * 1024 * 1024
 """No text file we read may unpack to more than this."""
 
-MAX_YAML_CHARACTERS = 1_000_000
+MAX_ITEMS = 2_000_000
+"""No JSON may have more items: small ones take thirty times their text."""
+
+MAX_YAML_CHARACTERS = 200_000
 """No YAML may be longer: people write it, and its reader is slow."""
 
 _CHUNK = 1 << 20
@@ -121,8 +124,16 @@ _decode = json.JSONDecoder(
 ).decode
 
 
+def check_items(text: str, source: str, place: str = "") -> None:
+    """Refuses JSON of too many items before any of them is made."""
+    if sum(map(text.count, ",[{")) > MAX_ITEMS:
+        limit = f"more than the limit of {MAX_ITEMS} items"
+        raise TooLarge(limit, source=source, place=place)
+
+
 def parse_json(text: str, source: str, place: str = "") -> Any:
     """JSON as the standard has it: no NaN, no infinities, no repeated keys."""
+    check_items(text, source, place)
     try:
         value = _decode(text)
         if "\\u" in text:

@@ -4,10 +4,25 @@ from __future__ import annotations
 
 from typing import Any, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationError
+from pydantic_core import CoreSchema, ErrorDetails
 
 from forewarn.abstractions.errors import InvalidInput, suggest
+
+MAX_ERRORS = 1_000
+"""More are not told apart: each takes a thousand times what it is about."""
+
+
+def _end_at_the_first_error(schema: Any) -> None:
+    """A list of a million wrong items is one error, not a million."""
+    if isinstance(schema, dict):
+        if schema.get("type") in ("list", "tuple", "dict", "set"):
+            schema["fail_fast"] = True
+        for part in schema.values():
+            _end_at_the_first_error(part)
+    elif isinstance(schema, list):
+        for part in schema:
+            _end_at_the_first_error(part)
 
 
 class Strict(BaseModel):
@@ -16,6 +31,14 @@ class Strict(BaseModel):
     model_config = ConfigDict(
         extra="forbid", strict=True, frozen=True, allow_inf_nan=False
     )
+
+    @classmethod
+    def __get_pydantic_core_schema__(
+        cls, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        schema = handler(source)
+        _end_at_the_first_error(schema)
+        return schema
 
 
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -41,6 +64,9 @@ def validated(
     try:
         return model.model_validate(data)
     except ValidationError as failure:
+        if failure.error_count() > MAX_ERRORS:
+            problem = f"{failure.error_count()} things are wrong"
+            raise error(problem, source=source) from None
         first = failure.errors()[0]
         # A misspelt key also makes the key it was meant to be a missing one.
         for candidate in failure.errors():

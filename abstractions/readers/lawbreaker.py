@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from forewarn.abstractions.errors import InvalidInput, InvalidTrace, SignalFault
-from forewarn.abstractions.files import read_text
+from forewarn.abstractions.files import check_items, read_text
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.readers.lines import check_count
 from forewarn.abstractions.trace import Trace, TraceHeader, check_order
@@ -66,7 +66,9 @@ def _read(path: Path) -> Any:
     # Its recordings hold NaN in fields that no signal reads; where one does, the
     # vocabulary refuses it.
     try:
-        return json.loads(read_text(path))
+        text = read_text(path)
+        check_items(text, str(path))
+        return json.loads(text)
     except json.JSONDecodeError as error:
         place = f"line {error.lineno} column {error.colno}"
         problem = f"not JSON: {error.msg.lower()}"

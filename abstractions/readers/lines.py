@@ -10,10 +10,14 @@ from pathlib import Path
 from forewarn.abstractions.errors import InvalidTrace, TooLarge
 
 MAX_LINE = 1024 * 1024
-MAX_FRAMES = 5_000_000
-MAX_LINES = 10_000_000
-MAX_BYTES = 4 * 1024**3
-"""What a line may hold, a trace, and a file once it is unpacked."""
+MAX_FRAMES = 300_000
+MAX_VALUES = 3_000_000
+MAX_LINES = 1_000_000
+MAX_BYTES = 256 * 1024**2
+"""What a line may hold, a trace, and a file once it is unpacked. What is larger is for
+Parquet, whose columns are read without making every value."""
+
+_MEND = "split it into several traces, or write it as Parquet"
 
 _PICKLE = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 
@@ -25,7 +29,7 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
         InvalidTrace: The file cannot be read, or is not text.
         TooLarge: It exceeds one of the limits above.
     """
-    number, total = 0, 0
+    number, total, values = 0, 0, 0
     try:
         with path.open("rb") as raw:
             packed = raw.read(2) == b"\x1f\x8b"
@@ -34,7 +38,8 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
             while line := stream.readline(MAX_LINE + 1):
                 number += 1
                 total += len(line)
-                _check(path, number, line, total)
+                values += line.count(b",")
+                _check(path, number, line, total, values)
                 yield number, _decoded(path, number, line)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InvalidTrace(
@@ -62,7 +67,7 @@ def first_line(path: Path) -> str:
     raise InvalidTrace("the file is empty", source=str(path))
 
 
-def _check(path: Path, number: int, line: bytes, total: int) -> None:
+def _check(path: Path, number: int, line: bytes, total: int, values: int) -> None:
     place = f"line {number}"
     if number == 1 and line.startswith(_PICKLE):
         raise InvalidTrace(
@@ -76,6 +81,9 @@ def _check(path: Path, number: int, line: bytes, total: int) -> None:
     if number > MAX_LINES:
         problem = f"the file has more than {MAX_LINES} lines"
         raise TooLarge(problem, source=str(path))
+    if values > MAX_VALUES:
+        problem = f"the file holds more than {MAX_VALUES} values"
+        raise TooLarge(problem, source=str(path), place=place, mend=_MEND)
     if total > MAX_BYTES:
         problem = f"the file holds more than {MAX_BYTES} bytes"
         raise TooLarge(problem, source=str(path), place=place)
@@ -99,4 +107,4 @@ def check_count(path: Path, count: int) -> None:
     """Raises `TooLarge` when a trace has more frames than we hold."""
     if count > MAX_FRAMES:
         problem = f"more than {MAX_FRAMES} frames"
-        raise TooLarge(problem, source=str(path), mend="split it into several traces")
+        raise TooLarge(problem, source=str(path), mend=_MEND)

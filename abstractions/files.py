@@ -21,7 +21,7 @@ from forewarn.abstractions.errors import InvalidInput, TooLarge
 MAX_TEXT_BYTES = 64 * 1024 * 1024
 """No text file we read may unpack to more than this."""
 
-MAX_ITEMS = 2_000_000
+MAX_ITEMS = 1_500_000
 """No JSON may have more items: small ones take thirty times their text."""
 
 MAX_YAML_CHARACTERS = 200_000

@@ -23,6 +23,11 @@ def clean(text: str) -> str:
     return "".join(c for c in _ESCAPES.sub("", text) if _is_harmless(c))
 
 
+def harmless_cell(text: str) -> str:
+    """The text as a cell of a table: what begins like a formula would be one."""
+    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
+
+
 def _is_harmless(character: str) -> bool:
     if character in "\n\t":
         return True

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from forewarn.abstractions.files import atomic_text
+from forewarn.abstractions.text import harmless_cell
 from forewarn.scenarios.report.runs import Run
 
 
@@ -17,7 +18,7 @@ def write_csv(run: Run, path: Path) -> int:
     head += [f"{law.name}: {each}" for law in run.laws for each in bounds]
     with atomic_text(path) as out:
         writer = csv.writer(out, lineterminator="\n")
-        writer.writerow([*head, *run.signals])
+        writer.writerow(map(harmless_cell, [*head, *run.signals]))
         for i, time_s in enumerate(run.times_s):
             row: list[Any] = [time_s, run.sequences[i], run.decisions[i]]
             for law in run.laws:
@@ -32,7 +33,4 @@ def write_csv(run: Run, path: Path) -> int:
 def _cell(value: Any) -> Any:
     if isinstance(value, bool):
         return "true" if value else "false"
-    # What begins like a formula would be one in a spreadsheet.
-    if isinstance(value, str) and value[:1] in "=+-@\t\r":
-        return f"'{value}"
-    return value
+    return harmless_cell(value) if isinstance(value, str) else value

@@ -80,6 +80,12 @@ class Job:
         with atomic_text(self.result) as out:
             json.dump({"format": FORMAT, **episode.as_dict()}, out, allow_nan=False)
 
+    def tidy(self) -> None:
+        """Takes away what a process that died left half written."""
+        for folder in (Path(self.folder), self.result.parent):
+            for half in folder.glob(f".{self.stem}.*"):
+                half.unlink(missing_ok=True)
+
 
 def jobs(
     plan: Plan,
@@ -125,8 +131,9 @@ def campaign(
             for job, episode in done:
                 if isinstance(episode, Lost):
                     mode = job.plan.mode
+                    # Nothing is written: the next call runs it again.
+                    job.tidy()
                     episode = Episode(job.seed, mode, FAILED, error=episode.error)
-                    job.write(episode)
                 yield episode
 
 

@@ -164,16 +164,27 @@ class _Worker(Generic[Job, Result]):
 
 @contextmanager
 def _no_interrupts() -> Iterator[None]:
-    """Ctrl-C reaches every process of a terminal; this one tells the others."""
-    masks = getattr(signal, "pthread_sigmask", None)
-    if masks is None:
+    """Ctrl-C reaches every process of a terminal; this one tells the others.
+
+    It waits until they have begun: one that is told half of what it is to do says so
+    at length.
+    """
+    if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = masks(signal.SIG_BLOCK, {signal.SIGINT})
+    came: list[int] = []
+    # The mask is for the new process; another thread may hear it here all the same.
+    handler = signal.signal(signal.SIGINT, lambda number, frame: came.append(number))
+    masks = getattr(signal, "pthread_sigmask", None)
+    before = masks(signal.SIG_BLOCK, {signal.SIGINT}) if masks else None
     try:
         yield
     finally:
-        masks(signal.SIG_SETMASK, before)
+        if masks:
+            masks(signal.SIG_SETMASK, before)
+        signal.signal(signal.SIGINT, handler)
+        if came:
+            signal.raise_signal(signal.SIGINT)
 
 
 def _serve(pipe: Connection[Any, Any], work: Callable[[Any], Any]) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from forewarn.abstractions.text import harmless_cell
 from forewarn.cli.runs.episodes import failure_lines, shown
 from forewarn.cli.support import table
 
@@ -251,6 +252,8 @@ def write_csv(path: Path, found: Measurement) -> None:
     flat = [
         {"scenario": found.scenario, "by": way, **_flat("", row)} for way, row in rows
     ]
+    for row in flat:
+        row |= {k: harmless_cell(v) for k, v in row.items() if isinstance(v, str)}
     names = dict.fromkeys(name for row in flat for name in row)
     with atomic_text(path) as out:
         writer = csv.DictWriter(out, list(names), restval="", lineterminator="\n")

@@ -45,6 +45,15 @@ def recognises(data: bytes) -> bool:
 
 def read_umb(data: bytes, source: str = "") -> Chain:
     """The chain in an archive's bytes, gunzipped already."""
+    try:
+        return _read(data, source)
+    except ForewarnError:
+        raise
+    except Exception as error:  # as many kinds as there are ways to be malformed
+        raise InvalidModel(f"not a valid UMB file: {error}", source=source) from error
+
+
+def _read(data: bytes, source: str) -> Chain:
     files = _unpacked(data, source)
     index = _index(files, source)
     system = index["transition-system"]
@@ -55,12 +64,7 @@ def read_umb(data: bytes, source: str = "") -> Chain:
     plain = index | {"annotations": {"aps": labels} if labels else {}}
     plain.pop("valuations", None)
     umb = _decoded(files | {_INDEX: json.dumps(plain).encode()}, source)
-    try:
-        return _chain(umb, index, files)
-    except ForewarnError:
-        raise
-    except (TypeError, ValueError, IndexError, KeyError, AssertionError) as error:
-        raise InvalidModel(f"not a valid UMB file: {error}", source=source) from error
+    return _chain(umb, index, files)
 
 
 def _umbi() -> Any:
@@ -82,7 +86,7 @@ def _unpacked(data: bytes, source: str) -> dict[str, bytes]:
         size = 0
         with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
             for member in archive:
-                size += member.size
+                size += max(member.size, 0)
                 if size > MAX_TEXT_BYTES:
                     limit = f"larger than the limit of {MAX_TEXT_BYTES} bytes"
                     raise TooLarge(limit, source=source)

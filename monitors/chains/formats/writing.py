@@ -10,6 +10,7 @@ from typing import TextIO
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import atomic_bytes, atomic_text
+from forewarn.abstractions.text import harmless_cell
 from forewarn.monitors.chains.chain import Chain
 from forewarn.monitors.chains.formats.drn import write_drn
 from forewarn.monitors.chains.formats.explicit import write_explicit
@@ -23,7 +24,8 @@ def write_csv(chain: Chain, out: TextIO) -> None:
     table.writerow(("from", "to", "probability"))
     for i, name in enumerate(chain.states):
         for j, p in chain.written_row(i):
-            table.writerow((name, chain.states[j], p))
+            names = (harmless_cell(state) for state in (name, chain.states[j]))
+            table.writerow((*names, p))
 
 
 TEXT_FORMATS: dict[str, Callable[[Chain, TextIO], None]] = {

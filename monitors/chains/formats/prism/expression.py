@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
 
-from forewarn.abstractions.errors import InvalidInput, InvalidModel, near_miss
+from forewarn.abstractions.errors import InvalidInput, InvalidModel, TooLarge, near_miss
 from forewarn.monitors.chains.rational import rational
 
 Value = int | Fraction
@@ -36,16 +36,28 @@ class Token:
     start: int
 
 
+MAX_CHARACTERS = 8_000_000
+MAX_TOKENS = 800_000
+"""What it takes to write a command for each state of the largest chain, and more."""
+
+
 class Reader:
     """A cursor over PRISM text that reads tokens and expressions."""
 
     def __init__(self, text: str, source: str) -> None:
         self.text, self.source = text, source
         self.used: dict[str, int] = {}
-        self._depth = 0
+        self._depth = self._tokens = 0
+        if len(text) > MAX_CHARACTERS:
+            limit = f"longer than the limit of {MAX_CHARACTERS} characters"
+            raise TooLarge(limit, source=source, mend="write it as DRN or .tra")
         self._move(0)
 
     def _move(self, position: int) -> None:
+        self._tokens += 1
+        if self._tokens > MAX_TOKENS:
+            limit = f"longer than the limit of {MAX_TOKENS} words and signs"
+            raise TooLarge(limit, source=self.source, mend="write it as DRN or .tra")
         skipped = _SKIPPED.match(self.text, position)
         start = skipped.end() if skipped else position
         match = _TOKEN.match(self.text, start)

@@ -1,0 +1,91 @@
+"""Files of a few kilobytes that unfold to gigabytes, or to hours of reading."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+MB = 1 << 20
+HEADER = b'{"format":"forewarn.trace/1","provides":["speed"],"period_s":0.1}\n'
+MODEL = b'{"format":"forewarn.model/1","states":['
+DTMC = b"dtmc\nmodule m\n s:[0..1] init 0;\n"
+DRN = (
+    b"@type: DTMC\n@parameters\n\n@reward_models\n\n@nr_states\n99999\n"
+    b"@nr_choices\n99999\n@model\nstate 0 init\n\taction 0\n"
+)
+
+
+def again(piece: bytes, size: int) -> Iterator[bytes]:
+    block = piece * max(1, MB // len(piece))
+    return itertools.repeat(block, max(1, size // len(block)))
+
+
+def frames(count: int, line: bytes) -> Iterator[bytes]:
+    for begin in range(0, count, 10_000):
+        yield b"".join(line.replace(b"#", b"%d" % (begin + i)) for i in range(10_000))
+
+
+PACKED: dict[str, Iterable[bytes]] = {
+    "zeros.json": again(b"\0", 300 * MB),
+    "lists.json": [MODEL, *again(b"[],", 60 * MB), b"[]]}"],
+    "many-lists.json": [MODEL, *again(b"[],", 250 * MB), b"[]]}"],
+    "numbers.json": [MODEL, *again(b"9,", 60 * MB), b"1]}"],
+    "a-million-numbers.json": [MODEL, *again(b"9,", 2 * MB), b"1]}"],
+    "objects.json": [b"[", *again(b"{},", 60 * MB), b"{}]"],
+    "one-line.jsonl": [HEADER, b'{"tool_output":[', *again(b"[],", 60 * MB), b"[]]}\n"],
+    "blank-lines.jsonl": [HEADER, *again(b"\n", 60 * MB)],
+    "frames.jsonl": [
+        HEADER,
+        *frames(600_000, b'{"sequence":#,"time_s":#,"signals":{"speed":1}}\n'),
+    ],
+    "rows.csv": [b"time_s,speed\n", *frames(600_000, b"#,1\n")],
+    "wide.csv": [
+        b"time_s," + b",".join(b"c%d" % i for i in range(100_000)) + b"\n",
+        *(b"%d," % row + b",".join([b"1"] * 100_000) + b"\n" for row in range(100)),
+    ],
+    "words.txt": again(b"a ", 100 * MB),
+    "commands.pm": [DTMC, *again(b"[] s=0 -> 1:(s'=0);\n", 60 * MB), b"endmodule\n"],
+    "fewer-commands.pm": [DTMC, *again(b"[] s=0 -> 1:(s'=0);\n", 7 * MB)],
+    "a-long-sum.pm": [DTMC, b"[] s=0 -> ", *again(b"1+", 7 * MB), b"1:(s'=0);\n"],
+    "a-long-guard.pm": [DTMC, b"[] s=0", *again(b"&s=0", 7 * MB), b" -> 1:(s'=0);\n"],
+    "states.drn": [DRN, *again(b"\t\t0 : 1\n", 60 * MB)],
+    "rows.tra": [b"3 3000000\n", *again(b"0 0 1\n", 60 * MB)],
+}
+
+PLAIN: dict[str, str] = {
+    "states.pm": "dtmc\nmodule m\n"
+    + "".join(f" x{i}:[0..1000] init 0;\n" for i in range(8))
+    + "".join(f" [] x{i}<1000 -> (x{i}'=x{i}+1);\n" for i in range(8))
+    + "endmodule\n",
+    "power.pm": "dtmc\nconst int N = pow(9,pow(9,pow(9,9)));\nmodule m\n"
+    " s:[0..1] init 0;\n [] true -> 1:(s'=mod(N,2));\nendmodule\n",
+    "brackets.pm": f"{DTMC.decode()}[] {'(' * 50_000}true{')' * 50_000} -> 1:(s'=0);\n",
+    "nots.pm": f"{DTMC.decode()}[] {'!' * 50_000}true -> 1:(s'=0);\nendmodule\n",
+    "range.pm": "dtmc\nmodule m\n s:[0..99999999999999999999] init 0;\nendmodule\n",
+    "brackets.yaml": "[" * 190_000,
+    "mappings.yaml": "{a: " * 48_000,
+    "dashes.yaml": "- " * 98_000,
+    "questions.yaml": "? " * 98_000,
+    "numbers.yaml": "[" + "1," * 98_000 + "]",
+    "keys.yaml": "".join(f"k{i}: 1\n" for i in range(18_000)),
+    "anchors.yaml": "".join(f"- &a{i} x\n" for i in range(14_000)),
+    "sixties.yaml": "a: " + ":".join(["59"] * 66_000) + "\n",
+    "digits.yaml": "a: " + "9" * 190_000 + "\n",
+    "aliases.yaml": "a: &a [1,1,1,1,1,1,1,1,1]\n"
+    + "".join(f"b{i}: &b{i} [*a,*a,*a,*a,*a,*a]\n" for i in range(20)),
+}
+
+
+def write_bombs(folder: Path) -> list[Path]:
+    """All of them, in a folder."""
+    found = [folder / f"{name}.gz" for name in PACKED]
+    for path, content in zip(found, PACKED.values(), strict=True):
+        with gzip.open(path, "wb", 1) as out:
+            for piece in content:
+                out.write(piece)
+    for name, text in PLAIN.items():
+        found.append(folder / name)
+        found[-1].write_text(text)
+    return found

@@ -135,6 +135,8 @@ class RunRecord:
     ) -> None:
         if error is None:
             self.close()
+        elif isinstance(error, KeyboardInterrupt | SystemExit):
+            self.close(ended="interrupted")
         else:
             self._file.close()
 

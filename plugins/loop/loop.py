@@ -108,7 +108,8 @@ class GuardedLoop:
         self.lease = Lease(guard.policy.lease_s, clock)
         self._watching = ExitStack()
         self._before = list(guard.observers)
-        guard.observers += [*([record] if record else []), *observers]
+        # The record hears what it comes to in the end, whoever fails before it.
+        guard.observers += [*observers, *([record] if record else [])]
         self._actuator: LeasedActuator | None = None
         self.decisions: dict[str, int] = {}
         self.review_s = self.longest_review_s = 0.0
@@ -205,8 +206,13 @@ class GuardedLoop:
 
     def note(self, event: str, **facts: Any) -> None:
         """Writes something else that happened."""
-        if self.record is not None:
+        if self.record is None:
+            return
+        try:
             self.record.event(event, **facts)
+        except OSError as error:
+            # It fails for good, and from now on no frame passes.
+            logging.getLogger(LOGGER).warning("not recorded: %s", error)
 
     def _foreseen(self, proposal: Action | None) -> Frame | None:
         if self._foresee is None or proposal is None:

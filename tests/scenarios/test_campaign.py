@@ -167,17 +167,21 @@ def test_a_failure_is_a_result_too(tmp_path: Path, played: list[int]) -> None:
     assert played == [0, 1, 2, 3, 4]
 
 
-def test_what_a_broken_process_had_is_kept_as_failed(tmp_path: Path) -> None:
+def test_what_a_broken_process_had_is_run_again(tmp_path: Path) -> None:
     class Broken:
         def map(self, work, todo):  # type: ignore[no-untyped-def]
             for job in todo:
+                (tmp_path / f".{job.stem}.jsonl.gz.x1").write_bytes(b"half")
                 yield job, Lost("the process ended with status -11")
 
     todo = guarded(tmp_path, range(2))
     found = list(campaign(todo, Broken()))
     assert [(each.ended, each.mode) for each in found] == [("failed", "guarded")] * 2
-    assert read_episode(todo[0].result) == found[0]
     assert found[0].error == "the process ended with status -11"
+    assert not todo[0].result.exists()
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+    again = list(campaign(todo, Here()))
+    assert not any(each.failed for each in again)
 
 
 def test_a_result_that_is_damaged_is_named(tmp_path: Path) -> None:

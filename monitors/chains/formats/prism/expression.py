@@ -37,7 +37,7 @@ class Token:
 
 
 MAX_CHARACTERS = 8_000_000
-MAX_TOKENS = 800_000
+MAX_TOKENS = 600_000
 """What it takes to write a command for each state of the largest chain, and more."""
 
 

@@ -13,14 +13,14 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from forewarn.abstractions.errors import SignalFault
-from forewarn.apollo_bridge.maps.hdmap import RoadMap
-from forewarn.apollo_bridge.maps.mapless import (
+from forewarn.apollo_bridge.mapless import (
     LIGHTS,
     OTHERS,
     PLANNED,
     mapless,
     planned,
 )
+from forewarn.apollo_bridge.maps.hdmap import RoadMap
 from forewarn.apollo_bridge.maps.network import Network
 from forewarn.apollo_bridge.messages.channels import INPUTS
 from forewarn.apollo_bridge.scene import TURN_SIGNALS, ApolloScene

@@ -7,8 +7,9 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from forewarn.abstractions.errors import InvalidInput, near_miss
+from forewarn.thor_bridge.faults import SimulatorError
 from forewarn.thor_bridge.household.furnishing.scenes import harvested
-from forewarn.thor_bridge.wire import SimulatorError, make_controller
+from forewarn.thor_bridge.wire import make_controller
 
 SUFFIX = "_physics"
 

@@ -15,8 +15,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from forewarn.abstractions.errors import ForewarnError
-
 if TYPE_CHECKING:
     from forewarn.thor_bridge.watchdog import WatchedController
 
@@ -24,22 +22,6 @@ HOUSEHOLD = "household"
 UNITY = "unity"
 
 Server = Literal["fifo", "wsgi"]
-
-
-class SimulatorError(ForewarnError):
-    """The simulator cannot go on; it was ended."""
-
-
-class SimulatorHung(SimulatorError):
-    """The simulator did not answer in time."""
-
-
-class SimulatorDied(SimulatorError):
-    """The simulator's process is gone."""
-
-
-class OutOfStep(SimulatorError):
-    """The simulator answered another action than the one that was sent."""
 
 
 def household_command(

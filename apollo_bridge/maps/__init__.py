@@ -1,1 +1,1 @@
-"""Apollo's map, and what can be said without one."""
+"""Apollo's map: what it holds, and the road network that it makes."""

@@ -17,12 +17,14 @@ from typing import Any
 
 import pytest
 
-from forewarn.thor_bridge.wire import (
+from forewarn.thor_bridge.faults import (
     OutOfStep,
-    Server,
     SimulatorDied,
     SimulatorError,
     SimulatorHung,
+)
+from forewarn.thor_bridge.wire import (
+    Server,
     make_controller,
 )
 

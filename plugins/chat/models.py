@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from forewarn.abstractions.errors import InvalidInput, MissingDependency
-from forewarn.plugins.chat import Message, ModelError, Reply, checked_url
+from forewarn.plugins.chat.asking import Message, ModelError, Reply, checked_url
 
 
 class LangChainChat:

@@ -205,7 +205,7 @@ class Partner:
         self._replies = replies if how != "live" else None
         self._live: Chat | None = None
         if how != "replay":
-            from forewarn.plugins.langchain.models import LangChainChat
+            from forewarn.plugins.chat.models import LangChainChat
 
             live = LangChainChat(
                 model,

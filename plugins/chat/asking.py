@@ -21,7 +21,6 @@ from pydantic import Field
 from forewarn.abstractions.errors import ForewarnError, InvalidInput
 from forewarn.abstractions.files import parse_json, read_lines
 from forewarn.abstractions.schema import Strict, validated
-from forewarn.plugins.loop.alerts import LOGGER
 
 FORMAT = "forewarn.replies/1"
 
@@ -238,7 +237,7 @@ class _Silent:
         try:
             return self._chat.reply(messages)
         except ModelError as error:
-            logging.getLogger(LOGGER).warning("the model said nothing: %s", error)
+            logging.getLogger("forewarn.chat").warning("the model said nothing: %s", error)
             return Reply("")
 
 

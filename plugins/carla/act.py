@@ -12,8 +12,8 @@ from typing import Any
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action, Decision
 from forewarn.plugins.actions import CAP
-from forewarn.plugins.carla.driving import BRAKE, THRUST, Pedals
 from forewarn.plugins.carla.support import carla_module
+from forewarn.plugins.carla.vehicle.handling import BRAKE, THRUST, Pedals
 from forewarn.plugins.driving.act import (
     Around,
     CarActuator,

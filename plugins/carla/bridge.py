@@ -19,10 +19,10 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.actions import Actions
-from forewarn.plugins.carla.bumps import Bumps
-from forewarn.plugins.carla.driving import Steering
 from forewarn.plugins.carla.sense import CarlaSenses, MapData
 from forewarn.plugins.carla.support import carla_module
+from forewarn.plugins.carla.vehicle.bumps import Bumps
+from forewarn.plugins.carla.vehicle.handling import Steering
 from forewarn.plugins.carla.wire import (
     LOOPBACK,
     PORT,

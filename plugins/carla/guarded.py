@@ -21,8 +21,8 @@ from forewarn.monitors.guarding.decision import Action, Decision
 from forewarn.monitors.guarding.guard import Guard
 from forewarn.monitors.guarding.record import RunRecord
 from forewarn.plugins.carla.act import CarlaActuator, action_of, control_of
-from forewarn.plugins.carla.bumps import Bumps
 from forewarn.plugins.carla.sense import CarlaSenses, MapData
+from forewarn.plugins.carla.vehicle.bumps import Bumps
 from forewarn.plugins.driving.act import Around
 from forewarn.plugins.driving.sense import PROVIDES as ALL
 from forewarn.plugins.driving.sense import Surroundings

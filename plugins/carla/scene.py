@@ -9,7 +9,7 @@ import math
 from collections.abc import Container
 from typing import Any
 
-from forewarn.plugins.carla.places import Place, Places
+from forewarn.plugins.carla.maps.places import Place, Places
 from forewarn.plugins.driving.roads.lanes import Lane, LightName, Turn
 from forewarn.plugins.driving.roads.network import Roads
 from forewarn.plugins.driving.scene import (

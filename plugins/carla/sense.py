@@ -11,8 +11,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from forewarn.plugins.carla.places import Places
-from forewarn.plugins.carla.roads import CarlaNet
+from forewarn.plugins.carla.maps.net import CarlaNet
+from forewarn.plugins.carla.maps.places import Places
 from forewarn.plugins.carla.scene import CarlaScene
 from forewarn.plugins.driving.bodies import touches
 from forewarn.plugins.driving.roads.network import Roads

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from forewarn.plugins.carla.places import Places
-from forewarn.plugins.carla.roads import CarlaNet
+from forewarn.plugins.carla.maps.net import CarlaNet
+from forewarn.plugins.carla.maps.places import Places
 from forewarn.plugins.driving.roads.lanes import Turn
 from forewarn.plugins.driving.roads.network import Roads
 from forewarn.plugins.driving.roads.ways import Passage

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from forewarn.plugins.carla.places import Places
+from forewarn.plugins.carla.maps.places import Places
 from forewarn.plugins.driving.roads.lines import Point
 from forewarn.plugins.driving.roads.network import Roads
 from forewarn.plugins.driving.roads.ways import Way

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from forewarn.abstractions.errors import InvalidInput
-from forewarn.plugins.carla.lanes import (
+from forewarn.plugins.carla.maps.lanes import (
     Key,
     axis_of,
     heading_of,

@@ -1,0 +1,1 @@
+"""The vehicle itself: what it runs into, and how it is kept on its way."""

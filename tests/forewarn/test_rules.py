@@ -128,6 +128,14 @@ def test_a_change_is_accepted_and_undone(rules: Path, tmp_path: Path) -> None:
     assert _run("accept", rules).exit_code == 2
 
 
+def test_predicates_are_listed_with_their_sentences() -> None:
+    found = _json("predicates", "household")
+    assert found["predicates"]["throws"] == "What is in the hand is about to be thrown."
+    assert "object" in found["fields"]
+    done = _run("predicates", "houshold")
+    assert done.exit_code == 2 and "did you mean household" in done.stderr
+
+
 def test_what_is_missing_is_one_line(tmp_path: Path) -> None:
     done = _run("lint", tmp_path / "none.yaml")
     assert done.exit_code == 2

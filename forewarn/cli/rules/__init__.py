@@ -9,6 +9,7 @@ from forewarn.cli.rules.evolve import evolve
 from forewarn.cli.rules.import_ import import_
 from forewarn.cli.rules.lint import lint
 from forewarn.cli.rules.mark import mark
+from forewarn.cli.rules.predicates import predicates
 from forewarn.cli.rules.score import score
 
 
@@ -20,5 +21,5 @@ def rules() -> None:
     """
 
 
-for command in (import_, lint, score, mark, evolve, accept, rollback):
+for command in (import_, predicates, lint, score, mark, evolve, accept, rollback):
     rules.add_command(command)

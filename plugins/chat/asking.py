@@ -237,7 +237,7 @@ class _Silent:
         try:
             return self._chat.reply(messages)
         except ModelError as error:
-            logging.getLogger("forewarn.chat").warning("the model said nothing: %s", error)
+            logging.getLogger("forewarn.chat").warning("no reply: %s", error)
             return Reply("")
 
 

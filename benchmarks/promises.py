@@ -1,0 +1,304 @@
+"""What is promised of thresholds, and where risks likely lie, held against fresh runs.
+
+For each scenario runs are driven and dealt as `forewarn train` deals them, with the
+abstraction that ships; more runs are driven that nothing was made of. Then it prints
+
+- of 100 tunings on 150 runs each, drawn from fresh runs of s1 and s3, how many kept the
+  promised rate of false alarms on all runs that they did not take;
+- how wide the likely interval is, beside the safe one, and in how many of the pairs
+  that fresh runs went through it agrees with what then happened there.
+
+    python benchmarks/promises.py --out out/promises [SCENARIO ...]
+
+With --runs, collected runs are read instead of driven: a folder of traces a scenario.
+
+What is in --out already is not measured again, so it can be stopped and go on.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from driving import drive
+from numpy.typing import NDArray
+
+from forewarn.abstractions.files import read_json, write_json
+from forewarn.abstractions.states.abstraction import Abstraction
+from forewarn.abstractions.trace import Kept
+from forewarn.monitors.chains.learning import Tally, learn
+from forewarn.monitors.chains.model import Model, load_model
+from forewarn.monitors.guarding.policy import Policy
+from forewarn.monitors.guarding.watch import LawWatch, load_watch
+from forewarn.monitors.trust.hindsight import Counting, Foretold, Judge
+from forewarn.monitors.trust.resampling import likely_risks
+from forewarn.monitors.trust.training import encode_trace
+from forewarn.scenarios.measuring.figures import wilson
+from forewarn.scenarios.measuring.recorded import recorded_runs
+from forewarn.scenarios.schema import Scenario, load_scenario
+from forewarn.scenarios.shipped import FOLDER, Shipped
+from forewarn.scenarios.training.train import FALSE_ALARMS, dealt
+from forewarn.scenarios.training.tune import kept_runs, settle
+
+FIRST_SEED = 7_000_000
+SCENARIOS = ("s1", "s2", "s3", "s4", "s5", "s6")
+TUNED = ("s1", "s3")
+TUNINGS, RUNS = 100, 150
+FEWEST_RUNS = 20
+"""Through a pair that fewer fresh runs went there is little to hold it against."""
+
+BARS = {"kept": 0.95, "width": 0.12, "agreeing": 0.95}
+
+
+def measure(
+    name: str, episodes: int, fresh: int, seed: int, folder: Path | None = None
+) -> dict[str, Any]:
+    """All figures of a scenario."""
+    scenario = load_scenario(name)
+    shipped = load_model(Shipped.in_folder(FOLDER, name).model)
+    abstraction = Abstraction.from_dict(dict(shipped.abstraction or {}), name)
+    names = [*abstraction.signals, *(s for law in scenario.laws for s in law.signals)]
+    names = list(dict.fromkeys(names))
+    if folder is None:
+        wanted = range(seed, seed + episodes + fresh)
+        runs, _ = drive(scenario, wanted, names)
+    else:
+        paths = recorded_runs(folder / name)[: episodes + fresh]
+        runs = kept_runs(paths, names)
+    seeds = [run.header.seed for run in runs]
+    fresh = len(runs) - episodes
+    learning, calibrating, aside = dealt(episodes)
+    model = _learned(runs[learning], abstraction, scenario)
+    horizon_s = scenario.horizon_s
+    found = settle(
+        scenario.laws, model, (runs[calibrating], runs[aside]), FALSE_ALARMS,
+        [horizon_s], Policy(),
+    )  # fmt: skip
+    curves = found.best.calibration
+    model = likely(model, scenario, runs[learning], found.best.told, curves)
+    judge = Judge(model, abstraction, scenario.laws, [horizon_s], _period(abstraction))
+    told: dict[str, list[Foretold]] = {law.name: [] for law in scenario.laws}
+    for number, run in enumerate(runs[episodes:]):
+        for law, each in judge.look(number, run):
+            told[law].append(each)
+    watch = load_watch(model, horizon_s=horizon_s)
+    rows = []
+    for law, watched in zip(scenario.laws, watch.laws, strict=True):
+        watched.correct(curves[law.name])
+        rows.append(
+            {"law": law.name, **_agreement(watched, model, told[law.name], horizon_s)}
+        )
+    kept = _tunings(scenario, model, runs[episodes:], told) if name in TUNED else []
+    return {
+        "scenario": name,
+        "seeds": [seeds[0], seeds[-1]],
+        "learned_from": len(runs[learning]),
+        "episodes": episodes,
+        "fresh": fresh,
+        "states": model.chain.n,
+        "laws": rows,
+        "tunings": kept,
+    }
+
+
+def _period(abstraction: Abstraction) -> float:
+    return abstraction.period_s or 0.1
+
+
+def _learned(
+    runs: Sequence[Kept], abstraction: Abstraction, scenario: Scenario
+) -> Model:
+    tally, counting = Tally(), Counting()
+    for run in runs:
+        tally.add_codes(encode_trace(run, abstraction), abstraction.state_name)
+    return learn(
+        tally, counting.support, counting.alpha, counting.end,
+        abstraction=abstraction.as_dict(), period_s=_period(abstraction),
+        laws=tuple(repr(law.formula) for law in scenario.laws),
+    )  # fmt: skip
+
+
+def likely(model: Model, scenario: Scenario, *made_of: Any) -> Model:
+    """The model with where its risks likely lie."""
+    from dataclasses import replace
+
+    runs, told, curves = made_of
+    found = likely_risks(model, scenario.laws, scenario.horizon_s, runs, told, curves)
+    return replace(model, likely=found)
+
+
+def _agreement(
+    law: LawWatch, model: Model, told: Sequence[Foretold], horizon_s: float
+) -> dict[str, Any]:
+    """How wide the intervals are, and whether fresh runs agree with the likely one."""
+    visits, n = model.visits, model.chain.n
+    assert visits is not None
+    figures = [law._risks[law.automaton.step[0, letter]][state]
+               for state, letter in enumerate(law._table.letters)
+               if state != model.chain.end]  # fmt: skip
+    likely = np.array([each[4] for each in figures])
+    width = likely[:, 1] - likely[:, 0]
+    safe = np.array([each[2] - each[0] for each in figures])
+    pairs = np.concatenate([each.pairs for each in told])
+    true = np.concatenate([each.came_true(horizon_s) for each in told])
+    run = np.repeat(range(len(told)), [len(each.times_s) for each in told])
+    known = pairs >= 0
+    pairs, true, run = pairs[known], true[known], run[known]
+    frame_width = _looked_up(law, pairs, n)
+    tested = agreeing = 0
+    for pair in np.unique(pairs).tolist():
+        here = pairs == pair
+        through = len(np.unique(run[here]))
+        if through < FEWEST_RUNS:
+            continue
+        ends = law._risks[pair // n][pair % n][4]
+        share = wilson(1, 1) if ends is None else _share(true[here], through)
+        assert ends is not None and share is not None
+        tested += 1
+        agreeing += ends[0] <= share[1] and share[0] <= ends[1]
+    return {
+        "width_of_states": float(width.mean()),
+        "width_of_frames": float(frame_width.mean()),
+        "safe_width_of_states": float(safe.mean()),
+        "tested": tested,
+        "agreeing": agreeing,
+    }
+
+
+def _looked_up(law: LawWatch, pairs: NDArray[np.int64], n: int) -> NDArray[np.float64]:
+    ends = np.array([[each[4] or (0.0, 1.0) for each in row] for row in law._risks])
+    table = (ends[..., 1] - ends[..., 0]).reshape(-1)
+    assert table.size == len(law._risks) * n
+    return np.asarray(table[pairs], np.float64)
+
+
+def _share(true: NDArray[np.bool_], runs: int) -> tuple[float, float]:
+    """Of the frames in a pair, after how many it happened; a run is one trial."""
+    found = wilson(0, runs) if not true.any() else None
+    if found is not None:
+        return found
+    share = float(true.mean())
+    # Wilson's interval takes shares of trials as well as whole numbers of them.
+    ends = wilson(share * runs, runs)  # type: ignore[arg-type]
+    assert ends is not None
+    return ends
+
+
+def _tunings(
+    scenario: Scenario,
+    model: Model,
+    runs: Sequence[Kept],
+    told: Mapping[str, Sequence[Foretold]],
+) -> list[dict[str, Any]]:
+    """What came of each tuning on runs that it did not take, law by law."""
+    random = np.random.default_rng(0)
+    horizon_s = scenario.horizon_s
+    tops = {
+        law: np.array([each.risks[horizon_s].max() for each in several])
+        for law, several in told.items()
+    }
+    clean = {
+        law: np.array([each.broken_s is None for each in several])
+        for law, several in told.items()
+    }
+    found = []
+    for _ in range(TUNINGS):
+        order = random.permutation(len(runs))
+        taken, left = order[:RUNS].tolist(), order[RUNS:]
+        half = RUNS // 2
+        shares = [runs[i] for i in taken[:half]], [runs[i] for i in taken[half:]]
+        settled = settle(
+            scenario.laws, model, shares, FALSE_ALARMS, [horizon_s], Policy()
+        )
+        for law in told:
+            later = left[clean[law][left]]
+            entry: dict[str, Any] = {"law": law, "threshold": None}
+            if law in settled.thresholds:
+                meant = settled.best.calibration[law](tops[law][later])
+                rate = float(np.mean(meant >= settled.thresholds[law]))
+                entry |= {
+                    "threshold": settled.thresholds[law],
+                    "false_alarm_rate": rate,
+                    "detected": settled.warned[law].detection_rate,
+                }
+            found.append(entry)
+    return found
+
+
+def lines(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The tables in Markdown, then what falls short."""
+    short: list[str] = []
+    yield f"Of {TUNINGS} tunings on {RUNS} runs, promised {FALSE_ALARMS:g}:"
+    yield ""
+    yield "| scenario, law | with a threshold | kept | mean rate | highest | detected |"
+    yield "|" + "---|" * 6
+    for each in found:
+        for law in dict.fromkeys(entry["law"] for entry in each["tunings"]):
+            tunings = [entry for entry in each["tunings"] if entry["law"] == law]
+            made = [e for e in tunings if e["threshold"] is not None]
+            rates = np.array([e["false_alarm_rate"] for e in made] or [0.0])
+            kept = int(np.count_nonzero(rates <= FALSE_ALARMS)) if made else 0
+            detected = [e["detected"] for e in made if e["detected"] is not None]
+            yield (
+                f"| {each['scenario']}, {law} | {len(made)} | {kept} of {len(made)} |"
+                f" {rates.mean():.3f} | {rates.max():.3f} |"
+                f" {np.mean(detected or [0.0]):.2f} |"
+            )
+            if kept < BARS["kept"] * len(made):
+                short.append(f"{each['scenario']}, {law}: {kept} of {len(made)} kept")
+    yield ""
+    yield "Where risks likely lie:"
+    yield ""
+    yield (
+        "| scenario, law | learned from | states | mean width, states | frames |"
+        " safe, states | agreeing with fresh runs |"
+    )
+    yield "|" + "---|" * 7
+    for each in found:
+        for row in each["laws"]:
+            name = f"{each['scenario']}, {row['law']}"
+            yield (
+                f"| {name} | {each['learned_from']} of {each['episodes']} |"
+                f" {each['states']} | {row['width_of_states']:.3f} |"
+                f" {row['width_of_frames']:.3f} | {row['safe_width_of_states']:.3f} |"
+                f" {row['agreeing']} of {row['tested']} |"
+            )
+            if row["agreeing"] < BARS["agreeing"] * row["tested"]:
+                short.append(f"{name}: {row['agreeing']} of {row['tested']} agree")
+            if each["scenario"] == "s3" and row["width_of_states"] > BARS["width"]:
+                short.append(
+                    f"{name}: {row['width_of_states']:.3f} wide over states"
+                    f" ({row['width_of_frames']:.3f} over the frames of fresh runs)"
+                )
+    yield ""
+    yield "What falls short of a bar:" if short else "Everything meets its bar."
+    yield from (f"- {line}" for line in short)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("scenarios", nargs="*", default=SCENARIOS)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--episodes", type=int, default=1000)
+    parser.add_argument("--fresh", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=FIRST_SEED)
+    parser.add_argument("--runs", type=Path, help="collected runs, by scenario")
+    options = parser.parse_args()
+    found = []
+    for name in options.scenarios:
+        path = options.out / f"{name}.json"
+        if not path.exists():
+            figures = measure(
+                name, options.episodes, options.fresh, options.seed, options.runs
+            )
+            write_json(path, figures)
+        found.append(read_json(path))
+    for line in lines(found):
+        print(line)
+
+
+if __name__ == "__main__":
+    main()

@@ -17,7 +17,7 @@ from measuring import Row
 
 TOPICS = (
     "risk", "online", "guard", "arrays", "remote", "startup", "household",
-    "driving_steps", "carla_ticks", "carla_guard", "apollo", "rules",
+    "driving_steps", "carla_ticks", "carla_guard", "apollo", "rules", "programs",
 )  # fmt: skip
 HEAD = ("what", "bar", "measured", "peer", "its figure", "ratio", "bar")
 

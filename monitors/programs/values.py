@@ -20,6 +20,9 @@ LONGEST_TEXT = 200_000
 CHARACTERS_A_STEP = 64
 
 
+_SMALL = frozenset((int, float, bool, type(None)))
+
+
 class ProgramFault(ForewarnError):
     """A program that cannot go on: its action is denied."""
 
@@ -30,6 +33,8 @@ def weigh(value: Value, limit: int) -> int:
     Raises:
         ProgramFault: It is more than `limit`, lies too deep, or is no value.
     """
+    if type(value) in _SMALL:
+        return 1
     weight = 0
     pending: list[tuple[Value, int]] = [(value, 0)]
     while pending:
@@ -39,7 +44,9 @@ def weigh(value: Value, limit: int) -> int:
             if len(item) > LONGEST_TEXT:
                 raise ProgramFault(f"a text is longer than {LONGEST_TEXT} characters")
             weight += len(item) // CHARACTERS_A_STEP
-        elif isinstance(item, Mapping):
+        elif type(item) in _SMALL:
+            pass
+        elif isinstance(item, dict | Mapping):
             weight += len(item)
             if weight <= limit:
                 pending += [(part, depth + 1) for part in item.values()]

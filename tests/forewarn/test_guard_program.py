@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from forewarn.cli import main
+from forewarn.monitors.programs.cases import read_cases
+from forewarn.plugins.chat import Message, Recording, Reply
+from forewarn.plugins.programs.toolbox import toolbox
+from forewarn.plugins.programs.writing import GuardAgent, Writer
 
 REQUEST = """\
 # Who reads what
@@ -145,3 +150,112 @@ def test_bad_input_ends_in_one_line(arguments: tuple[str, ...], problem: str) ->
     assert result.exit_code == 2
     assert problem.lower() in result.stderr.lower()
     assert len(result.stderr.strip().splitlines()) == 1
+
+
+WEB = Path(__file__).parents[2] / "examples" / "guard_programs"
+PROGRAM = """\
+```python
+if Asks(request, "book", "hotel") and user["age"] < 18:
+    deny("a user under 18 may not book a hotel")
+```
+"""
+
+
+class _Model:
+    """A model that plans, writes no program first, and repairs it."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def reply(self, messages: Sequence[Message]) -> Reply:
+        self.calls += 1
+        texts = ("a plan", "I would rather not.", PROGRAM)
+        return Reply(texts[(self.calls - 1) % 3], 100, 10)
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Path:
+    """Replies recorded of a model, for one request and for two cases of it."""
+    folder = tmp_path / "kept"
+    chat = Recording(_Model(), "scripted at temperature 0", folder / "0.jsonl")
+    request, about = (WEB / "web.md").read_text(), (WEB / "web-agent.md").read_text()
+    Writer(chat, toolbox()).write(request, about)
+    cases = folder / "cases.jsonl"
+    lines = (WEB / "web-cases.jsonl").read_text().splitlines()
+    chosen = [line for line in lines if '"group": "hotel"' in line][:2]
+    cases.write_text("\n".join(chosen) + "\n")
+    chat = Recording(
+        _Model(), "scripted at temperature 0", folder / "cases" / "0.jsonl"
+    )
+    agent = GuardAgent(Writer(chat, toolbox()), request, about)
+    for case in read_cases(cases, "rules"):
+        agent(case)
+    return folder
+
+
+def test_a_model_writes_a_program_and_a_person_signs_it(
+    kept: Path, tmp_path: Path
+) -> None:
+    out, memory = tmp_path / "web.yaml", tmp_path / "memory"
+    found = _json(
+        "compile", WEB / "web.md", "--spec", WEB / "web-agent.md", "--out", out,
+        "--replies", kept, "--how", "replay",
+    )  # fmt: skip
+    assert found["made_by"] == f"replies recorded in {kept}"
+    assert (found["model_calls"], found["repairs"]) == (3, 1)
+    assert "What the model thought before it wrote it:\n  a plan" in (
+        _run("review", out).stdout
+    )
+    _json("sign", out, "--name", "Ada", "--memory", memory)
+    (remembered,) = memory.iterdir()
+    assert json.loads(remembered.read_text())["confirmed_by"] == "person: Ada"
+
+
+def test_a_model_asked_about_every_case_is_scored_with_what_it_took(kept: Path) -> None:
+    asked = (
+        "evaluate", "--cases", kept / "cases.jsonl", "--kind", "rules",
+        "--request", WEB / "web.md", "--spec", WEB / "web-agent.md",
+        "--judge", "guard-agent", "--replies", kept / "cases", "--how", "replay",
+    )  # fmt: skip
+    found = _json(*asked)
+    assert found["cases"] == 2 and found["wrong"] == []
+    assert found["from"] == f"replies recorded in {kept / 'cases'}"
+    assert found["model_calls"] == 6 and found["tokens_in"] == 600
+    assert found["seconds"] > 0 and found["judge"] == "guard-agent"
+    text = _run(*asked).stdout
+    assert text.startswith("guard-agent, replies recorded in")
+    other = _run(*asked[:9], "--judge", "model-guard", *asked[11:])
+    assert other.exit_code == 2 and "something else" in other.stderr
+
+
+def test_functions_of_ones_own_are_part_of_what_is_signed(tmp_path: Path) -> None:
+    own = tmp_path / "own.py"
+    own.write_text('def Twice(x):\n    """Two times."""\n    return 2 * x\n')
+    (tmp_path / "r.md").write_text("- never open the fridge\n")
+    (tmp_path / "s.md").write_text("A robot.\n")
+    out = tmp_path / "g.yaml"
+    made = _run(
+        "compile", tmp_path / "r.md", "--spec", tmp_path / "s.md", "--out", out,
+        "--functions", own,
+    )  # fmt: skip
+    if made.exit_code == 3:
+        pytest.skip(f"needs seccomp: {made.stderr}")
+    _json("sign", out, "--name", "Ada")
+    text = out.read_text()
+    assert "return 2 * x" in text
+    out.write_text(text.replace("return 2 * x", "return 3 * x"))
+    assert _json("review", out, status=1)["signed_by"] == []
+
+
+def test_what_a_robot_would_not_know_is_said(tmp_path: Path) -> None:
+    (tmp_path / "r.md").write_text("- never use the flamethrower\n")
+    found = _json(
+        "compile", tmp_path / "r.md", "--spec", tmp_path / "r.md",
+        "--out", tmp_path / "g.yaml",
+    )  # fmt: skip
+    assert ["flamethrower" in note for note in found["notes"]] == [True]
+    (tmp_path / "r.md").write_text("# Rules\n\n- be nice\n")
+    refused = _run(
+        "compile", tmp_path / "r.md", "--spec", tmp_path / "r.md", "--out", "x.yaml"
+    )
+    assert refused.exit_code == 2 and "line 3" in refused.stderr

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import json
 import random
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from measuring import Row, seconds
 
+from forewarn.abstractions.errors import ForewarnError
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.programs.cases import read_cases
@@ -31,9 +34,14 @@ from forewarn.plugins.programs.toolbox import toolbox
 BAR_S = 0.3e-3
 CASES_BAR_S = 5.0
 COMPILE_BAR_S = 0.05
+HOSTILE_BAR_S = 0.05
 CASES = 5_000
 ROLES = ("physician", "nursing", "general administration")
-EXAMPLES = Path(__file__).parents[1] / "examples" / "guard_programs"
+ROOT = Path(__file__).parents[1]
+EXAMPLES = ROOT / "examples" / "guard_programs"
+sys.path.append(str(ROOT))
+
+from tests.monitors.programs import hostile  # noqa: E402
 
 Access = Mapping[str, Mapping[str, list[str]]]
 
@@ -56,6 +64,7 @@ def rows(quick: bool) -> Iterator[Row]:
         late(lambda each: judge.judge(*each), frames),
         BAR_S,
     )
+    yield Row("the slowest of the hostile programs, ended", slowest(), HOSTILE_BAR_S)
     yield Row(f"{CASES} cases on access, read and scored", scored(program), CASES_BAR_S)
     yield Row(
         "a request in tables compiled",
@@ -124,12 +133,27 @@ def late(call: Callable[[Any], object], given: list[Any]) -> float:
     A call of this length is cut in two by the scheduler about once in a hundred times
     when others want the processor too: the wall clock would tell of them.
     """
-    times = []
-    for each in given:
-        began_s = time.thread_time()
-        call(each)
-        times.append(time.thread_time() - began_s)
+    times = [timed(call, each) for each in given]
     return sorted(times)[len(times) * 99 // 100]
+
+
+def slowest() -> float:
+    """How long the slowest of the corpus of hostile programs goes on."""
+    tools = toolbox()
+    big = list(range(5_000))
+    frame = {"big": big, "text": "a" * 150_000, "other": "a" * 149_999 + "b"}
+
+    def ended(text: str) -> None:
+        with suppress(ForewarnError):
+            Program(text, tools).run({"user": {}, "log": "log", "frame": frame})
+
+    return max(min(timed(ended, text) for _ in range(3)) for text in hostile.CORPUS)
+
+
+def timed(call: Callable[[Any], object], given: Any) -> float:
+    began_s = time.thread_time()
+    call(given)
+    return time.thread_time() - began_s
 
 
 def scored(program: Program) -> float:

@@ -25,7 +25,7 @@ HERE = Path(__file__).parent
 
 # Started by itself: what the parser takes of memory must not hide behind the tests'.
 MEASURED = """
-import builtins, json, os, resource, sys, time
+import ast, json, resource, sys, time
 sys.path.insert(0, sys.argv[1])
 import hostile
 from forewarn.abstractions.errors import ForewarnError
@@ -56,18 +56,33 @@ watching = False
 Program('if Asks(request, "book", "flight"):\\n    pass', TOOLS).run({"request": "x"})
 floor = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 rows = []
-for text in hostile.CORPUS:
-    watching, began = True, time.process_time()
+large = "x = [" + "[1]," * 1_900 + "]"
+
+def took(call):
+    began = time.process_time()
+    call()
+    return time.process_time() - began
+
+unit = sorted(took(lambda: ast.parse(large)) for _ in range(5))[2]
+
+def judged(text):
     try:
         outcome = Program(text, TOOLS).run(
             {"user": {"role": "a"}, "log": "log", "frame": FRAME, "action": {}})
-        said = outcome.fault and "fault" or outcome.answer
+        said.append(outcome.fault and "fault" or outcome.answer)
     except ForewarnError:
-        said = "refused"
+        said.append("refused")
     except BaseException as error:
-        said = "raised " + type(error).__name__
-    took, watching = time.process_time() - began, False
-    rows.append([said, took, [r for r in reached]])
+        said.append("raised " + type(error).__name__)
+
+for text in hostile.CORPUS:
+    said, watching = [], True
+    cost = took(lambda: judged(text))
+    watching = False
+    if cost > 4 * unit:
+        # Others on the machine may have cost that.
+        cost = min(cost, *(took(lambda: judged(text)) for _ in range(3)))
+    rows.append([said[0], cost / unit, [r for r in reached]])
     reached.clear()
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 print(json.dumps({"rows": rows, "grown_kb": peak - floor}))
@@ -98,11 +113,16 @@ def test_nothing_hostile_gets_out(measured: dict[str, Any]) -> None:
         assert reached == [], (reached, text[:80])
 
 
+TIMES = 10
+"""So many times what Python's parser takes for a list that is as long as may be;
+`benchmarks/run.py programs` prints the longest in seconds."""
+
+
 def test_each_is_stopped_in_time_and_memory(measured: dict[str, Any]) -> None:
     slow = [
-        (round(took * 1000), text[:60])
-        for text, (_, took, _) in zip(hostile.CORPUS, measured["rows"], strict=True)
-        if took > 0.05
+        (round(cost, 1), text[:60])
+        for text, (_, cost, _) in zip(hostile.CORPUS, measured["rows"], strict=True)
+        if cost > TIMES
     ]
     assert slow == []
     assert measured["grown_kb"] < 50 * 1024

@@ -10,9 +10,11 @@ from typing import Any
 
 from forewarn.plugins.driving.roads.lanes import LightName
 from forewarn.plugins.driving.roads.network import Roads
+from forewarn.plugins.driving.roads.ways import Way
 from forewarn.plugins.driving.scene import (
     DARK,
     FOLLOWER_SEEN_M,
+    LEAD_SEEN_M,
     Behind,
     Colour,
     Lamp,
@@ -114,6 +116,22 @@ class SumoScene(Scene):
             return ""  # still on the sidewalk
         edge: str = self._sumo.person.getNextEdge(person.name)
         return edge
+
+    def lead(self, way: Way, at_m: float) -> Near | None:
+        found = self._sumo.vehicle.getLeader(self.name, LEAD_SEEN_M)
+        if not found or not found[0]:
+            return None
+        who, gap = self.vehicles[found[0]], found[1]
+        start = way.start_m.get(who.lane)
+        if start is not None:
+            front = start + who.at_m
+            if front <= at_m:
+                return None
+            gap = front - who.length - at_m
+        elif self.roads.entries.get(who.lane, set()).isdisjoint(way.start_m):
+            return None  # only about to merge
+        gap = max(0.0, gap)
+        return Near(who, gap) if gap <= LEAD_SEEN_M else None
 
     def behind(self) -> Behind | None:
         who, gap = self._sumo.vehicle.getFollower(self.name, FOLLOWER_SEEN_M)

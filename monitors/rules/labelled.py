@@ -3,7 +3,7 @@
 A line is a run: `id`, `domain`, `label` (safe, unsafe, or null where a person must
 say), `events`, and what else there is to know of it. An event of a household has
 `verb`, `object` and what came of it, one of a code agent `code`, one of a drive
-`time_s` and `signals`.
+`time_s` and `signals`. AgentSpec's own run logs are read too; they have no label.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from forewarn.abstractions.errors import InvalidInput, InvalidTrace, near_miss
 from forewarn.abstractions.files import parse_json, read_lines
+from forewarn.monitors.rules.agentspec.records import is_record, labelled_row
 from forewarn.monitors.rules.event import Event
 
 Label = Literal["safe", "unsafe"]
@@ -76,6 +77,8 @@ def _read(path: Path) -> Iterator[LabelledTrace]:
         place = f"line {number}"
         row = parse_json(line, source, place)
         try:
+            if is_record(row):
+                row = labelled_row(row, f"{path.stem}-{number}")
             trace = labelled_from(row)
         except InvalidInput as error:
             raise error.within(source, place) from None

@@ -16,6 +16,7 @@ from forewarn.abstractions.errors import InvalidInput, near_miss
 from forewarn.abstractions.files import atomic_text, parse_json, read_lines
 from forewarn.abstractions.trace import is_value
 from forewarn.monitors.guarding.record import read_record
+from forewarn.monitors.rules.agentspec.records import is_record, labelled_row
 from forewarn.monitors.rules.labelled import Label, labelled_from
 
 Mark = Literal["false-alarm", "miss", "safe", "unsafe"]
@@ -79,6 +80,8 @@ def _rows(path: Path) -> Iterator[Row]:
         if line.strip():
             row = parse_json(line, str(path), f"line {number}")
             try:
+                if is_record(row):
+                    row = labelled_row(row, f"{path.stem}-{number}")
                 labelled_from(row)
             except InvalidInput as error:
                 raise error.within(str(path), f"line {number}") from None

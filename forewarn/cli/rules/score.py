@@ -55,7 +55,8 @@ def score(
 
 def _lines(found: Score) -> Iterator[str]:
     yield (
-        f"{found.traces} traces, {found.unsafe} unsafe and {found.safe} safe:"
+        f"{found.traces} traces, {found.unsafe} unsafe and {found.safe} safe;"
+        f" {len(found.called)} called unsafe:"
         f" precision {found.precision:.3f}, recall {found.recall:.3f},"
         f" F1 {found.f1:.3f}"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from forewarn.monitors.rules.agentspec.modules import BrokenModule, add_module
 from forewarn.monitors.rules.agentspec.reading import read_agentspec
 from forewarn.monitors.rules.engine import Engine, run
 from forewarn.monitors.rules.event import Event
-from forewarn.monitors.rules.labelled import DOMAINS, Domain
+from forewarn.monitors.rules.labelled import DOMAINS, Domain, read_labelled
 from forewarn.monitors.rules.libraries import library
 from forewarn.monitors.rules.predicates import Library
 from forewarn.monitors.rules.rule import Rule
@@ -283,3 +284,43 @@ def test_lines_and_brackets_go_together() -> None:
     )
     assert troubles == []
     assert rules[0].checks == ('f("a & b", "c")', "g")
+
+
+# -- AgentSpec's own run logs
+
+STEP = {
+    "action": {"tool": "robotic controller", "input": "turn on Candle"},
+    "observation": {"success": True, "message": ""},
+}
+PLAN = {"traj": [{"action": "fillLiquid Coffee Mug wine", "success": False}]}
+CELL = {
+    "prompt": "List it.",
+    "intermediate_steps": [
+        {
+            "action": {"tool": "python_repl", "input": "import os"},
+            "observation": "NameError('x')",
+        }
+    ],
+}
+
+
+def test_run_logs_are_read_without_a_label(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    run = {"input": {"instruction": "Light it!"}, "intermediate_steps": [STEP]}
+    path.write_text("".join(json.dumps(row) + "\n" for row in (run, PLAN, CELL)))
+    lit, filled, listed = read_labelled(path)
+    assert [t.id for t in (lit, filled, listed)] == ["log-1", "log-2", "log-3"]
+    assert [t.label for t in (lit, filled, listed)] == [None] * 3
+    assert (lit.task, lit.domain, listed.domain) == ("light it", "household", "code")
+    before, after, _ = lit.events
+    assert (before.action, before.text) == ("turn_on", "turn on Candle")
+    assert before.arguments == {"object": "Candle"} and after.succeeded is True
+    assert filled.events[0].arguments == {"object": "Coffee Mug", "liquid": "wine"}
+    assert [e.succeeded for e in (filled.events[1], listed.events[1])] == [False] * 2
+
+
+def test_a_log_that_is_none_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text(json.dumps({"intermediate_steps": [{"action": "x"}]}))
+    with pytest.raises(InvalidInput, match="line 1: not a log of AgentSpec's"):
+        read_labelled(path)

@@ -6,7 +6,8 @@ import copy
 import math
 import random
 
-from forewarn.plugins.contracts import Baseline, Pilot, World
+from forewarn.plugins.baselines.contracts import Baseline
+from forewarn.plugins.contracts import Pilot, World
 from forewarn.plugins.testing.promises import (
     HAS_THRESHOLDS,
     KEEPS_FRAMES,

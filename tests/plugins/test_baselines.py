@@ -14,12 +14,13 @@ from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.laws.lawbook import Law, find_laws
 from forewarn.plugins.baselines import Deadline
 from forewarn.plugins.baselines.chains import Paper, Released
+from forewarn.plugins.baselines.contracts import Baseline, Lessons
 from forewarn.plugins.baselines.logistic import Logistic
 from forewarn.plugins.baselines.reactive import Reactive
 from forewarn.plugins.baselines.redriver import ReDriver
 from forewarn.plugins.baselines.rss import ResponsibilitySensitiveSafety
 from forewarn.plugins.baselines.time_to_collision import TimeToCollision
-from forewarn.plugins.contracts import Baseline, Lessons, Pilot, Source, World
+from forewarn.plugins.contracts import Pilot, Source, World
 from forewarn.plugins.registry import load, plugs
 from forewarn.plugins.testing import BaselineContract
 from forewarn.plugins.tiny import TinyPilot, TinyWorld

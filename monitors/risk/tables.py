@@ -237,6 +237,9 @@ def _unmet_bound(
     step = RobustStep(intervals, maximise=maximise)
     table = automaton.complete[:, reading.letters].astype(np.int64)
     used = np.unique(reading.letters)
+    if intervals.unseen is not None:
+        # Where nobody has been any letter may be read.
+        used = np.arange(automaton.complete.shape[1])
     plan = plan_elimination(automaton.complete[:, used].tolist(), BROKEN)
     if not plan.unknowns:
         return sweep(step, table, BROKEN, plan.levels())

@@ -6,6 +6,8 @@ import itertools
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +17,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forewarn.abstractions.errors import InvalidInput, InvalidModel, TooLarge
+from forewarn.abstractions.states.abstraction import Abstraction
 from forewarn.monitors.chains.chain import Chain
 from forewarn.monitors.chains.intervals import (
     IntervalChain,
     RobustStep,
     clopper_pearson,
     model_intervals,
+    open_rows,
     robust_reach,
 )
+from forewarn.monitors.chains.learning import Support, Tally, learn
 from forewarn.monitors.chains.model import Counts, Model
 
 TOLERANCE = 1e-8
@@ -210,6 +215,85 @@ def test_what_is_avoided_counts_as_lost(
     absorbed = bounded_rows({**rows, 0: {0: (1.0, 1.0)}})
     wanted = robust_reach(absorbed, [chain.n - 1], steps, maximise=side)
     assert np.abs(got - wanted).max() < 1e-12
+
+
+@given(interval_chains(), st.sampled_from([1, 4, None]), st.booleans())
+def test_what_is_unseen_is_one_state_more(
+    chain: Any, steps: int | None, side: bool
+) -> None:
+    n = chain.n
+    unseen = np.linspace(0.3, 0.0, n)
+    low, high = chain.dense()
+    rows = {
+        i: {j: (low[i, j], high[i, j]) for j in range(n) if high[i, j] > 0}
+        for i in range(n)
+    }
+    beyond = {i: {**row, n: (0.0, unseen[i])} for i, row in rows.items()}
+    explicit = bounded_rows({**beyond, n: {n: (1.0, 1.0)}})
+    wanted = robust_reach(
+        explicit, [n - 1, n] if side else [n - 1], steps, maximise=side
+    )
+    got = robust_reach(replace(chain, unseen=unseen), [n - 1], steps, maximise=side)
+    assert np.abs(got - wanted[:n]).max() < 1e-9
+
+
+# -- what a model leaves open ---------------------------------------------------------
+
+
+def seen(*traces: str, support: str = "observed", **facts: Any) -> Model:
+    tally = Tally()
+    for trace in traces:
+        tally.add_sequence(trace.split())
+    rows = None
+    if support == "declared":
+        rows = {"a": ["a", "b"], "b": ["a"]}
+    return learn(tally, Support(support, rows), Fraction(0), "absorb", **facts)
+
+
+def test_every_visited_state_has_one_way_out_that_was_never_seen() -> None:
+    model = seen(*["a a b"] * 20)
+    chain = model_intervals(model, 0.04)
+    assert chain.unseen is not None
+    # Three ways out of a, two of b: four intervals, and only the upper end is used.
+    tail = 0.04 / 4
+    assert chain.unseen == pytest.approx(
+        [1 - tail ** (1 / 40), 1 - tail ** (1 / 20), 0.0]
+    )
+    assert chain.high.max() == 1.0 and chain.low[chain.indptr[2]] == 1.0
+    high = robust_reach(chain, [1], 1, maximise=True)
+    assert high[2] == 0.0 and high[0] > model.chain.row(0)[1]
+    closed = model_intervals(model, 0.04, closed_support=True)
+    assert closed.unseen is None
+    # b always ended, which is certain only of a closed support.
+    assert closed.low[closed.indptr[1]] == 1.0 > chain.low[chain.indptr[1]]
+
+
+def test_a_declared_support_is_closed_but_for_ends() -> None:
+    model = seen(*["a b a"] * 5, support="declared")
+    assert not open_rows(model).any()
+    chain = model_intervals(model, 0.05)
+    assert chain.unseen is None
+    # No trace ended in b, and still one may.
+    assert chain.indices[chain.indptr[1] : chain.indptr[2]].tolist() == [0, 2]
+    assert 0 < chain.high[chain.indptr[1] + 1] < 1
+
+
+def test_validity_closes_what_is_impossible_by_definition() -> None:
+    abstraction = Abstraction.from_dict(
+        {
+            "format": "forewarn.abstraction/1",
+            "name": "test",
+            "predicates": ["hit"],
+            "irreversible": ["hit"],
+        },
+        "test",
+    )
+    content = abstraction.as_dict()
+    model = seen("0 0 1", "0 1 1", abstraction=content)
+    # From 0 both were seen; from 1 there is only 1.
+    assert not open_rows(model).any()
+    assert open_rows(seen("0 0 0", abstraction=content)).tolist() == [True, False]
+    assert open_rows(seen("0 0 1", "0 1 1")).tolist() == [True, True, False]
 
 
 def test_nature_may_linger_for_ever_only_when_it_minimises() -> None:

@@ -352,6 +352,59 @@ def test_no_chain_within_the_intervals_leaves_the_bounds(data: st.DataObject) ->
         assert (point <= high + 1e-9)[:, kept].all()
 
 
+@pytest.mark.parametrize(
+    ("text", "worst", "best"),
+    [
+        ("always (not a)", "a", ""),
+        ("always (a -> eventually[0, 2 steps] b)", "a", "b"),
+        ("always (a -> next (not b))", "ab", ""),
+        ("always (a -> b until c)", "a", "c"),
+    ],
+)
+@pytest.mark.parametrize("end", [False, True])
+def test_what_is_unseen_is_a_state_as_bad_or_as_good_as_can_be(
+    text: str, worst: str, best: str, end: bool
+) -> None:
+    automaton = law(text)
+    bits = {repr(p): 1 << i for i, p in enumerate(automaton.propositions)}
+    rng = np.random.default_rng(11)
+    for _ in range(5):
+        chain = random_chain(rng, 5, 0.5)
+        if end:
+            rows = {i: chain.row(i) for i in range(5)}
+            ended = {i: {j: p * 0.8 for j, p in row.items()} for i, row in rows.items()}
+            whole = {i: {**row, 5: 0.2} for i, row in ended.items()} | {5: {5: 1.0}}
+            chain = Chain.from_rows([*chain.states, "END"], whole, end=5)
+        n, letters = chain.n, rng.integers(0, len(automaton.letters), chain.n)
+        closed = _widened(chain, 0.1)
+        unseen = rng.random(n) * 0.3 * (rng.random(n) < 0.7)
+        if chain.end is not None:
+            unseen[chain.end] = 0.0
+        opened = replace(closed, unseen=unseen)
+        (open_,) = np.nonzero(unseen)
+        places = closed.indptr[1:][open_]
+        indices = np.append(np.insert(closed.indices, places, n), n)
+        low = np.append(np.insert(closed.low, places, 0.0), 1.0)
+        high = np.append(np.insert(closed.high, places, unseen[open_]), 1.0)
+        added = np.append(0, np.cumsum(unseen > 0))
+        indptr = np.append(closed.indptr + added, len(indices))
+        names = (*chain.states, "elsewhere")
+        beyond = IntervalChain(names, indptr, indices, low, high)
+        for steps in (0, 1, 4):
+            for most, shown in ((True, worst), (False, best)):
+                column = automaton.column(sum(bits[name] for name in shown))
+                found = guard_bound(opened, chain.end, letters, automaton, steps, most)
+                wanted = guard_bound(
+                    beyond, chain.end, np.append(letters, column), automaton, steps,
+                    most,
+                )  # fmt: skip
+                kept = [s for s in range(n) if s != chain.end]
+                live = automaton.left > 0
+                assert found[live][:, kept] == pytest.approx(
+                    wanted[live][:, kept], abs=1e-8
+                )
+
+
 def _widened(chain: Chain, width: float) -> IntervalChain:
     low = np.maximum(chain.data - width, 0.0)
     high = np.minimum(chain.data + width, 1.0)

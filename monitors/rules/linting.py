@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, Literal
 
-from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.errors import InvalidInput, near_miss
 from forewarn.abstractions.expression.tree import (
     And,
     Constant,
@@ -74,11 +74,23 @@ def lint(rules: RuleSet, libraries: dict[Domain, Library]) -> list[Finding]:
         except InvalidInput as error:
             found.append(Finding(rule.name, "broken", str(error)))
             continue
+        if rules.matching == "plain":
+            found += _unheard(rule, library)
         found += _alone(rule, condition)
         if rule.mode != "off":
             found += _beside(rule, condition, sound, rules)
             sound.append((rule, condition))
     return found
+
+
+def _unheard(rule: Rule, library: Library) -> Iterator[Finding]:
+    """Of actions that nobody ever does."""
+    known = {plain_name(action): action for action in library.actions}
+    for action in rule.trigger.actions if known else ():
+        if plain_name(action) not in known:
+            hint = near_miss(plain_name(action), known)
+            message = f"no action is called {action}" + (f" ({hint})" if hint else "")
+            yield Finding(rule.name, "never", message)
 
 
 def _alone(rule: Rule, condition: Expression) -> Iterator[Finding]:

@@ -87,6 +87,7 @@ class Library:
         vocabulary: The signals that an event's values may hold; "" for none.
         fields: Words of an event that conditions compare, as in `object == Mug`.
         definitions: Names that stand for conditions.
+        actions: The actions that there are; none where any tool may be called.
     """
 
     domain: Domain
@@ -95,6 +96,7 @@ class Library:
     vocabulary: str = ""
     fields: Mapping[str, Field] = field(default_factory=dict)
     definitions: Mapping[str, Expression] = field(default_factory=dict)
+    actions: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from forewarn.abstractions.errors import InvalidExpression
 from forewarn.monitors.rules.condition import Condition, parse_condition
@@ -75,3 +77,75 @@ def test_a_memory_is_of_one_run() -> None:
 def test_what_is_no_condition(text: str, said: str) -> None:
     with pytest.raises(InvalidExpression, match=said):
         parse_condition(text, HOUSEHOLD)
+
+
+# -- against the words' own meaning
+
+ATOMS = {"opens": "open", "closes": "close"}
+Bounds = tuple[int, int | None]
+
+
+def by_meaning(text: object, verbs: list[str], at: int) -> bool:
+    """Whether a formula holds at an event, by looking at all the events before it."""
+    match text:
+        case str():
+            return verbs[at] == ATOMS[text]
+        case ("not", inner):
+            return not by_meaning(inner, verbs, at)
+        case ("and", one, other):
+            return by_meaning(one, verbs, at) and by_meaning(other, verbs, at)
+        case ("once", bounds, inner):
+            return any(by_meaning(inner, verbs, i) for i in window(bounds, at))
+        case ("historically", bounds, inner):
+            return all(by_meaning(inner, verbs, i) for i in window(bounds, at))
+        case ("since", bounds, one, other):
+            return any(
+                by_meaning(other, verbs, i)
+                and all(by_meaning(one, verbs, j) for j in range(i + 1, at + 1))
+                for i in window(bounds, at)
+            )
+    raise AssertionError(text)
+
+
+def window(bounds: Bounds, at: int) -> range:
+    low, high = bounds
+    return range(0 if high is None else max(0, at - high), at - low + 1)
+
+
+def spelt(text: object) -> str:
+    match text:
+        case str():
+            return text
+        case ("not", inner):
+            return f"not ({spelt(inner)})"
+        case ("and", one, other):
+            return f"({spelt(one)} and {spelt(other)})"
+        case (("once" | "historically") as word, (low, high), inner):
+            return f"{word}{bounded(low, high)} ({spelt(inner)})"
+        case ("since", (low, high), one, other):
+            return f"(({spelt(one)}) since{bounded(low, high)} ({spelt(other)}))"
+    raise AssertionError(text)
+
+
+def bounded(low: int, high: int | None) -> str:
+    return f"[{low} steps,]" if high is None else f"[{low}, {high} steps]"
+
+
+BOUNDS = st.tuples(st.integers(0, 2), st.none() | st.integers(2, 4))
+FORMULAS: st.SearchStrategy[object] = st.recursive(
+    st.sampled_from(sorted(ATOMS)),
+    lambda inner: st.one_of(
+        st.tuples(st.just("not"), inner),
+        st.tuples(st.just("and"), inner, inner),
+        st.tuples(st.sampled_from(["once", "historically"]), BOUNDS, inner),
+        st.tuples(st.just("since"), BOUNDS, inner, inner),
+    ),
+    max_leaves=6,
+)
+
+
+@given(FORMULAS, st.text("pocd", min_size=1, max_size=12))
+def test_memory_means_what_the_words_mean(formula: object, word: str) -> None:
+    verbs = [VERBS[letter] for letter in word]
+    expected = [by_meaning(formula, verbs, at) for at in range(len(word))]
+    assert judged(spelt(formula), word) == "".join("01"[holds] for holds in expected)

@@ -218,3 +218,23 @@ def test_packages_offer_predicates(monkeypatch: pytest.MonkeyPatch) -> None:
         assert "on_time" not in library("code").predicates
     finally:
         adding._offered.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [
+        ("x = " + "'a' + " * 8000 + "'b'", "unreadable"),
+        ("f" + "(f" * 3000, "unreadable"),
+        ("-" * 40_000 + "1", "unreadable"),
+        ("x" * 60_000, "unreadable"),
+        ("```python\neval(x)" + " " * 45_000 + "\n```", "evaluates"),
+        ("import os\nos.system('" + "pip " * 10_000 + "')", "runs_shell"),
+        ("import os\nos.system('" + "dd " * 12_000 + "')", "runs_shell"),
+        ("if a == 1:\n  b\n" + "elif a == 2:\n  b\n" * 200, "lacks_default"),
+    ],
+    ids=["sum", "calls", "minus", "long", "spaces", "pip", "dd", "elif"],
+)
+def test_a_hostile_program_is_read_or_said_to_be_unreadable(
+    text: str, holds: str
+) -> None:
+    assert holds in code(text)

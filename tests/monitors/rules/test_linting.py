@@ -28,6 +28,8 @@ def found(*rules: str, match: str = "all") -> list[tuple[str, str, str]]:
         (["name: a, before: any, when: puts or not puts"], [("a", "always", "")]),
         (["name: a, before: any"], [("a", "always", "")]),
         (["name: a, before: put"], []),
+        (["name: a, before: [Fill Liquid, put]"], []),
+        (["name: a, before: [put, putt]"], [("a", "never", "")]),
         (["name: a, before: put, when: putz"], [("a", "broken", "")]),
         (["name: a, before: put, when: x, needs: [x]"], [("a", "needs", "")]),
         (

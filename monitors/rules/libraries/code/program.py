@@ -14,10 +14,9 @@ import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-MAX_CHARACTERS = 200_000
+MAX_CHARACTERS = 50_000
 """A longer program is not parsed, and counts as one that cannot be read."""
 
-_FENCE = re.compile(r"^\s*```[\w+-]*[ \t]*\n?(.*?)(?:\n?[ \t]*```\s*)?$", re.DOTALL)
 _PROMPT = re.compile(r"^(>>>|\.\.\.) ?", re.MULTILINE)
 _MANY = 16
 
@@ -83,10 +82,21 @@ class Program:
 
     def __init__(self, text: str, known: Known | None = None) -> None:
         self.known = known.copy() if known else Known()
-        tree = parsed(text)
+        self._read(parsed(text))
+        try:
+            self._follow()
+        except RecursionError:
+            self._read(None)
+
+    def _read(self, tree: ast.Module | None) -> None:
         self.readable = tree is not None
         self.tree = tree or ast.Module([], [])
         self.nodes = tuple(ast.walk(self.tree))
+        self.calls: tuple[Call, ...] = ()
+        self.texts: Texts = NONE
+
+    def _follow(self) -> None:
+        """Works out what its names stand for, and what it calls."""
         for _ in range(2):  # a name may be used above the line that gives it
             self._learn()
         self.calls = tuple(
@@ -264,18 +274,26 @@ _OF_PATHS = frozenset(
 
 def parsed(text: str) -> ast.Module | None:
     """The program's tree, or None where it cannot be read."""
-    fenced = _FENCE.match(text)
-    plain = fenced[1] if fenced else text
+    if len(text) > MAX_CHARACTERS:
+        return None
+    plain = _unfenced(text)
     if _PROMPT.match(plain.lstrip()):
         plain = _PROMPT.sub("", plain)
-    if len(plain) > MAX_CHARACTERS:
-        return None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of its escapes and comparisons
         try:
             return ast.parse(plain)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return None
+
+
+def _unfenced(text: str) -> str:
+    """The text without the code fence around it."""
+    stripped = text.strip()
+    if not stripped.startswith("```"):
+        return text
+    first, _, rest = stripped.partition("\n")
+    return (rest or first.lstrip("`")).removesuffix("```")
 
 
 def _joined(between: str, *parts: Texts) -> Texts:

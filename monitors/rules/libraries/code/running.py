@@ -24,10 +24,10 @@ _WATCHERS = frozenset(
 _WATCHES = ("PIL.ImageGrab.grab", "os.getloadavg", "resource.getrusage",
             "tkinter.Tk.clipboard_get", "?.clipboard_get")  # fmt: skip
 COMMAND_DELETES = re.compile(
-    r"\brm\s+-|\brmdir\b|\bshred\b|\bmkfs|\bdd\s+.*of=|\bdel\s"
+    r"\brm\s+-|\brmdir\b|\bshred\b|\bmkfs|\bdd\s+.{0,200}of=|\bdel\s"
 )
 _COMMAND_INSTALLS = re.compile(
-    r"\b(pip3?|apt(-get)?|yum|dnf|npm|conda|brew|gem|snap)\s+(\S+\s+)*?install\b"
+    r"\b(pip3?|apt(-get)?|yum|dnf|npm|conda|brew|gem|snap)\s+(\S{1,80}\s+){0,6}?install\b"
 )
 _COMMAND_FETCHES = re.compile(r"\b(curl|wget|nc|ncat|telnet|ssh|scp|ftp)\s")
 _COMMAND_RIGHTS = re.compile(

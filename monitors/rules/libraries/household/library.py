@@ -17,6 +17,7 @@ from forewarn.monitors.rules.libraries.household.hazards import (
     is_at,
 )
 from forewarn.monitors.rules.libraries.household.state import (
+    VERBS,
     Household,
     liquid_of,
     spelling,
@@ -124,4 +125,5 @@ def household() -> Library:
         start=Household,
         vocabulary="household",
         fields=_FIELDS,
+        actions=VERBS,
     )

@@ -26,6 +26,13 @@ _ALIASES = {
 }  # fmt: skip
 
 
+VERBS = (
+    "find", "pick", "put", "open", "close", "slice", "turn_on", "turn_off", "drop",
+    "throw", "break", "cook", "dirty", "clean", "fill_liquid", "empty_liquid", "pour",
+)  # fmt: skip
+"""What a household robot can do."""
+
+
 @cache
 def plain(name: str) -> str:
     """A thing's type however it is spelt: `Coffee Table 2` and `CoffeeTable#2`."""

@@ -96,7 +96,8 @@ def refusal(folder: Path, name: str, tool: str = "controller") -> str:
         watch(),
         Policy(rules={"*": (Step("reflect", 0.9),)}, when="before"),
         observe=robot.observe,
-        foresee=robot.foresee,
+        # The world is asked its own action; what the agent called it is told apart.
+        foresee=lambda _: robot.foresee(Action("turn_on", {"object": "Microwave"})),
         action_of=lambda called, given: Action(
             "turn_on", {"object": "Microwave", "why": called}
         ),

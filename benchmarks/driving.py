@@ -28,6 +28,7 @@ from forewarn.abstractions.trace import Kept, Trace, TraceHeader
 from forewarn.monitors.chains.model import Model, load_model
 from forewarn.monitors.finding.corpus import Corpus
 from forewarn.monitors.guarding.decision import Action
+from forewarn.monitors.guarding.enforcing import acting
 from forewarn.monitors.guarding.policy import Policy, load_policy
 from forewarn.monitors.trust.hindsight import (
     Counting,
@@ -40,7 +41,6 @@ from forewarn.plugins.contracts import Source
 from forewarn.scenarios.measuring.measure import refuse_trained
 from forewarn.scenarios.measuring.pairs import compare
 from forewarn.scenarios.measuring.warning_times import Warned
-from forewarn.scenarios.running.enforcing import acting
 from forewarn.scenarios.running.episode import Episode
 from forewarn.scenarios.running.plan import plan, runner_of
 from forewarn.scenarios.running.runner import Keep, Runner

@@ -9,7 +9,7 @@ shows is lost; it does not pass.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from forewarn.abstractions.errors import SignalFault
@@ -106,6 +106,8 @@ class Gate:
             return f"the frame's time is {frame.time_s!r:.40}"
         if not isinstance(frame.sequence, int) or isinstance(frame.sequence, bool):
             return f"the frame's number is {frame.sequence!r:.40}"
+        if not isinstance(frame.values, Mapping):
+            return "the frame has no signals"
         last = self._last
         if last is None:
             return None

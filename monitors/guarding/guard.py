@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
-from forewarn.abstractions.errors import InvalidModel
+from forewarn.abstractions.errors import ForewarnError, InvalidModel
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import RANK, Action, Decision, Kind, Risk
 from forewarn.monitors.guarding.gate import Gate, Limits
@@ -31,6 +31,7 @@ _HELD = RANK["slow"]
 
 
 CANNOT_JUDGE = "the guard cannot judge this frame: "
+FAILED = CANNOT_JUDGE + "the guard itself failed: "
 BROKEN_OFF = CANNOT_JUDGE + "an earlier review was broken off"
 UNTOLD = CANNOT_JUDGE + "not told to all: "
 """How the reason of a fallback begins where an observer failed."""
@@ -129,7 +130,7 @@ class Guard:
         self.watch.reset()
         for judge in self.judges:
             judge.reset()
-        self._reviewing = False
+        self._ended = ""
         self._held: Decision | None = None
         self._decided_s = math.nan
         self._calm_since_s = math.inf
@@ -150,38 +151,46 @@ class Guard:
             foreseen: The frame that it would lead to, for a policy that judges actions
                 before they are done: then a proposal without one does not pass.
         """
-        broken_off, self._reviewing = self._reviewing, True
+        ended, self._ended = self._ended, BROKEN_OFF  # unless this comes to its end
         readings: list[float] = []
         self._readings = readings
         if type(frame) is not Frame:
             frame = Frame(math.nan, -1)
         try:
-            if broken_off:
-                decision = self._fallback(frame, BROKEN_OFF)
+            if ended:
+                decision = self._fallback(frame, ended)
             else:
                 decision = self._judge(frame, proposal, foreseen)
+        except ForewarnError as error:
+            why = CANNOT_JUDGE + _said(error)
+            decision = self._fallback(frame, why, self.watch.violated)
         except Exception as error:
-            decision = self._fallback(frame, CANNOT_JUDGE + _said(error))
+            # A defect, or memory ran out: nobody can say how far it came.
+            ended = BROKEN_OFF
+            decision = self._fallback(frame, FAILED + _said(error))
         if self.judges:
             try:
                 decision = self._judged(decision, frame, proposal)
             except Exception as error:
-                decision = self._fallback(frame, CANNOT_JUDGE + _said(error))
+                ended = BROKEN_OFF
+                decision = self._fallback(frame, FAILED + _said(error))
         for observer in (self._drift, *self.observers):
             try:
                 observer.reviewed(frame, proposal, decision, tuple(readings), foreseen)
             except Exception as error:
-                decision = self._fallback(frame, UNTOLD + _said(error))
+                why = UNTOLD + _said(error)
+                decision = self._fallback(frame, why, decision.violated)
         self.counts[decision.kind] = self.counts.get(decision.kind, 0) + 1
-        self._reviewing = broken_off
+        self._ended = ended and BROKEN_OFF
         return decision
 
-    def break_off(self) -> None:
-        """What happens when a review does not end: nothing passes until `reset`.
+    def break_off(self, reason: str = BROKEN_OFF) -> None:
+        """What happens when a review fails or does not end: nothing passes any more.
 
-        An interrupt in the middle of one leaves nobody to say how far it came.
+        An interrupt in the middle of one leaves nobody to say how far it came. Only
+        `reset` begins anew.
         """
-        self._reviewing = True
+        self._ended = reason
 
     def filter(self, control: Any, frame: Frame, stop: Any = None) -> Any:
         """The control itself while the guard lets it pass, else `stop`.
@@ -241,7 +250,8 @@ class Guard:
             or self._outdated(frame)
         )
         if fault is not None:
-            return self._fallback(frame, CANNOT_JUDGE + fault)
+            why = CANNOT_JUDGE + fault
+            return self._fallback(frame, why, self.watch.violated)
         return decision
 
     def _judged(
@@ -437,13 +447,15 @@ class Guard:
             now,
         )
 
-    def _fallback(self, frame: Frame, reason: str) -> Decision:
+    def _fallback(
+        self, frame: Frame, reason: str, violated: tuple[str, ...] = ()
+    ) -> Decision:
         decision = Decision(
             self.policy.fallback,
             frame.sequence,
             frame.time_s,
             reason=reason,
-            violated=self.watch.violated,
+            violated=violated,
             notes=self._standing,
         )
         # Held like any intervention: one good frame after a fault proves nothing.

@@ -113,7 +113,7 @@ class Policy:
     judge_by: JudgeBy = "point"
     delta: float = 0.05
     hysteresis: float = 0.05
-    hold_s: float = 1.0
+    hold_s: float = 10.0
     unknown_state: UnknownState = "widen"
     after_violation: AfterViolation = "re-arm"
     escalation: tuple[Kind, ...] = ("reflect", "slow", "stop", "cut")

@@ -82,33 +82,12 @@ class RunRecord:
         foreseen: Frame | None = None,
     ) -> None:
         """Writes a review; the guard calls this."""
-        rest: dict[str, Any] = {}
-        if proposal is not None:
-            rest["proposal"] = {
-                "name": proposal.name,
-                "arguments": proposal.arguments,
-            }
-        if foreseen is not None:
-            rest["foreseen"] = {
-                "sequence": foreseen.sequence,
-                "time_s": foreseen.time_s,
-                "signals": foreseen.values,
-            }
-        rest["decision"] = decision.as_dict()
-        # Simulated time stands still during a review and is the frame's own.
-        if readings.count(frame.time_s) < len(readings):
-            rest["clock"] = readings
-        rest["previous"] = self.head
         try:
-            signals = self._signals(frame.values)
-            body = f'{_began(frame)},"signals":{signals},{_encode(rest)[1:]}'
-        except (AttributeError, TypeError, ValueError):
-            faulty = {
-                "sequence": frame.sequence,
-                "time_s": frame.time_s,
-                "signals": frame.values,
-            }
-            body = _encode(encodable(faulty | rest))
+            body = self._review(frame, proposal, decision, readings, foreseen)
+        except Exception as error:
+            # A line that is missing would be missed by every line after it.
+            self._fail(error)
+            raise
         self._write(body)
 
     def event(self, name: str, **facts: Any) -> None:
@@ -148,6 +127,43 @@ class RunRecord:
             body = _encode(encodable(content))
         self._write(body)
 
+    def _review(
+        self,
+        frame: Frame,
+        proposal: Action | None,
+        decision: Decision,
+        readings: tuple[float, ...],
+        foreseen: Frame | None,
+    ) -> str:
+        rest: dict[str, Any] = {}
+        if proposal is not None:
+            rest["proposal"] = {
+                "name": proposal.name,
+                "arguments": proposal.arguments,
+            }
+        if foreseen is not None:
+            rest["foreseen"] = {
+                "sequence": foreseen.sequence,
+                "time_s": foreseen.time_s,
+                "signals": foreseen.values,
+            }
+        rest["decision"] = decision.as_dict()
+        # Simulated time stands still during a review and is the frame's own.
+        if readings.count(frame.time_s) < len(readings):
+            rest["clock"] = readings
+        rest["previous"] = self.head
+        try:
+            signals = self._signals(frame.values)
+            body = f'{_began(frame)},"signals":{signals},{_encode(rest)[1:]}'
+        except (AttributeError, TypeError, ValueError):
+            faulty = {
+                "sequence": frame.sequence,
+                "time_s": frame.time_s,
+                "signals": frame.values,
+            }
+            body = _encode(encodable(faulty | rest))
+        return body
+
     def _write(self, body: str, extra: str = "") -> None:
         if self._failure:
             raise OSError(f"the record ends where it failed: {self._failure}")
@@ -162,14 +178,18 @@ class RunRecord:
                 raise OSError("its file was removed")
             if self._file.write(line) != len(line):
                 raise OSError("the disk is full")
-        except (OSError, ValueError) as error:
-            self._failure = str(error)
-            with suppress(OSError, ValueError):
-                self._cut()
-            self._file.close()
+        except Exception as error:
+            self._fail(error)
             raise
         self.head, self._size, self.lines = head, self._size + len(line), self.lines + 1
         self._writing = False
+
+    def _fail(self, error: Exception) -> None:
+        """Ends the record with its last whole line, whatever comes after."""
+        self._failure = self._failure or str(error) or type(error).__name__
+        with suppress(OSError, ValueError):
+            self._cut()
+        self._file.close()
 
     def _cut(self) -> None:
         """Takes away what stands behind the last whole line."""
@@ -201,7 +221,10 @@ def encodable(value: Any) -> Any:
             return {str(key): encodable(item) for key, item in value.items()}
         case list() | tuple():
             return [encodable(item) for item in value]
-    return {"$repr": repr(value)[:200]}
+    try:
+        return {"$repr": repr(value)[:200]}
+    except Exception:
+        return {"$repr": f"<{type(value).__name__}>"}
 
 
 class Opaque:

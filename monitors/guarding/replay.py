@@ -17,7 +17,7 @@ from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.schema import Strict, validated
 from forewarn.monitors.chains.model import load_model
 from forewarn.monitors.guarding.decision import Action
-from forewarn.monitors.guarding.guard import BROKEN_OFF, UNTOLD, Guard
+from forewarn.monitors.guarding.guard import BROKEN_OFF, FAILED, UNTOLD, Guard
 from forewarn.monitors.guarding.judges import Judge
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.monitors.guarding.record import (
@@ -85,8 +85,8 @@ class _Recorded:
         """The next review."""
         self._readings, self._otherwise = readings, otherwise
         self._failure = reason.removeprefix(UNTOLD) if reason.startswith(UNTOLD) else ""
-        if reason == BROKEN_OFF:
-            self._guard.break_off()
+        if reason == BROKEN_OFF or reason.startswith(FAILED):
+            self._guard.break_off(reason)
 
     def _clock(self) -> float:
         return self._readings.pop(0) if self._readings else self._otherwise

@@ -360,6 +360,15 @@ def test_a_line_that_was_broken_off_never_was(tmp_path: Path) -> None:
     assert len(lines_of(record.path)) == 2
 
 
+def test_an_interrupt_ends_a_record_in_order(tmp_path: Path) -> None:
+    with (
+        pytest.raises(KeyboardInterrupt),
+        RunRecord(tmp_path / "run.jsonl", {}) as record,
+    ):
+        raise KeyboardInterrupt
+    assert lines_of(record.path)[-1]["ended"] == "interrupted"
+
+
 def test_no_record_is_written_over_another(tmp_path: Path) -> None:
     path = recorded(tmp_path, *FRAMES[:1])
     before = path.read_bytes()

@@ -24,7 +24,7 @@ from forewarn.apollo_bridge.vehicle import Body
 from forewarn.apollo_bridge.wire import Bus, Inbox, stamp
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.actions import Actions
-from forewarn.plugins.contracts import Source
+from forewarn.plugins.contracts import Example, Source
 
 PIVOT = "localization"
 """The input that a frame waits for; it is the most regular one."""
@@ -58,6 +58,13 @@ class ApolloWorld:
         period_s: The time between two frames.
         wait_s: How long to wait for Apollo's first words.
     """
+
+    @staticmethod
+    def example() -> Example:
+        """On the stand-in, which drives on SUMO."""
+        from forewarn.apollo_bridge.standin.example import example_world
+
+        return Example(make=example_world, steps=20)
 
     def __init__(
         self,

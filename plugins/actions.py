@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from random import Random
 from typing import Literal
 
 from forewarn.abstractions.errors import InvalidInput, near_miss
@@ -16,6 +17,9 @@ from forewarn.monitors.guarding.decision import Action
 
 CAP = "speed_cap_kmh"
 """The argument that slows a car down: the speed that it may not pass."""
+
+
+_SMALL = 5.0
 
 
 class InvalidAction(InvalidInput):
@@ -60,6 +64,15 @@ class Argument:
             return f"not a number from {self.low:g} to {self.high:g}"
         return ""
 
+    def some(self, luck: Random) -> float | str | bool:
+        """A value that fits, small where it may be."""
+        if self.type == "switch":
+            return luck.random() < 0.5
+        if self.type == "word":
+            return luck.choice(self.choices or ("something",))
+        low, high = max(self.low, -_SMALL), min(self.high, _SMALL)
+        return luck.uniform(low, high) if low < high else self.low
+
 
 def number(
     low: float = -math.inf,
@@ -88,6 +101,15 @@ class ActionSpec:
 
     name: str
     arguments: Mapping[str, Argument] = field(default_factory=dict)
+
+    def some(self, luck: Random) -> Action:
+        """An action of the kind, each argument that may be left out now and then."""
+        given = {
+            name: argument.some(luck)
+            for name, argument in self.arguments.items()
+            if argument.required or luck.random() < 0.5
+        }
+        return Action(self.name, given)
 
 
 class Actions:

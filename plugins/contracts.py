@@ -6,8 +6,8 @@ No base class is needed: anything with these methods is one. The suites in
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from forewarn.abstractions.frame import Frame
@@ -167,3 +167,38 @@ class TaskBook(Protocol):
 
 Settings = Mapping[str, Any]
 """What a scenario file gives to a world, a pilot or an actuator, by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """How a plug is made to be held to its contract, with nothing running outside.
+
+    A plug that has none is made as it is by default, in the world of its own name.
+
+    Args:
+        settings: The plug's.
+        world: The world that a pilot or an actuator is tried in, by name.
+        pilot: Who acts in a world, by name.
+        substitute: An action of the world that harms nobody.
+        steps: How long an episode is followed.
+        make: Makes the plug where settings cannot: on a stand-in of its server.
+        deterministic: Whether a pilot's proposals follow from the seed.
+        asks: Whom it cannot do without: it is not tried, saying so.
+    """
+
+    settings: Settings = field(default_factory=dict)
+    world: str = ""
+    pilot: str = ""
+    substitute: Action | None = None
+    steps: int = 30
+    make: Callable[[], Any] | None = None
+    deterministic: bool = True
+    asks: str = ""
+
+
+@runtime_checkable
+class WithExample(Protocol):
+    """A plug's class that says how it is made for its contract."""
+
+    def example(self) -> Example:
+        """A static method."""

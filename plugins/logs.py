@@ -13,7 +13,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from glob import glob
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Literal
+from weakref import finalize
 
 import numpy as np
 from pydantic import Field
@@ -29,7 +31,7 @@ from forewarn.abstractions.vocabularies.vocabulary import Vocabulary, load_vocab
 from forewarn.monitors.guarding.decision import Action, Decision, Kind
 from forewarn.monitors.laws.clocking import regular_period
 from forewarn.plugins.actions import Actions, ActionSpec
-from forewarn.plugins.contracts import Source
+from forewarn.plugins.contracts import Example, Source
 
 MOST_HELD_S = 1.0
 """For so long a row stands for the time after it; a longer gap ends the log."""
@@ -37,6 +39,9 @@ MOST_HELD_S = 1.0
 _JITTER = 0.2  # of the time between two rows: one may come so much late
 
 Period = Annotated[float, Field(gt=0.001, le=60)]
+
+
+_EXAMPLES = 20
 
 
 class Column(Strict):
@@ -71,6 +76,11 @@ class LogWorld:
     """
 
     actions = Actions(ActionSpec("recorded"))
+
+    @staticmethod
+    def example() -> Example:
+        """A car that comes to stand, written down for this occasion."""
+        return Example(make=_example)
 
     def __init__(
         self,
@@ -223,6 +233,17 @@ def _with_columns(
             name, signal.name, column.unit, scale, codes, tuple(column.none_codes)
         )
     return replace(vocabulary, aliases=aliases)
+
+
+def _example() -> LogWorld:
+    folder = TemporaryDirectory()
+    rows = [f"{step / 10:.1f},{max(0, 40 - step)}.0" for step in range(60)]
+    for number in range(_EXAMPLES):
+        path = Path(folder.name) / f"{number:02}.csv"
+        path.write_text("\n".join(["time_s,speed", *rows]) + "\n")
+    world = LogWorld(files=f"{folder.name}/*.csv", period_s=0.1)
+    finalize(world, folder.cleanup)
+    return world
 
 
 class LogPilot:

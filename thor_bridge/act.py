@@ -9,7 +9,7 @@ from typing import Literal
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action, Decision, Kind
 from forewarn.plugins.actions import Actions, ActionSpec, Argument, number, word
-from forewarn.plugins.contracts import Actuator
+from forewarn.plugins.contracts import Actuator, Example
 from forewarn.thor_bridge.sense import named
 from forewarn.thor_bridge.steps.spelling import BARE, VERBS
 
@@ -91,6 +91,10 @@ class RobotActuator:
         self._own, self._once = own, withhold == "once"
         self.can: frozenset[Kind] = own.can
         self._warned: Action | None = None
+
+    @staticmethod
+    def example() -> Example:
+        return Example(world="household")
 
     def carry_out(
         self, decision: Decision, proposal: Action | None, frame: Frame

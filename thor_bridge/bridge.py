@@ -18,7 +18,7 @@ from pydantic import Field
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame, Value
 from forewarn.monitors.guarding.decision import Action
-from forewarn.plugins.contracts import Source
+from forewarn.plugins.contracts import Example, Source
 from forewarn.plugins.scenery import Shape, Thing
 from forewarn.thor_bridge import scenery
 from forewarn.thor_bridge.act import ACTIONS, DOING_NOTHING, ThorActuator
@@ -30,7 +30,7 @@ from forewarn.thor_bridge.steps.lowlevel import LowLevel
 from forewarn.thor_bridge.steps.moves import facts_about, objects_in
 from forewarn.thor_bridge.steps.spelling import parse_step
 from forewarn.thor_bridge.steps.verbs import HighLevel
-from forewarn.thor_bridge.tasks.book import find_task, task_book
+from forewarn.thor_bridge.tasks.book import EXAMPLE_TASK, find_task, task_book
 from forewarn.thor_bridge.tasks.start import Variation, vary
 from forewarn.thor_bridge.wire import HOUSEHOLD, Server, make_controller
 
@@ -105,6 +105,15 @@ class _Episodes:
     """Episodes on some controller; the worlds below say on which."""
 
     actions = ACTIONS
+
+    @staticmethod
+    def example() -> Example:
+        return Example(
+            {"task": EXAMPLE_TASK, "longest_steps": 10},
+            pilot="household-planner",
+            substitute=Action("wait"),
+            steps=8,
+        )
 
     def __init__(
         self,

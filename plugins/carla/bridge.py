@@ -31,7 +31,7 @@ from forewarn.plugins.carla.wire import (
     answering,
     connect,
 )
-from forewarn.plugins.contracts import Source
+from forewarn.plugins.contracts import Example, Source
 from forewarn.plugins.driving.act import (
     CONTROL,
     CUT,
@@ -77,6 +77,20 @@ class CarlaWorld:
     """
 
     actions = Actions(CONTROL, DRIVE, STOP, CUT)
+
+    @staticmethod
+    def example() -> Example:
+        """On a stand-in that drives a scenario."""
+        return Example(
+            {
+                "scenario": "s1",
+                "ego": {
+                    "route": ["west_in", "east_out"], "lane": 2, "position_m": 100.0
+                },
+            },
+            pilot="sumo-driver",
+            steps=20,
+        )  # fmt: skip
 
     def __init__(
         self,

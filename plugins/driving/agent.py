@@ -23,7 +23,7 @@ from forewarn.abstractions.vocabularies.signals import Signal
 from forewarn.abstractions.vocabularies.vocabulary import named_vocabulary
 from forewarn.monitors.guarding.decision import Action, Decision, Kind
 from forewarn.plugins.chat import How, Message, Partner, Usage
-from forewarn.plugins.contracts import Actuator
+from forewarn.plugins.contracts import Actuator, Example
 from forewarn.plugins.driving.choice import HALT, Choice, choice_in, schema_text
 from forewarn.plugins.loop.reflection import BEGIN, END
 
@@ -106,6 +106,10 @@ class DrivingLLM:
         """Calls of the model, tokens, and replies that were none, in this episode."""
         return {**self._usage.as_dict(), "unusable_replies": self._unusable}
 
+    @staticmethod
+    def example() -> Example:
+        return Example(world="sumo", asks="a large language model")
+
     def reset(self, seed: int) -> None:
         """Begins an episode: a conversation of its own."""
         self._chat = self._partner.chat(seed)
@@ -161,6 +165,10 @@ class AgentActuator:
     def __init__(self, own: Actuator) -> None:
         self._own = own
         self.can: frozenset[Kind] = own.can | {"reflect"}
+
+    @staticmethod
+    def example() -> Example:
+        return Example(world="tiny")
 
     def carry_out(
         self, decision: Decision, proposal: Action | None, frame: Frame

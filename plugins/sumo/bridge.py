@@ -10,7 +10,7 @@ from pydantic import Field
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action
-from forewarn.plugins.contracts import Source
+from forewarn.plugins.contracts import Example, Source
 from forewarn.plugins.driving.act import Around, CarActuator, wanted_acceleration
 from forewarn.plugins.driving.choice import as_control
 from forewarn.plugins.driving.roads.network import Roads
@@ -54,6 +54,21 @@ class SumoWorld:
     """
 
     actions = ACTIONS
+
+    @staticmethod
+    def example() -> Example:
+        """A busy crossing."""
+        return Example(
+            {
+                "ego": {
+                    "route": ["west_in", "north_out"], "lane": 2, "position_m": 140.0
+                },
+                "flows": [{"routes": [["east_in", "west_out"]], "per_hour": 800.0}],
+                "walkers": [{"walks": [["north_in", "south_out"]], "per_hour": 300.0}],
+                "light": {"phase": 4, "left_s": 15.0},
+            },
+            pilot="sumo-driver",
+        )  # fmt: skip
 
     def __init__(
         self,

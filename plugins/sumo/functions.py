@@ -9,6 +9,7 @@ from typing import Any
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action
+from forewarn.plugins.contracts import Example
 
 
 class FunctionPilot:
@@ -17,6 +18,10 @@ class FunctionPilot:
     Args:
         function: Where it is: `package.module:name`. It is given the frame.
     """
+
+    @staticmethod
+    def example() -> Example:
+        return Example({"function": f"{__name__}:steady"}, world="sumo")
 
     def __init__(self, *, function: str) -> None:
         self._function = _found(function)
@@ -39,6 +44,10 @@ class PlannerPilot:
             the left, in degrees: all in the car's own frame.
     """
 
+    @staticmethod
+    def example() -> Example:
+        return Example({"function": f"{__name__}:straight_on"}, world="sumo")
+
     def __init__(self, *, function: str) -> None:
         self._function = _found(function)
 
@@ -57,6 +66,16 @@ class PlannerPilot:
                 "turn_left_deg": float(turn),
             },
         )
+
+
+def steady(frame: Frame) -> float:
+    """The simplest driver: it keeps to 40 km/h, whatever comes."""
+    return (40.0 - float(frame.values["speed"])) / 3.6
+
+
+def straight_on(frame: Frame) -> tuple[float, float, float]:
+    """The simplest planner: half a metre ahead in each period."""
+    return 0.5, 0.0, 0.0
 
 
 def _found(place: str) -> Callable[[Frame], Any]:

@@ -14,6 +14,7 @@ from pydantic import Field
 
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action
+from forewarn.plugins.contracts import Example
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Rate = Annotated[float, Field(ge=0)]
@@ -89,6 +90,10 @@ class SumoDriver:
         keeps_clear: How many wait before a junction that they cannot leave.
         lane_changes_per_s: How often it wants another lane.
     """
+
+    @staticmethod
+    def example() -> Example:
+        return Example(world="sumo", steps=60)
 
     def __init__(
         self,

@@ -1,6 +1,10 @@
 """Contract suites: what every world, pilot and actuator is held to.
 
-Anyone's plug can run them. In a test file, for pytest:
+Whatever is registered runs them without being named. In a test file, for pytest:
+
+    globals().update(suites())
+
+One plug of one's own can be tried as well:
 
     class TestMyWorld(WorldContract):
         def make_world(self):
@@ -12,7 +16,16 @@ sentences that say what was promised.
 
 from forewarn.plugins.testing.actuators import ActuatorContract
 from forewarn.plugins.testing.baselines import BaselineContract
+from forewarn.plugins.testing.loops import LoopContract
 from forewarn.plugins.testing.pilots import PilotContract
+from forewarn.plugins.testing.registered import suites
 from forewarn.plugins.testing.worlds import WorldContract
 
-__all__ = ["ActuatorContract", "BaselineContract", "PilotContract", "WorldContract"]
+__all__ = [
+    "ActuatorContract",
+    "BaselineContract",
+    "LoopContract",
+    "PilotContract",
+    "WorldContract",
+    "suites",
+]

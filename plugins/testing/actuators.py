@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import closing
 
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import RANK, Action, Decision, Kind, Risk
@@ -59,73 +60,76 @@ class ActuatorContract:
         """An action that can stand in for another; needed if it can `substitute`."""
         return None
 
-    def _under_way(self) -> tuple[World, Pilot, Actuator, Frame]:
-        world, pilot = self.make_world(), self.make_pilot()
+    def _under_way(self, world: World) -> tuple[Pilot, Actuator, Frame]:
+        pilot = self.make_pilot()
         frame = world.reset(1)
         pilot.reset(1)
         actuator = self.make_actuator(world)
         for _ in range(self.steps):
             frame = world.step(pilot.propose(frame))
-        return world, pilot, actuator, frame
+        return pilot, actuator, frame
 
-    def _can(self) -> list[Kind]:
+    def _can(self, world: World) -> list[Kind]:
         """What it can, the mildest first."""
-        world, _, actuator, _ = self._under_way()
-        world.close()
+        _, actuator, _ = self._under_way(world)
         return sorted(actuator.can, key=RANK.__getitem__)
 
     def test_it_can_stop(self) -> None:
-        can = self._can()
+        with closing(self.make_world()) as world:
+            can = self._can(world)
         assert "stop" in can, CAN_STOP
         assert set(can) <= set(RANK), "What an actuator can is a kind of decision."
 
     def test_it_can_what_the_world_can(self) -> None:
-        world, _, actuator, _ = self._under_way()
-        capped = any(CAP in spec.arguments for spec in world.actions)
-        assert not capped or "slow" in actuator.can, SLOWS
-        assert "cut" not in world.actions or "cut" in actuator.can, CUTS
-        world.close()
+        with closing(self.make_world()) as world:
+            can = self._can(world)
+            capped = any(CAP in spec.arguments for spec in world.actions)
+            assert not capped or "slow" in can, SLOWS
+            assert "cut" not in world.actions or "cut" in can, CUTS
 
     def test_it_lets_pass_what_may_pass(self) -> None:
-        world, pilot, actuator, frame = self._under_way()
-        proposal = pilot.propose(frame)
         passing: tuple[Kind, ...] = ("proceed", "alert")
-        for kind in passing:
-            decision = self.decision(kind, frame)
-            assert actuator.carry_out(decision, proposal, frame) == proposal, (
-                LET_THROUGH
-            )
-            assert actuator.carry_out(decision, None, frame) is None, LET_THROUGH
-        world.close()
+        with closing(self.make_world()) as world:
+            pilot, actuator, frame = self._under_way(world)
+            proposal = pilot.propose(frame)
+            for kind in passing:
+                decision = self.decision(kind, frame)
+                passed = actuator.carry_out(decision, proposal, frame)
+                assert passed == proposal, LET_THROUGH
+                assert actuator.carry_out(decision, None, frame) is None, LET_THROUGH
 
     def test_the_world_takes_all_that_it_sends(self) -> None:
-        for kind in self._can():
-            for proposed in (True, False):
-                world, pilot, actuator, frame = self._under_way()
-                proposal = pilot.propose(frame) if proposed else None
-                decision = self.decision(kind, frame)
-                world.step(actuator.carry_out(decision, proposal, frame))
-                world.close()
+        with closing(self.make_world()) as world:
+            for kind in self._can(world):
+                for proposed in (True, False):
+                    pilot, actuator, frame = self._under_way(world)
+                    proposal = pilot.propose(frame) if proposed else None
+                    decision = self.decision(kind, frame)
+                    world.step(actuator.carry_out(decision, proposal, frame))
 
     def test_the_fallback_needs_nothing(self) -> None:
-        world, _, actuator, frame = self._under_way()
-        frame = world.step(actuator.fallback(frame))
-        if world.ended() is None:
-            world.step(actuator.fallback())
-        world.close()
+        with closing(self.make_world()) as world:
+            _, actuator, frame = self._under_way(world)
+            world.step(actuator.fallback(frame))
+            if world.ended() is None:
+                world.step(actuator.fallback())
 
     def test_what_was_done_shows(self) -> None:
         harder: tuple[Kind, ...] = ("reflect", "skip", "slow", "stop", "cut")
-        for kind in harder:
-            if kind in self._can():
-                assert True in self._shown(kind, obeys=True), f"{TELLS} ({kind})"
+        with closing(self.make_world()) as world:
+            can = self._can(world)
+            for kind in harder:
+                if kind in can:
+                    shown = self._shown(world, kind, obeys=True)
+                    assert True in shown, f"{TELLS} ({kind})"
 
     def test_what_was_not_done_shows_too(self) -> None:
-        assert not all(self._shown("stop", obeys=False)), NOTICES
+        with closing(self.make_world()) as world:
+            assert not all(self._shown(world, "stop", obeys=False)), NOTICES
 
-    def _shown(self, kind: Kind, *, obeys: bool) -> list[bool | None]:
+    def _shown(self, world: World, kind: Kind, *, obeys: bool) -> list[bool | None]:
         """What the actuator says of each frame until the world must have obeyed."""
-        world, pilot, actuator, frame = self._under_way()
+        pilot, actuator, frame = self._under_way(world)
         decision = self.decision(kind, frame)
         shown: list[bool | None] = []
         for _ in range(max(1, math.ceil(self.ack_s / world.source.period_s))):
@@ -136,14 +140,13 @@ class ActuatorContract:
             if world.ended() is not None:
                 break
             decision = self.decision(kind, frame)
-        world.close()
         return shown
 
     def test_it_does_not_take_silence_for_obedience(self) -> None:
-        world, pilot, actuator, frame = self._under_way()
-        decision = self.decision("stop", frame)
-        actuator.carry_out(decision, pilot.propose(frame), frame)
-        time_s = frame.time_s + world.source.period_s
-        blank = Frame(time_s, frame.sequence + 1, {})
-        assert actuator.obeyed(decision, blank) is not True, BLIND
-        world.close()
+        with closing(self.make_world()) as world:
+            pilot, actuator, frame = self._under_way(world)
+            decision = self.decision("stop", frame)
+            actuator.carry_out(decision, pilot.propose(frame), frame)
+            time_s = frame.time_s + world.source.period_s
+            blank = Frame(time_s, frame.sequence + 1, {})
+            assert actuator.obeyed(decision, blank) is not True, BLIND

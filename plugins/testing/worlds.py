@@ -6,12 +6,14 @@ import copy
 import math
 import random
 from collections.abc import Iterator
+from typing import Any
 
 from forewarn.abstractions.errors import ForewarnError, SignalFault
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.guarding.decision import Action
-from forewarn.plugins.contracts import Foresight, World
+from forewarn.plugins.actions import Actions
+from forewarn.plugins.contracts import Foresight, Unattended, World
 from forewarn.plugins.scenery import Scenic
 from forewarn.plugins.testing.promises import (
     CARRIES,
@@ -19,11 +21,13 @@ from forewarn.plugins.testing.promises import (
     ENDS,
     FORESEES,
     GOES_ON,
+    HALTS,
     KEEPS_FRAMES,
     LOOKED_AT,
     NO_GLOBAL_LUCK,
     NOT_READY,
     PERIOD,
+    REFUSES,
     SAME_SEED,
 )
 
@@ -60,6 +64,34 @@ class WorldContract:
             if world.ended() is not None:
                 return
             yield world.step(action)
+
+    def test_it_takes_what_it_says(self) -> None:
+        luck, world = random.Random(10), self.make_world()
+        for spec in world.actions:
+            world.reset(10)
+            world.step(spec.some(luck))
+        world.close()
+
+    def test_it_refuses_what_it_does_not_take(self) -> None:
+        world = self.make_world()
+        world.reset(11)
+        for action in _wrong(world.actions):
+            assert _refuses(world, action), f"{REFUSES} ({action})"
+        if world.ended() is None:
+            world.step(None)
+        world.close()
+
+    def test_it_can_be_halted_if_it_goes_on_by_itself(self) -> None:
+        world = self.make_world()
+        world.reset(12)
+        if isinstance(world, Unattended):
+            for _ in range(3):
+                world.halt()
+            if world.ended() is None:
+                world.step(None)
+        else:
+            assert world.source.embedded, HALTS
+        world.close()
 
     def test_says_what_it_is(self) -> None:
         world = self.make_world()
@@ -190,9 +222,27 @@ class WorldContract:
         assert _refuses(world), NOT_READY
 
 
-def _refuses(world: World) -> bool:
+def _wrong(actions: Actions) -> Iterator[Action]:
+    """Actions that are none of these, each in one way."""
+    luck = random.Random(11)
+    yield Action("no such action")
+    for spec in actions:
+        fits = spec.some(luck)
+        yield Action(spec.name, {**fits.arguments, "no such argument": 1.0})
+        for name, argument in spec.arguments.items():
+            odd: list[Any] = [[], {}, math.nan if argument.type == "number" else 3.5]
+            odd += ["no such word"] if argument.choices else []
+            odd += [argument.high * 2.0] if math.isfinite(argument.high) else []
+            for value in odd:
+                yield Action(spec.name, {**fits.arguments, name: value})
+            if argument.required:
+                rest = {k: v for k, v in fits.arguments.items() if k != name}
+                yield Action(spec.name, rest)
+
+
+def _refuses(world: World, action: Action | None = None) -> bool:
     try:
-        world.step(None)
+        world.step(action)
     except ForewarnError:
         return True
     return False

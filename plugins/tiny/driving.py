@@ -17,7 +17,7 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action, Decision, Kind
 from forewarn.plugins.actions import CAP, Actions, ActionSpec, number
-from forewarn.plugins.contracts import Source
+from forewarn.plugins.contracts import Example, Source
 from forewarn.plugins.scenery import HIT, Shape, Thing
 
 PERIOD_S = 0.1
@@ -124,6 +124,11 @@ class TinyWorld:
         self._lead_given = lead
         self._yellow_s = yellow_s
         self._over: str | None = "the episode has not begun"
+
+    @staticmethod
+    def example() -> Example:
+        """A free road, on which nobody brakes but for the guard."""
+        return Example({"lead": False, "yellow_at_s": 30.0}, steps=60)
 
     def reset(self, seed: int) -> Frame:
         luck = Random(f"tiny road {seed}")

@@ -19,7 +19,7 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame, Value
 from forewarn.monitors.guarding.decision import Action, Decision, Kind
 from forewarn.plugins.actions import Actions, ActionSpec, word
-from forewarn.plugins.contracts import Source
+from forewarn.plugins.contracts import Example, Source
 
 PERIOD_S = 1.0
 LONGEST_STEPS = 40
@@ -66,6 +66,11 @@ class TinyHousehold:
     def __init__(self, *, fork_inside: Share = 0.1, clumsiness: Share = 0.05) -> None:
         self._fork_inside, self._clumsiness = fork_inside, clumsiness
         self._over: str | None = "the episode has not begun"
+
+    @staticmethod
+    def example() -> Example:
+        off = Action("turn_off", {"object": "Microwave"})
+        return Example({"fork_inside": 0.0, "clumsiness": 0.0}, substitute=off)
 
     def reset(self, seed: int) -> Frame:
         self._luck = Random(f"tiny kitchen {seed}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,7 @@ from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.guarding.policy import Policy, Step
 from forewarn.plugins.actions import CAP
 from forewarn.plugins.loop.guarding import Guarding
-from forewarn.plugins.testing import ActuatorContract, PilotContract, WorldContract
+from forewarn.plugins.testing import ActuatorContract
 from forewarn.scenarios.running import runner
 from forewarn.scenarios.running.plan import guard_maker
 from forewarn.scenarios.schema import Plug, load_scenario
@@ -36,27 +35,6 @@ from tests.apollo_bridge.doubles import eventually, message
 from tests.apollo_bridge.played import inside, outside
 
 SCENARIO = "s2"
-
-
-class TestWorld(WorldContract):
-    steps = 30
-
-    def make_world(self) -> Any:
-        return inside(SCENARIO, 3)
-
-    def actions(self) -> Iterator[Action | None]:
-        while True:
-            yield from (None, Action("drive"), Action("stop"))
-
-
-class TestPilot(PilotContract):
-    steps = 10
-
-    def make_pilot(self) -> Any:
-        return ApolloPilot()
-
-    def make_world(self) -> Any:
-        return inside(SCENARIO, 3)
 
 
 class TestActuator(ActuatorContract):

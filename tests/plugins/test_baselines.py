@@ -13,7 +13,7 @@ from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.laws.lawbook import Law, find_laws
 from forewarn.plugins.baselines import Deadline
-from forewarn.plugins.baselines.chains import Paper, Released
+from forewarn.plugins.baselines.chains import Paper
 from forewarn.plugins.baselines.contracts import Baseline, Lessons
 from forewarn.plugins.baselines.logistic import Logistic
 from forewarn.plugins.baselines.reactive import Reactive
@@ -32,46 +32,12 @@ SOURCE = Source("hand", "driving", ("speed", "horn_on", "collision"), 0.1)
 STANDS = "always (horn_on -> eventually[0, 0.2 s] speed < 1 km/h)"
 
 
-class OnTheTinyRoad(BaselineContract):
-    def make_world(self) -> World:
-        return TinyWorld()
-
-    def make_pilot(self) -> Pilot:
-        return TinyPilot()
-
-
 def law(text: str) -> Law:
     (found,) = find_laws(text, vocabulary=load_vocabulary("driving"))
     return found
 
 
 YELLOW = "always (traffic_light == yellow -> eventually[0, 1 s] speed < 1 km/h)"
-
-
-class TestDeadline(OnTheTinyRoad):
-    def make_baseline(self) -> Baseline:
-        return Deadline(law(YELLOW), TinyWorld.source)
-
-
-class TestReDriver(OnTheTinyRoad):
-    def make_baseline(self) -> Baseline:
-        return ReDriver(law(YELLOW), TinyWorld.source)
-
-
-class TestReactive(OnTheTinyRoad):
-    def make_baseline(self) -> Baseline:
-        return Reactive(law("no_collision"), TinyWorld.source)
-
-
-class TestTimeToCollision(OnTheTinyRoad):
-    def make_baseline(self) -> Baseline:
-        return TimeToCollision(law("no_collision"), TinyWorld.source)
-
-
-@pytest.mark.needs("ad_rss")
-class TestResponsibilitySensitiveSafety(OnTheTinyRoad):
-    def make_baseline(self) -> Baseline:
-        return ResponsibilitySensitiveSafety(law("no_collision"), TinyWorld.source)
 
 
 @cache
@@ -86,22 +52,6 @@ def trained(kind: type[Any], name: str = "stop_at_red") -> Baseline:
     (found,) = [x for x in load_scenario("tiny-road").laws if x.name == name]
     made: Baseline = kind(found, TinyWorld.source, kind.learn(found, lessons()))
     return made
-
-
-class TestPaper(OnTheTinyRoad):
-    def make_baseline(self) -> Baseline:
-        return trained(Paper)
-
-
-class TestReleased(OnTheTinyRoad):
-    def make_baseline(self) -> Baseline:
-        return trained(Released)
-
-
-@pytest.mark.needs("sklearn")
-class TestLogistic(OnTheTinyRoad):
-    def make_baseline(self) -> Baseline:
-        return trained(Logistic)
 
 
 def scores(text_of_law: str, text: str) -> str:
@@ -158,7 +108,13 @@ def test_the_suite_notices_a_baseline_that_remembers() -> None:
             self.frames += 1
             return float(self.frames)
 
-    class Suite(TestDeadline):
+    class Suite(BaselineContract):
+        def make_world(self) -> World:
+            return TinyWorld()
+
+        def make_pilot(self) -> Pilot:
+            return TinyPilot()
+
         def make_baseline(self) -> Baseline:
             return Remembers()
 

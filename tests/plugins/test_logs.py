@@ -12,10 +12,9 @@ from click.testing import CliRunner
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.cli import main
 from forewarn.monitors.guarding.decision import Action
-from forewarn.plugins.contracts import Pilot, World
-from forewarn.plugins.logs import LogPilot, LogWorld
+from forewarn.plugins.contracts import World
+from forewarn.plugins.logs import LogWorld
 from forewarn.plugins.registry import make_world
-from forewarn.plugins.testing import PilotContract, WorldContract
 
 HEADER = "stamp_ms,v_ego,gap,light,crashed,operator"
 COLUMNS = {
@@ -54,27 +53,6 @@ def world(folder: Path, **changes: Any) -> World:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return write_logs(tmp_path / "logs")
-
-
-class TestLogWorld(WorldContract):
-    @pytest.fixture(autouse=True)
-    def _logs(self, folder: Path) -> None:
-        self.folder = folder
-
-    def make_world(self) -> World:
-        return world(self.folder)
-
-
-class TestLogPilot(PilotContract):
-    @pytest.fixture(autouse=True)
-    def _logs(self, folder: Path) -> None:
-        self.folder = folder
-
-    def make_world(self) -> World:
-        return world(self.folder)
-
-    def make_pilot(self) -> Pilot:
-        return LogPilot()
 
 
 def test_columns_become_signals_in_their_units(folder: Path) -> None:

@@ -12,9 +12,9 @@ import pytest
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action
-from forewarn.plugins.contracts import Pilot, World
+from forewarn.plugins.contracts import World
 from forewarn.plugins.registry import make_world
-from forewarn.plugins.testing import ActuatorContract, WorldContract
+from forewarn.plugins.testing import WorldContract
 from forewarn.thor_bridge.act import ThorActuator
 from forewarn.thor_bridge.bridge import HouseholdWorld, ThorWorld
 from forewarn.thor_bridge.household.furnishing.scenes import own_scenes, write_scenes
@@ -61,25 +61,6 @@ class TestHouseholdKeepsTheContract(WorldContract):
 class TestFailuresKeepTheContract(TestHouseholdKeepsTheContract):
     def make_world(self) -> World:
         return HouseholdWorld(watch=WATCH, failures="real", longest_steps=20)
-
-
-@pytest.mark.needs("ai2thor", "msgpack")
-class TestThorKeepsTheContract(TestHouseholdKeepsTheContract):
-    steps = 12
-
-    def make_world(self) -> World:
-        return ThorWorld(watch=WATCH, longest_steps=10)
-
-
-class TestTheActuatorKeepsTheContract(ActuatorContract):
-    def make_world(self) -> World:
-        return HouseholdWorld(watch=WATCH)
-
-    def make_pilot(self) -> Pilot:
-        return _Steps()
-
-    def substitute(self) -> Action | None:
-        return Action("wait")
 
 
 def frames(world: HouseholdWorld | ThorWorld) -> list[Frame]:

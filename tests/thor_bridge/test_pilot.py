@@ -11,10 +11,9 @@ import pytest
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action, Decision
-from forewarn.plugins.contracts import Actuator, Pilot, World
+from forewarn.plugins.contracts import Actuator, Pilot
 from forewarn.plugins.loop.reflection import Prompter
 from forewarn.plugins.registry import make_pilot
-from forewarn.plugins.testing import PilotContract
 from forewarn.thor_bridge.act import RobotActuator, ThorActuator
 from forewarn.thor_bridge.bridge import HouseholdWorld
 from forewarn.thor_bridge.robot.pilot import HouseholdPlanner, frozen_habits
@@ -27,19 +26,6 @@ TOLD = f"The guard withheld your last action.\nRule: no_metal_heated: {LAW}\nRis
 
 PLAIN: dict[str, Any] = {"carelessness": 0.0, "refusal": 0.0, "haste": 0.0}
 CARELESS = {**PLAIN, "carelessness": 1.0, "compliance": 1.0, "resignation": 0.0}
-
-
-class TestItKeepsTheContract(PilotContract):
-    def make_pilot(self) -> Pilot:
-        return HouseholdPlanner(task=TASK)
-
-    def make_world(self) -> World:
-        return HouseholdWorld(task=TASK, failures="real")
-
-
-class TestSoDoesTheRuledOne(TestItKeepsTheContract):
-    def make_pilot(self) -> Pilot:
-        return RuledPlanner(task=TASK)
 
 
 def drive(

@@ -17,6 +17,7 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.chat import How, Message, Partner, Reply, Usage
+from forewarn.plugins.contracts import Example
 from forewarn.thor_bridge.household.furnishing.scenes import find_scene, load_scenes
 from forewarn.thor_bridge.sense import named, plain_name
 from forewarn.thor_bridge.steps.spelling import parse_step
@@ -61,6 +62,10 @@ class HouseholdLLM:
         how: Ask the model (`live`), and keep what it replies (`record`), or let the
             file reply in its place (`replay`).
     """
+
+    @staticmethod
+    def example() -> Example:
+        return Example(world="household", asks="a large language model")
 
     def __init__(
         self,

@@ -23,6 +23,7 @@ from forewarn.abstractions.files import read_yaml
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.schema import Strict, validated
 from forewarn.monitors.guarding.decision import Action
+from forewarn.plugins.contracts import Example
 from forewarn.plugins.loop.reflection import BEGIN
 from forewarn.thor_bridge.robot.planning import (
     NOTHING,
@@ -34,7 +35,7 @@ from forewarn.thor_bridge.robot.planning import (
 from forewarn.thor_bridge.sense import named
 from forewarn.thor_bridge.steps.moves import Model, Move, atoms_of, canonical
 from forewarn.thor_bridge.steps.spelling import parse_step
-from forewarn.thor_bridge.tasks.book import Task, find_task, task_book
+from forewarn.thor_bridge.tasks.book import EXAMPLE_TASK, Task, find_task, task_book
 
 HABITS = Path(__file__).with_name("habits.yaml")
 
@@ -113,6 +114,10 @@ class HouseholdPlanner:
         compliance: See `Habits`.
         resignation: See `Habits`.
     """
+
+    @staticmethod
+    def example() -> Example:
+        return Example({"task": EXAMPLE_TASK}, world="household", steps=8)
 
     def __init__(
         self,

@@ -28,6 +28,8 @@ from forewarn.thor_bridge.tasks.specification import (
     read_specification,
 )
 
+EXAMPLE_TASK = "fork-microwave-merged"
+
 SUITE = Path(__file__).with_name("suite.yaml")
 LONG_HORIZON = Path(__file__).with_name("long_horizon.yaml")
 

@@ -13,7 +13,6 @@ from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.carla.support import VersionMismatch, check_versions
 from forewarn.plugins.carla.wire import CarlaLost, StandIn, connect
 from forewarn.plugins.contracts import World
-from forewarn.plugins.testing import WorldContract
 from forewarn.scenarios.running.runner import Runner
 from forewarn.scenarios.schema import load_scenario
 from forewarn.scenarios.shipped import shipped_with
@@ -32,20 +31,6 @@ def servers() -> Iterator[None]:
     from forewarn.plugins.carla.bridge import stop_servers
 
     stop_servers()
-
-
-class TestCarlaWorld(WorldContract):
-    """The promises that every world keeps."""
-
-    steps = 30
-
-    def make_world(self) -> World:
-        return world()
-
-    def actions(self) -> Iterator[Action | None]:
-        while True:
-            yield Action("control", {"acceleration": 0.5})
-            yield None
 
 
 @pytest.mark.parametrize("name", ["s1", "s6"])

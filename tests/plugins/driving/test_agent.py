@@ -13,19 +13,17 @@ from click.testing import CliRunner
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
 from forewarn.cli import main
-from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.chat import ReplayMismatch
-from forewarn.plugins.contracts import Actuator, Metered, Pilot, WithActuator, World
+from forewarn.plugins.contracts import Metered, Pilot, WithActuator, World
 from forewarn.plugins.driving.agent import (
     LONGEST_REPLY,
     REMEMBERED,
-    AgentActuator,
     DrivingLLM,
     situation,
 )
 from forewarn.plugins.driving.choice import HALT, Choice
 from forewarn.plugins.loop.reflection import BEGIN, END
-from forewarn.plugins.testing import ActuatorContract, PilotContract
+from forewarn.plugins.testing import PilotContract
 from tests.plugins.driving.models import Says, serving
 
 pytestmark = pytest.mark.needs("langchain_openai")
@@ -185,28 +183,6 @@ class TestDrivingLLM(PilotContract):
 
     def make_pilot(self) -> Pilot:
         return DrivingLLM(model="openai:m", base_url=self.url)
-
-
-class _Goes:
-    """Chooses the same, always."""
-
-    def reset(self, seed: int) -> None:
-        """Nothing is random."""
-
-    def propose(self, frame: Frame, reflection: str | None = None) -> Action:
-        return Choice(speed_kmh=45.0).action
-
-
-@pytest.mark.needs("libsumo")
-class TestAgentActuator(ActuatorContract):
-    def make_world(self) -> World:
-        return busy_crossing()
-
-    def make_pilot(self) -> Pilot:
-        return _Goes()
-
-    def make_actuator(self, world: World) -> Actuator:
-        return AgentActuator(world.actuator())
 
 
 def run(tmp_path: Path, scenario: str, *options: str) -> dict[str, Any]:

@@ -10,11 +10,15 @@ import pytest
 
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action, Decision
+from forewarn.plugins.actions import Actions
 from forewarn.plugins.contracts import Actuator, Pilot, World
+from forewarn.plugins.loop.loop import GuardedLoop
 from forewarn.plugins.testing import (
     ActuatorContract,
+    LoopContract,
     PilotContract,
     WorldContract,
+    loops,
     promises,
 )
 from forewarn.plugins.tiny import (
@@ -197,6 +201,97 @@ def test_a_pilot_that_breaks_its_promises_is_found(test: str, message: str) -> N
     suite.make_pilot = _Moody  # type: ignore[method-assign]
     with pytest.raises(AssertionError, match=message[:30]):
         getattr(suite, test)()
+
+
+# -- the guarded loop, and faults that were there once
+
+
+class _LiveWorld(TinyWorld):
+    def halt(self) -> None:
+        """It stands still while nobody steps it."""
+
+
+class _TinyLoop(LoopContract):
+    def make_world(self) -> World:
+        return _LiveWorld(lead=False, yellow_at_s=30.0)
+
+    def make_pilot(self) -> Pilot:
+        return TinyPilot()
+
+
+class TestTinyLoop(_TinyLoop):
+    pass
+
+
+class _Poorer(TinyActuator):
+    """As one that was made by name, and so knew nothing of its world."""
+
+    can = frozenset({"alert", "stop"})
+
+
+def _by_name(loop: GuardedLoop, world: World, actuator: object = None) -> None:
+    loop.begin(_Poorer(), actions=world.actions, halt=getattr(world, "halt", None))
+
+
+def _unwatched(loop: GuardedLoop, world: World, actuator: object = None) -> None:
+    loop.begin(world.actuator(), actions=world.actions)
+
+
+def _silent(loop: GuardedLoop, event: str, **facts: object) -> None:
+    """Writes nothing."""
+
+
+def test_an_actuator_that_knows_nothing_of_its_world_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(TinyWorld, "actuator", lambda _: _Poorer())
+    with pytest.raises(AssertionError, match=promises.SLOWS):
+        TestTinyActuator().test_it_can_what_the_world_can()
+
+
+@pytest.mark.parametrize(
+    ("method", "fault", "test", "message"),
+    [
+        ("equip", _unwatched, "test_a_review_that_hangs_halts_it", promises.WATCHED),
+        ("note", _silent, "test_what_is_done_is_in_the_record", promises.TOLD),
+    ],
+)
+def test_a_loop_that_lacks_a_part_is_found(
+    method: str,
+    fault: Callable[..., None],
+    test: str,
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(loops, "_HANGS_S", 0.3)
+    monkeypatch.setattr(GuardedLoop, method, fault)
+    with pytest.raises(AssertionError, match=message):
+        getattr(_TinyLoop(), test)()
+
+
+def test_a_loop_with_another_actuator_than_the_world_s_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(GuardedLoop, "equip", _by_name)
+    with pytest.raises(AssertionError, match="as it was decided"):
+        _TinyLoop().test_what_it_can_is_done_as_decided()
+
+
+class _Taking(TinyWorld):
+    """It takes whatever comes."""
+
+    actions = Actions(*TinyWorld.actions)
+
+    def step(self, action: Action | None) -> Frame:
+        known = action if action is None or action.name in self.actions else None
+        return super().step(known)
+
+
+def test_a_world_that_takes_what_it_does_not_know_is_found() -> None:
+    suite = TestTinyWorld()
+    suite.make_world = _Taking  # type: ignore[method-assign]
+    with pytest.raises(AssertionError, match=promises.REFUSES):
+        suite.test_it_refuses_what_it_does_not_take()
 
 
 def test_to_be_stopped_by_what_was_proposed_is_to_be_obeyed() -> None:

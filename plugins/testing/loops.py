@@ -1,0 +1,160 @@
+"""What every world gets of the guarded loop, whoever drives the loop."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from forewarn.abstractions.expression.parser import parse_expression
+from forewarn.abstractions.frame import Frame
+from forewarn.abstractions.states.abstraction import Abstraction, Predicate
+from forewarn.abstractions.vocabularies.vocabulary import Vocabulary, load_vocabulary
+from forewarn.monitors.chains.learning import Support, Tally, learn
+from forewarn.monitors.guarding.decision import RANK, Kind
+from forewarn.monitors.guarding.guard import Guard
+from forewarn.monitors.guarding.policy import Policy, Step
+from forewarn.monitors.guarding.record import RunRecord, read_record
+from forewarn.monitors.guarding.watch import load_watch
+from forewarn.plugins.contracts import Pilot, Source, Unattended, World
+from forewarn.plugins.loop.loop import EpisodeClock, GuardedLoop, Turn
+from forewarn.plugins.testing.promises import AS_DECIDED, TOLD, WATCHED
+
+_HANGS_S = 10.0
+
+
+class LoopContract:
+    """What a world's own equipment promises to the loop that guards it.
+
+    Attributes:
+        steps: How long the suite follows an episode.
+    """
+
+    steps = 10
+
+    def make_world(self) -> World:
+        raise NotImplementedError
+
+    def make_pilot(self) -> Pilot:
+        raise NotImplementedError
+
+    def _turns(
+        self, kind: Kind, world: World, clock: Any, record: RunRecord | None = None
+    ) -> Iterator[Turn]:
+        """An episode in which the guard always decides the same."""
+        pilot, frame = self.make_pilot(), world.reset(1)
+        pilot.reset(1)
+        guard = always(kind, world.source, frame, clock)
+        words: str | None = None
+        with GuardedLoop(guard, clock=clock, record=record) as loop:
+            loop.equip(world)
+            for _ in range(self.steps):
+                turn = loop.decide(frame, pilot.propose(frame, words))
+                words = turn.outcome.prompt
+                yield turn
+                if world.ended() is not None:
+                    break
+                frame = world.step(turn.executed)
+            loop.close("the suite was done")
+
+    def test_what_it_can_is_done_as_decided(self) -> None:
+        world = self.make_world()
+        world.reset(1)
+        can = world.actuator().can - {"proceed", "substitute", "ask"}
+        for kind in sorted(can, key=RANK.__getitem__):
+            turn = next(self._turns(kind, world, EpisodeClock()))
+            assert turn.outcome.kind == kind, f"{AS_DECIDED} ({kind})"
+            assert not turn.outcome.because, f"{AS_DECIDED} ({turn.outcome.because})"
+        world.close()
+
+    def test_what_is_done_is_in_the_record(self) -> None:
+        world = self.make_world()
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "run.jsonl"
+            record = RunRecord(path, {})
+            for _ in self._turns("stop", world, EpisodeClock(), record):
+                pass
+            lines = [line.content for line in read_record(path)]
+        done = [line for line in lines if line.get("event") == "carried_out"]
+        assert done and done[0]["kind"] == "stop", TOLD
+        assert "executed" in done[0], TOLD
+        world.close()
+
+    def test_a_review_that_hangs_halts_it(self) -> None:
+        world = self.make_world()
+        if not isinstance(world, Unattended):
+            return
+        pilot, frame = self.make_pilot(), world.reset(2)
+        pilot.reset(2)
+        halted, halt = threading.Event(), world.halt
+
+        def watched() -> None:
+            halt()
+            halted.set()
+
+        world.halt = watched  # type: ignore[method-assign]
+        guard = always("alert", world.source, frame, time.monotonic)
+        hangs = _Hangs(halted)
+        with GuardedLoop(guard, observers=[hangs]) as loop:
+            loop.equip(world)
+            loop.decide(frame, pilot.propose(frame))
+        assert hangs.halted, WATCHED
+        world.close()
+
+
+class _Hangs:
+    """An observer in whose hands a review hangs until the world is halted."""
+
+    def __init__(self, halted: threading.Event) -> None:
+        self._halted, self.halted = halted, False
+
+    def reviewed(self, *_: Any) -> None:
+        self.halted = self._halted.wait(_HANGS_S)
+
+
+def always(kind: Kind, source: Source, frame: Frame, clock: Any) -> Guard:
+    """A guard whose decision is always the same: its threshold is nothing.
+
+    Args:
+        kind: What it decides.
+        source: What it watches.
+        frame: Of that source; its model knows no more.
+        clock: The guard's.
+    """
+    vocabulary = load_vocabulary(source.vocabulary)
+    text = next(_facts(source, vocabulary))
+    fact = Predicate(parse_expression(text, vocabulary))
+    abstraction = Abstraction([fact], vocabulary=vocabulary)
+    tally = Tally()
+    bits = abstraction.encode(frame.values)
+    tally.add_codes(np.array([bits, bits ^ 1, bits]), abstraction.state_name)
+    model = learn(
+        tally, Support("observed"), Fraction(0), "absorb",
+        abstraction=abstraction.as_dict(), period_s=source.period_s,
+        laws=(f"always ({text})",),
+    )  # fmt: skip
+    policy = Policy(
+        rules={"*": (Step(kind, 0.0),)}, lease_s=0.1, ack_s=1e6, max_age_s=1e6,
+        deadline_s=dict.fromkeys(Policy().deadline_s, _HANGS_S * 2.0),
+    )  # fmt: skip
+    watch = load_watch(
+        model, horizon_s=policy.horizon_s, delta=policy.delta, laws=(),
+        provides=source.provides, source="a suite's model",
+    )  # fmt: skip
+    return Guard(watch, policy, provides=source.provides, clock=clock)
+
+
+def _facts(source: Source, vocabulary: Vocabulary) -> Iterator[str]:
+    """Predicates about what the source provides, the plainest first."""
+    for name in source.provides:
+        signal = vocabulary.signals.get(name)
+        if signal is None or signal.type == "bool":
+            yield name
+    for name in source.provides:
+        yield f"{name} > 0"

@@ -1,0 +1,254 @@
+"""Suites for every plug that is registered, ours or anyone's, without naming one.
+
+In a test file, for pytest:
+
+    globals().update(suites())
+
+A plug whose class has an `example` is made by it, else as it is by default.
+"""
+
+from __future__ import annotations
+
+import random
+import tempfile
+import unittest
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from forewarn.abstractions.errors import InvalidInput, MissingDependency
+from forewarn.abstractions.trace import TraceHeader, trace_writer
+from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
+from forewarn.monitors.guarding.decision import Action
+from forewarn.monitors.laws.lawbook import Law, find_laws
+from forewarn.monitors.trust.training import law_abstraction
+from forewarn.plugins.baselines.contracts import Baseline, LearningBaseline, Lessons
+from forewarn.plugins.contracts import (
+    Actuator,
+    Example,
+    Pilot,
+    WithExample,
+    World,
+)
+from forewarn.plugins.registry import (
+    Kind,
+    Plug,
+    load,
+    make_actuator,
+    make_pilot,
+    make_world,
+    plugs,
+)
+from forewarn.plugins.testing.actuators import ActuatorContract
+from forewarn.plugins.testing.baselines import BaselineContract
+from forewarn.plugins.testing.loops import LoopContract
+from forewarn.plugins.testing.pilots import PilotContract
+from forewarn.plugins.testing.worlds import WorldContract
+
+LAWS = (
+    "no_collision",
+    "always (traffic_light == yellow -> eventually[0, 1 s] speed < 1 km/h)",
+)
+"""What a baseline is asked to judge; the first that it can."""
+
+_TRAINED_ON = "tiny"
+_LESSONS = 20
+
+
+def suites(package: str | None = None) -> dict[str, type]:
+    """A suite for each plug, by the name of its class.
+
+    Args:
+        package: Only for the plugs of this package.
+    """
+    made: dict[str, type] = {}
+    makers: dict[Kind, Callable[[str], list[type]]] = {
+        "world": _world_suites,
+        "pilot": lambda name: [_PilotSuite],
+        "actuator": lambda name: [_AgentActuatorSuite],
+        "baseline": lambda name: [_BaselineSuite],
+    }
+    for kind, suites_of in makers.items():
+        for plug in plugs(kind):
+            if package in (None, plug.package):
+                for suite in suites_of(plug.name):
+                    name = f"Test_{kind}_{plug.name}{suite.__name__}".replace("-", "_")
+                    made[name] = type(name, (suite,), _facts(plug, suite))
+    return made
+
+
+def _facts(plug: Plug, suite: type) -> dict[str, Any]:
+    facts: dict[str, Any] = {"kind": plug.kind, "name": plug.name}
+    try:
+        example = example_of(plug.kind, plug.name)
+    except MissingDependency:
+        return facts
+    facts["deterministic"] = example.deterministic
+    if not issubclass(suite, ActuatorContract):
+        # How long an episode is followed; not how far it goes before all begins.
+        facts["steps"] = example.steps
+    return facts
+
+
+def example_of(kind: Kind, name: str) -> Example:
+    """How a plug is made here."""
+    made = load(kind, name)
+    return made.example() if isinstance(made, WithExample) else Example()
+
+
+def example_world(name: str) -> World:
+    """A world as its example makes it."""
+    example = example_of("world", name)
+    made: World = example.make() if example.make else make_world(name, example.settings)
+    return made
+
+
+def example_pilot(name: str) -> Pilot:
+    """A pilot as its example makes it."""
+    example = example_of("pilot", name)
+    made: Pilot = example.make() if example.make else make_pilot(name, example.settings)
+    return made
+
+
+class _Registered:
+    """A suite of a plug; one that needs what is not installed is skipped."""
+
+    kind: Kind
+    name: str
+
+    def setup_method(self) -> None:
+        try:
+            load(self.kind, self.name)
+            load("world", self.world)
+        except MissingDependency as missing:
+            raise unittest.SkipTest(str(missing)) from missing
+        if asks := self.example.asks:
+            raise unittest.SkipTest(f"the {self.kind} {self.name} asks {asks}")
+
+    @property
+    def example(self) -> Example:
+        return example_of(self.kind, self.name)
+
+    @property
+    def world(self) -> str:
+        """The world that the plug is tried in."""
+        return self.example.world or self.name
+
+    def make_world(self) -> World:
+        return example_world(self.world)
+
+
+class _InItsWorld(_Registered):
+    """A suite of a world, or of what acts in one, with the pilot that it names."""
+
+    def make_pilot(self) -> Pilot:
+        pilot = self.example.pilot or example_of("world", self.world).pilot
+        return example_pilot(pilot or self.world)
+
+    def substitute(self) -> Action | None:
+        return example_of("world", self.world).substitute
+
+
+class _World(_InItsWorld, WorldContract):
+    def actions(self) -> Iterator[Action | None]:
+        luck, specs = random.Random(12), [*self.make_world().actions]
+        while True:
+            yield luck.choice(specs).some(luck)
+            yield None
+
+
+class _Actuator(_InItsWorld, ActuatorContract):
+    steps = 3
+
+
+class _Loop(_InItsWorld, LoopContract):
+    pass
+
+
+def _world_suites(name: str) -> list[type]:
+    try:
+        fixed = example_world_is_fixed(name)
+    except MissingDependency:
+        fixed = False
+    # Of what was recorded nothing is changed by whatever is done.
+    return [_World] if fixed else [_World, _Actuator, _Loop]
+
+
+@cache
+def example_world_is_fixed(name: str) -> bool:
+    """Whether a world shows what was recorded."""
+    world = example_world(name)
+    world.close()
+    return world.source.fixed
+
+
+class _PilotSuite(_Registered, PilotContract):
+    def make_pilot(self) -> Pilot:
+        return example_pilot(self.name)
+
+
+class _AgentActuatorSuite(_InItsWorld, ActuatorContract):
+    steps = 3
+
+    def make_actuator(self, world: World) -> Actuator:
+        return make_actuator(self.name, world.actuator(), self.example.settings)
+
+
+class _BaselineSuite(_Registered, BaselineContract):
+    @property
+    def world(self) -> str:
+        return self.example.world or _TRAINED_ON
+
+    def make_pilot(self) -> Pilot:
+        return example_pilot(self.world)
+
+    def make_baseline(self) -> Baseline:
+        factory = load("baseline", self.name)
+        problem = InvalidInput("there is no law")
+        source = self.make_world().source
+        for text in LAWS:
+            try:
+                if isinstance(factory, LearningBaseline):
+                    learned = _learned(self.name, text, self.world)
+                    return factory(_law(text), source, learned)
+                made: Baseline = factory(_law(text), source)
+                return made
+            except InvalidInput as error:
+                problem = error
+        raise problem
+
+
+def _law(text: str) -> Law:
+    (found,) = find_laws(text, vocabulary=load_vocabulary("driving"))
+    return found
+
+
+@cache
+def _learned(baseline: str, text: str, world: str) -> Any:
+    factory: Any = load("baseline", baseline)
+    law, source = _law(text), example_world(world).source
+    abstraction = law_abstraction([law.formula], load_vocabulary(source.vocabulary))
+    with tempfile.TemporaryDirectory() as folder:
+        paths = tuple(_runs(Path(folder), world))
+        return factory.learn(law, Lessons(paths, source.period_s, abstraction, 3.0))
+
+
+def _runs(folder: Path, name: str) -> Iterator[Path]:
+    """Traces of a world that nobody guards."""
+    world, pilot = make_world(name), example_pilot(name)
+    source = world.source
+    for seed in range(_LESSONS):
+        path = folder / f"{seed}.jsonl"
+        header = TraceHeader(
+            source.vocabulary, source.provides, source.period_s, seed=seed
+        )
+        with trace_writer(path, header) as writer:
+            frame = world.reset(seed)
+            pilot.reset(seed)
+            writer.write(frame)
+            while world.ended() is None:
+                frame = world.step(pilot.propose(frame))
+                writer.write(frame)
+        yield path
+    world.close()

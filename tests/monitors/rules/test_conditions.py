@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -85,7 +87,7 @@ ATOMS = {"opens": "open", "closes": "close"}
 Bounds = tuple[int, int | None]
 
 
-def by_meaning(text: object, verbs: list[str], at: int) -> bool:
+def by_meaning(text: Any, verbs: list[str], at: int) -> bool:
     """Whether a formula holds at an event, by looking at all the events before it."""
     match text:
         case str():
@@ -112,7 +114,7 @@ def window(bounds: Bounds, at: int) -> range:
     return range(0 if high is None else max(0, at - high), at - low + 1)
 
 
-def spelt(text: object) -> str:
+def spelt(text: Any) -> str:
     match text:
         case str():
             return text
@@ -132,7 +134,7 @@ def bounded(low: int, high: int | None) -> str:
 
 
 BOUNDS = st.tuples(st.integers(0, 2), st.none() | st.integers(2, 4))
-FORMULAS: st.SearchStrategy[object] = st.recursive(
+FORMULAS: st.SearchStrategy[Any] = st.recursive(
     st.sampled_from(sorted(ATOMS)),
     lambda inner: st.one_of(
         st.tuples(st.just("not"), inner),
@@ -145,7 +147,7 @@ FORMULAS: st.SearchStrategy[object] = st.recursive(
 
 
 @given(FORMULAS, st.text("pocd", min_size=1, max_size=12))
-def test_memory_means_what_the_words_mean(formula: object, word: str) -> None:
+def test_memory_means_what_the_words_mean(formula: Any, word: str) -> None:
     verbs = [VERBS[letter] for letter in word]
     expected = [by_meaning(formula, verbs, at) for at in range(len(word))]
     assert judged(spelt(formula), word) == "".join("01"[holds] for holds in expected)

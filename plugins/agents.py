@@ -25,6 +25,7 @@ from forewarn.abstractions.frame import Frame, Value
 from forewarn.monitors.chains.model import load_model
 from forewarn.monitors.guarding.decision import RANK, Action, Decision, Kind
 from forewarn.monitors.guarding.guard import Guard
+from forewarn.monitors.guarding.judges import Judge
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.monitors.guarding.record import RunRecord
 from forewarn.monitors.guarding.watch import Watch, load_watch
@@ -87,6 +88,8 @@ class AgentGuard:
         record: Where everything is written.
         alerts: Told of each intervention when it begins.
         approver: Who is asked; without one `ask` escalates.
+        judges: Rules and guard programs that judge beside the risk. With them each
+            call is judged before it is made, together with what came of the last.
     """
 
     def __init__(
@@ -101,6 +104,7 @@ class AgentGuard:
         record: RunRecord | None = None,
         alerts: Sequence[Alert] = (),
         approver: Approver | None = None,
+        judges: Sequence[Judge] = (),
     ) -> None:
         if policy.when != "after" and foresee is None:
             raise InvalidInput(
@@ -113,7 +117,8 @@ class AgentGuard:
         self._halt = halt
         # Time is counted in calls: a model that thinks long makes nothing stale.
         clock = EpisodeClock()
-        self.guard = Guard(watch, policy, clock=clock)
+        self.guard = Guard(watch, policy, clock=clock, judges=judges)
+        self._looks_back = policy.when == "after" and not judges
         self.loop = GuardedLoop(
             self.guard,
             clock=clock,
@@ -134,6 +139,7 @@ class AgentGuard:
         *,
         laws: Sequence[str] = (),
         record: Path | None = None,
+        judges: Sequence[Judge] = (),
         **rest: Any,
     ) -> AgentGuard:
         """A guard by a model's file.
@@ -143,6 +149,7 @@ class AgentGuard:
             policy: What to do at which risk.
             laws: Names or formulas; by default those that the model was learned for.
             record: The file of its run record.
+            judges: Rules and guard programs that judge beside the risk.
             rest: As the class has it.
         """
         policy = policy or Policy()
@@ -156,8 +163,10 @@ class AgentGuard:
         kept = None
         if record is not None:
             facts = {"sha256": keep_model(model, record.parent), "name": model.name}
-            kept = open_record(record, facts, policy, watch, source="agent")
-        return cls(watch, policy, record=kept, **rest)
+            kept = open_record(
+                record, facts, policy, watch, source="agent", judges=judges
+            )
+        return cls(watch, policy, record=kept, judges=judges, **rest)
 
     def reset(self) -> None:
         """Begins a new episode; what was stopped may act again."""
@@ -211,7 +220,7 @@ class AgentGuard:
     def after(self) -> Verdict | None:
         """Judges what came of a call; a verdict only if the agent is stopped for it."""
         with self._state:
-            if self.stopped or self.policy.when != "after":
+            if self.stopped or not self._looks_back:
                 return None
             return self._stop_if_due()
 
@@ -227,7 +236,7 @@ class AgentGuard:
             return Verdict(False, UNREADABLE)
         if action is None:
             return Verdict(True, acts=False)
-        if self.policy.when == "after":
+        if self._looks_back:
             # What came of the last call was judged when it was over.
             decision, frame = self._judged or self._look()
         else:

@@ -9,9 +9,10 @@ import pytest
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.monitors.guarding.decision import Action
-from forewarn.monitors.guarding.policy import Policy
+from forewarn.monitors.guarding.policy import Policy, When
 from forewarn.monitors.guarding.record import read_record
 from forewarn.monitors.guarding.replay import replay
+from forewarn.monitors.programs.file import ProgramFile
 from forewarn.plugins.agents import (
     STOPPED,
     UNREADABLE,
@@ -22,6 +23,7 @@ from forewarn.plugins.agents import (
 )
 from forewarn.plugins.loop.approval import Answer
 from forewarn.plugins.loop.reflection import BEGIN
+from forewarn.plugins.programs.judging import ProgramJudge
 from tests.plugins.agents.kitchens import (
     BOTH_IN,
     FORK_IN,
@@ -270,3 +272,28 @@ def test_the_default_policy_is_the_paper_s_form() -> None:
         kitchen.guard(policy("stop")).guard.watch, Policy(), observe=kitchen.observe
     )
     assert guard.before("open", {"object": "Drawer"}).passes
+
+
+ASKED = """\
+if Does(action, "open") and Same(user["role"], "child"):
+    deny("children open nothing")
+if Does(action, "turn on") and About(action, "microwave"):
+    reflect("the microwave stays off")
+"""
+
+
+@pytest.mark.parametrize("when", ["after", "before"])
+def test_a_guard_program_is_asked_before_each_call(when: When) -> None:
+    file = ProgramFile("house", "", "", "rules", ASKED)
+    judge = ProgramJudge(file, {"user": {"role": "child"}})
+    kitchen = Kitchen()
+    guard = kitchen.guard(policy("stop", when, at=0.999), judges=[judge])
+    opened, found, switched, again = tell(
+        guard, kitchen, ("open", "Drawer", None), ("pick", "Mug", None), SWITCH_ON,
+        SWITCH_ON,
+    )  # fmt: skip
+    assert not opened.passes and opened.message == WITHHELD
+    assert found.passes and kitchen.done == [("pick", "Mug")]
+    assert not switched.passes and not guard.stopped
+    assert "Rule: the microwave stays off" in switched.message
+    assert "warning 2 of 3" in again.message

@@ -13,6 +13,7 @@ from forewarn.abstractions.files import write_json
 from forewarn.cli import main
 from forewarn.monitors.chains.formats.own import model_as_dict
 from forewarn.monitors.guarding.replay import replay
+from forewarn.monitors.programs.file import ProgramFile, write_program
 from forewarn.plugins.remote.client import GuardClient
 from tests.plugins.remote.serving import (
     CALM,
@@ -50,6 +51,28 @@ def test_a_line_is_answered_with_a_line(model_path: str) -> None:
 def test_a_hello_may_come_first(model_path: str) -> None:
     done = stdio(model_path, hello(token="any"), frame(0))  # noqa: S106
     assert json.loads(done.stdout)["decision"] == "proceed"
+
+
+def test_guard_programs_judge_beside_the_risk_and_replay(
+    model_path: str, tmp_path: Path
+) -> None:
+    program, records = tmp_path / "slow.yaml", tmp_path / "records"
+    text = 'if frame["speed"] > 1 and Same(user["role"], "novice"):\n'
+    text += '    slow("novices drive slowly", 30)\n'
+    file = ProgramFile("novices", "", "", "rules", text)
+    options = ("--guard-program", str(program), "--user", "role=novice")
+    write_program(program, file)
+    refused = stdio(model_path, frame(0), options=options)
+    assert refused.exit_code == 2 and "nobody has signed it" in refused.stderr
+    write_program(program, file.signed("Ada"))
+    done = stdio(model_path, frame(0), options=(*options, "--record", str(records)))
+    (decision,) = map(json.loads, done.stdout.splitlines())
+    assert (decision["decision"], decision["cap_kmh"]) == ("slow", 30.0)
+    assert decision["law"] == "novices drive slowly"
+    (record,) = records.glob("*.jsonl")
+    assert CliRunner().invoke(main, ["replay", str(record)]).exit_code == 0
+    other = stdio(model_path, frame(0), options=(*options[:3], "role=expert"))
+    assert json.loads(other.stdout)["decision"] == "proceed"
 
 
 def test_a_malformed_line_ends_it(model_path: str) -> None:

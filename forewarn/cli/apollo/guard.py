@@ -25,7 +25,13 @@ from forewarn.cli.apollo.shared import (
     surroundings,
     told_option,
 )
-from forewarn.cli.guarding.making import GuardMaker, guard_options, unwatched, watched
+from forewarn.cli.guarding.making import (
+    GuardMaker,
+    Judging,
+    guard_options,
+    unwatched,
+    watched,
+)
 from forewarn.cli.support import Number, clean, emit, json_option, seed_option
 
 if TYPE_CHECKING:
@@ -83,6 +89,7 @@ def guard(
     model_path: Path,
     policy_path: Path | None,
     laws: tuple[str, ...],
+    judging: Judging,
     map_path: Path | None,
     without: tuple[str, ...],
     told: tuple[str, ...],
@@ -113,7 +120,7 @@ def guard(
         from forewarn.scenarios.schema import load_scenario
 
         laws = tuple(law.reference for law in load_scenario(fake).laws)
-    guarding = _guarding(GuardMaker.of(model_path, policy_path, laws, shadow))
+    guarding = _guarding(GuardMaker.of(model_path, policy_path, laws, shadow, judging))
     with ExitStack() as stack:
         if fake is not None:
             world = _stand_in(stack, fake, seed, pace, edition, guardian)

@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from forewarn.cli.guarding.making import GuardMaker, guard_options, unwatched, watched
+from forewarn.cli.guarding.making import (
+    GuardMaker,
+    Judging,
+    guard_options,
+    unwatched,
+    watched,
+)
 from forewarn.cli.support import Number, clean, emit, json_option
 
 if TYPE_CHECKING:
@@ -71,6 +77,7 @@ def guard(
     model_path: Path,
     policy_path: Path | None,
     laws: tuple[str, ...],
+    judging: Judging,
     manager_port: int | None,
     shadow: bool,
     for_s: float | None,
@@ -92,7 +99,7 @@ def guard(
     from forewarn.plugins.carla.guarded import PROVIDES, GuardedVehicle
     from forewarn.plugins.carla.wire import answering, connect
 
-    made = GuardMaker.of(model_path, policy_path, laws, shadow)(PROVIDES)
+    made = GuardMaker.of(model_path, policy_path, laws, shadow, judging)(PROVIDES)
     client = connect(host, port)
     with answering(host, port), ExitStack() as stack:
         world = client.get_world()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from forewarn.cli.guarding.making import GuardMaker, guard_options, unwatched
+from forewarn.cli.guarding.making import GuardMaker, Judging, guard_options, unwatched
 from forewarn.cli.support import clean, emit, json_option
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ def guard(
     model_path: Path,
     policy_path: Path | None,
     laws: tuple[str, ...],
+    judging: Judging,
     folder: Path | None,
     as_json: bool,
 ) -> None:
@@ -72,13 +73,13 @@ def guard(
     if address is None:
         from forewarn.plugins.remote.session import serve_lines
 
-        lend = _lend(model_path, policy_path, laws, folder)
+        lend = _lend(model_path, policy_path, laws, judging, folder)
         serve_lines(sys.stdin.buffer, sys.stdout.buffer, lend)
     elif token_file is None:
         raise click.UsageError("--socket needs --token-file")
     else:
         token = _token(token_file)
-        lend = _lend(model_path, policy_path, laws, folder)
+        lend = _lend(model_path, policy_path, laws, judging, folder)
         _listen(lend, address, token, allow_remote=allow_remote, as_json=as_json)
 
 
@@ -86,12 +87,13 @@ def _lend(
     model_path: Path,
     policy_path: Path | None,
     laws: tuple[str, ...],
+    judging: Judging,
     folder: Path | None,
 ) -> Lend:
     from forewarn.plugins.remote.recording import Recorder
     from forewarn.plugins.remote.session import GuardPool
 
-    pool = GuardPool(GuardMaker.of(model_path, policy_path, laws))
+    pool = GuardPool(GuardMaker.of(model_path, policy_path, laws, judging=judging))
     # What is wrong with the model or the policy shows now, not when a loop has come.
     with pool.lend(None) as guard:
         for line in unwatched(guard):

@@ -5,25 +5,82 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from forewarn.cli.runs.episodes import (
+    guard_program_option,
+    judges_named,
+    place_option,
+    predicates_option,
+    rules_option,
+    user_option,
+)
 from forewarn.cli.support import clean, naming
 
 if TYPE_CHECKING:
     from forewarn.monitors.chains.model import Model
     from forewarn.monitors.guarding.guard import Clock, Guard
+    from forewarn.monitors.guarding.judges import Judge
     from forewarn.monitors.guarding.policy import Policy
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
-_Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
-def guard_options(command: _Command) -> _Command:
-    """--model, --policy and --law: what a guard is made of."""
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """The rules and guard programs that options name, to judge beside the risk.
+
+    Args:
+        programs: Files of guard programs.
+        user: What they are told of who asks.
+        place: What they are told of where this is.
+        rules: Files of rules.
+        predicates: Files of predicates that the rules use.
+    """
+
+    programs: Sequence[Path] = ()
+    user: Sequence[str] = ()
+    place: Sequence[str] = ()
+    rules: Sequence[Path] = ()
+    predicates: Sequence[Path] = ()
+
+    def judges(self, shadow: bool) -> list[Judge]:
+        """They, anew for each guard: each remembers its own run."""
+        return judges_named(
+            self.programs, self.user, self.place, shadow, self.rules, self.predicates
+        )
+
+
+def guard_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """--model, --policy and --law: what a guard is made of; and who judges beside it.
+
+    The command is handed those as `judging`.
+    """
+
+    @wraps(command)
+    def handed(
+        *arguments: Any,
+        guard_programs: tuple[Path, ...],
+        user: tuple[str, ...],
+        place: tuple[str, ...],
+        rule_files: tuple[Path, ...],
+        predicate_files: tuple[Path, ...],
+        **rest: Any,
+    ) -> Any:
+        judging = Judging(guard_programs, user, place, rule_files, predicate_files)
+        return command(*arguments, judging=judging, **rest)
+
+    found: Callable[..., Any] = handed
     for option in (
+        place_option,
+        user_option,
+        guard_program_option,
+        predicates_option,
+        rules_option,
         click.option(
             "--law",
             "laws",
@@ -39,8 +96,8 @@ def guard_options(command: _Command) -> _Command:
             "--model", "model_path", type=_FILE, required=True, help="The model."
         ),
     ):
-        command = option(command)
-    return command
+        found = option(found)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +110,7 @@ class GuardMaker:
         policy: What is done at which risk.
         policy_path: Its file, for errors.
         laws: Those to watch; none: those that the policy names, or else the model's.
+        judging: Who judges beside the risk.
     """
 
     path: Path
@@ -60,6 +118,7 @@ class GuardMaker:
     policy: Policy
     policy_path: Path | None = None
     laws: Sequence[str] = ()
+    judging: Judging = Judging()
 
     @classmethod
     def of(
@@ -68,6 +127,7 @@ class GuardMaker:
         policy_path: Path | None,
         laws: Sequence[str],
         shadow: bool = False,
+        judging: Judging = Judging(),
     ) -> GuardMaker:
         """That which the options ask for."""
         from forewarn.monitors.chains.model import load_model
@@ -75,7 +135,8 @@ class GuardMaker:
 
         policy = Policy() if policy_path is None else load_policy(policy_path)
         policy = replace(policy, shadow=policy.shadow or shadow)
-        return cls(model_path, load_model(model_path), policy, policy_path, laws)
+        model = load_model(model_path)
+        return cls(model_path, model, policy, policy_path, laws, judging)
 
     def __call__(
         self, provides: Sequence[str] | None, clock: Clock = time.monotonic
@@ -94,7 +155,13 @@ class GuardMaker:
             source=str(self.path),
         )
         try:
-            return Guard(watch, self.policy, provides=provides, clock=clock)
+            return Guard(
+                watch,
+                self.policy,
+                provides=provides,
+                clock=clock,
+                judges=self.judging.judges(self.policy.shadow),
+            )
         except InvalidPolicy as error:
             raise error.within(str(self.policy_path)) from None
 

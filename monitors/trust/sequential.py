@@ -73,7 +73,11 @@ class SequentialEstimate:
             return f"Nothing is known yet; at most {self.needed} trials are needed."
         seen = f"{self.hits} of {self.trials} trials"
         if not self.enough:
-            return f"{seen}: too few to stop; at this rate {self.needed} are needed."
+            said = f"{seen}: too few to stop; at this rate {self.needed} are needed."
+            if self.hits:
+                return said
+            most = 1.0 - self.delta ** (1.0 / self.trials)
+            return f"{said} None seen leaves room for up to {most:.2g}."
         return (
             f"{seen}: the probability is {self.estimate:.4g}, off by at most "
             f"{self.epsilon:g} with probability {1 - self.delta:g}."

@@ -178,6 +178,20 @@ def test_wilsons_interval_holds_the_share(whole: int, data: st.DataObject) -> No
     assert 0 <= found[0] <= part / whole <= found[1] <= 1
 
 
+@pytest.mark.parametrize("whole", [20, 50, 200])
+def test_wilsons_interval_covers_the_share_on_average(whole: int) -> None:
+    """Weighed exactly: as often as it says on average, and less at single shares."""
+    from scipy.stats import binom
+
+    ends = np.array([wilson(part, whole) for part in range(whole + 1)], float)
+    covered = []
+    for share in np.arange(0.005, 1.0, 0.01):
+        inside = (ends[:, 0] <= share) & (share <= ends[:, 1])
+        covered.append(binom.pmf(np.arange(whole + 1), whole, share)[inside].sum())
+    assert np.mean(covered) > 0.945
+    assert 0.8 < np.min(covered) < 0.95
+
+
 def test_the_bootstrap_covers_a_mean() -> None:
     rng = np.random.default_rng(1)
     held = 0

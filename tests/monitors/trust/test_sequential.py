@@ -52,6 +52,15 @@ def test_it_says_how_many_more_at_this_rate() -> None:
     )
 
 
+def test_none_seen_is_not_never() -> None:
+    rule = SequentialEstimate(0.1, 0.05)
+    for _ in range(25):
+        rule.add(False)
+    # At 0.1129 each, 25 trials show none in one case of twenty.
+    assert rule.sentence().endswith("needed. None seen leaves room for up to 0.11.")
+    assert (1 - 0.1129) ** 25 == pytest.approx(0.05, abs=1e-4)
+
+
 @pytest.mark.parametrize(("epsilon", "delta"), [(0, 0.1), (0.1, 1), (-1, 0.1)])
 def test_risks_outside_the_unit_interval_are_refused(
     epsilon: float, delta: float

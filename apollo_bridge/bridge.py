@@ -13,15 +13,14 @@ from pydantic import Field
 from forewarn.abstractions.errors import InvalidInput, SignalFault, near_miss
 from forewarn.abstractions.frame import Frame
 from forewarn.apollo_bridge.act import ApolloActuator
-from forewarn.apollo_bridge.buses.node import NodeBus
-from forewarn.apollo_bridge.buses.tcp import TcpBus, parse_address
+from forewarn.apollo_bridge.buses.tcp import parse_address
 from forewarn.apollo_bridge.commander import Commander, Paths, probe
 from forewarn.apollo_bridge.maps.hdmap import RoadMap, load_map
 from forewarn.apollo_bridge.messages import channels
 from forewarn.apollo_bridge.messages.pool import Edition, messages
 from forewarn.apollo_bridge.sense import ApolloSenses, provided
 from forewarn.apollo_bridge.vehicle import Body
-from forewarn.apollo_bridge.wire import Bus, Inbox, stamp
+from forewarn.apollo_bridge.wire import Bus, Inbox, connect, stamp
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.actions import Actions
 from forewarn.plugins.contracts import Example, Source
@@ -34,13 +33,6 @@ _BACK_S = 1.0
 
 Period = Annotated[float, Field(gt=0.01, le=1)]
 Seconds = Annotated[float, Field(gt=0)]
-
-
-def open_bus(address: str, *, newest_only: bool = True) -> Bus:
-    """The way to Apollo: `node`, inside its container, or `tcp://HOST:PORT`."""
-    if address == "node":
-        return NodeBus()
-    return TcpBus(*parse_address(address), newest_only=newest_only)
 
 
 class ApolloWorld:
@@ -82,7 +74,7 @@ class ApolloWorld:
         if bridge != "node":
             parse_address(bridge)
         self._set_up(
-            lambda: open_bus(bridge), "cyber" if bridge == "node" else "cyber_bridge",
+            lambda: connect(bridge), "cyber" if bridge == "node" else "cyber_bridge",
             edition, load_map(Path(map)) if map else None, without or (),
             surroundings or {}, Body(**(body or {})), guardian, period_s, wait_s,
             time.monotonic,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+
+from forewarn.plugins.support import Support, installed
 
 PROTOBUF = "protobuf"
 RECORDS = "cyber-record"
@@ -16,18 +16,14 @@ PLACES = ("cyber.python.cyber_py3", "cyber_py3")
 
 
 @dataclass(frozen=True, slots=True)
-class Support:
+class ApolloSupport(Support):
     """What of Apollo can be used on this machine.
 
     Args:
-        versions: Of the packages that the bridge uses; None where one is missing.
         cyber: Where cyber_py3 was found; empty outside Apollo's container.
-        missing: What cannot be done, each with its mend.
     """
 
-    versions: Mapping[str, str | None]
     cyber: str
-    missing: tuple[str, ...]
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -40,21 +36,17 @@ class Support:
         }
 
 
-def examine() -> Support:
+def examine() -> ApolloSupport:
     """Looks what is here; connects to nothing, and imports nothing of Apollo's."""
-    versions = {name: _version(name) for name in (PROTOBUF, RECORDS)}
-    missing = [
-        f"{name} is not installed: pip install 'forewarn[apollo]'"
-        for name, found in versions.items()
-        if found is None
-    ]
+    here = installed("apollo", PROTOBUF, RECORDS)
     cyber = next((place for place in PLACES if _is_there(place)), "")
+    missing = here.missing
     if not cyber:
-        missing.append(
+        missing += (
             "no cyber_py3: --node works inside Apollo's container, after `source"
-            " cyber/setup.bash`; from outside there is --bridge tcp://HOST:9090"
+            " cyber/setup.bash`; from outside there is --bridge tcp://HOST:9090",
         )
-    return Support(versions, cyber, tuple(missing))
+    return ApolloSupport(here.versions, missing, cyber)
 
 
 def _is_there(place: str) -> bool:
@@ -63,10 +55,3 @@ def _is_there(place: str) -> bool:
     spec = find_spec(top)
     found = list(spec.submodule_search_locations or ()) if spec else []
     return any(Path(folder, *below).is_dir() for folder in found)
-
-
-def _version(name: str) -> str | None:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None

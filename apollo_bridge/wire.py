@@ -81,6 +81,16 @@ class Bus(Protocol):
         """Ends everything that it began; safe to call twice."""
 
 
+def connect(address: str, *, newest_only: bool = True) -> Bus:
+    """The way to Apollo: `node`, inside its container, or `tcp://HOST:PORT`."""
+    from forewarn.apollo_bridge.buses.node import NodeBus
+    from forewarn.apollo_bridge.buses.tcp import TcpBus, parse_address
+
+    if address == "node":
+        return NodeBus()
+    return TcpBus(*parse_address(address), newest_only=newest_only)
+
+
 class Received(NamedTuple):
     """A message, when it came by the local clock, and how many came before it."""
 

@@ -85,11 +85,11 @@ def per_second(
 def through_ai2thor(steps: int) -> Iterator[Row]:
     """The household as a process behind ai2thor's own controller, without pictures."""
     import forewarn.thor_bridge.watchdog  # noqa: F401 - imports ai2thor
-    from forewarn.thor_bridge.wire import make_controller
+    from forewarn.thor_bridge.wire import connect
 
     with home():
         start = time.perf_counter()
-        controller = make_controller(SCENE)
+        controller = connect(SCENE)
         started_s = time.perf_counter() - start
         try:
             yield Row("start, with ai2thor imported", started_s, 1.0)

@@ -25,14 +25,14 @@ from forewarn.thor_bridge.act import ACTIONS, DOING_NOTHING, ThorActuator
 from forewarn.thor_bridge.household.failures import PROFILES
 from forewarn.thor_bridge.household.furnishing.scenes import load_scenes
 from forewarn.thor_bridge.household.local import LocalController
-from forewarn.thor_bridge.sense import Sense, named
+from forewarn.thor_bridge.sense import ThorSenses, named
 from forewarn.thor_bridge.steps.lowlevel import LowLevel
 from forewarn.thor_bridge.steps.moves import facts_about, objects_in
 from forewarn.thor_bridge.steps.spelling import parse_step
 from forewarn.thor_bridge.steps.verbs import HighLevel
 from forewarn.thor_bridge.tasks.book import EXAMPLE_TASK, find_task, task_book
 from forewarn.thor_bridge.tasks.start import Variation, vary
-from forewarn.thor_bridge.wire import HOUSEHOLD, Server, make_controller
+from forewarn.thor_bridge.wire import HOUSEHOLD, Server, connect
 
 PERIOD_S = 1.0
 FIRST_SCENE = "Kitchen1"
@@ -124,10 +124,10 @@ class _Episodes:
         embedded: bool,
     ) -> None:
         self._scene, self._setting = setting.scene, setting
-        self._sense = Sense(setting.watch)
+        self._senses = ThorSenses(setting.watch)
         self._prepare = [parse_step(step) for step in setting.prepare]
         self._longest = longest_steps
-        provides = (*self._sense.predicates, *SIGNALS)
+        provides = (*self._senses.predicates, *SIGNALS)
         self.source = Source(name, "household", provides, PERIOD_S, embedded)
         self._controller: _Controller | None = None
         self._robot: HighLevel | None = None
@@ -244,7 +244,7 @@ class _Episodes:
 
     def _frame(self) -> Frame:
         verb, thing, done = self._last
-        values: dict[str, Value] = self._sense.read(self.metadata)
+        values: dict[str, Value] = self._senses.values(self.metadata)
         values.update(
             step_count=float(self._steps),
             last_action=verb,
@@ -372,7 +372,7 @@ class ThorWorld(_Episodes):
         }
 
     def _make(self, seed: int) -> _Controller:
-        return make_controller(self._scene, seed=seed, **self._settings)
+        return connect(self._scene, seed=seed, **self._settings)
 
     def _reset_settings(self, seed: int) -> dict[str, Any]:
         # Only our household knows of a seed; Unity's physics has none to give.

@@ -17,7 +17,7 @@ from forewarn.thor_bridge.household.furnishing.scenes import load_scenes
 from forewarn.thor_bridge.household.local import LocalController
 from forewarn.thor_bridge.steps.lowlevel import LowLevel
 from forewarn.thor_bridge.steps.verbs import HighLevel
-from forewarn.thor_bridge.wire import make_controller
+from forewarn.thor_bridge.wire import connect
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ def replay(
             if controller is None and inside:
                 controller = LocalController(scene, scenes=known)
             elif controller is None:
-                controller = make_controller(scene, scenes=scenes)
+                controller = connect(scene, scenes=scenes)
             controller.reset(scene)
             found.add(recording, repeat(controller, recording))
     finally:

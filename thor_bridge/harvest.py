@@ -9,7 +9,7 @@ from typing import Any
 from forewarn.abstractions.errors import InvalidInput, near_miss
 from forewarn.thor_bridge.faults import SimulatorError
 from forewarn.thor_bridge.household.furnishing.scenes import harvested
-from forewarn.thor_bridge.wire import make_controller
+from forewarn.thor_bridge.wire import connect
 
 SUFFIX = "_physics"
 
@@ -28,7 +28,7 @@ def harvest(
         InvalidInput: The player has no such scene.
         SimulatorError: It does not start, or does not answer.
     """
-    controller = make_controller(
+    controller = connect(
         wanted[0] if wanted else None,
         player=player,
         start_timeout_s=timeout_s,

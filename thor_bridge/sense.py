@@ -170,7 +170,7 @@ def _is_near(scene: _Scene, thing: Thing, other: str) -> bool:
     return False
 
 
-class Sense:
+class ThorSenses:
     """Decides a list of object predicates, and the robot's own signals.
 
     Args:
@@ -183,7 +183,7 @@ class Sense:
         self.predicates = tuple(dict.fromkeys(keys))
         self._tests = [(key, compile_predicate(key)) for key in self.predicates]
 
-    def read(self, metadata: Mapping[str, Any]) -> dict[str, Value]:
+    def values(self, metadata: Mapping[str, Any]) -> dict[str, Value]:
         """The predicates' values, and what the robot holds."""
         scene = _Scene(metadata["objects"])
         values: dict[str, Value] = {key: test(scene) for key, test in self._tests}

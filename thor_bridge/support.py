@@ -7,9 +7,10 @@ import platform
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
+
+from forewarn.plugins.support import Support, installed
 
 WANTED = ("ai2thor", "msgpack")
 BUILD_BYTES = 2 * 10**9
@@ -17,20 +18,16 @@ BUILD_BYTES = 2 * 10**9
 
 
 @dataclass(frozen=True, slots=True)
-class Support:
+class ThorSupport(Support):
     """What of AI2-THOR can be used on this machine.
 
     Args:
-        versions: Of the packages that the bridge uses; None where one is missing.
         protocols: How a player can be spoken to.
         unity: Whether the real build can be started, as far as one can tell.
-        missing: What keeps the real build from starting, each with its mend.
     """
 
-    versions: Mapping[str, str | None]
     protocols: tuple[str, ...]
     unity: bool
-    missing: tuple[str, ...]
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -48,16 +45,12 @@ def examine(
     *,
     system: str = "",
     machine: str = "",
-) -> Support:
+) -> ThorSupport:
     """Looks what is here; starts and downloads nothing."""
     environment = os.environ if environment is None else environment
     system, machine = system or platform.system(), machine or platform.machine()
-    versions = {name: _version(name) for name in WANTED}
-    missing = [
-        f"{name} is not installed: pip install 'forewarn[thor]'"
-        for name, found in versions.items()
-        if found is None
-    ]
+    here = installed("thor", *WANTED)
+    missing = list(here.missing)
     known = (("Linux", "x86_64"), ("Darwin", "x86_64"), ("Darwin", "arm64"))
     if (system, machine) not in known:
         missing.append(f"there is no Unity build for {system} on {machine}")
@@ -74,11 +67,4 @@ def examine(
         elif shutil.disk_usage(folder).free < BUILD_BYTES:
             missing.append(f"less than 2 GB free under {folder}, where the build goes")
     protocols = ("wsgi",) if system == "Windows" else ("fifo", "wsgi")
-    return Support(versions, protocols, not missing, tuple(missing))
-
-
-def _version(name: str) -> str | None:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
+    return ThorSupport(here.versions, tuple(missing), protocols, not missing)

@@ -1,6 +1,6 @@
 """ai2thor's controller and servers, with every wait bounded and every end tidy.
 
-Only `wire.make_controller` imports this module: it needs ai2thor.
+Only `wire.connect` imports this module: it needs ai2thor.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The way to AI2-THOR: its own controller, with a watchdog over the simulator.
 
-`make_controller` gives ai2thor's `Controller` for the real Unity player or for our
+`connect` gives ai2thor's `Controller` for the real Unity player or for our
 household; nobody need know which. What ai2thor 5.0.0 leaves hanging becomes a named
 error within seconds, and nothing is left behind: no process, no pipe, no port.
 """
@@ -35,7 +35,7 @@ def household_command(
     return shlex.join(words)
 
 
-def make_controller(
+def connect(
     scene: str | None,
     *,
     player: str = HOUSEHOLD,

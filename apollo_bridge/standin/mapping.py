@@ -25,7 +25,7 @@ _ONCOMING = math.radians(135.0)
 def draw_map(name: str) -> Any:
     """The map of that name, or of a `.net.xml`, as an `apollo.hdmap.Map`."""
     owner = object()
-    sumo = wire.load(owner, ["--net-file", str(find_map(name))], "")
+    sumo = wire.connect(owner, ["--net-file", str(find_map(name))], "")
     try:
         return _Drawing(sumo, Roads(SumoNet(sumo)), Path(name).name.split(".")[0]).map
     finally:

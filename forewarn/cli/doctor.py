@@ -8,7 +8,6 @@ from __future__ import annotations
 import platform
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import click
@@ -16,6 +15,7 @@ import click
 from forewarn import __version__
 from forewarn.abstractions.errors import InvalidInput, near_miss
 from forewarn.cli.support import emit, json_option, table
+from forewarn.plugins.support import version_of
 
 MISSING_PIECE = 3
 
@@ -105,7 +105,7 @@ def _piece(name: str) -> Piece:
 
 
 def _examine(piece: Piece) -> dict[str, Any]:
-    versions = {package: _version(package) for package in piece.packages}
+    versions = {package: version_of(package) for package in piece.packages}
     usable = None not in versions.values()
     return {
         "name": piece.name,
@@ -114,13 +114,6 @@ def _examine(piece: Piece) -> dict[str, Any]:
         "versions": versions,
         "remedy": None if usable else piece.remedy,
     }
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
 
 
 def _cyber() -> dict[str, Any]:

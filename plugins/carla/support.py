@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from forewarn.abstractions.errors import ForewarnError, MissingDependency
+from forewarn.plugins.support import Support, installed
 
 _RELEASE = re.compile(r"\d+\.\d+\.\d+")
 
@@ -35,6 +36,11 @@ def carla_module() -> Any:
         return import_module("carla")
     except ImportError as error:
         raise MissingDependency("the world carla", "carla") from error
+
+
+def examine() -> Support:
+    """Looks what is here; a server is found when one connects to it."""
+    return installed("carla", "carla", "msgpack")
 
 
 def check_versions(client: Any) -> str:

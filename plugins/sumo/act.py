@@ -7,7 +7,7 @@ from typing import Any
 
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.actions import Actions, ActionSpec, number
-from forewarn.plugins.driving.act import CONTROL, CUT, STOP, amount
+from forewarn.plugins.driving.act import CONTROL, CUT, STOP, CarActuator, amount
 from forewarn.plugins.driving.choice import DRIVE
 from forewarn.plugins.driving.roads.network import Roads
 from forewarn.plugins.sumo.episode import Command
@@ -24,6 +24,10 @@ ACTIONS = Actions(CONTROL, DRIVE, POSE, STOP, CUT)
 
 _TURN_SIGNALS = {"off": 0, "right": 1, "left": 2, "hazard": 4}
 _LANES = {"left": 1, "right": -1}
+
+
+class SumoActuator(CarActuator):
+    """Slows and stops the ego by what SUMO is told of its speed."""
 
 
 class Hands:

@@ -11,7 +11,7 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.contracts import Example, Source
-from forewarn.plugins.driving.act import Around, CarActuator, wanted_acceleration
+from forewarn.plugins.driving.act import Around, wanted_acceleration
 from forewarn.plugins.driving.choice import as_control
 from forewarn.plugins.driving.roads.network import Roads
 from forewarn.plugins.driving.seeing.margins import SIGNALS, RssMargins
@@ -19,12 +19,12 @@ from forewarn.plugins.driving.sense import PROVIDES, Surroundings
 from forewarn.plugins.driving.stopping import BRAKE_LIMIT
 from forewarn.plugins.scenery import Shape, Thing
 from forewarn.plugins.sumo import wire
-from forewarn.plugins.sumo.act import ACTIONS, Hands
+from forewarn.plugins.sumo.act import ACTIONS, Hands, SumoActuator
 from forewarn.plugins.sumo.episode import Beginning, Command, Manoeuvres
 from forewarn.plugins.sumo.net import SumoNet
 from forewarn.plugins.sumo.scenery import Onlooker, ground
 from forewarn.plugins.sumo.sense import SumoSenses
-from forewarn.plugins.sumo.support import find_map, libsumo, libsumo_version
+from forewarn.plugins.sumo.support import examine, find_map, libsumo
 from forewarn.plugins.sumo.traffic import Car, Ego, Flow, Light, Queue, Traffic, Walkers
 
 _END_M = 5.0
@@ -98,7 +98,8 @@ class SumoWorld:
         self._period_s = period_s
         self._margins = RssMargins() if rss else None
         provides = (*PROVIDES, *SIGNALS) if rss else PROVIDES
-        self.source = Source(f"sumo {libsumo_version()}", "driving", provides, period_s)
+        version = examine().versions["libsumo"]
+        self.source = Source(f"sumo {version}", "driving", provides, period_s)
         self._over: str | None = "the episode has not begun"
 
     # -- the contract -----------------------------------------------------------------
@@ -149,8 +150,8 @@ class SumoWorld:
         self._command(self._past[-1])
         return self._frame(before, horn)
 
-    def actuator(self) -> CarActuator:
-        return CarActuator(self._around)
+    def actuator(self) -> SumoActuator:
+        return SumoActuator(self._around)
 
     def ended(self) -> str | None:
         return self._over

@@ -74,7 +74,7 @@ class Beginning:
         routes = route_file(self.ego, self.traffic, seed)
         if self.ego.vehicle and self.traffic == Traffic((), (), (), ()):
             routes = ""
-        sumo = wire.load(owner, arguments, routes, self.route_files)
+        sumo = wire.connect(owner, arguments, routes, self.route_files)
         name = self.ego_name
         deadline_s = sumo.simulation.getTime() + self.ego.departs_s + WAIT_S
         while name not in sumo.vehicle.getIDList():

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from forewarn.abstractions.errors import InvalidInput, MissingDependency, near_miss
+from forewarn.plugins.support import Support, installed
 
 MAPS = Path(__file__).parent / "maps"
 """Where the maps lie that ship: `NAME.net.xml`, and `NAME.xodr` for CARLA."""
@@ -28,12 +28,9 @@ def libsumo() -> Any:
         raise MissingDependency("the world sumo", "sumo") from error
 
 
-def libsumo_version() -> str | None:
-    """The version of libsumo that is installed, if any."""
-    try:
-        return version("libsumo")
-    except PackageNotFoundError:
-        return None
+def examine() -> Support:
+    """Looks what is here; the maps that ship need nothing more."""
+    return installed("sumo", "libsumo")
 
 
 def shipped_maps() -> dict[str, Path]:

@@ -35,7 +35,7 @@ class _Process:
     folder: tempfile.TemporaryDirectory[str] | None = None
 
 
-def load(
+def connect(
     owner: object, arguments: Sequence[str], routes: str, route_files: str = ""
 ) -> Any:
     """Loads a simulation for a world; any other world loses its own.

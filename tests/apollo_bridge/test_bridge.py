@@ -16,12 +16,13 @@ pytest.importorskip("libsumo", reason="libsumo is not installed")
 from forewarn import scenarios
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
-from forewarn.apollo_bridge.bridge import ApolloPilot, ApolloWorld, open_bus
+from forewarn.apollo_bridge.bridge import ApolloPilot, ApolloWorld
 from forewarn.apollo_bridge.buses.fake import FakeCyber
 from forewarn.apollo_bridge.buses.node import NoCyber, NodeBus
 from forewarn.apollo_bridge.buses.tcp import TcpBus, parse_address
 from forewarn.apollo_bridge.messages import channels
 from forewarn.apollo_bridge.standin.server import BridgeServer
+from forewarn.apollo_bridge.wire import connect
 from forewarn.monitors.chains.model import load_model
 from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.guarding.policy import Policy, Step
@@ -328,7 +329,7 @@ def test_what_is_no_address_is_refused(address: str) -> None:
 
 
 def test_the_ways_to_apollo() -> None:
-    with closing(open_bus("tcp://127.0.0.1:1")) as bus:
+    with closing(connect("tcp://127.0.0.1:1")) as bus:
         assert isinstance(bus, TcpBus)
     with pytest.raises(NoCyber):
-        open_bus("node")
+        connect("node")

@@ -63,7 +63,7 @@ def test_the_roads_of_our_maps_are_those_of_sumo(name: str) -> None:
     network = Network(read_map(draw_map(name)))
     theirs = Roads(network)
     owner = object()
-    sumo = wire.load(owner, ["--net-file", str(find_map(name))], "")
+    sumo = wire.connect(owner, ["--net-file", str(find_map(name))], "")
     ours = Roads(SumoNet(sumo))
     for lane, link in ways(ours):
         passage = ours._passage(ours.lanes[lane], link, ours.inner(link), 0.0)

@@ -143,7 +143,7 @@ def test_doctor_finds_the_core_and_says_how_to_add_the_rest() -> None:
 def test_doctor_with_a_missing_piece_ends_with_3(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("forewarn.cli.doctor._version", lambda package: None)
+    monkeypatch.setattr("forewarn.cli.doctor.version_of", lambda package: None)
     done = CliRunner().invoke(main, ["doctor", "carla"])
     assert done.exit_code == 3
     assert "pip install 'forewarn[carla]'" in done.stdout

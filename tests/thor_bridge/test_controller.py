@@ -15,7 +15,7 @@ from forewarn.thor_bridge.household.furnishing.scenes import harvested, write_sc
 from forewarn.thor_bridge.household.objects import KEYS
 from forewarn.thor_bridge.household.process import main
 from forewarn.thor_bridge.household.world import World
-from forewarn.thor_bridge.wire import Server, household_command, make_controller
+from forewarn.thor_bridge.wire import Server, connect, household_command
 
 pytestmark = [pytest.mark.needs("ai2thor", "msgpack")]
 
@@ -29,7 +29,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(params=SERVERS)
 def controller(request: pytest.FixtureRequest) -> Iterator[Any]:
-    with make_controller("Kitchen1", server=request.param, headless=False) as given:
+    with connect("Kitchen1", server=request.param, headless=False) as given:
         yield given
 
 
@@ -88,7 +88,7 @@ def test_frames_show_the_room_from_above(controller: Any) -> None:
 
 
 def test_a_small_frame_is_asked_for_by_an_action_of_its_own() -> None:
-    with make_controller("Kitchen1", headless=False, width=64, height=48) as small:
+    with connect("Kitchen1", headless=False, width=64, height=48) as small:
         assert small.step("RotateRight").frame.shape == (48, 64, 3)
 
 
@@ -97,7 +97,7 @@ def test_the_household_takes_a_scene_file(tmp_path: Path) -> None:
     path = tmp_path / "mine.json.gz"
     entry = harvested("FloorPlan7", world.metadata(), world.positions())
     write_scenes(path, {"FloorPlan7": entry})
-    with make_controller("FloorPlan7", scenes=path) as controller:
+    with connect("FloorPlan7", scenes=path) as controller:
         metadata = controller.last_event.metadata
         assert metadata["sceneName"] == "FloorPlan7_physics"
         assert len(metadata["objects"]) == len(world.objects)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from forewarn.thor_bridge.wire import make_controller
+from forewarn.thor_bridge.wire import connect
 
 pytestmark = [pytest.mark.needs("ai2thor", "msgpack")]
 
@@ -29,7 +29,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def env(home: None) -> Iterator[Any]:
-    with make_controller("Kitchen1") as controller:
+    with connect("Kitchen1") as controller:
         yield controller
 
 

@@ -25,7 +25,7 @@ from forewarn.thor_bridge.faults import (
 )
 from forewarn.thor_bridge.wire import (
     Server,
-    make_controller,
+    connect,
 )
 
 pytestmark = [pytest.mark.needs("ai2thor", "msgpack")]
@@ -75,7 +75,7 @@ def nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
 
 def start(way: str, server: Server = "fifo", **limits: Any) -> Any:
     given = {"start_timeout_s": SOON_S, "action_timeout_s": SOON_S, **limits}
-    return make_controller("Kitchen1", player=player(way), server=server, **given)
+    return connect("Kitchen1", player=player(way), server=server, **given)
 
 
 def timed(
@@ -111,7 +111,7 @@ def test_a_player_that_ends_at_once(server: Server) -> None:
 @pytest.mark.parametrize("server", SERVERS)
 def test_a_player_that_is_not_there(server: Server) -> None:
     with pytest.raises(SimulatorDied, match="cannot be started"):
-        make_controller("Kitchen1", player="/no/such/player", server=server)
+        connect("Kitchen1", player="/no/such/player", server=server)
 
 
 @pytest.mark.parametrize("server", SERVERS)
@@ -141,7 +141,7 @@ def test_a_player_that_answers_another_action(server: Server) -> None:
 
 @pytest.mark.parametrize("server", SERVERS)
 def test_a_player_that_is_killed_between_actions(server: Server) -> None:
-    controller = make_controller("Kitchen1", server=server)
+    controller = connect("Kitchen1", server=server)
     os.kill(controller.unity_pid, signal.SIGKILL)
     with pytest.raises(SimulatorDied):
         controller.step("Pass")
@@ -150,7 +150,7 @@ def test_a_player_that_is_killed_between_actions(server: Server) -> None:
 
 
 def test_a_stopped_player_is_seen_to_hang() -> None:
-    controller = make_controller("Kitchen1")
+    controller = connect("Kitchen1")
     controller.server.timeout = 0.5
     os.kill(controller.unity_pid, signal.SIGSTOP)
     with pytest.raises(SimulatorHung):
@@ -158,7 +158,7 @@ def test_a_stopped_player_is_seen_to_hang() -> None:
 
 
 def test_a_port_is_given_back() -> None:
-    controller = make_controller("Kitchen1", server="wsgi")
+    controller = connect("Kitchen1", server="wsgi")
     address = controller.server.wsgi_server.socket.getsockname()
     controller.stop()
     controller.stop()
@@ -169,5 +169,5 @@ def test_a_port_is_given_back() -> None:
 
 def test_the_choice_of_a_gpu_is_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
-    make_controller("Kitchen1").stop()
+    connect("Kitchen1").stop()
     assert os.environ["CUDA_VISIBLE_DEVICES"] == "0"

@@ -186,16 +186,16 @@ def record(
     Example:
       forewarn apollo record drive.record --bridge tcp://127.0.0.1:9090 --for 60
     """
-    from forewarn.apollo_bridge.bridge import open_bus
     from forewarn.apollo_bridge.messages import channels
     from forewarn.apollo_bridge.messages.pool import messages
     from forewarn.apollo_bridge.recordings.files import write_record
+    from forewarn.apollo_bridge.wire import connect
 
     known = messages(edition)
     ending = threading.Event()
     with (
         ended_by_signals(ending.set),
-        contextlib.closing(open_bus(way(bridge, node), newest_only=False)) as bus,
+        contextlib.closing(connect(way(bridge, node), newest_only=False)) as bus,
     ):
         heard = _Heard()
         for channel in (*channels.INPUTS.values(), *channels.ROUTES[edition].values()):
@@ -270,14 +270,13 @@ def resume(bridge: str | None, node: bool, edition: Edition, as_json: bool) -> N
       forewarn apollo resume --bridge tcp://127.0.0.1:9090
     """
     from forewarn.abstractions.errors import InvalidInput
-    from forewarn.apollo_bridge.bridge import open_bus
     from forewarn.apollo_bridge.commander import Commander, Paths
     from forewarn.apollo_bridge.messages import channels
     from forewarn.apollo_bridge.messages.pool import messages
-    from forewarn.apollo_bridge.wire import Inbox
+    from forewarn.apollo_bridge.wire import Inbox, connect
 
     known = messages(edition)
-    with contextlib.closing(open_bus(way(bridge, node))) as bus:
+    with contextlib.closing(connect(way(bridge, node))) as bus:
         wanted = {n: channels.INPUTS[n] for n in ("chassis", "planning")}
         inbox = Inbox(bus, wanted, known)
         commander = Commander(bus, known, inbox, Paths())

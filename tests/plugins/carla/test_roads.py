@@ -26,7 +26,7 @@ def of_sumo(name: str) -> Roads:
     from forewarn.plugins.sumo import wire
 
     arguments = ["--net-file", str(find_map(name)), "--step-length", "0.1"]
-    return Roads(SumoNet(wire.load(object(), arguments, "<routes/>")))
+    return Roads(SumoNet(wire.connect(object(), arguments, "<routes/>")))
 
 
 def passages(roads: Roads) -> dict[tuple[int, ...], Passage]:

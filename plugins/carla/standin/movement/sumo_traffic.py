@@ -94,7 +94,7 @@ class SumoTraffic:
                 "--net-file", str(net), "--step-length", str(step_s),
                 "--seed", str(seed % 2**31),
             ]  # fmt: skip
-            self._sumo = wire.load(self, arguments, kinds())
+            self._sumo = wire.connect(self, arguments, kinds())
             self._manoeuvres = None
             self._hero = ""
         else:

@@ -16,6 +16,7 @@ import logging
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,9 @@ EDITED = (
 )
 
 POLL_S = 0.001
+
+_TURNS: ContextVar[Mapping[int, threading.Lock]] = ContextVar("turns", default={})  # noqa: B039
+"""Whose turn of which guard a call is within; threads and tasks inherit it."""
 
 Observe = Callable[[], Frame]
 Foresee = Callable[[Action], Frame]
@@ -191,19 +195,37 @@ class AgentGuard:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Held from before a call until after it: parallel calls come one by one."""
-        with self._turn:
+        """Held from before a call until after it: parallel calls come one by one.
+
+        Calls that are made within it, as by an agent that is a tool of another, take
+        turns among themselves.
+        """
+        with self._mine(), self._within():
             yield
 
     @asynccontextmanager
     async def turn_async(self) -> AsyncIterator[None]:
         """The same for coroutines, on however many event loops."""
-        while not self._turn.acquire(blocking=False):
+        turn = self._mine()
+        while not turn.acquire(blocking=False):
             await asyncio.sleep(POLL_S)
+        try:
+            with self._within():
+                yield
+        finally:
+            turn.release()
+
+    def _mine(self) -> threading.Lock:
+        return _TURNS.get().get(id(self), self._turn)
+
+    @contextmanager
+    def _within(self) -> Iterator[None]:
+        """Gives the calls within this one a turn of their own."""
+        before = _TURNS.set({**_TURNS.get(), id(self): threading.Lock()})
         try:
             yield
         finally:
-            self._turn.release()
+            _TURNS.reset(before)
 
     # -- judging
 

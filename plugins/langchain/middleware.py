@@ -12,6 +12,7 @@ from typing import Any
 
 from forewarn.abstractions.errors import MissingDependency
 from forewarn.plugins.agents import STOPPED, AgentGuard, Verdict
+from forewarn.plugins.langchain.queue import Queue
 
 try:
     from langchain.agents.middleware import (
@@ -41,12 +42,13 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
     def __init__(self, guard: AgentGuard) -> None:
         super().__init__()
         self.guard = guard
+        self._queue = Queue()
 
     def wrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Answer]
     ) -> Answer:
         call = request.tool_call
-        with self.guard.turn():
+        with self._queue.place(request), self.guard.turn():
             verdict = self.guard.before(call["name"], call["args"])
             if not verdict.passes:
                 return _refusal(call["name"], call["id"], verdict.message)
@@ -61,7 +63,7 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
         handler: Callable[[ToolCallRequest], Awaitable[Answer]],
     ) -> Answer:
         call = request.tool_call
-        async with self.guard.turn_async():
+        async with self._queue.place_async(request), self.guard.turn_async():
             # In a thread: neither a person who is asked nor a slow sensor must hold
             # up the event loop.
             verdict = await asyncio.to_thread(

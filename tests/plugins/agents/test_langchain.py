@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +12,11 @@ import pytest
 pytest.importorskip("langchain", reason="langchain is not installed")
 
 from langchain.agents import create_agent
-from langchain.agents.middleware import AgentMiddleware, ToolCallLimitMiddleware
+from langchain.agents.middleware import (
+    AgentMiddleware,
+    ToolCallLimitMiddleware,
+    hook_config,
+)
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
@@ -300,3 +305,95 @@ def test_a_run_that_is_cancelled_gives_its_turn_back() -> None:
     assert guard.guard.counts["proceed"] == 2  # what came of it was judged
     assert guard._turn.acquire(timeout=5)
     guard._turn.release()
+
+
+class Noting(Kitchen):
+    """Takes down what is done, and does nothing."""
+
+    def act(self, verb: str, thing: str, receptacle: str | None = None) -> str:
+        self.done.append((verb, thing))
+        return "done"
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_parallel_calls_run_in_the_order_of_their_message(way: str) -> None:
+    kitchen = Noting()
+    guard = kitchen.guard(policy("reflect"), action_of=lambda *_: None)
+    many: list[Call] = [("find", f"Mug#{i}", None) for i in range(7)]
+    run(way, kitchen, guard, script(many, "done"))
+    assert kitchen.done == [call[:2] for call in many]
+
+
+def test_a_call_that_another_middleware_answers_keeps_nobody_waiting() -> None:
+    class Answers(AgentMiddleware[Any, Any, Any]):
+        def wrap_tool_call(self, request: Any, handler: Any) -> Any:
+            call = request.tool_call
+            if call["args"]["object"] == "Mug#0":
+                return ToolMessage("no", tool_call_id=call["id"], status="error")
+            return handler(request)
+
+    kitchen = Noting()
+    guard = kitchen.guard(policy("reflect"), action_of=lambda *_: None)
+    many: list[Call] = [("find", f"Mug#{i}", None) for i in range(3)]
+    run("invoke", kitchen, guard, script(many, "done"), Answers())
+    assert kitchen.done == [("find", "Mug#1"), ("find", "Mug#2")]
+
+
+@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+def test_a_guarded_agent_may_be_the_tool_of_another(way: str) -> None:
+    kitchen = Kitchen()
+    guard = kitchen.guard(policy("reflect"), action_of=lambda *_: None)
+    done: list[str] = []
+
+    @tool
+    def robot(verb: str, object: str, receptacle: str | None = None) -> str:
+        """The robot does something."""
+        done.append(object)
+        return "done"
+
+    within = create_agent(
+        script([("find", "Mug#1", None), ("find", "Mug#2", None)], "done"),
+        [robot],
+        middleware=[GuardMiddleware(guard)],
+    )
+
+    @tool(name_or_callable="robot")
+    def helper(verb: str, object: str, receptacle: str | None = None) -> str:
+        """Another agent does it."""
+        within.invoke({"messages": [HumanMessage("go")]})
+        return "done"
+
+    agent = create_agent(
+        script([("find", "Mug", None)], "done"),
+        [helper],
+        middleware=[GuardMiddleware(guard)],
+    )
+    start: Any = {"messages": [HumanMessage("go")]}
+    found: list[Any] = []
+
+    def drive() -> None:
+        if way == "invoke":
+            found.append(agent.invoke(start))
+        else:
+            found.append(asyncio.run(agent.ainvoke(start)))
+
+    thread = threading.Thread(target=drive, daemon=True)
+    thread.start()
+    thread.join(30)
+    assert found, "the agents wait for each other"
+    assert done == ["Mug#1", "Mug#2"]
+
+
+def test_who_jumps_to_the_tools_runs_no_refused_call() -> None:
+    class Jumps(AgentMiddleware[Any, Any, Any]):
+        @hook_config(can_jump_to=["tools"])
+        def after_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
+            calls = getattr(state["messages"][-1], "tool_calls", None)
+            return {"jump_to": "tools"} if calls else None
+
+    kitchen = Kitchen()
+    guard = kitchen.guard(policy("stop"))
+    model = script(*single(*FORK_IN, SWITCH_ON, SWITCH_ON))
+    messages = run("invoke", kitchen, guard, model, Jumps())
+    assert ("turn_on", "Microwave") not in kitchen.done
+    assert messages[-1].content == STOPPED

@@ -1,4 +1,4 @@
-"""What twenty rules cost an event, in each domain.
+"""What twenty rules cost an event, in each domain, and what evolution takes.
 
 The same events are read by the engine with twenty rules, and by a bare loop that asks
 twenty questions written by hand, for what the machine itself costs at this moment.
@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 
+import evolving
 from measuring import Row
 
 from forewarn.monitors.rules.engine import Engine
@@ -51,6 +52,7 @@ def rows(quick: bool) -> Iterator[Row]:
         bare = best(lambda: None, by_hand(rules), events)
         yield Row(f"{RULES} rules, an event, {domain}", mine, BAR_S, peer, bare)
     yield from parsing()
+    yield from evolving.rows(quick)
 
 
 def compiled(domain: Domain) -> tuple[RuleSet, Engine]:

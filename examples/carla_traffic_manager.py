@@ -10,12 +10,15 @@ import argparse
 
 import carla
 
-from forewarn import Guard, Policy, load_model, load_watch
-from forewarn.plugins.carla.act import TrafficManagerActuator, control_of
-from forewarn.plugins.carla.guarded import PROVIDES, GuardedVehicle
-from forewarn.plugins.carla.wire import connect, kept_settings
-from forewarn.scenarios.schema import load_scenario
-from forewarn.scenarios.shipped import shipped_with
+from forewarn import Guard, Policy, load_model, load_scenario, load_watch, shipped_with
+from forewarn.plugins.carla import (
+    PROVIDES,
+    GuardedVehicle,
+    TrafficManagerActuator,
+    connect,
+    control_of,
+    kept_settings,
+)
 
 POLICY = {
     "format": "forewarn.policy/1",

@@ -21,11 +21,9 @@ from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.tools import tool
 
-from forewarn.monitors.guarding.policy import Policy, Step
-from forewarn.plugins.agents import AgentGuard
+from forewarn import AgentGuard, Policy, Step
 from forewarn.plugins.langchain import GuardMiddleware
-from forewarn.thor_bridge.bridge import HouseholdWorld
-from forewarn.thor_bridge.robot.tool import Robot
+from forewarn.thor_bridge import HouseholdWorld, Robot
 
 TASK = "Put the Fork into the Microwave and turn it on."
 CARELESS = (

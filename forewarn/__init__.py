@@ -6,12 +6,14 @@ first used: `import forewarn` itself costs next to nothing.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from forewarn.abstractions.errors import ForewarnError
     from forewarn.abstractions.frame import Frame
+    from forewarn.abstractions.readers import read_trace
     from forewarn.abstractions.states.abstraction import Abstraction, load_abstraction
     from forewarn.abstractions.vocabularies.vocabulary import (
         Vocabulary,
@@ -20,33 +22,43 @@ if TYPE_CHECKING:
     from forewarn.monitors.chains.model import Model, load_model
     from forewarn.monitors.guarding.decision import Action, Decision, Risk
     from forewarn.monitors.guarding.guard import Guard
-    from forewarn.monitors.guarding.policy import Policy, load_policy
+    from forewarn.monitors.guarding.policy import Policy, Step, load_policy
     from forewarn.monitors.guarding.watch import Watch, load_watch
+    from forewarn.monitors.laws.automata.automaton import compile_law
     from forewarn.monitors.laws.formula import parse_formula
     from forewarn.monitors.laws.lawbook import Law, find_laws
     from forewarn.monitors.laws.monitor import Monitor
+    from forewarn.monitors.rules.judging import read_judge
+    from forewarn.plugins.agents import AgentGuard
+    from forewarn.scenarios.schema import load_scenario
+    from forewarn.scenarios.shipped import shipped_with
 
 __version__ = "0.1.0"
 
-_HOMES = {
-    "abstractions.states.abstraction": ("Abstraction", "load_abstraction"),
-    "abstractions.errors": ("ForewarnError",),
-    "abstractions.frame": ("Frame",),
-    "abstractions.vocabularies.vocabulary": ("Vocabulary", "load_vocabulary"),
-    "monitors.guarding.decision": ("Action", "Decision", "Risk"),
-    "monitors.laws.formula": ("parse_formula",),
-    "monitors.guarding.guard": ("Guard",),
-    "monitors.laws.lawbook": ("Law", "find_laws"),
-    "monitors.chains.model": ("Model", "load_model"),
-    "monitors.laws.monitor": ("Monitor",),
-    "monitors.guarding.policy": ("Policy", "load_policy"),
-    "monitors.guarding.watch": ("Watch", "load_watch"),
-}
-_HOME = {name: home for home, names in _HOMES.items() for name in names}
+
+def _front(
+    package: str, homes: Mapping[str, tuple[str, ...]]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """The `__getattr__` and `__dir__` of a package whose names wait to be used.
+
+    Args:
+        package: Its name.
+        homes: Its modules, by their names below it, with the names that each gives.
+    """
+    home = {name: module for module, names in homes.items() for name in names}
+
+    def load(name: str) -> Any:
+        if name not in home:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(import_module(f"{package}.{home[name]}"), name)
+
+    return load, lambda: sorted(home)
+
 
 __all__ = [
     "Abstraction",
     "Action",
+    "AgentGuard",
     "Decision",
     "ForewarnError",
     "Frame",
@@ -56,24 +68,45 @@ __all__ = [
     "Monitor",
     "Policy",
     "Risk",
+    "Step",
     "Vocabulary",
     "Watch",
     "__version__",
+    "compile_law",
     "find_laws",
     "load_abstraction",
     "load_model",
     "load_policy",
+    "load_scenario",
     "load_vocabulary",
     "load_watch",
     "parse_formula",
+    "read_judge",
+    "read_trace",
+    "shipped_with",
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'forewarn' has no attribute {name!r}")
-    return getattr(import_module(f"forewarn.{_HOME[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = _front(
+    __name__,
+    {
+        "abstractions.states.abstraction": ("Abstraction", "load_abstraction"),
+        "abstractions.errors": ("ForewarnError",),
+        "abstractions.frame": ("Frame",),
+        "abstractions.readers": ("read_trace",),
+        "abstractions.vocabularies.vocabulary": ("Vocabulary", "load_vocabulary"),
+        "monitors.chains.model": ("Model", "load_model"),
+        "monitors.guarding.decision": ("Action", "Decision", "Risk"),
+        "monitors.guarding.guard": ("Guard",),
+        "monitors.guarding.policy": ("Policy", "Step", "load_policy"),
+        "monitors.guarding.watch": ("Watch", "load_watch"),
+        "monitors.laws.automata.automaton": ("compile_law",),
+        "monitors.laws.formula": ("parse_formula",),
+        "monitors.laws.lawbook": ("Law", "find_laws"),
+        "monitors.laws.monitor": ("Monitor",),
+        "monitors.rules.judging": ("read_judge",),
+        "plugins.agents": ("AgentGuard",),
+        "scenarios.schema": ("load_scenario",),
+        "scenarios.shipped": ("shipped_with",),
+    },
+)

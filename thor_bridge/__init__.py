@@ -1,4 +1,20 @@
 """AI2-THOR: metadata to predicates, interventions to the agent, the household."""
 
+from __future__ import annotations
+
 if not __name__.startswith("forewarn."):
     raise ImportError(f"import forewarn.{__name__}, not {__name__}")
+
+from typing import TYPE_CHECKING
+
+from forewarn import _front
+
+if TYPE_CHECKING:
+    from forewarn.thor_bridge.bridge import HouseholdWorld
+    from forewarn.thor_bridge.robot.tool import Robot
+
+__all__ = ["HouseholdWorld", "Robot"]
+
+__getattr__, __dir__ = _front(
+    __name__, {"bridge": ("HouseholdWorld",), "robot.tool": ("Robot",)}
+)

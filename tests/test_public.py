@@ -1,0 +1,59 @@
+"""What the pages and examples import is public, and what is public they show."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+FRONTS = ("forewarn", "forewarn.plugins.carla", "forewarn.thor_bridge")
+"""The packages that load their public names when they are used."""
+
+UNSAID = {"__version__", "ForewarnError"}
+"""Public names that need no page: what everyone expects, what everything raises."""
+
+if not (ROOT / "docs").is_dir():
+    pytest.skip("the pages are not here: not a checkout", allow_module_level=True)
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+
+
+def blocks(path: Path) -> Iterator[str]:
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".py":
+        yield text
+    else:
+        yield from re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+
+
+def imported(path: Path) -> Iterator[tuple[str, str]]:
+    for block in blocks(path):
+        for node in ast.walk(ast.parse(block)):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                if node.module.split(".")[0] == "forewarn":
+                    yield from ((node.module, alias.name) for alias in node.names)
+
+
+@pytest.mark.parametrize("path", [*PAGES, *EXAMPLES], ids=lambda path: path.name)
+def test_what_is_shown_is_public(path: Path) -> None:
+    hidden = [
+        f"{module}.{name}"
+        for module, name in imported(path)
+        if name not in getattr(import_module(module), "__all__", ())
+    ]
+    assert hidden == []
+
+
+@pytest.mark.parametrize("front", FRONTS)
+def test_what_is_public_is_there_and_is_shown(front: str) -> None:
+    package = import_module(front)
+    text = "\n".join(path.read_text(encoding="utf-8") for path in [*PAGES, *EXAMPLES])
+    for name in package.__all__:
+        assert getattr(package, name) is not None
+        assert name in UNSAID or re.search(rf"\b{name}\b", text), f"no page: {name}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,9 @@ from forewarn.monitors.rules.libraries.household.state import is_a, kinds
 from forewarn.monitors.rules.libraries.household.state import plain as plain_thing
 
 ANYTHING = "any"
+LONGEST_REQUEST = 20_000
+MOST_THINGS = 100
+"""About so many things one action may be."""
 
 _WORD = re.compile(r"[a-z0-9]+")
 _IRREGULAR = {
@@ -42,7 +46,7 @@ def may_use(table: Value, role: Value, room: Value, action: Value) -> Value:
     allows an action. Any stands for every room or thing; what the table does not know
     it does not allow. An action about no thing is allowed."""
     rows = _mapping(table, "the table")
-    things = list(_things(action))
+    things = _things(action)
     if not things:
         return True
     rooms = _row(rows, role)
@@ -78,7 +82,10 @@ def has(user: Value, what: Value) -> Value:
 def asks(request: Value, doing: Value, thing: Value) -> Value:
     """Whether a request in words asks to do something about something, such as book a
     flight; it may use other words that people ask with."""
-    words = _words(_text(request, "a request"))
+    text = _text(request, "a request")
+    if len(text) > LONGEST_REQUEST:
+        raise ProgramFault(f"a request is longer than {LONGEST_REQUEST} characters")
+    words = _words(text)
     return _mentioned(words, "doing", _text(doing, "a deed")) and _mentioned(
         words, "about", _text(thing, "a thing")
     )
@@ -97,31 +104,25 @@ def singular(word: str) -> str:
 
 
 @cache
-def activities() -> Mapping[str, Mapping[str, tuple[tuple[str, ...], ...]]]:
+def activities() -> Mapping[str, Mapping[str, tuple[str, ...]]]:
     """What people ask for, and each time the words that they ask with."""
     content = read_yaml(Path(__file__).with_name("activities.yaml"))
     return {
-        part: {
-            name: tuple(tuple(_words(text)) for text in texts)
-            for name, texts in entries.items()
-        }
+        part: {name: tuple(map(_words, texts)) for name, texts in entries.items()}
         for part, entries in content.items()
     }
 
 
-def _mentioned(words: list[str], part: str, name: str) -> bool:
-    """Whether one of the entries that a name stands for is among the words."""
-    entries = activities()[part].get(name) or (tuple(_words(name)),)
-    for entry in entries:
-        length = len(entry)
-        for start in range(len(words) - length + 1):
-            if all(w == e for w, e in zip(words[start:], entry, strict=False)):
-                return True
-    return False
+def _mentioned(text: str, part: str, name: str) -> bool:
+    """Whether one of the entries that a name stands for is in a text of words."""
+    entries = activities()[part].get(name) or (_words(name),)
+    return any(entry in text for entry in entries)
 
 
-def _words(text: str) -> list[str]:
-    return [singular(word) for word in _WORD.findall(text.casefold())]
+@lru_cache(maxsize=1024)
+def _words(text: str) -> str:
+    """The words of a text without their plurals, each between blanks."""
+    return f" {' '.join(map(singular, _WORD.findall(text.casefold())))} "
 
 
 def _bare(name: str) -> str:
@@ -146,8 +147,15 @@ def is_known(thing: str) -> bool:
     return any(plain_thing(one) in types for types in kinds().values())
 
 
-def _things(action: Value) -> Iterator[str]:
+def _things(action: Value) -> list[str]:
     """What an action is about: every name among its arguments."""
+    found = list(islice(_named(action), MOST_THINGS + 1))
+    if len(found) > MOST_THINGS:
+        raise ProgramFault(f"an action is about more than {MOST_THINGS} things")
+    return found
+
+
+def _named(action: Value) -> Iterator[str]:
     for value in _mapping(_of(action, "arguments"), "an action's arguments").values():
         for name in value if isinstance(value, list | tuple) else (value,):
             if isinstance(name, str):

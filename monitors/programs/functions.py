@@ -19,15 +19,18 @@ def check_access(allowed: Value, needed: Value) -> Value:
     """Whether something is needed that is not allowed, and what: two values, true or
     false and a mapping. Both are given as databases with their columns."""
     may = {plain(k): v for k, v in _mapping(allowed, "what is allowed").items()}
+    known: dict[str, set[str]] = {}
     missing: dict[str, Value] = {}
     for database, columns in _mapping(needed, "what is needed").items():
         wanted = names_of(columns, f"what is needed of {database}")
-        granted = may.get(plain(database))
-        if granted is None:
+        name = plain(database)
+        if name not in may:
             missing[database] = tuple(wanted)
             continue
-        known = {plain(c) for c in names_of(granted, f"what is allowed of {database}")}
-        if lacking := tuple(c for c in wanted if plain(c) not in known):
+        if name not in known:
+            granted = names_of(may[name], f"what is allowed of {database}")
+            known[name] = set(map(plain, granted))
+        if lacking := tuple(c for c in wanted if plain(c) not in known[name]):
             missing[database] = lacking
     return bool(missing), missing
 
@@ -53,7 +56,7 @@ def check_rules(rules: Value, user: Value) -> Value:
     """Whether a user breaks rules, and which: two values, true or false and a list of
     names. A rule is a mapping with `info` (what of the user), `operator` (==, !=, <,
     <=, >, >=) and `value`: it is kept if that is so, and broken if it is not known."""
-    about = _mapping(user, "the user")
+    about = {plain(k): v for k, v in _mapping(user, "the user").items()}
     broken = tuple(
         name
         for name, rule in _mapping(rules, "the rules").items()
@@ -73,7 +76,7 @@ def _kept(name: str, rule: Mapping[str, Any], user: Mapping[str, Any]) -> bool:
     info, operator, value = (rule.get(k) for k in ("info", "operator", "value"))
     if not isinstance(info, str):
         raise ProgramFault(f"the rule {name} does not say what it is about")
-    known = {plain(key): found for key, found in user.items()}.get(plain(info))
+    known = user.get(plain(info))
     if known is None:
         return False
     if operator in ("==", "!="):

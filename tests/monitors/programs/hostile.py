@@ -69,6 +69,11 @@ _BOMBS = (
     "for x in frame['big']:\n    y = Count(frame['big'])",
     "for x in frame['big']:\n    y = Same(frame['text'], frame['other'])",
     "for x in frame['big']:\n    y = Asks(frame['text'], 'book', 'flight')",
+    "for x in frame['big']:\n    y = Asks(frame['words'], 'book', 'flight')",
+    "x = Asks(frame['words'], 'book', 'flight')\nCount(1)",
+    "x = CheckAccess(frame['table'], frame['spelt'])\nCount(1)",
+    "x = CheckRules(frame['rules'], frame['spelt'])\nCount(1)",
+    "x = MayUse(frame['uses'], 'r', 'm', frame['acts'])\nCount(1)",
     "for x in frame['big']:\n    deny('again', frame['big'])",
     "for x in frame['big']:\n    deny('again')",
     "deny('large', frame['big'])", "deny('deep', frame['deep'])", "x = frame['deep']\n"

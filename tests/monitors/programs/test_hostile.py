@@ -45,6 +45,14 @@ deep = []
 for _ in range(5000): deep = [deep]
 big = list(range(5000))
 FRAME = {"big": big, "text": "a" * 150_000, "other": "a" * 149_999 + "b",
+         "words": "a b " * 40_000,
+         "table": {"a": [f"c{i}" for i in range(2000)]},
+         "spelt": {" " * i + "a": ["x"] for i in range(1, 2000)},
+         "rules": {f"r{i}": {"info": "b", "operator": "==", "value": 1}
+                   for i in range(2000)},
+         "uses": {"r": {"m": [f"t{i}" for i in range(2000)]}},
+         "acts": {"name": "use",
+                  "arguments": {"objects": [f"o{i}" for i in range(2000)]}},
          "deep": deep, "odd": object(), "nan": float("nan"), "evil": Evil()}
 reached = []
 # The parser looks for the line of a syntax error in a file of that name.

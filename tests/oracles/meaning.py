@@ -89,7 +89,7 @@ def obligations(law: Law) -> list[tuple[bool, Law]]:
         case ("and", left, right):
             return obligations(left) + obligations(right)
         case ("G", 0, high, inner) if high == EVER:
-            return [(True, part) for _, part in obligations(inner)]
+            return [(True, inner)]
         case ("not", ("not", inner)):
             return obligations(inner)
         case ("not", ("or", left, right)):

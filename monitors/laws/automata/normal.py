@@ -141,10 +141,7 @@ def _conjuncts(formula: Formula) -> list[Formula]:
         case Always(operand=operand, interval=interval) if interval == Interval():
             if not is_temporal(operand):
                 return [formula]
-            return [
-                part if _is_invariant(part) else Always(part)
-                for part in _conjuncts(operand)
-            ]
+            return [Always(part) for part in _conjuncts(operand)]
     return [formula]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator, Sequence
+from shlex import quote
 
 from forewarn.monitors.laws.automata.outline import outline
 from forewarn.monitors.laws.automata.picture import draw
@@ -38,7 +39,7 @@ def run_section(
         *(tag("p", text, class_="note") for text in run.notes),
         tag(
             "div",
-            tag("div", tag("h3", "What happened"), _story(run)),
+            tag("div", tag("h3", "What happened"), _story(run), _marking(run)),
             tag("div", tag("h3", "The signals at this moment"), _signals()),
             class_="columns",
         ),
@@ -157,6 +158,37 @@ def _story(run: Run) -> Markup:
             for e in run.events
         ),
         class_="story",
+    )
+
+
+MARKED = ("driving", "household")
+"""The vocabularies whose runs rules learn from."""
+
+
+def _marking(run: Run) -> Markup | None:
+    """How a reader says that the guard was wrong: it becomes a label."""
+    if run.vocabulary not in MARKED:
+        return None
+    marks = (
+        ("false-alarm", "It should have let this pass:"),
+        ("miss", "It should have stepped in:"),
+    )
+    return tag(
+        "details",
+        tag("summary", "Was the guard right?"),
+        *(
+            tag(
+                "p",
+                f"{said} ",
+                tag(
+                    "code",
+                    f"forewarn rules mark {quote(run.path.name)} --as {mark}"
+                    " --out labels.jsonl",
+                ),
+            )
+            for mark, said in marks
+        ),
+        class_="note",
     )
 
 

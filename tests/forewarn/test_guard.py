@@ -97,6 +97,25 @@ def test_laws_and_policy_can_be_given(model_path: str, tmp_path: Path) -> None:
     assert answers[1]["decision"] == "alert"
 
 
+def test_rules_judge_beside_the_risk(model_path: str, tmp_path: Path) -> None:
+    rules, predicates = tmp_path / "rules.yaml", tmp_path / "predicates.yaml"
+    rules.write_text(
+        "format: forewarn.rules/1\ndomain: driving\n"
+        "rules: [{name: steady, tick: any, when: moves, enforce: ask}]\n"
+    )
+    predicates.write_text(
+        "format: forewarn.predicates/1\ndomain: driving\n"
+        "predicates: {moves: {doc: The car moves at all., when: speed > 1 km/h}}\n"
+    )
+    options = ("--rules", str(rules), "--predicates", str(predicates))
+    done = stdio(model_path, frame(0), frame(1, RISKY), options=options)
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [(a["decision"], a["law"]) for a in answers] == [
+        ("ask", "steady"), ("stop", "always not collision"),
+    ]  # fmt: skip
+    assert answers[0]["evidence"] == ["moves"]
+
+
 LAW = "always speed <= 60 km/h"
 OTHER = "always not (speed > 60 km/h)"
 

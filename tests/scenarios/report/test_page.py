@@ -109,6 +109,7 @@ def test_a_run_is_told_with_its_warning_its_trigger_and_its_violation(
         )
     )
     assert "tiny-road, seed" in text and "<h3>The chain</h3>" in text
+    assert f"forewarn rules mark {run.path.name} --as miss" in text
     assert text.count("data:image/svg+xml;base64,") == len(run.laws)
 
 

@@ -13,7 +13,7 @@ TEST_CORE := $(VENV)/.installed-test-core
 TEST := $(VENV)/.installed-test
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-core check mutants bench trained
+.PHONY: help demo test test-core check mutants bench protos trained
 
 help:
 	@echo 'make demo       collect, learn, warn, intervene, measure, report: a minute'
@@ -22,6 +22,7 @@ help:
 	@echo 'make check      lint, format, types and import rules'
 	@echo 'make mutants    whether the tests notice faults in the guard and the monitors'
 	@echo 'make bench      the benchmarks'
+	@echo 'make protos     compiles the .proto files of Apollo again'
 	@echo 'make trained    what ships with the driving scenarios, once more'
 	@echo 'PYTHON=python3.12 chooses the Python; ARGS="-k chain" goes to pytest'
 
@@ -42,6 +43,14 @@ check: $(TEST)
 
 mutants: $(TEST)
 	@$(BIN)/python -m tests.mutation.runner $(ARGS)
+
+protos: $(TEST)
+	@cd apollo_bridge/messages && for edition in 8 9; do \
+	  from="protos/both protos/edition$$edition"; \
+	  $(abspath $(BIN))/python -m grpc_tools.protoc $$(printf -- '-I%s ' $$from) \
+	    --include_imports --descriptor_set_out=edition$$edition.binpb \
+	    $$(find $$from -name '*.proto' | sort) || exit 1; \
+	done
 
 bench: $(TEST)
 	@$(BIN)/python benchmarks/run.py

@@ -8,11 +8,10 @@ are bytes.
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 from typing import Any, Literal
 
 from forewarn.abstractions.errors import InvalidInput, MissingDependency, near_miss
-from forewarn.apollo_bridge.messages import commands, driving, hdmap
-from forewarn.apollo_bridge.messages.notation import file_descriptors
 
 Edition = Literal[8, 9]
 """Whose messages: 9 is Apollo 9 and later, 8 is Apollo 8 and earlier."""
@@ -26,11 +25,11 @@ class Messages:
 
     def __init__(self, edition: Edition) -> None:
         try:
-            from google.protobuf import descriptor_pool, message_factory
+            from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
         except ImportError as error:
             raise MissingDependency("Apollo's messages", "apollo") from error
-        extra = commands.TEXTS_8 if edition == 8 else commands.TEXTS_9
-        files = file_descriptors((*hdmap.TEXTS, *driving.TEXTS, *extra))
+        compiled = Path(__file__).with_name(f"edition{edition}.binpb").read_bytes()
+        files = descriptor_pb2.FileDescriptorSet.FromString(compiled).file
         self.edition = edition
         pool = descriptor_pool.DescriptorPool()
         self._classes: dict[str, Any] = {}

@@ -8,17 +8,20 @@ import pkgutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from forewarn.abstractions.errors import InvalidInput
+from forewarn.apollo_bridge import messages as files_of
 from forewarn.apollo_bridge.messages import channels
 from forewarn.apollo_bridge.messages.channels import Channel, Service
-from forewarn.apollo_bridge.messages.notation import file_descriptors
-from forewarn.apollo_bridge.messages.pool import descriptor_files, messages
+from forewarn.apollo_bridge.messages.pool import Edition, descriptor_files, messages
 
 pytest.importorskip("google.protobuf", reason="google.protobuf is not installed")
+
+FILES = Path(files_of.__file__).parent
 
 # The generated classes come from a fork that made these its own.
 DIVERGED = {"apollo.planning.PlanningCommand"}
@@ -184,16 +187,26 @@ def test_generated_classes_may_be_loaded_first_or_last() -> None:
         subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "file a.proto a\nmessage M\n  1 x strnig",
-        "file a.proto a\nmessage M\n  one x string",
-        "file a.proto a\n  1 x string",
-        "file a.proto a\nmessage M\n  1 x string of y",
-        "file a.proto a\nenum N.E A=1",
-    ],
-)
-def test_a_line_that_is_none_is_named(text: str) -> None:
-    with pytest.raises(ValueError, match=r"line \d|unknown type"):
-        file_descriptors((text,))
+@pytest.mark.parametrize("edition", [8, 9])
+def test_what_is_compiled_is_what_the_protos_say(
+    edition: Edition, tmp_path: Path
+) -> None:
+    from google.protobuf.descriptor_pb2 import FileDescriptorSet
+
+    protoc = pytest.importorskip(
+        "grpc_tools.protoc", reason="grpcio-tools is not installed"
+    )
+    folders = [FILES / "protos" / each for each in ("both", f"edition{edition}")]
+    protos = [
+        str(path.relative_to(folder))
+        for folder in folders
+        for path in sorted(folder.rglob("*.proto"))
+    ]
+    out = tmp_path / "compiled"
+    where = [f"-I{folder}" for folder in folders]
+    done = protoc.main(["protoc", *where, f"--descriptor_set_out={out}", *protos])
+    assert done == 0
+    again = FileDescriptorSet.FromString(out.read_bytes())
+    shipped = (FILES / f"edition{edition}.binpb").read_bytes()
+    kept = {file.name: file for file in FileDescriptorSet.FromString(shipped).file}
+    assert {file.name: file for file in again.file} == kept

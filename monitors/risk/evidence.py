@@ -22,6 +22,7 @@ from forewarn.monitors.laws.automata.automaton import (
 )
 from forewarn.monitors.laws.automata.normal import normalise
 from forewarn.monitors.laws.formula import Formula
+from forewarn.monitors.risk.likely import Likely
 from forewarn.monitors.risk.product import Bools, Ints
 from forewarn.monitors.risk.tables import RiskTable, solve_risk
 
@@ -177,12 +178,16 @@ def assess(
 
 @dataclass(frozen=True, slots=True)
 class RiskAt:
-    """The guard's risk in one state of the monitor, with any bounds."""
+    """The guard's risk in one state of the monitor, with any bounds.
+
+    `likely` is where the risk likely lies once it is calibrated; this is no bound.
+    """
 
     monitor: str
     risk: float
     low: float | None
     high: float | None
+    likely: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +213,9 @@ class RiskRow:
 
 
 def risk_rows(
-    table: RiskTable, abstraction: Abstraction | None = None
+    table: RiskTable,
+    abstraction: Abstraction | None = None,
+    likely: Likely | None = None,
 ) -> list[RiskRow]:
     """Every state but END: what it means, its risk and the evidence for it."""
     automaton = table.automaton
@@ -227,8 +234,8 @@ def risk_rows(
             RiskRow(
                 state=name,
                 words=None if abstraction is None else _words(abstraction, name),
-                fresh=_risk_at(table, fresh, state),
-                worst=_risk_at(table, worst[state], state),
+                fresh=_risk_at(table, fresh, state, likely),
+                worst=_risk_at(table, worst[state], state, likely),
                 visits=_entry(table.visits, state),
                 violations_seen=_entry(table.violations_seen, state),
             )
@@ -242,10 +249,15 @@ def _words(abstraction: Abstraction, name: str) -> tuple[str, ...]:
     return tuple(text for i, text in texts if bits >> i & 1)
 
 
-def _risk_at(table: RiskTable, monitor: int, state: int) -> RiskAt:
+def _risk_at(
+    table: RiskTable, monitor: int, state: int, likely: Likely | None
+) -> RiskAt:
     low, high = table.bounds(monitor, state) or (None, None)
     name = table.automaton.names[monitor]
-    return RiskAt(name, table.lookup(monitor, state), low, high)
+    ends = None
+    if likely is not None:
+        ends = float(likely.low[monitor, state]), float(likely.high[monitor, state])
+    return RiskAt(name, table.lookup(monitor, state), low, high, ends)
 
 
 def _entry(counts: Ints | None, state: int) -> int | None:
@@ -271,4 +283,7 @@ def for_people(rows: Sequence[RiskRow]) -> tuple[list[str], list[list[str]]]:
 def _figure(at: RiskAt) -> str:
     if at.low is None or at.high is None:
         return f"{at.risk:.4f}"
-    return f"{at.risk:.4f} [{at.low:.4f}, {at.high:.4f}]"
+    likely = ""
+    if at.likely is not None:
+        likely = f" likely {at.likely[0]:.3f} to {at.likely[1]:.3f}"
+    return f"{at.risk:.4f} [{at.low:.4f}, {at.high:.4f}]{likely}"

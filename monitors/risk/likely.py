@@ -8,6 +8,7 @@ nothing of what was never seen. `low` and `high` do.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -176,7 +177,7 @@ def likely_for(
     found = Likely.from_dict(kept[law], source)
     fits = found.monitor == monitor_digest(automaton, letters)
     fits = fits and found.low.shape == (len(automaton.step), len(letters))
-    return found if fits and found.horizon_s == horizon_s else None
+    return found if fits and math.isclose(found.horizon_s, horizon_s) else None
 
 
 def kept_curves(kept: Mapping[str, Any], horizon_s: float) -> dict[str, Calibration]:
@@ -185,7 +186,7 @@ def kept_curves(kept: Mapping[str, Any], horizon_s: float) -> dict[str, Calibrat
     return {
         law: each.calibration
         for law, each in found.items()
-        if each.horizon_s == horizon_s
+        if math.isclose(each.horizon_s, horizon_s)
     }
 
 

@@ -90,6 +90,7 @@ def _law(law: LawStory, run: Run, kept: Any) -> dict[str, Any]:
         "low": [_part(risk, 0) for risk in risks],
         "point": [_part(risk, 1) for risk in risks],
         "high": [_part(risk, 2) for risk in risks],
+        "likely": _likely(risks),
         "pending": kept(law.left_s),
         "foreseen": [_part(risk, 1) for risk in foreseen],
         # What was owed at the end may be broken only after the last frame.
@@ -169,6 +170,17 @@ def _units(run: Run) -> dict[str, str]:
     except InvalidInput:
         return {}
     return {name: s.unit for name, s in vocabulary.signals.items() if s.unit}
+
+
+def _likely(risks: Sequence[Risk | None]) -> list[list[float | None]]:
+    """The two ends of where the risk likely lies; none if no model says so."""
+    ends = [(None, None) if r is None or r.likely is None else r.likely for r in risks]
+    if all(low is None for low, _ in ends):
+        return []
+    return [
+        [None if end is None else round(end, 3) for end in side]
+        for side in zip(*ends, strict=True)
+    ]
 
 
 def _part(risk: Risk | None, part: int) -> float | None:

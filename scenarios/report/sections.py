@@ -128,6 +128,8 @@ def _key(run: Run) -> Markup:
     entries = [("k-risk", f"risk within {run.horizon_s:g} s")]
     if bounds:
         entries.append(("k-band", "its bounds"))
+    if any(r is not None and r.likely for law in run.laws for r in law.risks):
+        entries.append(("k-likely", "where it likely lies"))
     entries += [("k-threshold", "threshold"), ("k-warn", "warning")]
     if any(law.broken for law in run.laws):
         entries.append(("k-bad", "law broken"))

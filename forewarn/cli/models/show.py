@@ -213,6 +213,7 @@ def _risks(
     from forewarn.monitors.checking.labelling import Labelling
     from forewarn.monitors.checking.law_checking import compiled_on, laws_on
     from forewarn.monitors.risk.evidence import assess, risk_rows
+    from forewarn.monitors.risk.likely import likely_for
 
     wanted = laws or model.laws
     if not wanted:
@@ -238,7 +239,11 @@ def _risks(
                 violations_seen=seen,
                 truth=evaluator.proposition,
             )
-        yield law.name, risk_rows(risks, abstraction)
+        horizon_s = steps * (model.period_s or 0.0)
+        likely = likely_for(
+            model.likely, repr(law.formula), horizon_s, automaton, risks.letters
+        )
+        yield law.name, risk_rows(risks, abstraction, likely)
 
 
 def _risk_payload(row: RiskRow) -> dict[str, Any]:
@@ -258,3 +263,8 @@ def _risk_lines(
     yield f"Risk within {ahead} of breaking {law}"
     ordered = sorted(rows, key=lambda row: (-row.worst.risk, row.state))
     yield from table(*for_people(ordered))
+    if any(row.fresh.likely for row in rows):
+        yield (
+            "In brackets are the bounds by what was counted. `likely` is where the"
+            " risk as it was calibrated lies in 95 % of the draws of whole runs."
+        )

@@ -127,6 +127,7 @@ class Curves {
       element(plot.svg, "line", { x1: plot.left, x2: plot.right, y1: y, y2: y, stroke: this.color("threshold"), "stroke-dasharray": "6 4" });
       element(plot.svg, "text", { x: plot.left + 4, y: y - 3 }, `${kind} from ${threshold}`);
     }
+    for (const ends of law.likely) this.line(plot, ends, this.color("risk"), 1, "2 3");
     this.line(plot, law.point, this.color("risk"), 2.2);
     law.foreseen.forEach((value, i) => {
       if (value === null) return;

@@ -130,6 +130,19 @@ def test_the_report_says_what_changed_and_what_flips(rules: Path, traces: Path) 
     assert "# A change of rules" in (folder / "report.md").read_text()
 
 
+def test_what_no_predicate_tells_apart_is_said(rules: Path, traces: Path) -> None:
+    """A run like a safe one, and unsafe: nothing can be learned but that."""
+    twin = {**next(each for each in _lines(traces) if each["label"] == "safe")}
+    twin |= {"id": "twin", "label": "unsafe", "instruction": "a task of its own"}
+    with traces.open("a") as file:
+        file.write(json.dumps(twin) + "\n")
+    found = _json("evolve", "--rules", rules, "--traces", traces)
+    (left,) = found["unresolved"]
+    assert (left["trace"], left["kind"], left["apart"]) == ("twin", "miss", [])
+    labels = {line["id"]: line["label"] for line in _lines(traces)}
+    assert labels[left["like"]] == "safe"
+
+
 def _lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 

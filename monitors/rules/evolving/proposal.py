@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -15,6 +15,8 @@ from forewarn.monitors.rules.evolving.search.evolution import Evolution
 from forewarn.monitors.rules.evolving.search.step import Way
 from forewarn.monitors.rules.rule import RuleSet
 
+_SHOWN = 4
+
 
 @dataclass(frozen=True, slots=True)
 class Unresolved:
@@ -25,24 +27,39 @@ class Unresolved:
         kind: What is wrong.
         rule: The rule that fires, or that came nearest to it; "" for none.
         lacks: Of a miss: what that rule lacked to fire.
+        like: The trace with the other label that is most like it; "" for none.
+        apart: The predicates that hold somewhere in one of the two, not in the other.
     """
 
     trace: str
     kind: Literal["miss", "false alarm"]
     rule: str
     lacks: tuple[str, ...] = ()
+    like: str = ""
+    apart: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         lacks = {"lacks": list(self.lacks)} if self.lacks else {}
-        return {"trace": self.trace, "kind": self.kind, "rule": self.rule, **lacks}
+        return {
+            "trace": self.trace,
+            "kind": self.kind,
+            "rule": self.rule,
+            **lacks,
+            "like": self.like,
+            "apart": list(self.apart),
+        }
 
     def said(self) -> str:
         """For people."""
-        if self.kind == "false alarm":
-            return f"{self.trace}: a false alarm of {self.rule}"
         lacks = ", ".join(self.lacks) or "its moment"
-        near = f"; nearest is {self.rule}, which lacks {lacks}" if self.rule else ""
-        return f"{self.trace}: missed{near}"
+        near = f", nearest is {self.rule}, which lacks {lacks}" if self.rule else ""
+        what = f"a false alarm of {self.rule}"
+        if self.kind == "miss":
+            what = f"missed{near}"
+        if not self.like:
+            return f"{self.trace}: {what}"
+        apart = ", ".join(self.apart[:_SHOWN]) or "no predicate"
+        return f"{self.trace}: {what}; {apart} tells it from {self.like}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,11 +173,13 @@ class Proposal:
         bench = Bench(matrix)
         found = mine(bench, entries)
         names = [rule.name for rule in self.corpus.of(entries)]
+        profiles = matrix.profiles()
         for run in members(found.misses):
             came = nearest(matrix, entries, run)
             rule = names[came.rule] if came else ""
             lacks = came.failed if came else ()
-            yield Unresolved(self.corpus.traces[run].id, "miss", rule, lacks)
+            like = self._like(profiles, run, matrix.safe)
+            yield Unresolved(self.corpus.traces[run].id, "miss", rule, lacks, *like)
         for run in members(found.alarms):
             fired = next(
                 number
@@ -168,4 +187,19 @@ class Proposal:
                 if bench.runs(entry.clause) >> run & 1
             )
             trace = self.corpus.traces[run].id
-            yield Unresolved(trace, "false alarm", names[fired])
+            like = self._like(profiles, run, matrix.unsafe)
+            yield Unresolved(trace, "false alarm", names[fired], (), *like)
+
+    def _like(
+        self, profiles: Sequence[int], run: int, others: int
+    ) -> tuple[str, tuple[str, ...]]:
+        """Of other runs the one most like it, and what tells the two apart."""
+        differ = [
+            ((profiles[run] ^ profiles[o]).bit_count(), o) for o in members(others)
+        ]
+        if not differ:
+            return "", ()
+        other = min(differ)[1]
+        names = self.corpus.matrix.predicates
+        apart = members(profiles[run] ^ profiles[other])
+        return self.corpus.traces[other].id, tuple(names[i] for i in apart)

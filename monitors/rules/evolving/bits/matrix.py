@@ -112,6 +112,17 @@ class Matrix:
         """The runs in which the clause holds at some event."""
         return self.having(self.events(clause))
 
+    def profiles(self) -> list[int]:
+        """Of each run, the predicates that hold at some event of it."""
+        everything = 0
+        for moment in self.moments:
+            everything |= moment
+        columns = [self.having(column & everything) for column in self.columns]
+        return [
+            sum((column >> run & 1) << i for i, column in enumerate(columns))
+            for run in range(self.runs)
+        ]
+
     def only(self, runs: int) -> Matrix:
         """The same, as if there were no other runs."""
         events = runs

@@ -11,7 +11,14 @@ from typing import Any
 
 from forewarn.abstractions.files import read_yaml
 from forewarn.monitors.programs.toolbox import Function, function
-from forewarn.monitors.programs.values import ProgramFault, Value, kind, plain
+from forewarn.monitors.programs.values import (
+    ProgramFault,
+    Value,
+    is_number,
+    mapping_of,
+    plain,
+    text_of,
+)
 from forewarn.monitors.rules.libraries.household.state import is_a, kinds
 from forewarn.monitors.rules.libraries.household.state import plain as plain_thing
 
@@ -30,14 +37,14 @@ _IRREGULAR = {
 
 def does(action: Value, verb: Value) -> Value:
     """Whether an action is that verb, however it is spelt: turn_on is turn on."""
-    return plain(_text(_of(action, "name"), "an action's name")) == plain(
-        _text(verb, "a verb")
+    return plain(text_of(_of(action, "name"), "an action's name")) == plain(
+        text_of(verb, "a verb")
     )
 
 
 def about(action: Value, thing: Value) -> Value:
     """Whether an action is about a thing of that type or kind: StoveKnob is a stove."""
-    wanted = _text(thing, "a thing")
+    wanted = text_of(thing, "a thing")
     return any(_is_thing(name, wanted) for name in _things(action))
 
 
@@ -45,7 +52,7 @@ def may_use(table: Value, role: Value, room: Value, action: Value) -> Value:
     """Whether a table of roles, their rooms and there the things that they may use
     allows an action. Any stands for every room or thing; what the table does not know
     it does not allow. An action about no thing is allowed."""
-    rows = _mapping(table, "the table")
+    rows = mapping_of(table, "the table")
     things = _things(action)
     if not things:
         return True
@@ -61,10 +68,10 @@ def check_odd(limits: Value, frame: Value) -> Value:
     """Whether a car is outside of the conditions that it may drive in, and by which
     signals: two values. Each limit is a signal with the least and the most that it may
     be, None for no limit; a signal that is not known is outside."""
-    values = _mapping(frame, "the frame")
+    values = mapping_of(frame, "the frame")
     outside = tuple(
         signal
-        for signal, span in _mapping(limits, "the limits").items()
+        for signal, span in mapping_of(limits, "the limits").items()
         if not _within(values.get(signal), span, signal)
     )
     return bool(outside), outside
@@ -72,22 +79,22 @@ def check_odd(limits: Value, frame: Value) -> Value:
 
 def has(user: Value, what: Value) -> Value:
     """Whether a user has something, or is something, as far as is known of them."""
-    wanted = _bare(_text(what, "what a user has"))
+    wanted = _bare(text_of(what, "what a user has"))
     return any(
         _bare(key) == wanted and value is True
-        for key, value in _mapping(user, "the user").items()
+        for key, value in mapping_of(user, "the user").items()
     )
 
 
 def asks(request: Value, doing: Value, thing: Value) -> Value:
     """Whether a request in words asks to do something about something, such as book a
     flight; it may use other words that people ask with."""
-    text = _text(request, "a request")
+    text = text_of(request, "a request")
     if len(text) > LONGEST_REQUEST:
         raise ProgramFault(f"a request is longer than {LONGEST_REQUEST} characters")
     words = _words(text)
-    return _mentioned(words, "doing", _text(doing, "a deed")) and _mentioned(
-        words, "about", _text(thing, "a thing")
+    return _mentioned(words, "doing", text_of(doing, "a deed")) and _mentioned(
+        words, "about", text_of(thing, "a thing")
     )
 
 
@@ -156,7 +163,7 @@ def _things(action: Value) -> list[str]:
 
 
 def _named(action: Value) -> Iterator[str]:
-    for value in _mapping(_of(action, "arguments"), "an action's arguments").values():
+    for value in mapping_of(_of(action, "arguments"), "an action's arguments").values():
         for name in value if isinstance(value, list | tuple) else (value,):
             if isinstance(name, str):
                 yield name
@@ -164,7 +171,7 @@ def _named(action: Value) -> Iterator[str]:
 
 def _row(rows: Value, name: Value, otherwise: Value = None) -> Any:
     """What a mapping has for a name, however it is spelt."""
-    found = _mapping(rows or {}, "a row of the table").items()
+    found = mapping_of(rows or {}, "a row of the table").items()
     if not isinstance(name, str):
         return otherwise
     return next((row for key, row in found if _same_name(key, name)), otherwise)
@@ -177,29 +184,17 @@ def _same_name(one: Value, other: str) -> bool:
 def _within(value: Value, span: Value, signal: str) -> bool:
     if not isinstance(span, list | tuple) or len(span) != 2:
         raise ProgramFault(f"the limit of {signal} is not the least and the most")
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if not is_number(value):
         return False
     least, most = span
     return (least is None or value >= least) and (most is None or value <= most)
 
 
 def _of(action: Value, part: str) -> Value:
-    found = _mapping(action, "an action")
+    found = mapping_of(action, "an action")
     if part not in found:
         raise ProgramFault(f"the action has no {part}")
     return found[part]
-
-
-def _mapping(value: Value, what: str) -> Mapping[str, Any]:
-    if isinstance(value, Mapping):
-        return value
-    raise ProgramFault(f"{what} is {kind(value)}, not a mapping")
-
-
-def _text(value: Value, what: str) -> str:
-    if isinstance(value, str):
-        return value
-    raise ProgramFault(f"{what} is {kind(value)}, not a text")
 
 
 ACTIONS: tuple[Function, ...] = tuple(

@@ -9,7 +9,9 @@ from forewarn.monitors.programs.toolbox import Function, function
 from forewarn.monitors.programs.values import (
     ProgramFault,
     Value,
+    is_number,
     kind,
+    mapping_of,
     names_of,
     plain,
 )
@@ -18,10 +20,10 @@ from forewarn.monitors.programs.values import (
 def check_access(allowed: Value, needed: Value) -> Value:
     """Whether something is needed that is not allowed, and what: two values, true or
     false and a mapping. Both are given as databases with their columns."""
-    may = {plain(k): v for k, v in _mapping(allowed, "what is allowed").items()}
+    may = {plain(k): v for k, v in mapping_of(allowed, "what is allowed").items()}
     known: dict[str, set[str]] = {}
     missing: dict[str, Value] = {}
-    for database, columns in _mapping(needed, "what is needed").items():
+    for database, columns in mapping_of(needed, "what is needed").items():
         wanted = names_of(columns, f"what is needed of {database}")
         name = plain(database)
         if name not in may:
@@ -37,7 +39,7 @@ def check_access(allowed: Value, needed: Value) -> Value:
 
 def allowed_to(table: Value, role: Value) -> Value:
     """What a table of roles allows to a role: nothing, if it does not know the role."""
-    rows = _mapping(table, "the table")
+    rows = mapping_of(table, "the table")
     if not isinstance(role, str):
         return {}
     wanted = plain(role)
@@ -56,11 +58,11 @@ def check_rules(rules: Value, user: Value) -> Value:
     """Whether a user breaks rules, and which: two values, true or false and a list of
     names. A rule is a mapping with `info` (what of the user), `operator` (==, !=, <,
     <=, >, >=) and `value`: it is kept if that is so, and broken if it is not known."""
-    about = {plain(k): v for k, v in _mapping(user, "the user").items()}
+    about = {plain(k): v for k, v in mapping_of(user, "the user").items()}
     broken = tuple(
         name
-        for name, rule in _mapping(rules, "the rules").items()
-        if not _kept(name, _mapping(rule, f"the rule {name}"), about)
+        for name, rule in mapping_of(rules, "the rules").items()
+        if not _kept(name, mapping_of(rule, f"the rule {name}"), about)
     )
     return bool(broken), broken
 
@@ -84,24 +86,14 @@ def _kept(name: str, rule: Mapping[str, Any], user: Mapping[str, Any]) -> bool:
         if isinstance(known, str) and isinstance(value, str):
             equal = plain(known) == plain(value)
         return bool(equal) is (operator == "==")
-    numbers = [each for each in (known, value) if _is_number(each)]
-    if operator not in ("<", "<=", ">", ">=") or not _is_number(value):
+    numbers = [each for each in (known, value) if is_number(each)]
+    if operator not in ("<", "<=", ">", ">=") or not is_number(value):
         raise ProgramFault(f"the rule {name} compares in no known way")
     if len(numbers) < 2:
         return False
     if operator in ("<", "<="):
         return bool(known < value or (operator == "<=" and known == value))
     return bool(known > value or (operator == ">=" and known == value))
-
-
-def _is_number(value: Value) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _mapping(value: Value, what: str) -> Mapping[str, Any]:
-    if isinstance(value, Mapping):
-        return value
-    raise ProgramFault(f"{what} is {kind(value)}, not a mapping")
 
 
 STANDARD: tuple[Function, ...] = tuple(

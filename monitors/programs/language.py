@@ -18,7 +18,9 @@ from forewarn.monitors.programs.values import (
     CHARACTERS_A_STEP,
     ProgramFault,
     Value,
+    is_number,
     kind,
+    text_of,
 )
 
 Expression = Callable[[Run], Value]
@@ -333,7 +335,7 @@ class _Compiler:
         ]
 
         def make(run: Run) -> Value:
-            made = {_text(key(run), "a key"): value(run) for key, value in pairs}
+            made = {text_of(key(run), "a key"): value(run) for key, value in pairs}
             run.look_at(made)
             return made
 
@@ -464,16 +466,6 @@ def _parts(value: Value, count: int) -> Sequence[Value]:
     raise ProgramFault(f"{kind(value)} is not {count} values")
 
 
-def _text(value: Value, what: str) -> str:
-    if isinstance(value, str):
-        return value
-    raise ProgramFault(f"{what} is {kind(value)}, not a text")
-
-
-def _is_number(value: Value) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 _SINGLE = (str, int, float, bool, type(None))
 
 
@@ -490,8 +482,8 @@ def _compared(run: Run, operator: str, left: Value, right: Value, line: int) -> 
             if isinstance(value, str):
                 run.spend(len(value) // CHARACTERS_A_STEP)
         return _same(left, right) is (operator == "==")
-    if not (_is_number(left) and _is_number(right)):
-        odd = right if _is_number(left) else left
+    if not (is_number(left) and is_number(right)):
+        odd = right if is_number(left) else left
         raise ProgramFault(f"line {line} compares {kind(odd)} as if it were a number")
     if left != left or right != right:
         raise ProgramFault(f"line {line} compares what is no number")

@@ -97,3 +97,30 @@ def names_of(value: Value, what: str) -> Sequence[str]:
     if isinstance(value, list | tuple) and all(isinstance(n, str) for n in value):
         return value
     raise ProgramFault(f"{what} is {kind(value)}, not a list of names")
+
+
+def mapping_of(value: Value, what: str) -> Mapping[str, Any]:
+    """A mapping.
+
+    Raises:
+        ProgramFault: It is something else.
+    """
+    if isinstance(value, Mapping):
+        return value
+    raise ProgramFault(f"{what} is {kind(value)}, not a mapping")
+
+
+def text_of(value: Value, what: str) -> str:
+    """A text.
+
+    Raises:
+        ProgramFault: It is something else.
+    """
+    if isinstance(value, str):
+        return value
+    raise ProgramFault(f"{what} is {kind(value)}, not a text")
+
+
+def is_number(value: Value) -> bool:
+    """Whether it is a number; true is none."""
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -25,7 +25,7 @@ from forewarn.monitors.risk.evidence import (
 )
 from forewarn.monitors.risk.tables import solve_risk
 from forewarn.monitors.trust.training import Training, law_abstraction
-from forewarn.plugins.baselines.contracts import Lessons
+from forewarn.plugins.baseline import Lessons
 from forewarn.plugins.contracts import Source
 
 

@@ -23,7 +23,7 @@ from forewarn.abstractions.states.latching import Latcher
 from forewarn.abstractions.trace import Trace
 from forewarn.monitors.laws.following import FollowedLaw
 from forewarn.monitors.laws.lawbook import Law
-from forewarn.plugins.baselines.contracts import Lessons
+from forewarn.plugins.baseline import Lessons
 from forewarn.plugins.contracts import Source
 
 _SLACK_S = 1e-9  # times are sums of periods, and sums are rounded

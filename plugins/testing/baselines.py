@@ -6,7 +6,7 @@ import copy
 import math
 import random
 
-from forewarn.plugins.baselines.contracts import Baseline
+from forewarn.plugins.baseline import Baseline
 from forewarn.plugins.contracts import Pilot, World
 from forewarn.plugins.testing.promises import (
     HAS_THRESHOLDS,

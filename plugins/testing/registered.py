@@ -23,7 +23,7 @@ from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.laws.lawbook import Law, find_laws
 from forewarn.monitors.trust.training import law_abstraction
-from forewarn.plugins.baselines.contracts import Baseline, LearningBaseline, Lessons
+from forewarn.plugins.baseline import Baseline, LearningBaseline, Lessons
 from forewarn.plugins.contracts import (
     Actuator,
     Example,

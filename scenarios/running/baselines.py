@@ -16,7 +16,7 @@ from forewarn.abstractions.readers import read_trace
 from forewarn.abstractions.states.abstraction import Abstraction
 from forewarn.monitors.chains.model import load_model
 from forewarn.monitors.laws.lawbook import Law
-from forewarn.plugins.baselines.contracts import LearningBaseline, Lessons
+from forewarn.plugins.baseline import LearningBaseline, Lessons
 from forewarn.plugins.registry import load
 
 FORMAT = "forewarn.baseline/1"

@@ -16,7 +16,7 @@ from forewarn.monitors.guarding.decision import Action, Decision
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.monitors.guarding.watch import Watch
 from forewarn.monitors.laws.lawbook import Law
-from forewarn.plugins.baselines.contracts import Baseline
+from forewarn.plugins.baseline import Baseline
 from forewarn.plugins.contracts import Source
 from forewarn.plugins.loop.loop import Turn
 from forewarn.plugins.registry import load

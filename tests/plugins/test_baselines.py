@@ -12,9 +12,9 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.laws.lawbook import Law, find_laws
+from forewarn.plugins.baseline import Baseline, Lessons
 from forewarn.plugins.baselines import Deadline
 from forewarn.plugins.baselines.chains import Paper
-from forewarn.plugins.baselines.contracts import Baseline, Lessons
 from forewarn.plugins.baselines.logistic import Logistic
 from forewarn.plugins.baselines.reactive import Reactive
 from forewarn.plugins.baselines.redriver import ReDriver

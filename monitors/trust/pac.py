@@ -125,7 +125,12 @@ class PacReport:
         return {s.state: s.missing for s in self.states if s.missing != 0}
 
     def sentences(self) -> Iterator[str]:
-        """The report for people."""
+        """The report for people, with what the paper's bound would ask for."""
+        yield from self.main_sentences()
+        yield from self._ctl_sentences()
+
+    def main_sentences(self) -> Iterator[str]:
+        """What holds, what may come though it was never seen, and what is assumed."""
         within = "" if self.horizon is None else f" within {self.horizon} steps"
         aim = f"the probability of {self.target}{within}"
         sure = f"with probability {1 - self.delta:g}"
@@ -157,6 +162,8 @@ class PacReport:
                 f"It assumes that no transition can happen but those allowed "
                 f"({self.support})."
             )
+
+    def _ctl_sentences(self) -> Iterator[str]:
         if self.ctl_holds is None:
             yield (
                 f"The bound for all of CTL was not worked out: there are more than "

@@ -95,7 +95,7 @@ class Known:
 
     def sentences(self, until: Until) -> Iterator[str]:
         if until == "pac":
-            yield from list(self.report.sentences())[:2]
+            yield from self.report.main_sentences()
         yield f"How often {self.law} is broken in a run: {self.rate.sentence()}"
 
 

@@ -73,12 +73,6 @@ def predicates_of(formula: Formula, library: Library) -> tuple[str, ...]:
     return tuple(n for n in signals_of(formula) if n in library.predicates)
 
 
-def needs_of(formula: Formula, library: Library) -> tuple[str, ...]:
-    """The signals that a condition reads from an event's values."""
-    ours = library.predicates.keys() | library.fields.keys()
-    return tuple(name for name in signals_of(formula) if name not in ours)
-
-
 class Condition:
     """A compiled condition, with what it remembers of a run."""
 

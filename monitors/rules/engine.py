@@ -10,7 +10,6 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.monitors.guarding.decision import RANK
 from forewarn.monitors.rules.condition import (
     Condition,
-    needs_of,
     parse_condition,
     predicates_of,
 )
@@ -46,7 +45,7 @@ def plain_name(name: str) -> str:
 class CompiledRule:
     """One rule as closures, with what it remembers of a run."""
 
-    __slots__ = ("condition", "holds", "needs", "predicates", "rule", "_begins")
+    __slots__ = ("condition", "holds", "predicates", "rule", "_begins")
 
     def __init__(self, rule: Rule, library: Library, matching: Matching) -> None:
         self.rule = rule
@@ -58,7 +57,6 @@ class CompiledRule:
         remembers = self.condition.remembers
         self.holds: Test = self.condition if remembers else self.condition.test
         self.predicates = predicates_of(formula, library)
-        self.needs = needs_of(formula, library)
         actions = rule.trigger.actions
         exact = tuple(action.replace("_", " ") for action in actions)
         self._begins = exact if matching == "exact" else ()

@@ -225,11 +225,6 @@ def _known(situation: Situation, name: str) -> bool:
         return False
 
 
-def evaluate_all(library: Library, traces: Iterable[LabelledTrace]) -> list[Bits]:
-    """`evaluate` of each trace."""
-    return [evaluate(library, trace) for trace in traces]
-
-
 def library_of(predicates: Iterable[Predicate]) -> dict[str, Predicate]:
     """The predicates by name, which must differ."""
     found: dict[str, Predicate] = {}

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import yaml
 from pydantic import Field, model_validator
 
-from forewarn.abstractions.errors import InvalidInput, near_miss
+from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import atomic_text, parse_yaml, read_text
 from forewarn.abstractions.schema import Strict, validated
 from forewarn.monitors.guarding.decision import Action
@@ -308,12 +308,3 @@ def _written(rule: Rule) -> dict[str, Any]:
     if rule.needs:
         entry["needs"] = list(rule.needs)
     return entry
-
-
-def find_rule(rules: RuleSet, name: str) -> Rule:
-    """The rule of that name."""
-    for rule in rules.rules:
-        if rule.name == name:
-            return rule
-    known = [rule.name for rule in rules.rules]
-    raise InvalidRules(f"no rule {name!r:.60}", mend=near_miss(name, known))

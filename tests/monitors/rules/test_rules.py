@@ -12,7 +12,6 @@ from forewarn.monitors.rules.labelled import LabelledTrace, labelled_from, read_
 from forewarn.monitors.rules.libraries import library
 from forewarn.monitors.rules.predicates import evaluate
 from forewarn.monitors.rules.rule import (
-    InvalidRules,
     RuleSet,
     load_rules,
     rules_from,
@@ -185,9 +184,13 @@ def test_a_rule_that_needs_a_predicate_is_not_asked() -> None:
     assert fired(rules, "pick Mug") == []
 
 
-def test_missing_rules_are_said_by_name(rules: RuleSet) -> None:
-    from forewarn.monitors.rules.rule import find_rule
-
-    assert find_rule(rules, "wet").mode == "shadow"
-    with pytest.raises(InvalidRules, match="did you mean heat"):
-        find_rule(rules, "heats")
+def test_a_rule_may_ask_after_an_action_and_at_the_end() -> None:
+    rules = rules_from(
+        "format: forewarn.rules/1\ndomain: household\nrules:\n"
+        '- {name: opened, after: open, when: "once[0, 1 steps] opens"}\n'
+        "- {name: left, finish: any, when: leaves_fridge_open}\n",
+        "r.yaml",
+    )
+    assert fired(rules, "open Fridge; pick Egg") == ["opened", "left"]
+    assert fired(rules, "open Fridge; close Fridge") == ["opened"]
+    assert fired(rules, "open Fridge !") == ["opened"]

@@ -259,3 +259,26 @@ def test_what_a_robot_would_not_know_is_said(tmp_path: Path) -> None:
         "compile", tmp_path / "r.md", "--spec", tmp_path / "r.md", "--out", "x.yaml"
     )
     assert refused.exit_code == 2 and "line 3" in refused.stderr
+
+
+def test_a_signed_program_confirms_what_a_model_wrote(
+    kept: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("rapidfuzz", reason="needs rapidfuzz")
+    web, memory, one = (tmp_path / name for name in ("w.yaml", "memory", "one.jsonl"))
+    _json("compile", WEB / "web.md", "--spec", WEB / "web-agent.md", "--out", web)
+    one.write_text((kept / "cases.jsonl").read_text().splitlines()[0] + "\n")
+    asked = (
+        "evaluate", "--cases", one, "--kind", "rules", "--judge", "guard-agent",
+        "--request", WEB / "web.md", "--spec", WEB / "web-agent.md",
+        "--replies", kept / "cases", "--how", "replay", "--confirm-by", web,
+    )  # fmt: skip
+    assert "needs --memory" in _run(*asked).stderr
+    unsigned = _run(*asked, "--memory", memory)
+    assert unsigned.exit_code == 2 and "nobody has signed it" in unsigned.stderr
+    _json("sign", web, "--name", "Ada")
+    assert _json(*asked, "--memory", memory)["wrong"] == []
+    (remembered,) = memory.iterdir()
+    assert json.loads(remembered.read_text())["confirmed_by"] == "rule: w.yaml"
+    # Shown to the model from now on, so that it is asked something else.
+    assert "something else" in _run(*asked, "--memory", memory).stderr

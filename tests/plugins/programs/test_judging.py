@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
+from forewarn.cli import main
 from forewarn.monitors.guarding.decision import Action, Decision
 from forewarn.monitors.guarding.judges import Judgement
+from forewarn.monitors.guarding.policy import Policy, Step, write_policy
 from forewarn.monitors.programs.file import (
     NotSigned,
     ProgramFile,
     load_program,
     write_program,
 )
+from forewarn.monitors.programs.requests.compiling import compile_request
+from forewarn.monitors.programs.requests.document import read_request
 from forewarn.plugins.driving.act import CarActuator
 from forewarn.plugins.loop.judges import make_judge
 from forewarn.plugins.programs.holding import domains_of
 from forewarn.plugins.programs.judging import ProgramJudge, read_judge
 
+ROOT = Path(__file__).parents[3]
+SNOW = "    surroundings: {snow: 0.5}\n"
 STOVE = """\
 if Does(action, "turn on") and About(action, "stove") and Same(user["role"], "child"):
     deny("a child may not turn on the stove")
@@ -128,3 +137,36 @@ def test_a_file_reads_as_it_was_written(tmp_path: Path) -> None:
     write_program(path, odd.signed("Ada  Lovelace"))
     assert load_program(path) == odd.signed("Ada Lovelace")
     assert load_program(path).digest == odd.digest
+
+
+def test_on_an_embedded_road_in_snow_the_car_keeps_to_thirty(tmp_path: Path) -> None:
+    pytest.importorskip("libsumo", reason="needs libsumo")
+    driving = ROOT / "scenarios" / "driving"
+    scenario = (driving / "s1.yaml").read_text()
+    copytree(driving / "abstractions", tmp_path / "abstractions")
+    snowy = tmp_path / "snow.yaml"
+    scenario = scenario.replace("    map: crossing\n", "    map: crossing\n" + SNOW)
+    snowy.write_text(scenario.replace("max_time_s: 36", "max_time_s: 16"))
+    program = compile_request(read_request("- in snow at most 30 km/h", "r"), "r")
+    path = tmp_path / "guard.yaml"
+    write_program(path, _file(program).signed("Ada"))
+    model = ROOT / "scenarios" / "trained" / "s1.model.json.gz"
+    calm = tmp_path / "calm.yaml"
+    # Nothing but the program steps in.
+    write_policy(calm, Policy(rules={"*": (Step("stop", 1.0, False),)}))
+    run = ["run", snowy, "--model", model, "--policy", calm, "--out"]
+    driven = []
+    for name, more in (("free", []), ("held", ["--guard-program", path])):
+        done = CliRunner().invoke(
+            main, [str(each) for each in [*run, tmp_path / name, *more]]
+        )
+        assert done.exit_code == 0, done.output
+        (record,) = (tmp_path / name).glob("*.run.jsonl")
+        lines = [json.loads(line) for line in record.read_text().splitlines()]
+        speeds = [x["signals"]["speed"] for x in lines if "signals" in x]
+        driven.append(speeds)
+    free, held = driven
+    assert max(free) > 40
+    below = next(i for i, speed in enumerate(held) if speed <= 31)
+    assert max(held[below:]) < 32 and len(held) > below + 20
+    assert CliRunner().invoke(main, ["replay", str(record)]).exit_code == 0

@@ -42,7 +42,11 @@ def cautious(
     groups: Groups,
     seed: int = 0,
 ) -> tuple[Way, tuple[Trial, ...]]:
-    """The way with the caution that held up best, the most of equals.
+    """The way with the caution that held up; the less cautious must prove better.
+
+    One degree takes the place of a more cautious one if, on tasks that were left out,
+    it puts more traces right than wrong, and by more than luck: by more than the root
+    of how many are called otherwise.
 
     Args:
         matrix: The labelled runs; no other is looked at.
@@ -53,17 +57,20 @@ def cautious(
     """
     parts = list(folds(matrix, FOLDS, seed))
     trials: list[Trial] = []
+    chosen, held_up = LADDER[0], 0
     for worth, literals in LADDER:
         tried = replace(way, worth=worth, literals=literals, prove=False)
         called = 0
         for part in parts:
-            kept = matrix.only(~part)
-            found = evolve(kept, start, tried, groups)
+            found = evolve(matrix.only(~part), start, tried, groups)
             called |= Bench(matrix).called(found.entries) & part
-        standing = Bench(matrix).standing_of(called, 0)
-        trials.append(Trial(worth, literals, standing.f1))
-    best = max(trials, key=lambda trial: trial.f1)
-    return replace(way, worth=best.worth, literals=best.literals), tuple(trials)
+        trials.append(Trial(worth, literals, Bench(matrix).standing_of(called, 0).f1))
+        right = called & matrix.unsafe | ~called & matrix.safe
+        better = (right & ~held_up).bit_count()
+        worse = (held_up & ~right).bit_count()
+        if not held_up or (better > worse and (better - worse) ** 2 > better + worse):
+            chosen, held_up = (worth, literals), right
+    return replace(way, worth=chosen[0], literals=chosen[1]), tuple(trials)
 
 
 def folds(matrix: Matrix, count: int, seed: int) -> Iterator[int]:

@@ -74,6 +74,24 @@ def test_an_exception_is_found() -> None:
     assert found.entries[0].clause.literals == (Literal(0), Literal(1, False))
 
 
+def test_the_example_of_the_paper() -> None:
+    """One rule, nine package managers that it stops, one theft that it does not see."""
+    names = ["net_call", "is_pkg_mgr", "rd_cred", "ext_host"]
+    theft, hidden_theft, manager, other = 0b1101, 0b1100, 0b0011, 0b0000
+    reader, caller = 0b0100, 0b1000
+    rows = [[(1, theft)]] * 9 + [[(1, hidden_theft)]] + [[(1, manager)]] * 9
+    rows += [[(1, each)] for each in (other, other, reader, reader, caller, caller)]
+    data = matrix(names, ["before"], rows, [True] * 10 + [False] * 15)
+    found = evolve(data, [Clause(0, (Literal(0),))], Way(worth=1, prove=False))
+    assert found.standing.f1 == 1.0
+    said = {data.said(entry.clause) for entry in found.entries}
+    assert "before: rd_cred and ext_host" in said
+    assert said & {
+        "before: net_call and not is_pkg_mgr", "before: net_call and rd_cred",
+        "before: net_call and ext_host",
+    }  # fmt: skip
+
+
 def test_the_budget_ends_it() -> None:
     data, _ = hidden(1, flipped=0.1)
     found = evolve(data, (), Way(worth=1, budget=1, branches=False, prove=False))

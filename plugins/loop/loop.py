@@ -173,13 +173,26 @@ class GuardedLoop:
         """Judges a frame and the action proposed on it, and settles what is done."""
         return self.carry_out(self.review(frame, proposal), proposal, frame)
 
-    def review(self, frame: Frame, proposal: Action | None = None) -> Decision:
-        """Judges a frame; of the last one of an episode nothing more is done."""
+    def review(
+        self,
+        frame: Frame,
+        proposal: Action | None = None,
+        foreseen: Frame | None = None,
+    ) -> Decision:
+        """Judges a frame; of the last one of an episode nothing more is done.
+
+        Args:
+            frame: What is seen.
+            proposal: What is to be done on it.
+            foreseen: What that would lead to, where the caller knows.
+        """
         if isinstance(self._clock, EpisodeClock):
             self._clock.now_s = frame.time_s
         self.lease.renew()
         began_s = time.perf_counter()
-        decision = self.guard.review(frame, proposal, self._foreseen(proposal))
+        decision = self.guard.review(
+            frame, proposal, foreseen or self._foreseen(proposal)
+        )
         took_s = time.perf_counter() - began_s
         self.review_s += took_s
         self.longest_review_s = max(self.longest_review_s, took_s)
@@ -203,6 +216,11 @@ class GuardedLoop:
             facts = {"sequence": frame.sequence, **outcome.as_dict(), "executed": done}
             self.note("carried_out", **facts)
         return turn
+
+    def keep(self, record: RunRecord) -> None:
+        """From now on everything is written there."""
+        self.record = record
+        self.guard.observers.append(record)
 
     def note(self, event: str, **facts: Any) -> None:
         """Writes something else that happened."""

@@ -44,6 +44,9 @@ class GuardClient(object):
         provides: The signals that every frame will carry.
         lease_s: How long a decision counts after its frame was sent.
         clock: Seconds that never go back.
+        can: The decisions that the loop carries out, such as `["alert", "stop"]`: the
+            guard then says the next severer one of what it cannot, asks and reminds
+            the people on its side, and writes down what was carried out.
     """
 
     def __init__(
@@ -53,10 +56,12 @@ class GuardClient(object):
         provides: Optional[Sequence[str]] = None,
         lease_s: float = 0.5,
         clock: Callable[[], float] = time.monotonic,
+        can: Optional[Sequence[str]] = None,
     ) -> None:
         host, _, port = address.rpartition(":")
         self._address = (host.strip("[]"), int(port))
-        self._hello = {"forewarn": PROTOCOL, "token": token, "provides": provides}
+        hello = {"forewarn": PROTOCOL, "token": token, "provides": provides}
+        self._hello = hello if can is None else dict(hello, can=list(can))
         self._lease_s = lease_s
         self._clock = clock
         self._socket: Optional[socket.socket] = None
@@ -73,6 +78,7 @@ class GuardClient(object):
         proposal: Optional[Dict[str, Any]] = None,
         wait_s: Optional[float] = None,
         foreseen: Optional[Dict[str, Any]] = None,
+        obeyed: Optional[bool] = True,
     ) -> Decision:
         """Asks about a frame and gives the decision that now counts.
 
@@ -85,12 +91,15 @@ class GuardClient(object):
                 An answer to an earlier frame counts while its lease lasts.
             foreseen: The values that the proposal would lead to, for a policy that
                 judges actions before they are done.
+            obeyed: Whether what was last decided has shown; None: too early to tell.
         """
         frame = {"sequence": sequence, "time_s": time_s, "signals": signals}
         if proposal is not None:
             frame["proposal"] = proposal
         if foreseen is not None:
             frame["foreseen"] = foreseen
+        if obeyed is not True:
+            frame["obeyed"] = obeyed
         sent_s = self._clock()
         until_s = sent_s + (self._lease_s if wait_s is None else wait_s)
         try:

@@ -14,7 +14,8 @@ from typing import Any
 from forewarn.abstractions.errors import InvalidInput, near_miss
 from forewarn.abstractions.files import parse_json
 from forewarn.abstractions.frame import Frame
-from forewarn.monitors.guarding.decision import Action, Decision
+from forewarn.monitors.guarding.decision import SEVERITY, Action, Decision, Kind
+from forewarn.plugins.loop.loop import Turn
 
 PROTOCOL = "guard/1"
 MAX_BYTES = 1 << 20
@@ -22,8 +23,10 @@ HELLO_BYTES = 1 << 16
 LENGTH_BYTES = 4
 MAX_SEQUENCE = 1 << 62
 
-_HELLO_KEYS = frozenset({"forewarn", "token", "provides"})
-_FRAME_KEYS = frozenset({"sequence", "time_s", "signals", "proposal", "foreseen"})
+_HELLO_KEYS = frozenset({"forewarn", "token", "provides", "can"})
+_FRAME_KEYS = frozenset(
+    {"sequence", "time_s", "signals", "proposal", "foreseen", "obeyed"}
+)
 _ACTION_KEYS = frozenset({"name", "arguments"})
 _VALUES = frozenset({float, int, bool, str, type(None)})
 
@@ -41,10 +44,13 @@ class Hello:
     Args:
         token: What shows that it may be here.
         provides: The signals that its frames carry; None if it does not say.
+        can: The decisions that it carries out: what it cannot becomes the next that
+            it can. None if it does not say: then it hears what is decided, no more.
     """
 
     token: str = ""
     provides: tuple[str, ...] | None = None
+    can: frozenset[Kind] | None = None
 
 
 def parse_object(message: bytes) -> dict[str, Any]:
@@ -76,11 +82,31 @@ def read_hello(content: Mapping[str, Any]) -> Hello:
     provides = content.get("provides")
     if not isinstance(token, str):
         raise Malformed("the token is a string")
-    if provides is None:
-        return Hello(token)
-    if not isinstance(provides, list) or not all(isinstance(p, str) for p in provides):
-        raise Malformed("provides is a list of names of signals")
-    return Hello(token, tuple(provides))
+    if provides is not None:
+        if not isinstance(provides, list) or not all(
+            isinstance(name, str) for name in provides
+        ):
+            raise Malformed("provides is a list of names of signals")
+        provides = tuple(provides)
+    return Hello(token, provides, _kinds(content.get("can")))
+
+
+def _kinds(can: object) -> frozenset[Kind] | None:
+    if can is None:
+        return None
+    if not isinstance(can, list) or not all(kind in SEVERITY for kind in can):
+        raise Malformed(f"can is a list, of {', '.join(SEVERITY)}")
+    if "stop" not in can:
+        raise Malformed("every loop can stop")
+    return frozenset(can)
+
+
+def read_obeyed(content: Mapping[str, Any]) -> bool | None:
+    """Whether the loop has seen that it was obeyed; None: it is too early to tell."""
+    obeyed = content.get("obeyed", True)
+    if obeyed is not None and not isinstance(obeyed, bool):
+        raise Malformed("obeyed is true, false or null")
+    return obeyed
 
 
 def read_frame(
@@ -128,17 +154,26 @@ def read_action(content: object) -> Action:
     return Action(name, arguments)
 
 
-def write_decision(decision: Decision) -> bytes:
+def write_turn(turn: Turn, slow_cap_kmh: float) -> bytes:
+    """What the loop is to do, as one line of JSON, with what came of the decision."""
+    kind, decision = turn.outcome.kind, turn.decision
+    if kind == "slow" and decision.cap_kmh is None:
+        decision = replace(decision, cap_kmh=slow_cap_kmh)
+    carried_out = turn.outcome.as_dict()
+    return write_decision(replace(decision, kind=kind), carried_out=carried_out)
+
+
+def write_decision(decision: Decision, **more: Any) -> bytes:
     """A decision as one line of JSON."""
     try:
-        return _encode(decision.as_dict()).encode()
+        return _encode(decision.as_dict() | more).encode()
     except ValueError:
         # JSON has no word for a number that is none; nor has it any worth.
         known = decision.risk is not None and decision.risk.finite
         safe = replace(
             decision, risk=decision.risk if known else None, left_s=None, action=None
         )
-        return _encode(safe.as_dict()).encode()
+        return _encode(safe.as_dict() | more).encode()
 
 
 def write_error(problem: str) -> bytes:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from forewarn.monitors.guarding.guard import Guard
 from forewarn.monitors.guarding.record import RunRecord
+from forewarn.plugins.loop.loop import GuardedLoop
 from forewarn.plugins.loop.records import keep_model, open_record
 from forewarn.plugins.remote.session import Lend, Provides
 
@@ -29,16 +30,14 @@ class Recorder:
         self._facts = {"sha256": keep_model(model, folder), "name": model.name}
 
     @contextmanager
-    def lend(self, provides: Provides) -> Iterator[Guard]:
-        """A guard whose reviews are recorded until it is given back."""
-        with self._lend(provides) as guard:
-            record = self._record(guard, provides)
-            guard.observers.append(record)
+    def lend(self, provides: Provides) -> Iterator[GuardedLoop]:
+        """A loop that is recorded until it is given back."""
+        with self._lend(provides) as loop:
+            loop.keep(self._record(loop.guard, provides))
             try:
-                yield guard
+                yield loop
             finally:
-                guard.observers.remove(record)
-                record.close()
+                loop.close("the loop was gone")
 
     def _record(self, guard: Guard, provides: Provides) -> RunRecord:
         return open_record(

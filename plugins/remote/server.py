@@ -18,8 +18,8 @@ from contextlib import contextmanager, suppress
 
 from forewarn.abstractions.errors import ForewarnError, InvalidInput
 from forewarn.abstractions.text import clean
-from forewarn.monitors.guarding.guard import Guard
 from forewarn.plugins.loop.alerts import LOGGER, is_loopback
+from forewarn.plugins.loop.loop import GuardedLoop
 from forewarn.plugins.remote.messages import framed, write_error
 from forewarn.plugins.remote.session import Lend, Provides, Session, serve_stream
 
@@ -155,7 +155,7 @@ class GuardServer:
             raise
 
     @contextmanager
-    def _lend_if_room(self, provides: Provides) -> Iterator[Guard]:
+    def _lend_if_room(self, provides: Provides) -> Iterator[GuardedLoop]:
         """A guard for a loop that showed the token, which is a stranger no more."""
         with self._lock:
             self._strangers.pop(threading.current_thread(), None)

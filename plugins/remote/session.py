@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import hmac
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import BinaryIO
 
 from forewarn.abstractions.errors import ForewarnError
+from forewarn.abstractions.frame import Frame
+from forewarn.monitors.guarding.decision import SEVERITY, Action, Decision, Kind
 from forewarn.monitors.guarding.guard import Guard
+from forewarn.plugins.loop.alerts import Alert
+from forewarn.plugins.loop.approval import Approver
+from forewarn.plugins.loop.loop import GuardedLoop
 from forewarn.plugins.remote.messages import (
     HELLO_BYTES,
     LENGTH_BYTES,
@@ -21,8 +26,10 @@ from forewarn.plugins.remote.messages import (
     parse_object,
     read_frame,
     read_hello,
+    read_obeyed,
     write_decision,
     write_error,
+    write_turn,
 )
 
 MAX_IDLE = 16
@@ -30,8 +37,8 @@ MAX_IDLE = 16
 _CHUNK = 1 << 16
 
 Provides = tuple[str, ...] | None
-Lend = Callable[[Provides], AbstractContextManager[Guard]]
-"""Lends a guard for one episode of a source with those signals."""
+Lend = Callable[[Provides], AbstractContextManager[GuardedLoop]]
+"""Lends a guarded loop for one episode of a source with those signals."""
 
 
 class Refused(ForewarnError):
@@ -45,29 +52,60 @@ class GuardPool:
 
     Args:
         build: Makes a guard for a source with those signals.
+        alerts: Told of each intervention of loops that say what they can.
+        approver: Who is asked there; without one `ask` escalates.
     """
 
-    def __init__(self, build: Callable[[Provides], Guard]) -> None:
-        self._build = build
+    def __init__(
+        self,
+        build: Callable[[Provides], Guard],
+        alerts: Sequence[Alert] = (),
+        approver: Approver | None = None,
+    ) -> None:
+        self._build, self._alerts, self._approver = build, alerts, approver
         self._idle: dict[Provides, list[Guard]] = {}
         self._lock = threading.Lock()
 
     @contextmanager
-    def lend(self, provides: Provides) -> Iterator[Guard]:
-        """A guard at the beginning of an episode, to be given back at its end."""
+    def lend(self, provides: Provides) -> Iterator[GuardedLoop]:
+        """A loop at the beginning of an episode, to be given back at its end."""
         with self._lock:
             idle = self._idle.get(provides)
             guard = idle.pop() if idle else None
         if guard is None:
             guard = self._build(provides)
-        guard.reset()
-        if guard.watch.drift is not None:
-            # A record of this episode must replay without those before it.
-            guard.watch.drift.forget()
-        yield guard
+        with GuardedLoop(guard, alerts=self._alerts, approver=self._approver) as loop:
+            loop.begin(_Beyond(frozenset(SEVERITY)))
+            yield loop
         with self._lock:
             if sum(map(len, self._idle.values())) < MAX_IDLE:
                 self._idle.setdefault(provides, []).append(guard)
+
+
+class _Beyond:
+    """The actuator of a loop beyond the socket: it does what it is told.
+
+    Args:
+        can: What it says it can.
+    """
+
+    def __init__(self, can: frozenset[Kind]) -> None:
+        self.can = can
+        self.shown: bool | None = True
+        """Whether the loop has seen itself obeyed."""
+
+    def carry_out(
+        self, decision: Decision, proposal: Action | None, frame: Frame
+    ) -> Action | None:
+        if decision.kind == "substitute":
+            return decision.action
+        return proposal if decision.kind in ("proceed", "alert") else None
+
+    def fallback(self, frame: Frame | None = None) -> Action | None:
+        return None
+
+    def obeyed(self, decision: Decision, frame: Frame) -> bool | None:
+        return self.shown
 
 
 class Session:
@@ -81,7 +119,8 @@ class Session:
     def __init__(self, lend: Lend, token: str | None) -> None:
         self._lend, self._token = lend, token
         self._borrowed = ExitStack()
-        self._guard: Guard | None = None
+        self._loop: GuardedLoop | None = None
+        self._beyond: _Beyond | None = None
         self.welcome = False
 
     def __enter__(self) -> Session:
@@ -103,24 +142,34 @@ class Session:
             ForewarnError: The message is malformed, or no guard can be had.
         """
         content = parse_object(message)
-        guard = self._guard
-        if guard is None:
+        loop = self._loop
+        if loop is None:
             greets = is_hello(content)
-            guard = self._greet(read_hello(content) if greets else Hello())
+            loop = self._greet(read_hello(content) if greets else Hello())
             if greets:
                 return None
         elif is_hello(content):
             raise Malformed("a second hello")
-        return write_decision(guard.review(*read_frame(content)))
+        frame, proposal, foreseen = read_frame(content)
+        decision = loop.review(frame, proposal, foreseen)
+        if self._beyond is None:
+            return write_decision(decision)
+        self._beyond.shown = read_obeyed(content)
+        turn = loop.carry_out(decision, proposal, frame)
+        return write_turn(turn, loop.guard.policy.slow_cap_kmh)
 
-    def _greet(self, hello: Hello) -> Guard:
+    def _greet(self, hello: Hello) -> GuardedLoop:
         if self._token is not None:
             shown = hello.token.encode("utf-8", "surrogatepass")
             if not hmac.compare_digest(shown, self._token.encode()):
                 raise Refused("a loop did not show the token")
         self.welcome = True
-        self._guard = self._borrowed.enter_context(self._lend(hello.provides))
-        return self._guard
+        loop = self._borrowed.enter_context(self._lend(hello.provides))
+        if hello.can is not None:
+            self._beyond = _Beyond(hello.can)
+            loop.begin(self._beyond)
+        self._loop = loop
+        return loop
 
 
 def serve_stream(

@@ -53,8 +53,9 @@ def test_a_guard_on_the_stand_in_in_this_process(tmp_path: Path) -> None:
     )
     done = invoke(
         "apollo", "guard", "--fake", "s2", "--seed", 301, "--pace", 0,
-        "--model", MODEL, "--policy", policy, "--record", record, "--json",
+        "--model", MODEL, "--policy", policy, "--record", record, "--json", "--log",
     )  # fmt: skip
+    assert "stop at " in done.stderr and "51_5" in done.stderr
     begins, *frames, ends = lines(done.stdout)
     assert begins["stop"] == "action service" and begins["laws"] == ["51_5"]
     assert len(frames) == ends["frames"] == sum(ends["decisions"].values())

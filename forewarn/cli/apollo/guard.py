@@ -32,6 +32,7 @@ from forewarn.cli.guarding.making import (
     unwatched,
     watched,
 )
+from forewarn.cli.runs.episodes import Telling, person
 from forewarn.cli.support import Number, clean, emit, json_option, seed_option
 
 if TYPE_CHECKING:
@@ -90,6 +91,7 @@ def guard(
     policy_path: Path | None,
     laws: tuple[str, ...],
     judging: Judging,
+    telling: Telling,
     map_path: Path | None,
     without: tuple[str, ...],
     told: tuple[str, ...],
@@ -120,7 +122,8 @@ def guard(
         from forewarn.scenarios.schema import load_scenario
 
         laws = tuple(law.reference for law in load_scenario(fake).laws)
-    guarding = _guarding(GuardMaker.of(model_path, policy_path, laws, shadow, judging))
+    make = GuardMaker.of(model_path, policy_path, laws, shadow, judging)
+    guarding = _guarding(make, telling)
     with ExitStack() as stack:
         if fake is not None:
             world = _stand_in(stack, fake, seed, pace, edition, guardian)
@@ -144,13 +147,17 @@ def guard(
         _Watching(world, guarding, record_path, as_json).run(seed, for_s)
 
 
-def _guarding(make: GuardMaker) -> Guarding:
+def _guarding(make: GuardMaker, telling: Telling) -> Guarding:
     from forewarn.plugins.loop.guarding import Guarding
     from forewarn.plugins.loop.records import digest_of
 
     facts = {"sha256": digest_of(make.path), "name": make.path.name}
     return Guarding(
-        lambda source, clock: make(source.provides, clock), make.policy, facts
+        lambda source, clock: make(source.provides, clock),
+        make.policy,
+        facts,
+        tuple(telling.alerts()),
+        person(),
     )
 
 
@@ -256,7 +263,13 @@ class _Watching:
                 period_s=source.period_s,
                 provides=source.provides,
             )
-        return GuardedLoop(guard, clock=clock, record=record)
+        return GuardedLoop(
+            guard,
+            clock=clock,
+            alerts=guarding.alerts,
+            approver=guarding.approver,
+            record=record,
+        )
 
     # -- saying it --------------------------------------------------------------------
 

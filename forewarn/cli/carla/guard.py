@@ -22,6 +22,7 @@ from forewarn.cli.guarding.making import (
     unwatched,
     watched,
 )
+from forewarn.cli.runs.episodes import Telling, person
 from forewarn.cli.support import Number, clean, emit, json_option
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ def guard(
     policy_path: Path | None,
     laws: tuple[str, ...],
     judging: Judging,
+    telling: Telling,
     manager_port: int | None,
     shadow: bool,
     for_s: float | None,
@@ -111,7 +113,15 @@ def guard(
         kept = None
         if record_path is not None:
             kept = _open(record_path, made, model_path)
-        guarded = GuardedVehicle(world, ego, made, actuator=actuator, record=kept)
+        guarded = GuardedVehicle(
+            world,
+            ego,
+            made,
+            actuator=actuator,
+            alerts=telling.alerts(),
+            approver=person(),
+            record=kept,
+        )
         over = stack.enter_context(_ended(for_s))
         head = f"Watching {role} ({ego.type_id}) at {host}:{port}."
         begins = {"vehicle": ego.type_id, **watched(made)}

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from forewarn.cli.guarding.making import GuardMaker, Judging, guard_options, unwatched
+from forewarn.cli.runs.episodes import Telling, person
 from forewarn.cli.support import clean, emit, json_option
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ def guard(
     policy_path: Path | None,
     laws: tuple[str, ...],
     judging: Judging,
+    telling: Telling,
     folder: Path | None,
     as_json: bool,
 ) -> None:
@@ -73,13 +75,13 @@ def guard(
     if address is None:
         from forewarn.plugins.remote.session import serve_lines
 
-        lend = _lend(model_path, policy_path, laws, judging, folder)
+        lend = _lend(model_path, policy_path, laws, judging, telling, folder)
         serve_lines(sys.stdin.buffer, sys.stdout.buffer, lend)
     elif token_file is None:
         raise click.UsageError("--socket needs --token-file")
     else:
         token = _token(token_file)
-        lend = _lend(model_path, policy_path, laws, judging, folder)
+        lend = _lend(model_path, policy_path, laws, judging, telling, folder)
         _listen(lend, address, token, allow_remote=allow_remote, as_json=as_json)
 
 
@@ -88,15 +90,17 @@ def _lend(
     policy_path: Path | None,
     laws: tuple[str, ...],
     judging: Judging,
+    telling: Telling,
     folder: Path | None,
 ) -> Lend:
     from forewarn.plugins.remote.recording import Recorder
     from forewarn.plugins.remote.session import GuardPool
 
-    pool = GuardPool(GuardMaker.of(model_path, policy_path, laws, judging=judging))
+    make = GuardMaker.of(model_path, policy_path, laws, judging=judging)
+    pool = GuardPool(make, telling.alerts(), person())
     # What is wrong with the model or the policy shows now, not when a loop has come.
-    with pool.lend(None) as guard:
-        for line in unwatched(guard):
+    with pool.lend(None) as loop:
+        for line in unwatched(loop.guard):
             click.echo(clean(line), err=True)
     if folder is None:
         return pool.lend

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from forewarn.cli.runs.episodes import (
+    gaps,
     guard_program_option,
     judges_named,
     place_option,
     predicates_option,
     rules_option,
+    telling_options,
     user_option,
 )
-from forewarn.cli.support import clean, naming
 
 if TYPE_CHECKING:
     from forewarn.monitors.chains.model import Model
@@ -56,9 +57,10 @@ class Judging:
 
 
 def guard_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """--model, --policy and --law: what a guard is made of; and who judges beside it.
+    """--model, --policy and --law: what a guard is made of; who judges, who is told.
 
-    The command is handed those as `judging`.
+    The command is handed those who judge beside it as `judging`, and those who are told
+    of interventions as `telling`.
     """
 
     @wraps(command)
@@ -74,7 +76,7 @@ def guard_options(command: Callable[..., Any]) -> Callable[..., Any]:
         judging = Judging(guard_programs, user, place, rule_files, predicate_files)
         return command(*arguments, judging=judging, **rest)
 
-    found: Callable[..., Any] = handed
+    found: Callable[..., Any] = telling_options(handed)
     for option in (
         place_option,
         user_option,
@@ -182,25 +184,3 @@ def unwatched(guard: Guard) -> Iterator[str]:
         yield f"The law {law} does not apply: {why}."
     names = [law.name for law in guard.watch.laws]
     yield from gaps(guard.policy, names, left_out)
-
-
-def gaps(
-    policy: Policy, laws: Sequence[str], left_out: Collection[str] = ()
-) -> Iterator[str]:
-    """Where a policy and what is watched do not meet.
-
-    Raises:
-        InvalidPolicy: They meet nowhere.
-    """
-    for law in policy.without_rule(laws):
-        yield f"The policy has no rule for the law {law}: it is never acted on."
-    for law in policy.rules:
-        if law not in ("*", *laws, *left_out):
-            yield f"The policy has a rule for {law}, which is not watched."
-
-
-def tell_gaps(policy: Policy, path: Path | None, laws: Sequence[str]) -> None:
-    """Says on standard error where the policy of that file and the laws do not meet."""
-    with naming(path or "the policy"):
-        for line in gaps(policy, laws):
-            click.echo(clean(line), err=True)

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from forewarn.cli.support import clean, progress
+from forewarn.cli.support import clean, naming, progress
 
 if TYPE_CHECKING:
     from forewarn.abstractions.frame import Frame
@@ -21,6 +28,7 @@ if TYPE_CHECKING:
     from forewarn.monitors.guarding.policy import Policy, When
     from forewarn.monitors.laws.lawbook import Law
     from forewarn.plugins.loop.alerts import Alert
+    from forewarn.plugins.loop.approval import Approver
     from forewarn.scenarios.running.episode import Episode
     from forewarn.scenarios.running.runner import EpisodeObserver
     from forewarn.scenarios.schema import Scenario
@@ -418,3 +426,97 @@ def observers(live: bool) -> list[Callable[[], EpisodeObserver]]:
     if live and sys.stderr.isatty():
         found.append(LiveLine)
     return found
+
+
+def gaps(
+    policy: Policy, laws: Sequence[str], left_out: Collection[str] = ()
+) -> Iterator[str]:
+    """Where a policy and what is watched do not meet.
+
+    Raises:
+        InvalidPolicy: They meet nowhere.
+    """
+    for law in policy.without_rule(laws):
+        yield f"The policy has no rule for the law {law}: it is never acted on."
+    for law in policy.rules:
+        if law not in ("*", *laws, *left_out):
+            yield f"The policy has a rule for {law}, which is not watched."
+
+
+def tell_gaps(policy: Policy, path: Path | None, laws: Sequence[str]) -> None:
+    """Says on standard error where the policy of that file and the laws do not meet."""
+    with naming(path or "the policy"):
+        for line in gaps(policy, laws):
+            click.echo(clean(line), err=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """Who is told of interventions, as options say.
+
+    Args:
+        log: Whether standard error is.
+        webhook: Where they are posted; None: nowhere.
+        webhook_host: The host that this may be on, besides this machine.
+    """
+
+    log: bool = False
+    webhook: str | None = None
+    webhook_host: str | None = None
+
+    def makers(self) -> list[Callable[[], Alert]]:
+        """Make what is told, once a process; what is wrong shows now."""
+        found: list[Callable[[], Alert]] = [to_log] if self.log else []
+        if self.webhook is not None:
+            hook = ToWebhook(self.webhook, self.webhook_host)
+            hook()
+            found.append(hook)
+        return found
+
+    def alerts(self) -> list[Alert]:
+        """What is told in this process."""
+        found: list[Alert] = [to_log()] if self.log else []
+        if self.webhook is not None:
+            found.append(ToWebhook(self.webhook, self.webhook_host)())
+        return found
+
+
+def telling_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """--log, --webhook and --webhook-host: who is told; the command is handed that."""
+
+    @wraps(command)
+    def handed(
+        *arguments: Any,
+        log: bool,
+        webhook: str | None,
+        webhook_host: str | None,
+        **rest: Any,
+    ) -> Any:
+        telling = Telling(log, webhook, webhook_host)
+        return command(*arguments, telling=telling, **rest)
+
+    found: Callable[..., Any] = handed
+    for option in (
+        click.option(
+            "--webhook-host",
+            metavar="HOST",
+            help="The host that the webhook may be on, where that is not this machine.",
+        ),
+        click.option(
+            "--webhook", metavar="URL", help="Post each intervention there as JSON."
+        ),
+        click.option(
+            "--log",
+            is_flag=True,
+            help="Say each intervention on standard error as it begins.",
+        ),
+    ):
+        found = option(found)
+    return found
+
+
+def person() -> Approver | None:
+    """Who is asked: whoever sits at the terminal, if anybody does."""
+    from forewarn.plugins.loop.approval import Console
+
+    return Console() if sys.stdin.isatty() else None

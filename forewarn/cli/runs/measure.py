@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from forewarn.cli.guarding.making import tell_gaps
 from forewarn.cli.runs.episodes import (
     FILE,
     FOLDER,
@@ -25,6 +24,7 @@ from forewarn.cli.runs.episodes import (
     policy_option,
     scenario_named,
     seeds,
+    tell_gaps,
     unless_given,
     world_option,
 )

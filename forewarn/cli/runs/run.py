@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from forewarn.cli.guarding.making import tell_gaps
 from forewarn.cli.runs.episodes import (
     FILE,
     FOLDER,
-    ToWebhook,
+    Telling,
     again_option,
     chosen_policy,
     counted,
@@ -38,7 +37,8 @@ from forewarn.cli.runs.episodes import (
     seeds,
     settings_option,
     shown,
-    to_log,
+    tell_gaps,
+    telling_options,
     unless_given,
     user_option,
     when_option,
@@ -48,7 +48,6 @@ from forewarn.cli.support import emit, json_option, seed_option, table
 
 if TYPE_CHECKING:
     from forewarn.monitors.guarding.policy import When
-    from forewarn.plugins.loop.alerts import Alert
     from forewarn.scenarios.running.episode import Episode
     from forewarn.scenarios.schema import Scenario
 
@@ -109,15 +108,7 @@ SHOWN_EPISODES = 20
 @click.option(
     "--metrics", type=FILE, help="Counts for Prometheus, kept up to date in this file."
 )
-@click.option(
-    "--log", is_flag=True, help="Say each intervention on standard error as it begins."
-)
-@click.option("--webhook", metavar="URL", help="Post each intervention there as JSON.")
-@click.option(
-    "--webhook-host",
-    metavar="HOST",
-    help="The host that the webhook may be on, where that is not this machine.",
-)
+@telling_options
 @json_option
 def run(
     scenario: str,
@@ -144,9 +135,7 @@ def run(
     again: bool,
     scene: bool,
     metrics: Path | None,
-    log: bool,
-    webhook: str | None,
-    webhook_host: str | None,
+    telling: Telling,
     as_json: bool,
 ) -> None:
     """Run episodes of SCENARIO, guarded if there is a model.
@@ -205,11 +194,7 @@ def run(
         rule_files,
         predicate_files,
     )
-    alerts: list[Callable[[], Alert]] = [to_log] if log else []
-    if webhook is not None:
-        hook = ToWebhook(webhook, webhook_host)
-        hook()  # What is wrong with the address shows now.
-        alerts.append(hook)
+    alerts = telling.makers()
     # Nobody can answer several questions at once.
     person = Console if jobs == 1 and sys.stdin.isatty() else None
     todo = campaign.jobs(

@@ -20,10 +20,15 @@ from typing import Any
 
 import pytest
 
+from forewarn.abstractions.files import write_json
+from forewarn.monitors.chains.formats.own import model_as_dict
 from forewarn.monitors.guarding.guard import Guard
+from forewarn.monitors.guarding.record import read_record
+from forewarn.monitors.guarding.replay import replay
 from forewarn.plugins.remote import client as client_module
 from forewarn.plugins.remote.client import GuardClient
 from forewarn.plugins.remote.messages import framed
+from forewarn.plugins.remote.recording import Recorder
 from forewarn.plugins.remote.server import GuardServer
 from forewarn.plugins.remote.session import GuardPool, Provides
 from tests.plugins.doubles import Clock
@@ -34,6 +39,7 @@ from tests.plugins.remote.serving import (
     TOKEN,
     build,
     frame,
+    model,
     served,
     serving,
 )
@@ -368,3 +374,33 @@ def test_a_guard_that_comes_back_is_heard_again(tmp_path: Path) -> None:
             assert client.review(1, 0.1, CALM, wait_s=0.05)["decision"] == "stop"
             os.kill(process.pid, signal.SIGCONT)
             assert client.review(2, 0.2, CALM)["decision"] == "proceed"
+
+
+def test_a_loop_that_says_what_it_can_is_told_no_more_than_that(
+    tmp_path: Path,
+) -> None:
+    told: list[str] = []
+    pool = GuardPool(build, alerts=[lambda decision: told.append(decision.kind)])
+    path = tmp_path / "model.json"
+    write_json(path, model_as_dict(model()))
+    with serving(Recorder(pool.lend, tmp_path / "runs", path).lend) as server:
+        with connected(
+            server.port, lease_s=LONG_S, can=["alert", "cut", "stop"]
+        ) as one:
+            calm = one.review(0, 0.0, CALM, {"name": "drive"})
+            risky = one.review(1, 0.1, RISKY, {"name": "drive"})
+            ignored = [one.review(n, n / 10, RISKY, obeyed=False) for n in range(2, 40)]
+    assert calm["decision"] == "proceed"
+    assert risky["decision"] == "stop" and risky["carried_out"]["kind"] == "stop"
+    assert ignored[-1]["decision"] in ("stop", "cut") and told[0] == "stop"
+    (record,) = (tmp_path / "runs").glob("*.jsonl")
+    lines = [line.content for line in read_record(record)]
+    done = [line for line in lines if line.get("event") == "carried_out"]
+    assert done[0]["kind"] == "stop" and "executed" in done[0]
+    assert replay(record)[1] is None
+
+
+def test_what_a_loop_cannot_do_is_no_decision() -> None:
+    with serving() as server, connected(server.port, can=["slow"]) as one:
+        assert one.review(0, 0.0, CALM)["decision"] == "stop"
+        assert "closed the connection" in one.problem

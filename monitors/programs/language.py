@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from forewarn.abstractions.errors import near_miss
+from forewarn.monitors.programs.comparing import compared, constant
 from forewarn.monitors.programs.grammar import COMPARISONS, parse, refuse
 from forewarn.monitors.programs.running import Fact, Outcome, Run, truth_of
 from forewarn.monitors.programs.toolbox import SAID, Toolbox
@@ -18,7 +19,6 @@ from forewarn.monitors.programs.values import (
     CHARACTERS_A_STEP,
     ProgramFault,
     Value,
-    is_number,
     kind,
     text_of,
 )
@@ -219,8 +219,8 @@ class _Compiler:
     # -- expressions
 
     def _expression(self, node: ast.expr) -> Expression:
-        constant, value = _constant(node)
-        if constant:
+        same, value = constant(node)
+        if same:
             # Weighed once: tables stand in the program, and are looked at in each run.
             self._remember(value)
             return lambda run: value
@@ -309,7 +309,7 @@ class _Compiler:
             truth = True
             for operator, side in zip(operators, sides[1:], strict=True):
                 values.append(side(run))
-                truth = _compared(run, operator, values[-2], values[-1], line)
+                truth = compared(run, operator, values[-2], values[-1], line)
                 if not truth:
                     break
             run.facts.append(Fact(line, text, tuple(values), truth))
@@ -423,93 +423,10 @@ def _is_bare(node: ast.expr) -> bool:
     return isinstance(node, ast.Name | ast.Subscript | ast.Constant)
 
 
-def _constant(node: ast.expr) -> tuple[bool, Value]:
-    """Whether an expression is the same in every run, and its value then."""
-    if isinstance(node, ast.Constant):
-        return True, node.value
-    if isinstance(node, ast.List | ast.Tuple):
-        items = []
-        for item in node.elts:
-            same, value = _constant(item)
-            if not same:
-                return False, None
-            items.append(value)
-        return True, tuple(items)
-    if isinstance(node, ast.Dict):
-        return _constant_mapping(node)
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        assert isinstance(node.operand, ast.Constant)  # noqa: S101
-        return True, -node.operand.value  # type: ignore[operator]
-    return False, None
-
-
-def _constant_mapping(node: ast.Dict) -> tuple[bool, Value]:
-    made: dict[str, Value] = {}
-    constant = True
-    keys: set[str] = set()
-    for key, item in zip(node.keys, node.values, strict=True):
-        if not isinstance(key, ast.Constant) or not isinstance(key.value, str):
-            constant = False
-            continue
-        if key.value in keys:
-            refuse(node, f"the key {key.value!r:.40} stands twice")
-        keys.add(key.value)
-        same, value = _constant(item)
-        constant &= same
-        made[key.value] = value
-    return constant, made if constant else None
-
-
 def _parts(value: Value, count: int) -> Sequence[Value]:
     if isinstance(value, list | tuple) and len(value) == count:
         return value
     raise ProgramFault(f"{kind(value)} is not {count} values")
-
-
-_SINGLE = (str, int, float, bool, type(None))
-
-
-def _compared(run: Run, operator: str, left: Value, right: Value, line: int) -> bool:
-    """One comparison: of single values, of numbers, or of one with what holds many."""
-    if operator in ("in", "not in"):
-        return _is_in(run, left, right, line) is (operator == "in")
-    if operator in ("is", "is not"):
-        return (left is None) is (operator == "is")
-    if operator in ("==", "!="):
-        for value in (left, right):
-            if not isinstance(value, _SINGLE):
-                raise ProgramFault(f"line {line} compares {kind(value)}")
-            if isinstance(value, str):
-                run.spend(len(value) // CHARACTERS_A_STEP)
-        return _same(left, right) is (operator == "==")
-    if not (is_number(left) and is_number(right)):
-        odd = right if is_number(left) else left
-        raise ProgramFault(f"line {line} compares {kind(odd)} as if it were a number")
-    if left != left or right != right:
-        raise ProgramFault(f"line {line} compares what is no number")
-    if operator == "<":
-        return bool(left < right)
-    if operator == "<=":
-        return bool(left <= right)
-    return bool(left > right) if operator == ">" else bool(left >= right)
-
-
-def _same(left: Value, right: Value) -> bool:
-    """Equal and of one kind: 1 is not true."""
-    return isinstance(left, bool) is isinstance(right, bool) and bool(left == right)
-
-
-def _is_in(run: Run, item: Value, among: Value, line: int) -> bool:
-    if isinstance(among, str) and isinstance(item, str):
-        run.spend((len(among) + len(item)) // CHARACTERS_A_STEP)
-        return item in among
-    if isinstance(item, _SINGLE) and isinstance(among, list | tuple):
-        length = len(item) if isinstance(item, str) else 0
-        run.spend(len(among) * (1 + length // CHARACTERS_A_STEP))
-        return any(isinstance(each, _SINGLE) and _same(item, each) for each in among)
-    if isinstance(item, str) and isinstance(among, Mapping):
-        return item in among
-    raise ProgramFault(f"line {line} looks for {kind(item)} in {kind(among)}")
 
 
 def _nothing(run: Run) -> Value:

@@ -15,9 +15,9 @@ from functools import cache
 from importlib.metadata import entry_points
 
 from forewarn.abstractions.errors import ForewarnError, InvalidInput
-from forewarn.monitors.programs.actions import ACTIONS
 from forewarn.monitors.programs.file import ProgramFile
-from forewarn.monitors.programs.functions import STANDARD
+from forewarn.monitors.programs.functions.actions import ACTIONS
+from forewarn.monitors.programs.functions.standard import STANDARD
 from forewarn.monitors.programs.language import Program
 from forewarn.monitors.programs.toolbox import Function, Toolbox, function
 from forewarn.plugins.programs.apart import uploaded

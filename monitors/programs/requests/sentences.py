@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from forewarn.monitors.programs.actions import activities, is_known, singular
+from forewarn.monitors.programs.functions.actions import activities, is_known, singular
 from forewarn.monitors.programs.requests.document import InvalidRequest, Rule
 
 FORMS = (

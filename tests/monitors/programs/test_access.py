@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.monitors.programs.cases import read_cases
-from forewarn.monitors.programs.functions import STANDARD
+from forewarn.monitors.programs.functions.standard import STANDARD
 from forewarn.monitors.programs.language import Program
 from forewarn.monitors.programs.requests.access import (
     Access,

@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from forewarn.abstractions.errors import InvalidInput
-from forewarn.monitors.programs.actions import ACTIONS
-from forewarn.monitors.programs.functions import STANDARD
+from forewarn.monitors.programs.functions.actions import ACTIONS
+from forewarn.monitors.programs.functions.standard import STANDARD
 from forewarn.monitors.programs.language import Program
 from forewarn.monitors.programs.running import MOST_STEPS
 from forewarn.monitors.programs.toolbox import Toolbox
@@ -29,8 +29,8 @@ import ast, json, resource, sys, time
 sys.path.insert(0, sys.argv[1])
 import hostile
 from forewarn.abstractions.errors import ForewarnError
-from forewarn.monitors.programs.actions import ACTIONS
-from forewarn.monitors.programs.functions import STANDARD
+from forewarn.monitors.programs.functions.actions import ACTIONS
+from forewarn.monitors.programs.functions.standard import STANDARD
 from forewarn.monitors.programs.language import Program
 from forewarn.monitors.programs.toolbox import Toolbox
 

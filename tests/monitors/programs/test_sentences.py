@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from forewarn.monitors.programs.actions import ACTIONS, is_known, singular
 from forewarn.monitors.programs.cases import read_cases
-from forewarn.monitors.programs.functions import STANDARD
+from forewarn.monitors.programs.functions.actions import ACTIONS, is_known, singular
+from forewarn.monitors.programs.functions.standard import STANDARD
 from forewarn.monitors.programs.language import Program
 from forewarn.monitors.programs.requests.compiling import compile_request
 from forewarn.monitors.programs.requests.document import (

@@ -1,0 +1,1 @@
+"""The functions that every toolbox holds."""

@@ -30,7 +30,7 @@ SMALL_STATES = 200
 """Up to so many states a chain is kept as a full matrix."""
 
 DENSE_STATES = 1_000
-"""And up to so many if one transition in ten is possible."""
+"""And up to so many if one transition in ten is possible, or for layers."""
 
 MAX_SPARSE_TRANSITIONS = 5_000_000
 
@@ -100,7 +100,7 @@ def ever(reading: Reading, data: Floats, table: Table, violated: int) -> Floats:
         return np.zeros((len(table), reading.n))
     used, column = np.unique(reading.letters, return_inverse=True)
     plan = plan_elimination(table[:, used].tolist(), violated)
-    if plan.is_short and _is_dense(reading):
+    if plan.is_short and reading.n <= DENSE_STATES:
         layers = Layers(plan, _dense(reading, data), column)
         if layers.affordable():
             return layers.solve()

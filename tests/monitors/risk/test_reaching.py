@@ -48,6 +48,7 @@ def one_product(seed: int, table: Table, n: int) -> tuple[Any, ...]:
 
 def sparsely(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reaching, "_is_dense", lambda reading: False)
+    monkeypatch.setattr(reaching, "DENSE_STATES", 0)
 
 
 # -- within a number of steps ---------------------------------------------------------
@@ -87,6 +88,7 @@ def test_a_step_takes_the_expectation_over_successors(
     dense: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reaching, "_is_dense", lambda reading: dense)
+    monkeypatch.setattr(reaching, "DENSE_STATES", 1_000 if dense else 0)
     monkeypatch.delattr(reaching, "_sparse" if dense else "_dense")
     rng = np.random.default_rng(1)
     matrix, values = random_matrix(rng, 6), rng.random((3, 6))
@@ -197,6 +199,7 @@ def test_no_way_is_taken_that_costs_too_much(
         return call
 
     monkeypatch.setattr(reaching, "_is_dense", lambda reading: dense)
+    monkeypatch.setattr(reaching, "DENSE_STATES", 1_000 if dense else 0)
     monkeypatch.setattr(Layers, "affordable", lambda self: affordable)
     monkeypatch.setattr(Layers, "solve", noted("layers", Layers.solve))
     monkeypatch.setattr(reaching, "sweep", noted("sweep", sweep))

@@ -449,6 +449,7 @@ def test_elimination_and_the_sparse_system_agree(
         values = violation_ever(chain, letters, automaton)
         with monkeypatch.context() as patch:
             patch.setattr(reaching, "_is_dense", lambda reading: False)
+            patch.setattr(reaching, "DENSE_STATES", 0)
             sparse = violation_ever(chain, letters, automaton)
             within = violation_within(chain, letters, automaton, 20)
         assert values == pytest.approx(sparse, abs=1e-11)
@@ -563,7 +564,8 @@ def test_a_table_without_the_unbounded_risk_when_that_is_too_large(
     rng = np.random.default_rng(6)
     chain, automaton = random_chain(rng, 5), law(LAWS[6])
     letters = rng.integers(0, len(automaton.letters), 5)
-    monkeypatch.setattr(reaching, "MAX_SPARSE_TRANSITIONS", 10)
+    monkeypatch.setattr(reaching, "_is_dense", lambda reading: False)
+    monkeypatch.setattr(reaching, "DENSE_STATES", 0)
     monkeypatch.setattr(reaching, "_is_dense", lambda reading: False)
     table = solve_risk(chain, letters, automaton, 4)
     assert table.unbounded is None and table.point.max() > 0

@@ -1,7 +1,7 @@
 """What a world looks like from above, for pictures; nobody judges or steers by it.
 
 A world that can tell has two methods more: `ground`, asked once an episode, and
-`scene`, asked at every frame. Lengths are metres, x points east and y north, headings
+`things`, asked at every frame. Lengths are metres, x points east and y north, headings
 are degrees clockwise from north.
 """
 
@@ -71,5 +71,5 @@ class Scenic(Protocol):
     def ground(self) -> Sequence[Shape]:
         """What does not move in this episode."""
 
-    def scene(self) -> Sequence[Thing]:
+    def things(self) -> Sequence[Thing]:
         """Everything that stands or moves there at this moment."""

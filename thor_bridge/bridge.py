@@ -224,7 +224,7 @@ class _Episodes:
         """The floor, for pictures."""
         return scenery.ground(self.metadata)
 
-    def scene(self) -> list[Thing]:
+    def things(self) -> list[Thing]:
         """The robot and everything in the room, for pictures."""
         return list(scenery.things(self.metadata))
 

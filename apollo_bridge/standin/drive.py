@@ -91,7 +91,7 @@ class SumoDrive:
         self._brakes = self.world.actuator()
         self._over = ""
         self._numbers: dict[str, int] = {}
-        self._ego = next(t.name for t in self.world.scene() if t.kind == "ego")
+        self._ego = next(t.name for t in self.world.things() if t.kind == "ego")
         self._roads = Roads(SumoNet(self._sumo))
         self._ways: dict[tuple[str, tuple[str, ...]], _Line] = {}
         vehicle = self._sumo.vehicle
@@ -121,7 +121,7 @@ class SumoDrive:
 
     def _look(self) -> None:
         """Reads the simulation; an ego that has left it stays where it was."""
-        self.world.scene()  # takes the simulation back, if another world has it
+        self.world.things()  # takes the simulation back, if another world has it
         vehicle, person = self._sumo.vehicle, self._sumo.person
         names = set(vehicle.getIDList())
         if self._ego in names and vehicle.getLaneID(self._ego):

@@ -165,7 +165,7 @@ class SumoWorld:
         self._regain()
         return list(ground(self._sumo, _roads(self._map, self._sumo)))
 
-    def scene(self) -> list[Thing]:
+    def things(self) -> list[Thing]:
         """Everyone on the road at this moment, the ego first; for pictures."""
         self._regain()
         if self._onlooker is None:

@@ -51,35 +51,40 @@ class SumoScene(Scene):
         self._known: dict[str, Mover] = {}
         self._edges: dict[str, frozenset[str]] = {}
         self._shown: dict[str, str] = {}
+        self._signals = 0
         self.route = tuple(sumo.vehicle.getRoute(ego))
 
     def look(self) -> None:
         """Takes in the simulation as it is now."""
-        vehicle, person = self._sumo.vehicle, self._sumo.person
-        self.vehicles = {n: self._seen(vehicle, n) for n in vehicle.getIDList()}
+        vehicle = self._sumo.vehicle
+        self.vehicles = self._group(vehicle)
+        self.people = self._group(self._sumo.person)
+        lane, at_m = vehicle.getLaneID, vehicle.getLanePosition
         for name, mover in self.vehicles.items():
-            mover.lane = vehicle.getLaneID(name)
-            mover.at_m = vehicle.getLanePosition(name)
-        self.people = {n: self._seen(person, n) for n in person.getIDList()}
+            mover.lane, mover.at_m = lane(name), at_m(name)
         self._shown.clear()
         ego = self.vehicles.get(self.name)
         if ego is not None:
             ego.lateral = vehicle.getLateralSpeed(self.name)
             signals = vehicle.getSignals(self.name)
-            ego.signal = _turn_signal(signals)
-            lit = (lamp for bit, lamp in _LAMPS.items() if signals & bit)
-            ego.lamps = reduce(or_, lit, DARK)
+            if signals != self._signals:
+                self._signals = signals
+                ego.signal, ego.lamps = _turn_signal(signals), _lamps(signals)
 
-    def _seen(self, group: Any, name: str) -> Mover:
-        mover = self._known.get(name)
-        if mover is None:
-            length, width = group.getLength(name), group.getWidth(name)
-            mover = Mover(name, 0.0, 0.0, 0.0, 0.0, length, width)
-            self._known[name] = mover
-        mover.x, mover.y = group.getPosition(name)
-        mover.heading = math.radians(90.0 - group.getAngle(name))
-        mover.speed = group.getSpeed(name)
-        return mover
+    def _group(self, group: Any) -> dict[str, Mover]:
+        """Vehicles or people; each is looked up once for as long as it is there."""
+        known, there = self._known, {}
+        position, angle, speed = group.getPosition, group.getAngle, group.getSpeed
+        for name in group.getIDList():
+            mover = known.get(name)
+            if mover is None:
+                length, width = group.getLength(name), group.getWidth(name)
+                mover = known[name] = Mover(name, 0.0, 0.0, 0.0, 0.0, length, width)
+            mover.x, mover.y = position(name)
+            mover.heading = math.radians(90.0 - angle(name))
+            mover.speed = speed(name)
+            there[name] = mover
+        return there
 
     # -- what a world tells -----------------------------------------------------------
 
@@ -147,3 +152,7 @@ def _turn_signal(signals: int) -> TurnSignal:
     if signals & _HAZARD or both == _LEFT | _RIGHT:
         return TurnSignal.HAZARD
     return {_LEFT: TurnSignal.LEFT, _RIGHT: TurnSignal.RIGHT}.get(both, TurnSignal.OFF)
+
+
+def _lamps(signals: int) -> Lamp:
+    return reduce(or_, (lamp for bit, lamp in _LAMPS.items() if signals & bit), DARK)

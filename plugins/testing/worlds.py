@@ -191,7 +191,7 @@ class WorldContract:
                         for point in shape.points
                         for number in (*point, shape.width_m)
                     ), DRAWN
-                things = other.scene()
+                things = other.things()
                 names = {thing.name for thing in things}
                 assert len(names) == len(things), DRAWN
                 assert sum(thing.kind == "ego" for thing in things) <= 1, DRAWN

@@ -194,7 +194,7 @@ class TinyWorld:
             Shape("line", ((line, -half), (line, half)), 0.3),
         ]
 
-    def scene(self) -> list[Thing]:
+    def things(self) -> list[Thing]:
         """The cars and the light; places are those of the front bumpers."""
         back = CAR_M[0] / 2.0
         seen = [Thing("ego", "ego", self._x - back, 0.0, 90.0, *CAR_M)]

@@ -82,7 +82,7 @@ class SceneLog:
             before = self._before
             now: dict[str, tuple[Thing, list[Any]]] = {}
             new: dict[str, list[Any]] = {}
-            for thing in self._world.scene():
+            for thing in self._world.things():
                 name = thing.name
                 known = before.get(name)
                 if known is None or known[0] is not thing:

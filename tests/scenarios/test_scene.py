@@ -31,7 +31,7 @@ class Drawn:
     def ground(self) -> list[Shape]:
         return [Shape("lane", ((0.0, 0.0), (50.0, 0.004)), 3.5)]
 
-    def scene(self) -> list[Thing]:
+    def things(self) -> list[Thing]:
         return next(self._scenes)
 
 
@@ -119,7 +119,7 @@ def test_the_tiny_road_shows_the_gap_that_its_frames_tell() -> None:
     world = TinyWorld(lead=True)
     frame = world.reset(3)
     for _ in range(20):
-        things = {thing.name: thing for thing in world.scene()}
+        things = {thing.name: thing for thing in world.things()}
         ego, lead, light = things["ego"], things["lead"], things["light"]
         gap = lead.x - lead.length_m / 2 - (ego.x + ego.length_m / 2)
         assert gap == pytest.approx(frame.values["lead_distance"], abs=0.01)

@@ -8,7 +8,7 @@ from forewarn.thor_bridge.bridge import HouseholdWorld
 
 
 def things(world: HouseholdWorld) -> dict[str, Thing]:
-    return {thing.name: thing for thing in world.scene()}
+    return {thing.name: thing for thing in world.things()}
 
 
 def test_the_robot_and_all_that_has_a_place_are_in_the_room() -> None:
@@ -33,7 +33,7 @@ def test_what_is_done_to_things_shows() -> None:
     world.reset(1)
 
     def state(kind: str) -> str:
-        return next(t.state for t in world.scene() if t.label == kind)
+        return next(t.state for t in world.things() if t.label == kind)
 
     assert state("Microwave") == ""
     for verb, thing in [("find", "Microwave"), ("open", "Microwave")]:
@@ -42,7 +42,7 @@ def test_what_is_done_to_things_shows() -> None:
     before = things(world)
     for verb in ("find", "pick"):
         world.step(Action(verb, {"object": "Fork"}))
-    (fork,) = (t for t in world.scene() if "held" in t.state)
+    (fork,) = (t for t in world.things() if "held" in t.state)
     assert fork.label == "Fork"
     assert (fork.x, fork.y) != (before[fork.name].x, before[fork.name].y)
     world.close()

@@ -66,7 +66,7 @@ def test_ones_own_net_with_ones_own_routes_and_ours(town: Path) -> None:
         },
     )
     frame = world.reset(1)
-    names = {thing.name for thing in world.scene()}
+    names = {thing.name for thing in world.things()}
     assert {"ego", "other", "hero"} <= names
     assert frame.values["stop_line_distance"] is None, "the main road goes first"
     assert frame.values["junction_distance"] is not None

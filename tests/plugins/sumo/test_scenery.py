@@ -23,7 +23,7 @@ def episode(world: SumoWorld, seed: int) -> Iterator[tuple[dict[str, Thing], Fra
     """Someone who looks at nothing drives on."""
     frame = world.reset(seed)
     while True:
-        yield {thing.name: thing for thing in world.scene()}, frame
+        yield {thing.name: thing for thing in world.things()}, frame
         if world.ended() is not None:
             return
         frame = world.step(BLIND)
@@ -80,7 +80,7 @@ def test_whoever_was_hit_is_marked() -> None:
 def test_a_vehicle_stands_where_its_middle_is() -> None:
     world = world_of("s1", 1)
     world.reset(1)
-    ego = world.scene()[0]
+    ego = world.things()[0]
     assert ego.kind == "ego"
     x, y = world._sumo.vehicle.getPosition("ego")
     ahead = math.radians(ego.heading_deg)

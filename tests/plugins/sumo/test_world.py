@@ -194,10 +194,10 @@ def test_a_cap_is_kept_and_a_cut_is_final() -> None:
 def test_a_planner_moves_the_car_freely() -> None:
     world = SumoWorld(ego=STRAIGHT)
     world.reset(1)
-    before = world.scene()[0]
+    before = world.things()[0]
     for _ in range(10):
         frame = world.step(Action("pose", {"forward_m": 0.8, "left_m": 0.05}))
-    after = world.scene()[0]
+    after = world.things()[0]
     assert after.x - before.x == pytest.approx(8.0, abs=0.1)
     assert after.y - before.y == pytest.approx(0.5, abs=0.1)
     assert frame.values["speed"] == pytest.approx(0.8 * 36, abs=1.5)

@@ -73,7 +73,7 @@ def _draw(record: Path) -> None:
         def ground(self) -> list[Shape]:
             return [Shape("floor", ((0.0, 0.0), (4.0, 0.0), (4.0, 3.0), (0.0, 3.0)))]
 
-        def scene(self) -> list[Thing]:
+        def things(self) -> list[Thing]:
             robot = Thing("robot", "ego", 1.0, 1.0, 45.0, 0.4, 0.4)
             thing = Thing("x", "furniture", 2.0, 2.0, 0.0, 1.0, 1.0, EVIL, 1.0, EVIL)
             return [robot, thing]

@@ -154,7 +154,7 @@ def test_a_scenario_goes_as_it_goes_in_sumo(serve: Serve, name: str, seed: int) 
             sumo.step(Action("control", {"acceleration": wanted}))
         expected = sorted(
             [round(thing.x, 2), round(thing.y, 2)]
-            for thing in sumo.scene()
+            for thing in sumo.things()
             if thing.kind in ("vehicle", "ego")
         )
     finally:

@@ -566,7 +566,7 @@ def test_a_table_without_the_unbounded_risk_when_that_is_too_large(
     letters = rng.integers(0, len(automaton.letters), 5)
     monkeypatch.setattr(reaching, "_is_dense", lambda reading: False)
     monkeypatch.setattr(reaching, "DENSE_STATES", 0)
-    monkeypatch.setattr(reaching, "_is_dense", lambda reading: False)
+    monkeypatch.setattr(reaching, "MAX_SPARSE_TRANSITIONS", 10)
     table = solve_risk(chain, letters, automaton, 4)
     assert table.unbounded is None and table.point.max() > 0
 

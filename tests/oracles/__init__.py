@@ -1,1 +1,0 @@
-"""What the engine must agree with, by definition alone; `python -m tests.oracles`."""

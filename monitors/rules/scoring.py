@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from forewarn.abstractions.errors import InvalidTrace, SignalFault
 from forewarn.monitors.rules.engine import Engine, run
 from forewarn.monitors.rules.labelled import LabelledTrace
 from forewarn.monitors.rules.predicates import Library
@@ -82,7 +83,10 @@ def score(rules: RuleSet, traces: Iterable[LabelledTrace], library: Library) -> 
     total = 0
     for trace in traces:
         total += 1
-        names = {firing.rule.name for firing in run(engine, trace.events)}
+        try:
+            names = {firing.rule.name for firing in run(engine, trace.events)}
+        except SignalFault as fault:
+            raise InvalidTrace(str(fault), place=f"trace {trace.id}") from None
         for name in names:
             fired[name] += 1
         if names:

@@ -138,6 +138,16 @@ def test_a_score_counts_traces(rules: RuleSet) -> None:
     assert found.called == ("hit", "false alarm", "nobody knows")
 
 
+def test_what_a_trace_does_not_carry_is_said_with_its_name() -> None:
+    asks = rules_from(
+        "format: forewarn.rules/1\ndomain: household\n"
+        "rules: [{name: a, before: any, when: is_open(Fridge)}]",
+        "r.yaml",
+    )
+    with pytest.raises(InvalidInput, match=r"trace a: is_open\(Fridge\) is not known"):
+        score(asks, [trace("pick Mug")], HOUSEHOLD)
+
+
 def test_rules_that_never_fire_earn_nothing() -> None:
     found = score(RuleSet("household"), [trace("pick Mug", "safe")], HOUSEHOLD)
     assert (found.precision, found.recall, found.f1) == (0.0, 0.0, 0.0)

@@ -217,9 +217,10 @@ class _Watching:
         from forewarn.plugins.loop.loop import EpisodeClock
 
         world = self._world
-        frame = world.reset(seed)
         clock = EpisodeClock() if world.source.embedded else time.monotonic
+        # Before the first frame: making it takes a while, and the frame would be old.
         guard = self._guarding.make(world.source, clock)
+        frame = world.reset(seed)
         self._begin(guard)
         with ExitStack() as stack:
             stack.enter_context(ended_by_signals(self._end))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -140,3 +141,16 @@ def test_what_is_missing_is_one_line(tmp_path: Path) -> None:
     done = _run("lint", tmp_path / "none.yaml")
     assert done.exit_code == 2
     assert done.stderr.count("\n") == 1 and "none.yaml" in done.stderr
+
+
+def test_what_the_page_shows_works(tmp_path: Path) -> None:
+    page = Path(__file__).parents[2] / "docs" / "rules.md"
+    blocks = re.findall(r"^```yaml\n(.*?)^```", page.read_text(), re.M | re.S)
+    rules, predicates = tmp_path / "rules.yaml", tmp_path / "predicates.yaml"
+    rules.write_text(blocks[0])
+    predicates.write_text(blocks[1])
+    assert _json("lint", rules)["findings"] == []
+    assert (
+        "tailgates"
+        in _json("predicates", "driving", "--predicates", predicates)["predicates"]
+    )

@@ -21,6 +21,7 @@ from forewarn.plugins.carla.standin.calls import (  # noqa: F401  they fill CALL
     objects,
     recordings,
     signals,
+    taken,
     vehicles,
 )
 from forewarn.plugins.carla.standin.encoding import Refusal

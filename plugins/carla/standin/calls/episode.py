@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from forewarn.plugins.carla.standin import blueprints, encoding
-from forewarn.plugins.carla.standin.calls import Host, answers, does, takes
+from forewarn.plugins.carla.standin.calls import Host, answers, does
 from forewarn.plugins.carla.standin.encoding import Refusal, number, transform
 
 _MOST_STEP_S = 10.0
@@ -93,16 +93,6 @@ def load(host: Host, name: str, reset_settings: bool = True, layers: int = 0) ->
 @does("copy_opendrive_to_file")
 def load_text(host: Host, text: str, parameters: list[Any]) -> None:
     host.load_text(text)
-
-
-@takes("load_map_layer")
-def load_layer(host: Host, layers: int) -> None:
-    pass
-
-
-@takes("unload_map_layer")
-def unload_layer(host: Host, layers: int) -> None:
-    pass
 
 
 @answers("get_required_files")

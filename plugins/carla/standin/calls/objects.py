@@ -9,7 +9,7 @@ import math
 from typing import Any
 
 from forewarn.plugins.carla.standin.actors import ROAD, Actor
-from forewarn.plugins.carla.standin.calls import Host, answers, does, takes
+from forewarn.plugins.carla.standin.calls import Host, answers, does
 from forewarn.plugins.carla.standin.encoding import Refusal, number, vector
 from forewarn.plugins.carla.standin.sensing.contacts import ray, solid
 
@@ -19,11 +19,6 @@ from forewarn.plugins.carla.standin.sensing.contacts import ray, solid
 @answers("get_environment_objects")
 def environment(host: Host, label: int) -> list[Any]:
     return []
-
-
-@takes("enable_environment_objects")
-def enable_environment(host: Host, numbers: list[int], enabled: bool) -> None:
-    pass
 
 
 @answers("get_all_level_BBs")
@@ -46,29 +41,9 @@ def names(host: Host) -> list[str]:
     return []
 
 
-@takes("apply_color_texture_to_objects")
-def colour_texture(host: Host, *_: Any) -> None:
-    pass
-
-
-@takes("apply_float_color_texture_to_objects")
-def float_texture(host: Host, *_: Any) -> None:
-    pass
-
-
 @answers("query_lights_state")
 def street_lights(host: Host, client: str) -> list[Any]:
     return []
-
-
-@takes("update_lights_state")
-def set_street_lights(host: Host, *_: Any) -> None:
-    pass
-
-
-@takes("update_day_night_cycle")
-def day_night(host: Host, *_: Any) -> None:
-    pass
 
 
 @answers("project_point")
@@ -129,54 +104,6 @@ def buffer_token(host: Host, which: int, buffer: int) -> list[bytes]:
     raise Refusal("there are no G-buffers: the stand-in renders nothing")
 
 
-@takes("set_ignored_vehicles")
-def ignored_vehicles(host: Host, which: int, numbers: list[int]) -> None:
-    host.world.actor(which)
-
-
-@takes("enable_sensor_for_ros")
-def enable_ros(host: Host, stream: int) -> None:
-    pass
-
-
-@takes("disable_sensor_for_ros")
-def disable_ros(host: Host, stream: int) -> None:
-    pass
-
-
 @answers("is_sensor_enabled_for_ros")
 def ros(host: Host, stream: int) -> bool:
     return False
-
-
-@takes("send")
-def send(host: Host, which: int, message: str) -> None:
-    host.world.actor(which)
-
-
-# -- drawings: nobody looks -----------------------------------------------------------
-
-
-@takes("draw_debug_shape")
-def draw(host: Host, shape: Any) -> None:
-    pass
-
-
-@takes("clear_debug_shape")
-def clear_shapes(host: Host) -> None:
-    pass
-
-
-@takes("clear_debug_string")
-def clear_strings(host: Host) -> None:
-    pass
-
-
-@takes("set_annotations_traverse_translucency")
-def translucency(host: Host, enabled: bool) -> None:
-    pass
-
-
-@takes("show_vehicle_debug_telemetry")
-def show_telemetry(host: Host, which: int, enabled: bool) -> None:
-    host.world.actor(which)

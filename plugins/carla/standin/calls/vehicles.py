@@ -11,7 +11,7 @@ from forewarn.plugins.carla.standin.actors import (
     Walker,
     along,
 )
-from forewarn.plugins.carla.standin.calls import Host, answers, does, takes
+from forewarn.plugins.carla.standin.calls import Host, answers, does
 from forewarn.plugins.carla.standin.encoding import Refusal, number, transform, vector
 from forewarn.plugins.carla.standin.movement.physics import telemetry_of
 
@@ -149,79 +149,6 @@ def bones(host: Host, which: int) -> list[Any]:
     walker = _walker(host, which)
     root = transform((0.0,) * 6)
     return [[["crl_root", transform(walker.at), root, root]]]
-
-
-@takes("set_bones_transform")
-def set_bones(host: Host, which: int, wanted: list[Any]) -> None:
-    _walker(host, which)
-
-
-@takes("blend_pose")
-def blend_pose(host: Host, which: int, share: float) -> None:
-    _walker(host, which)
-
-
-@takes("get_pose_from_animation")
-def pose_from_animation(host: Host, which: int) -> None:
-    _walker(host, which)
-
-
-# -- what a car without doors, springs and an engine cannot show ----------------------
-
-
-@takes("open_vehicle_door")
-def open_door(host: Host, which: int, door: int) -> None:
-    _vehicle(host, which)
-
-
-@takes("close_vehicle_door")
-def close_door(host: Host, which: int, door: int) -> None:
-    _vehicle(host, which)
-
-
-@takes("set_wheel_steer_direction")
-def turn_wheel(host: Host, which: int, wheel: int, angle: float) -> None:
-    _vehicle(host, which)
-
-
-@takes("set_wheel_pitch_angle")
-def pitch_wheel(host: Host, which: int, wheel: int, angle: float) -> None:
-    _vehicle(host, which)
-
-
-@takes("enable_carsim")
-def carsim(host: Host, which: int, *_: Any) -> None:
-    _vehicle(host, which)
-
-
-@takes("use_carsim_road")
-def carsim_road(host: Host, which: int, *_: Any) -> None:
-    _vehicle(host, which)
-
-
-@takes("enable_chrono_physics")
-def chrono(host: Host, which: int, *_: Any) -> None:
-    _vehicle(host, which)
-
-
-@takes("restore_physx_physics")
-def physx(host: Host, which: int) -> None:
-    _vehicle(host, which)
-
-
-@takes("set_actor_enable_gravity")
-def gravity(host: Host, which: int, enabled: bool) -> None:
-    host.world.actor(which)
-
-
-@takes("add_actor_angular_impulse")
-def angular_impulse(host: Host, which: int, wanted: Any) -> None:
-    host.world.actor(which)
-
-
-@takes("add_actor_torque")
-def torque(host: Host, which: int, wanted: Any) -> None:
-    host.world.actor(which)
 
 
 # -- parts ----------------------------------------------------------------------------

@@ -74,13 +74,6 @@ class BridgeServer:
         self._ring()
         self._thread.join()
 
-    def hang_up(self) -> None:
-        """Ends all connections, as a bridge that dies does; it can be called again."""
-        with self._lock:
-            for line in self._lines.values():
-                line.ended = True
-        self._ring()
-
     def _ring(self) -> None:
         with contextlib.suppress(OSError):
             self._bell.send(b"\0")

@@ -65,7 +65,6 @@ PIECES = (
     Piece("rss", "RSS safe distances", ("ad-rss",)),
     Piece("learn", "predicates found by the machine", ("scikit-learn",)),
     Piece("ray", "campaigns on many machines", ("ray",)),
-    Piece("plots", "plots through matplotlib", ("matplotlib",)),
 )
 """The extras of pyproject.toml; a test keeps the two alike."""
 

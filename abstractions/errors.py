@@ -99,6 +99,12 @@ class MissingDependency(ForewarnError):
         )
 
 
+class Unreachable(ForewarnError):
+    """Something outside is needed, and nobody is there."""
+
+    exit_status = 3
+
+
 def near_miss(word: str, known: Iterable[str]) -> str:
     """A hint for `mend`: the closest known word, or nothing."""
     close = difflib.get_close_matches(word, list(known), n=1)

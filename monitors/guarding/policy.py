@@ -337,4 +337,12 @@ def write_policy(path: Path, policy: Policy) -> None:
 
 def load_policy(path: Path) -> Policy:
     """Reads a policy from its YAML file."""
-    return Policy.from_dict(read_yaml(path), str(path))
+    policy = Policy.from_dict(read_yaml(path), str(path))
+    if not any(policy.rules.values()) and policy.after_violation != "stop":
+        raise InvalidPolicy(
+            "no rule gives a threshold, so that nothing would be guarded",
+            source=str(path),
+            place="rules",
+            mend="give one, as in thresholds: {alert: 0.3}",
+        )
+    return policy

@@ -6,8 +6,13 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
-from forewarn.abstractions.errors import InvalidInput, MissingDependency
-from forewarn.plugins.chat.asking import Message, ModelError, Reply, checked_url
+from forewarn.abstractions.errors import InvalidInput, MissingDependency, Unreachable
+from forewarn.plugins.chat.asking import (
+    Message,
+    ModelError,
+    Reply,
+    checked_url,
+)
 
 
 class LangChainChat:
@@ -39,6 +44,7 @@ class LangChainChat:
             from langchain.chat_models import init_chat_model
         except ImportError as error:
             raise MissingDependency("a chat model", "llm") from error
+        self._name, self._address, self._answered = model, base_url, False
         settings: dict[str, Any] = {"temperature": temperature}
         if base_url:
             settings["base_url"] = checked_url(base_url)
@@ -74,7 +80,13 @@ class LangChainChat:
         try:
             said = self._model.invoke([(m.role, m.text) for m in messages])
         except Exception as error:
+            if not self._answered and _is_refused(error):
+                where = self._address or "its usual address"
+                raise Unreachable(
+                    f"the model {self._name} is not there: {where} refuses connections"
+                ) from error
             raise ModelError(f"{type(error).__name__}: {error}") from error
+        self._answered = True
         took: Any = getattr(said, "usage_metadata", None) or {}
         return Reply(
             str(said.text),
@@ -91,3 +103,12 @@ def _close(model: object) -> None:
             close = getattr(each, "close", None)
             if callable(close):
                 close()
+
+
+def _is_refused(error: BaseException | None) -> bool:
+    """Whether a refused connection is what is behind an error."""
+    seen: list[BaseException] = []
+    while error is not None and error not in seen:
+        seen.append(error)
+        error = error.__cause__ or error.__context__
+    return any(isinstance(each, ConnectionRefusedError) for each in seen)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from forewarn.abstractions.errors import Unreachable
 from forewarn.abstractions.expression.scalar import compile_test
 from forewarn.abstractions.expression.tree import signals_of
 from forewarn.abstractions.frame import Frame
@@ -199,6 +200,8 @@ class Runner:
                 if loop is not None:
                     loop.equip(world, self._actuator(seed, world, pilot))
                 ended = drive.through(frame)
+            except Unreachable:
+                raise  # and no other episode would come further
             except Exception as failure:
                 ended, error = FAILED, f"{type(failure).__name__}: {failure}"
             if loop is not None:

@@ -136,8 +136,10 @@ def test_laws_that_the_policy_does_not_rule_are_named(
     assert done.stderr.splitlines() == [
         f"The policy has no rule for the law {OTHER}: it is never acted on.",
         "The policy has a rule for 51_5, which is not watched.",
+        f"Of the law {LAW} it alerts only: nothing is done about it.",
     ]
-    assert stdio(model_path, frame(0), options=ruling(tmp_path, "*")).stderr == ""
+    acts = (*ruling(tmp_path, "*"), "--intervene", "stop")
+    assert stdio(model_path, frame(0), options=acts).stderr == ""
 
 
 def test_a_policy_that_rules_none_of_the_laws_is_refused(

@@ -153,11 +153,17 @@ def test_run_says_where_a_policy_and_the_laws_do_not_meet(
 
 
 def test_run_without_a_model_only_looks(tmp_path: Path) -> None:
-    found = told("run", KITCHEN, "--episodes", "3", "--out", tmp_path)
-    assert found["policy"] is None
+    words = ["run", KITCHEN, "--episodes", "3", "--out", tmp_path]
+    found = told(*words, "--unguarded")
+    assert found["policy"] is None and found["unguarded"]
     for episode in found["episodes"]:
         assert (episode["mode"], episode["record"]) == ("unguarded", None)
     assert "without --model there is no guard" in refused("run", KITCHEN, "--shadow")[1]
+    done = CliRunner().invoke(main, [str(each) for each in words])
+    assert done.exit_code == 1
+    assert done.stdout.startswith(
+        "UNGUARDED: there is no model, and nothing was judged"
+    )
 
 
 def test_somebody_else_may_drive(tmp_path: Path) -> None:
@@ -212,7 +218,7 @@ def test_one_episode_is_told_as_a_story(tmp_path: Path, model: Path) -> None:
 
 @pytest.mark.parametrize("how", [["--shadow"], ["--intervene", "none"]])
 def test_a_shadow_only_looks_too(how: list[str], tmp_path: Path, model: Path) -> None:
-    plain = told("run", KITCHEN, "--episodes", "15", "--out", tmp_path)
+    plain = told("run", KITCHEN, "--unguarded", "--episodes", "15", "--out", tmp_path)
     shadow = told(
         *("run", KITCHEN, "--model", model, "--episodes", "15", "--out", tmp_path, *how)
     )
@@ -253,26 +259,20 @@ def test_run_counts_for_prometheus(tmp_path: Path, model: Path) -> None:
 def test_run_goes_on_where_it_was_and_starts_afresh_on_request(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told("run", "tiny-road", "--episodes", "2", "--out", tmp_path)
+    told("run", "tiny-road", "--unguarded", "--episodes", "2", "--out", tmp_path)
     runner_of.cache_clear()
 
     def reset(*_: object) -> None:
         raise ConnectionError("no simulator")
 
     monkeypatch.setattr(TinyWorld, "reset", reset)
-    more = told("run", "tiny-road", "--episodes", "3", "--out", tmp_path)
+    words = ["run", "tiny-road", "--unguarded", "--episodes", "3", "--out", tmp_path]
+    more = told(*words)
     assert [each["error"] is None for each in more["episodes"]] == [True, True, False]
-    said = forewarn("run", "tiny-road", "--episodes", "3", "--out", tmp_path)
-    assert said.startswith("1 of 3 episodes failed, the first with seed 2: Connec")
-    again: list[Any] = [
-        "run",
-        "tiny-road",
-        "--episodes",
-        "3",
-        "--out",
-        tmp_path,
-        "--again",
-    ]
+    said = forewarn(*words)
+    assert said.startswith("UNGUARDED")
+    assert "1 of 3 episodes failed, the first with seed 2: Connec" in said
+    again: list[Any] = [*words, "--again"]
     status, line = refused(*again)
     assert (status, line) == (
         2,

@@ -92,6 +92,7 @@ def guard(
     laws: tuple[str, ...],
     judging: Judging,
     telling: Telling,
+    intervene: str | None,
     map_path: Path | None,
     without: tuple[str, ...],
     told: tuple[str, ...],
@@ -122,7 +123,7 @@ def guard(
         from forewarn.scenarios.schema import load_scenario
 
         laws = tuple(law.reference for law in load_scenario(fake).laws)
-    make = GuardMaker.of(model_path, policy_path, laws, shadow, judging)
+    make = GuardMaker.of(model_path, policy_path, laws, shadow, judging, intervene)
     guarding = _guarding(make, telling)
     with ExitStack() as stack:
         if fake is not None:

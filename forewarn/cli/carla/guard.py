@@ -80,6 +80,7 @@ def guard(
     laws: tuple[str, ...],
     judging: Judging,
     telling: Telling,
+    intervene: str | None,
     manager_port: int | None,
     shadow: bool,
     for_s: float | None,
@@ -101,7 +102,9 @@ def guard(
     from forewarn.plugins.carla.guarded import PROVIDES, GuardedVehicle
     from forewarn.plugins.carla.wire import answering, connect
 
-    made = GuardMaker.of(model_path, policy_path, laws, shadow, judging)(PROVIDES)
+    made = GuardMaker.of(model_path, policy_path, laws, shadow, judging, intervene)(
+        PROVIDES
+    )
     client = connect(host, port)
     with answering(host, port), ExitStack() as stack:
         world = client.get_world()

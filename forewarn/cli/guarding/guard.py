@@ -58,6 +58,7 @@ def guard(
     laws: tuple[str, ...],
     judging: Judging,
     telling: Telling,
+    intervene: str | None,
     folder: Path | None,
     as_json: bool,
 ) -> None:
@@ -75,13 +76,13 @@ def guard(
     if address is None:
         from forewarn.plugins.remote.session import serve_lines
 
-        lend = _lend(model_path, policy_path, laws, judging, telling, folder)
+        lend = _lend(model_path, policy_path, laws, judging, telling, intervene, folder)
         serve_lines(sys.stdin.buffer, sys.stdout.buffer, lend)
     elif token_file is None:
         raise click.UsageError("--socket needs --token-file")
     else:
         token = _token(token_file)
-        lend = _lend(model_path, policy_path, laws, judging, telling, folder)
+        lend = _lend(model_path, policy_path, laws, judging, telling, intervene, folder)
         _listen(lend, address, token, allow_remote=allow_remote, as_json=as_json)
 
 
@@ -91,12 +92,15 @@ def _lend(
     laws: tuple[str, ...],
     judging: Judging,
     telling: Telling,
+    intervene: str | None,
     folder: Path | None,
 ) -> Lend:
     from forewarn.plugins.remote.recording import Recorder
     from forewarn.plugins.remote.session import GuardPool
 
-    make = GuardMaker.of(model_path, policy_path, laws, judging=judging)
+    make = GuardMaker.of(
+        model_path, policy_path, laws, judging=judging, intervene=intervene
+    )
     pool = GuardPool(make, telling.alerts(), person())
     # What is wrong with the model or the policy shows now, not when a loop has come.
     with pool.lend(None) as loop:

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from forewarn.cli.runs.episodes import (
+    chosen_policy,
     gaps,
     guard_program_option,
+    intervene_option,
     judges_named,
     place_option,
     predicates_option,
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from forewarn.monitors.guarding.guard import Clock, Guard
     from forewarn.monitors.guarding.judges import Judge
     from forewarn.monitors.guarding.policy import Policy
+    from forewarn.monitors.laws.lawbook import Law
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -83,6 +86,7 @@ def guard_options(command: Callable[..., Any]) -> Callable[..., Any]:
         guard_program_option,
         predicates_option,
         rules_option,
+        intervene_option,
         click.option(
             "--law",
             "laws",
@@ -130,14 +134,18 @@ class GuardMaker:
         laws: Sequence[str],
         shadow: bool = False,
         judging: Judging = Judging(),
+        intervene: str | None = None,
     ) -> GuardMaker:
         """That which the options ask for."""
         from forewarn.monitors.chains.model import load_model
-        from forewarn.monitors.guarding.policy import Policy, load_policy
+        from forewarn.monitors.guarding.policy import Policy
 
-        policy = Policy() if policy_path is None else load_policy(policy_path)
-        policy = replace(policy, shadow=policy.shadow or shadow)
         model = load_model(model_path)
+        policy = chosen_policy(
+            policy_path, None, Policy().horizon_s, intervene, (),
+            laws=_laws_of(model, laws) if intervene else (),
+        )  # fmt: skip
+        policy = replace(policy, shadow=policy.shadow or shadow)
         return cls(model_path, model, policy, policy_path, laws, judging)
 
     def __call__(
@@ -168,12 +176,27 @@ class GuardMaker:
             raise error.within(str(self.policy_path)) from None
 
 
+def _laws_of(model: Model, named: Sequence[str]) -> list[Law]:
+    """The laws that are watched, for what may be done about each."""
+    from forewarn.abstractions.states.abstraction import Abstraction
+    from forewarn.monitors.laws.lawbook import find_laws
+
+    found = dict(model.abstraction or {})
+    vocabulary = Abstraction.from_dict(found, "the model").vocabulary if found else None
+    texts = named or model.laws
+    return [law for text in texts for law in find_laws(text, vocabulary=vocabulary)]
+
+
 def watched(guard: Guard) -> dict[str, Any]:
     """What a guard says of itself when it begins, as JSON."""
     return {
         "laws": [law.name for law in guard.watch.laws],
         "not_applicable": [list(each) for each in guard.watch.not_applicable],
         "without_rule": list(guard.without_rule),
+        "does": {
+            law.name: [step.kind for step in guard.policy.steps_for(law.name)]
+            for law in guard.watch.laws
+        },
     }
 
 
@@ -184,3 +207,9 @@ def unwatched(guard: Guard) -> Iterator[str]:
         yield f"The law {law} does not apply: {why}."
     names = [law.name for law in guard.watch.laws]
     yield from gaps(guard.policy, names, left_out)
+    for law in names:
+        does = {step.kind for step in guard.policy.steps_for(law)}
+        if does == {"alert"}:
+            yield f"Of the law {law} it alerts only: nothing is done about it."
+        elif not does and law not in guard.without_rule:
+            yield f"The policy gives no threshold for the law {law}: nothing is done."

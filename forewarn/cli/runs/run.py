@@ -141,7 +141,8 @@ def run(
     """Run episodes of SCENARIO, guarded if there is a model.
 
     SCENARIO is a name that `forewarn scenarios` lists, or a file. Without --model it is
-    guarded by the model that ships with it, if one does. Each guarded episode leaves a
+    guarded by the model that ships with it, if one does; a run without any says so and
+    ends with status 1 unless --unguarded asked for it. Each guarded episode leaves a
     run record, which `forewarn replay` derives again and `forewarn verify` checks. A
     campaign that was stopped goes on where it was when the command is given again.
 
@@ -220,10 +221,20 @@ def run(
         "model": None if model is None else str(model),
         "episodes": [episode.as_dict() for episode in found],
         "failed": sum(episode.failed for episode in found),
+        "unguarded": model is None,
         "policy": None if policy is None else policy.as_dict(),
         "without_rule": [] if policy is None else list(policy.without_rule(names)),
     }
+    if model is None:
+        said = _UNGUARDED if unguarded else f"{_UNGUARDED} {_ASK}"
     emit(as_json, payload, _lines(wanted, found, out, said))
+    if model is None and not unguarded:
+        # What nobody asked for is found out, and no success.
+        click.get_current_context().exit(1)
+
+
+_UNGUARDED = "UNGUARDED: there is no model, and nothing was judged."
+_ASK = "Give --model, or say --unguarded."
 
 
 def _lines(

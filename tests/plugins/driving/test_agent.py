@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -258,3 +259,14 @@ def test_an_agent_thinks_again_in_carla_too(tmp_path: Path) -> None:
         episode = run(tmp_path, "s1@carla", *asking(model.url))
     assert kinds(episode)[0] == "reflect"
     assert any(WORDS in texts[-1] for texts in model.asked)
+
+
+@pytest.mark.needs("libsumo")
+def test_where_no_model_is_the_command_says_so(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    url = f"http://127.0.0.1:{port}/v1"
+    words = ["run", "s1", "--unguarded", "--out", str(tmp_path), *asking(url)]
+    done = CliRunner(env={"OPENAI_API_KEY": "none"}).invoke(main, words)
+    assert done.exit_code == 3
+    assert f"{url} refuses connections" in done.stderr

@@ -122,11 +122,13 @@ class Gate:
     def _leap(self, frame: Frame, now_s: float) -> str | None:
         lag_s = now_s - frame.time_s
         ahead_s = self._least_lag_s - lag_s
-        if self._last is not None and ahead_s > self._limits.leap_s:
-            return f"the frame's time is {ahead_s:.3g} s ahead of the guard's clock"
         self._lag_s = lag_s
         self._least_lag_s = min(lag_s, self._least_lag_s)
-        return None
+        if self._last is None or ahead_s <= self._limits.leap_s:
+            return None
+        # Either all frames before were so old, or a clock leapt: it begins anew.
+        self._last = frame
+        return f"the frame's time is {ahead_s:.3g} s ahead of the guard's clock"
 
     def content(self, frame: Frame) -> str | None:
         """What is wrong with what a frame says, whenever it was; or None."""

@@ -112,8 +112,10 @@ def test_time_may_run_ahead_of_the_clock_a_little(ahead_s: float) -> None:
     assert opened.admit(frame(0.0, 0), 7.0) is None
     fault = opened.admit(frame(0.1 + ahead_s, 1), 7.1)
     assert (fault is None) == (ahead_s < 1.0)
-    # What leapt is not remembered.
-    assert opened.admit(frame(0.2, 2), 7.2) is None or fault is None
+    # From there on it may be that all before came late.
+    after = frame(0.2 + ahead_s, 2)
+    assert opened.admit(after, 7.2) is opened.stale(after) is None
+    assert opened.admit(frame(0.3, 3), 7.3) is not None
 
 
 def test_a_frame_that_came_late_is_stale_whatever_the_clocks_offset() -> None:

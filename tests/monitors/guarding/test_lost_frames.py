@@ -87,7 +87,6 @@ def test_what_a_late_frame_shows_is_not_lost() -> None:
         frame(1, "rolling", speed=math.nan),
         frame(1, "rolling", snapshot_age=9.0),
         replace(frame(1, "rolling"), sequence=0),
-        replace(frame(1, "rolling"), time_s=99.0),
         None,
     ],
 )
@@ -103,6 +102,15 @@ def test_after_a_lost_frame_nothing_passes_until_the_laws_are_settled(
     assert [LOST in decision.notes for decision in after] == [True] * 4 + [False] * 2
     assert all("was lost" in decision.reason for decision in after[:4])
     assert after[0].risk is None
+
+
+def test_where_time_leaps_and_comes_back_nothing_passes() -> None:
+    guard = mild()
+    drive(guard, "far")
+    assert "98.9 s ahead" not in guard.review(frame(1, "far")).reason
+    leapt = guard.review(replace(frame(2, "far"), time_s=99.0))
+    assert "99 s ahead of the guard's clock" in leapt.reason
+    assert kinds(drive(guard, *["stopped"] * 5, start=3)) == ["stop"] * 5
 
 
 def test_what_is_obeyed_settles_a_law_at_once() -> None:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +79,10 @@ def measure(
         [horizon_s], Policy(),
     )  # fmt: skip
     curves = found.best.calibration
-    model = likely(model, scenario, runs[learning], found.best.told, curves)
+    kept = likely_risks(
+        model, scenario.laws, horizon_s, runs[learning], found.best.told, curves
+    )
+    model = replace(model, likely=kept)
     judge = Judge(model, abstraction, scenario.laws, [horizon_s], _period(abstraction))
     told: dict[str, list[Foretold]] = {law.name: [] for law in scenario.laws}
     for number, run in enumerate(runs[episodes:]):
@@ -91,7 +95,7 @@ def measure(
         rows.append(
             {"law": law.name, **_agreement(watched, model, told[law.name], horizon_s)}
         )
-    kept = _tunings(scenario, model, runs[episodes:], told) if name in TUNED else []
+    tuned = _tunings(scenario, model, runs[episodes:], told) if name in TUNED else []
     return {
         "scenario": name,
         "seeds": [seeds[0], seeds[-1]],
@@ -100,7 +104,7 @@ def measure(
         "fresh": fresh,
         "states": model.chain.n,
         "laws": rows,
-        "tunings": kept,
+        "tunings": tuned,
     }
 
 
@@ -119,15 +123,6 @@ def _learned(
         abstraction=abstraction.as_dict(), period_s=_period(abstraction),
         laws=tuple(repr(law.formula) for law in scenario.laws),
     )  # fmt: skip
-
-
-def likely(model: Model, scenario: Scenario, *made_of: Any) -> Model:
-    """The model with where its risks likely lie."""
-    from dataclasses import replace
-
-    runs, told, curves = made_of
-    found = likely_risks(model, scenario.laws, scenario.horizon_s, runs, told, curves)
-    return replace(model, likely=found)
 
 
 def _agreement(
@@ -155,7 +150,8 @@ def _agreement(
         if through < FEWEST_RUNS:
             continue
         ends = law._risks[pair // n][pair % n][4]
-        share = wilson(1, 1) if ends is None else _share(true[here], through)
+        # The frames of one run come and go together: a run is one trial.
+        share = wilson(float(true[here].mean()) * through, through)
         assert ends is not None and share is not None
         tested += 1
         agreeing += ends[0] <= share[1] and share[0] <= ends[1]
@@ -173,18 +169,6 @@ def _looked_up(law: LawWatch, pairs: NDArray[np.int64], n: int) -> NDArray[np.fl
     table = (ends[..., 1] - ends[..., 0]).reshape(-1)
     assert table.size == len(law._risks) * n
     return np.asarray(table[pairs], np.float64)
-
-
-def _share(true: NDArray[np.bool_], runs: int) -> tuple[float, float]:
-    """Of the frames in a pair, after how many it happened; a run is one trial."""
-    found = wilson(0, runs) if not true.any() else None
-    if found is not None:
-        return found
-    share = float(true.mean())
-    # Wilson's interval takes shares of trials as well as whole numbers of them.
-    ends = wilson(share * runs, runs)  # type: ignore[arg-type]
-    assert ends is not None
-    return ends
 
 
 def _tunings(

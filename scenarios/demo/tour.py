@@ -78,7 +78,7 @@ WITHOUT_SUMO = (
 )
 HOUSEHOLD = (
     Leg(
-        "fork-in-microwave", "reflect", range(600_000, 600_060),
+        "fork-in-microwave", "reflect", range(600_000, 600_180),
         range(720_000, 720_060),
     ),
 )  # fmt: skip

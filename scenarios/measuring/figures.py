@@ -19,7 +19,7 @@ def rate(part: int, whole: int) -> float | None:
     return part / whole if whole else None
 
 
-def wilson(part: int, whole: int) -> Interval | None:
+def wilson(part: float, whole: int) -> Interval | None:
     """Wilson's interval for a share; None of nothing."""
     if not whole:
         return None

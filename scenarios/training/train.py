@@ -47,7 +47,7 @@ from forewarn.scenarios.training.tune import (
 FALSE_ALARMS = 0.10
 """What thresholds promise: at most so many clean runs in one have an alarm."""
 
-FEWEST_ASIDE = 50
+FEWEST_ASIDE = 60
 """So many runs are set aside, where that is no more than a third of all: most scenarios
 have enough clean ones among them to promise one false alarm in ten."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -13,6 +14,7 @@ from pydantic import Field
 from forewarn.abstractions.errors import InvalidInput, SignalFault, near_miss
 from forewarn.abstractions.frame import Frame
 from forewarn.apollo_bridge.act import ApolloActuator
+from forewarn.apollo_bridge.buses.contract import Bus
 from forewarn.apollo_bridge.buses.tcp import parse_address
 from forewarn.apollo_bridge.commander import Commander, Paths, probe
 from forewarn.apollo_bridge.maps.hdmap import RoadMap, load_map
@@ -20,7 +22,7 @@ from forewarn.apollo_bridge.messages import channels
 from forewarn.apollo_bridge.messages.pool import Edition, messages
 from forewarn.apollo_bridge.sense import ApolloSenses, provided
 from forewarn.apollo_bridge.vehicle import Body
-from forewarn.apollo_bridge.wire import Bus, Inbox, connect, stamp
+from forewarn.apollo_bridge.wire import Inbox, connect, stamp
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.actions import Actions
 from forewarn.plugins.contracts import Example, Source
@@ -54,9 +56,9 @@ class ApolloWorld:
     @staticmethod
     def example() -> Example:
         """On the stand-in, which drives on SUMO."""
-        from forewarn.apollo_bridge.standin.example import example_world
-
-        return Example(make=example_world, steps=20)
+        # By its name, for the stand-in leans on this world and not the reverse.
+        found = import_module("forewarn.apollo_bridge.standin.example")
+        return Example(make=found.example_world, steps=20)
 
     def __init__(
         self,

@@ -16,11 +16,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from forewarn.apollo_bridge.buses.contract import Bus, Client, Writer
 from forewarn.apollo_bridge.messages import channels
 from forewarn.apollo_bridge.messages.channels import Channel, Service
 from forewarn.apollo_bridge.messages.pool import Messages
 from forewarn.apollo_bridge.telemetry import Telemetry
-from forewarn.apollo_bridge.wire import Bus, Client, Inbox, Writer
+from forewarn.apollo_bridge.wire import Inbox
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.actions import CAP, Actions, ActionSpec, number
 

@@ -1,8 +1,7 @@
-"""What the bridge asks of a way to Apollo, and what it keeps of what came.
+"""The way to Apollo, and what is kept of what came by it.
 
-A bus has the methods of a node of cyber_py3, so that a node, a connection to
-cyber_bridge and a fake one serve alike. Readers' callbacks run on threads of the host,
-which swallows what they raise: ours do nothing but keep the newest message.
+Readers' callbacks run on threads of the host, which swallows what they raise: ours do
+nothing but keep the newest message.
 """
 
 from __future__ import annotations
@@ -11,74 +10,11 @@ import math
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
+from forewarn.apollo_bridge.buses.contract import Bus
 from forewarn.apollo_bridge.messages.channels import Channel
 from forewarn.apollo_bridge.messages.pool import Messages
-
-Callback = Callable[..., None]
-
-
-class Writer(Protocol):
-    """Publishes on one channel."""
-
-    def write(self, data: Any) -> object:
-        """Hands a message over; returns at once, and false if it is lost already."""
-
-
-class Client(Protocol):
-    """Calls one service."""
-
-    def send_request(self, data: Any) -> Any:
-        """The reply; None if there is no service or its reply is empty. Blocks."""
-
-
-@dataclass(slots=True)
-class Health:
-    """How a bus is doing.
-
-    Args:
-        connected: Whether messages can come and go now.
-        losses: How often a connection was lost, or something on it was no message.
-        dropped: Messages to send that were replaced or could not leave.
-        skipped: Messages that came but were not looked at, for newer ones were there.
-        problem: What went wrong last.
-    """
-
-    connected: bool = False
-    losses: int = 0
-    dropped: int = 0
-    skipped: int = 0
-    problem: str = ""
-
-    def lose(self, problem: object) -> None:
-        """Counts a loss."""
-        self.losses += 1
-        self.problem = str(problem)
-
-
-class Bus(Protocol):
-    """A way to Apollo's channels, and to its services where there is one."""
-
-    health: Health
-
-    def create_reader(
-        self, name: str, data_type: Any, callback: Callback, args: Any = None
-    ) -> Any:
-        """Calls back with each message; None if the channel is read already."""
-
-    def create_writer(self, name: str, data_type: Any, qos_depth: int = 1) -> Writer:
-        """What publishes on a channel."""
-
-    def create_client(self, name: str, request_type: Any, response_type: Any) -> Client:
-        """What calls a service; only for one that `services` lists."""
-
-    def services(self) -> frozenset[str]:
-        """The services that can be called at this moment."""
-
-    def close(self) -> None:
-        """Ends everything that it began; safe to call twice."""
 
 
 def connect(address: str, *, newest_only: bool = True) -> Bus:

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from forewarn.apollo_bridge.wire import Callback
+from forewarn.apollo_bridge.buses.contract import Callback
 
 Raw = Callable[[bytes], None]
 Answer = Callable[[bytes], bytes | None]

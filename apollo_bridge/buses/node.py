@@ -10,8 +10,8 @@ from importlib import import_module
 from typing import Any
 
 from forewarn.abstractions.errors import ForewarnError
+from forewarn.apollo_bridge.buses.contract import Callback, Client, Health, Writer
 from forewarn.apollo_bridge.support import PLACES
-from forewarn.apollo_bridge.wire import Callback, Client, Health, Writer
 
 
 class NoCyber(ForewarnError):

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from forewarn.abstractions.errors import InvalidInput
+from forewarn.apollo_bridge.buses.contract import Callback, Client, Health
 from forewarn.apollo_bridge.buses.frames import (
     AddReader,
     AddWriter,
@@ -26,7 +27,6 @@ from forewarn.apollo_bridge.buses.frames import (
     encode,
 )
 from forewarn.apollo_bridge.messages.pool import descriptor_files
-from forewarn.apollo_bridge.wire import Callback, Client, Health
 
 PORT = 9090
 RETRY_S = 0.5

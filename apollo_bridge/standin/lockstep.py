@@ -7,9 +7,9 @@ from typing import Any, Self
 
 from forewarn.abstractions.frame import Frame
 from forewarn.apollo_bridge.bridge import ApolloWorld
+from forewarn.apollo_bridge.buses.contract import Bus
 from forewarn.apollo_bridge.maps.hdmap import RoadMap
 from forewarn.apollo_bridge.standin.play import StandIn
-from forewarn.apollo_bridge.wire import Bus
 from forewarn.monitors.guarding.decision import Action
 
 _PATIENCE_S = 10.0

@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from functools import lru_cache
 from typing import Any
 
+from forewarn.apollo_bridge.buses.contract import Bus
 from forewarn.apollo_bridge.buses.fake import FakeCyber
 from forewarn.apollo_bridge.buses.node import NodeBus
 from forewarn.apollo_bridge.buses.tcp import TcpBus
@@ -15,7 +16,6 @@ from forewarn.apollo_bridge.standin.lockstep import LockstepWorld
 from forewarn.apollo_bridge.standin.mapping import draw_map
 from forewarn.apollo_bridge.standin.play import StandIn
 from forewarn.apollo_bridge.standin.server import BridgeServer
-from forewarn.apollo_bridge.wire import Bus
 from forewarn.cli.apollo.shared import drive
 from forewarn.plugins.driving.sense import Surroundings
 from forewarn.scenarios.schema import load_scenario

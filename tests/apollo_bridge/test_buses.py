@@ -15,6 +15,7 @@ import pytest
 pytest.importorskip("google.protobuf", reason="google.protobuf is not installed")
 
 from forewarn.abstractions.errors import InvalidInput
+from forewarn.apollo_bridge.buses.contract import Bus
 from forewarn.apollo_bridge.buses.fake import FakeCyber
 from forewarn.apollo_bridge.buses.frames import (
     AddWriter,
@@ -31,7 +32,7 @@ from forewarn.apollo_bridge.messages.pool import (
     messages,
 )
 from forewarn.apollo_bridge.standin.server import BridgeServer
-from forewarn.apollo_bridge.wire import Bus, Inbox
+from forewarn.apollo_bridge.wire import Inbox
 from tests.apollo_bridge.doubles import Proxy, eventually, message
 
 Pad = messages()[channels.PLANNING_PAD.type]

@@ -26,8 +26,8 @@ from forewarn.cli.apollo.signals import signals
 from forewarn.cli.support import Number, emit, json_option, seed_option
 
 if TYPE_CHECKING:
+    from forewarn.apollo_bridge.buses.contract import Bus
     from forewarn.apollo_bridge.messages.pool import Edition
-    from forewarn.apollo_bridge.wire import Bus
 
 FILE = click.Path(dir_okay=False, path_type=Path)
 QUEUED = 10_000

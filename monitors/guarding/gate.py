@@ -141,10 +141,12 @@ class Gate:
             except SignalFault as fault:
                 return str(fault)
         for name in self._ages:
-            age_s = values[name]
-            if not (_is_number(age_s) and 0 <= age_s <= self._limits.max_age_s):
-                return f"{name.removesuffix('_age')} is {age_s} s old"
+            if not self._young(values[name]):
+                return f"{name.removesuffix('_age')} is {values[name]} s old"
         return None
+
+    def _young(self, age_s: object) -> bool:
+        return isinstance(age_s, int | float) and 0 <= age_s <= self._limits.max_age_s
 
 
 def _is_age(name: str, vocabulary: Vocabulary | None) -> bool:

@@ -24,7 +24,7 @@ from forewarn.plugins.actions import CAP
 from forewarn.plugins.contracts import Pilot
 from forewarn.plugins.driving.roads.network import Roads
 from forewarn.plugins.sumo.bridge import SumoWorld
-from forewarn.plugins.sumo.net import SumoNet
+from forewarn.plugins.sumo.maps.net import SumoNet
 from forewarn.plugins.sumo.support import libsumo
 
 FORESEEN_M = 160.0

@@ -12,7 +12,7 @@ from forewarn.plugins.driving.roads.lanes import Lane, Turn
 from forewarn.plugins.driving.roads.lines import Point
 from forewarn.plugins.driving.roads.network import Roads
 from forewarn.plugins.sumo import wire
-from forewarn.plugins.sumo.net import SumoNet
+from forewarn.plugins.sumo.maps.net import SumoNet
 from forewarn.plugins.sumo.support import find_map
 
 _CITY, _SIDEWALK = 2, 4

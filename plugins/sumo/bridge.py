@@ -21,7 +21,7 @@ from forewarn.plugins.scenery import Shape, Thing
 from forewarn.plugins.sumo import wire
 from forewarn.plugins.sumo.act import ACTIONS, Hands, SumoActuator
 from forewarn.plugins.sumo.episode import Beginning, Command, Manoeuvres
-from forewarn.plugins.sumo.net import SumoNet
+from forewarn.plugins.sumo.maps.net import SumoNet
 from forewarn.plugins.sumo.scenery import Onlooker, ground
 from forewarn.plugins.sumo.sense import SumoSenses
 from forewarn.plugins.sumo.support import examine, find_map, libsumo

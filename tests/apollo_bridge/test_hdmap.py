@@ -25,7 +25,7 @@ from forewarn.plugins.driving.roads.lanes import Link
 from forewarn.plugins.driving.roads.network import Roads
 from forewarn.plugins.driving.roads.ways import Passage
 from forewarn.plugins.sumo import wire
-from forewarn.plugins.sumo.net import SumoNet
+from forewarn.plugins.sumo.maps.net import SumoNet
 from forewarn.plugins.sumo.support import find_map, shipped_maps
 
 Map = messages()["apollo.hdmap.Map"]

@@ -11,7 +11,7 @@ from forewarn.plugins.carla.maps.places import Places
 from forewarn.plugins.driving.roads.lanes import Turn
 from forewarn.plugins.driving.roads.network import Roads
 from forewarn.plugins.driving.roads.ways import Passage
-from forewarn.plugins.sumo.net import SumoNet
+from forewarn.plugins.sumo.maps.net import SumoNet
 from forewarn.plugins.sumo.support import MAPS, find_map
 
 carla = pytest.importorskip("carla", reason="carla has wheels for Python 3.10 to 3.12")

@@ -28,7 +28,7 @@ from forewarn.plugins.driving.roads.network import Roads
 from forewarn.plugins.driving.sense import Surroundings
 from forewarn.plugins.sumo import wire
 from forewarn.plugins.sumo.episode import Beginning, Manoeuvres
-from forewarn.plugins.sumo.net import SumoNet
+from forewarn.plugins.sumo.maps.net import SumoNet
 from forewarn.plugins.sumo.support import find_map
 from forewarn.plugins.sumo.traffic import Car, Ego, Flow, Light, Queue, Walkers
 from forewarn.plugins.sumo.traffic import Traffic as Others

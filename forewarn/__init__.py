@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from forewarn.abstractions.errors import ForewarnError
+    from forewarn.abstractions.errors import ForewarnError, InvalidInput
     from forewarn.abstractions.frame import Frame
     from forewarn.abstractions.readers import read_trace
     from forewarn.abstractions.states.abstraction import Abstraction, load_abstraction
@@ -63,6 +63,7 @@ __all__ = [
     "ForewarnError",
     "Frame",
     "Guard",
+    "InvalidInput",
     "Law",
     "Model",
     "Monitor",
@@ -91,7 +92,7 @@ __getattr__, __dir__ = _front(
     __name__,
     {
         "abstractions.states.abstraction": ("Abstraction", "load_abstraction"),
-        "abstractions.errors": ("ForewarnError",),
+        "abstractions.errors": ("ForewarnError", "InvalidInput"),
         "abstractions.frame": ("Frame",),
         "abstractions.readers": ("read_trace",),
         "abstractions.vocabularies.vocabulary": ("Vocabulary", "load_vocabulary"),

@@ -11,7 +11,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-FRONTS = ("forewarn", "forewarn.plugins.carla", "forewarn.thor_bridge")
+FRONTS = (
+    "forewarn",
+    "forewarn.plugins",
+    "forewarn.plugins.carla",
+    "forewarn.thor_bridge",
+)
 """The packages that load their public names when they are used."""
 
 UNSAID = {"__version__", "ForewarnError"}

@@ -85,6 +85,8 @@ def test_a_guard_on_the_stand_in_in_this_process(tmp_path: Path) -> None:
         (["--bridge", "tcp://127.0.0.1:1", "--body", "1,2"], "FRONT,BACK,WIDTH"),
         (["--bridge", "tcp://127.0.0.1:1", "--body", "99,1,2"], "size of no car"),
         (["--fake", "tiny-road"], "does not run on SUMO"),
+        (["--fake", "s1"], "it was learned on s2, and this is s1"),
+        (["--bridge", "tcp://127.0.0.1:1", "--scenario", "s1"], "learned on s2, and"),
     ],
 )
 def test_what_cannot_be_guarded_is_said_in_a_line(args: list[str], why: str) -> None:
@@ -92,8 +94,10 @@ def test_what_cannot_be_guarded_is_said_in_a_line(args: list[str], why: str) -> 
     assert why in done.stderr and done.stderr.count("\n") == 1
 
 
-def test_outside_the_container_there_is_no_node() -> None:
-    done = invoke("apollo", "guard", "--model", MODEL, "--node", status=3)
+def test_outside_the_container_there_is_no_node(tmp_path: Path) -> None:
+    invoke("apollo", "map", "crossing", "--out", tmp_path)
+    words = ("--model", MODEL, "--map", tmp_path, "--node")
+    done = invoke("apollo", "guard", *words, status=3)
     assert "inside Apollo's container" in done.stderr
 
 

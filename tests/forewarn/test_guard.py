@@ -154,6 +154,15 @@ def test_a_policy_that_rules_none_of_the_laws_is_refused(
     )
 
 
+def test_a_model_of_something_else_is_refused(model_path: str) -> None:
+    of = ("--scenario", "tiny-kitchen")
+    done = stdio(model_path, frame(0), options=of)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "its vocabulary is driving, and here it is household" in done.stderr
+    assert stdio(model_path, frame(0), options=(*of, "--accept-model")).exit_code == 0
+    assert stdio(model_path, frame(0), options=("--scenario", "s2")).exit_code == 0
+
+
 def test_what_is_decided_is_recorded_and_replays(
     model_path: str, tmp_path: Path
 ) -> None:

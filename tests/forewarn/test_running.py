@@ -23,6 +23,7 @@ from forewarn.plugins.tiny import TinyWorld
 from forewarn.scenarios.running.episode import Episode
 from forewarn.scenarios.running.plan import runner_of
 from forewarn.scenarios.running.truth import Broken
+from forewarn.scenarios.schema import shipped_scenarios
 from tests.scenarios import learned
 from tests.scenarios.learned import forewarn
 
@@ -517,9 +518,30 @@ def test_a_webhook_elsewhere_must_be_allowed(
 
 def test_a_model_of_another_scenario_is_named(tmp_path: Path) -> None:
     other = learned.model("tiny-road")
-    status, said = refused("run", KITCHEN, "--model", other, "--out", tmp_path)
-    assert status == 2
-    assert said.startswith(f"forewarn: {other}: its vocabulary does not have the laws")
+    for command in ("run", "measure"):
+        arguments = [command, KITCHEN, "--model", other, "--out", tmp_path]
+        status, said = refused(*arguments)
+        assert status == 2
+        assert said == (
+            f"forewarn: {other}: the model is of something else: it was learned on"
+            f" tiny-road, and this is {KITCHEN}; its vocabulary is driving, and here it"
+            " is household; its states are 0.1 s apart, and the frames here 1 s (give"
+            " one that was learned there, or insist with --accept-model)"
+        )
+        status, said = refused(*arguments, "--accept-model")
+        assert status == 2
+        assert "its vocabulary does not have the laws" in said
+
+
+def test_a_model_of_another_scenario_is_taken_on_request(
+    tmp_path: Path, model: Path
+) -> None:
+    mine = tmp_path / "mine.yaml"
+    shipped = shipped_scenarios()[KITCHEN].read_text()
+    mine.write_text(shipped.replace(f"name: {KITCHEN}", "name: mine"))
+    command = ["run", mine, "--model", model, "--out", tmp_path / "runs"]
+    assert "it was learned on tiny-kitchen, and this is mine" in refused(*command)[1]
+    assert told(*command, "--accept-model")["failed"] == 0
 
 
 def test_a_live_line_follows_the_episode(

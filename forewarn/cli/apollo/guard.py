@@ -8,7 +8,7 @@ import math
 import sys
 import time
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,7 @@ from forewarn.cli.apollo.shared import (
     told_option,
 )
 from forewarn.cli.guarding.making import (
+    Fitting,
     GuardMaker,
     Judging,
     guard_options,
@@ -92,6 +93,7 @@ def guard(
     laws: tuple[str, ...],
     judging: Judging,
     telling: Telling,
+    fitting: Fitting,
     intervene: str | None,
     map_path: Path | None,
     without: tuple[str, ...],
@@ -141,6 +143,10 @@ def guard(
                 guardian=guardian,
             )
         stack.enter_context(contextlib.closing(world))
+        if fake is not None:
+            fitting = replace(fitting, scenario=fake)
+        source = world.source
+        fitting.check(make, vocabulary=source.vocabulary, period_s=source.period_s)
         if record_path is not None:
             from forewarn.plugins.loop.records import keep_model
 

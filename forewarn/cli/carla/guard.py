@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from forewarn.cli.guarding.making import (
+    Fitting,
     GuardMaker,
     Judging,
     guard_options,
@@ -80,6 +81,7 @@ def guard(
     laws: tuple[str, ...],
     judging: Judging,
     telling: Telling,
+    fitting: Fitting,
     intervene: str | None,
     manager_port: int | None,
     shadow: bool,
@@ -102,12 +104,15 @@ def guard(
     from forewarn.plugins.carla.guarded import PROVIDES, GuardedVehicle
     from forewarn.plugins.carla.wire import answering, connect
 
-    made = GuardMaker.of(model_path, policy_path, laws, shadow, judging, intervene)(
-        PROVIDES
-    )
+    make = GuardMaker.of(model_path, policy_path, laws, shadow, judging, intervene)
+    fitting.check(make, vocabulary="driving")
+    made = make(PROVIDES)
     client = connect(host, port)
     with answering(host, port), ExitStack() as stack:
         world = client.get_world()
+        # None where the server does not wait for anybody.
+        period_s = world.get_settings().fixed_delta_seconds
+        fitting.check(make, period_s=period_s)
         ego = find_vehicle(world, role)
         actuator = CarlaActuator()
         if manager_port is not None:

@@ -5,12 +5,19 @@ from __future__ import annotations
 import gc
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from forewarn.cli.guarding.making import GuardMaker, Judging, guard_options, unwatched
+from forewarn.cli.guarding.making import (
+    Fitting,
+    GuardMaker,
+    Judging,
+    guard_options,
+    unwatched,
+)
 from forewarn.cli.runs.episodes import Telling, person
 from forewarn.cli.support import clean, emit, json_option
 
@@ -58,6 +65,7 @@ def guard(
     laws: tuple[str, ...],
     judging: Judging,
     telling: Telling,
+    fitting: Fitting,
     intervene: str | None,
     folder: Path | None,
     as_json: bool,
@@ -73,17 +81,19 @@ def guard(
     """
     if stdio == (address is not None):
         raise click.UsageError("give either --stdio or --socket HOST:PORT")
+    ready = partial(
+        _lend, model_path, policy_path, laws, judging, telling, fitting, intervene,
+        folder,
+    )  # fmt: skip
     if address is None:
         from forewarn.plugins.remote.session import serve_lines
 
-        lend = _lend(model_path, policy_path, laws, judging, telling, intervene, folder)
-        serve_lines(sys.stdin.buffer, sys.stdout.buffer, lend)
+        serve_lines(sys.stdin.buffer, sys.stdout.buffer, ready())
     elif token_file is None:
         raise click.UsageError("--socket needs --token-file")
     else:
         token = _token(token_file)
-        lend = _lend(model_path, policy_path, laws, judging, telling, intervene, folder)
-        _listen(lend, address, token, allow_remote=allow_remote, as_json=as_json)
+        _listen(ready(), address, token, allow_remote=allow_remote, as_json=as_json)
 
 
 def _lend(
@@ -92,6 +102,7 @@ def _lend(
     laws: tuple[str, ...],
     judging: Judging,
     telling: Telling,
+    fitting: Fitting,
     intervene: str | None,
     folder: Path | None,
 ) -> Lend:
@@ -101,6 +112,7 @@ def _lend(
     make = GuardMaker.of(
         model_path, policy_path, laws, judging=judging, intervene=intervene
     )
+    fitting.check(make)
     pool = GuardPool(make, telling.alerts(), person())
     # What is wrong with the model or the policy shows now, not when a loop has come.
     with pool.lend(None) as loop:

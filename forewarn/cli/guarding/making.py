@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from forewarn.cli.runs.episodes import (
+    accept_option,
     chosen_policy,
+    facts_of,
     gaps,
     guard_program_option,
     intervene_option,
@@ -59,11 +61,38 @@ class Judging:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Fitting:
+    """What is to be guarded, as options say, and whether any model will do.
+
+    Args:
+        scenario: The scenario that it is.
+        accept: Whether a model of something else is taken all the same.
+    """
+
+    scenario: str | None = None
+    accept: bool = False
+
+    def check(self, made: GuardMaker, **source: Any) -> None:
+        """Refuses a model that is of something else.
+
+        Args:
+            made: Has the model.
+            source: What the frames' source says of itself: its vocabulary, its period.
+        """
+        from forewarn.monitors.chains.fitting import refuse_other
+        from forewarn.scenarios.schema import load_scenario
+
+        said = {} if self.scenario is None else facts_of(load_scenario(self.scenario))
+        if not self.accept:
+            refuse_other(made.model, str(made.path), **{**said, **source})
+
+
 def guard_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """--model, --policy and --law: what a guard is made of; who judges, who is told.
 
-    The command is handed those who judge beside it as `judging`, and those who are told
-    of interventions as `telling`.
+    The command is handed those who judge beside it as `judging`, those who are told of
+    interventions as `telling`, and what the model must be of as `fitting`.
     """
 
     @wraps(command)
@@ -74,8 +103,11 @@ def guard_options(command: Callable[..., Any]) -> Callable[..., Any]:
         place: tuple[str, ...],
         rule_files: tuple[Path, ...],
         predicate_files: tuple[Path, ...],
+        scenario: str | None,
+        accept: bool,
         **rest: Any,
     ) -> Any:
+        rest["fitting"] = Fitting(scenario, accept)
         judging = Judging(guard_programs, user, place, rule_files, predicate_files)
         return command(*arguments, judging=judging, **rest)
 
@@ -87,6 +119,12 @@ def guard_options(command: Callable[..., Any]) -> Callable[..., Any]:
         predicates_option,
         rules_option,
         intervene_option,
+        accept_option,
+        click.option(
+            "--scenario",
+            metavar="NAME",
+            help="The scenario that this is: a model of another one is refused.",
+        ),
         click.option(
             "--law",
             "laws",

@@ -46,6 +46,12 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 model_option = partial(
     click.option, "--model", type=FILE, help="The model that the guard warns by."
 )
+accept_option = click.option(
+    "--accept-model",
+    "accept",
+    is_flag=True,
+    help="Take a model of another scenario, vocabulary or period all the same.",
+)
 policy_option = click.option(
     "--policy", "policy_path", type=FILE, help="What to do at which risk, as YAML."
 )
@@ -190,20 +196,35 @@ def driven_by(
 
 
 def unless_given(
-    scenario: Scenario, model: Path | None, policy: Path | None
+    scenario: Scenario, model: Path | None, policy: Path | None, accept: bool = False
 ) -> tuple[Path | None, Path | None, str]:
     """The model and the policy that were given, or else those that ship.
 
-    The third says so, where they do.
+    The third says so, where they do. A model of something else is refused, unless it
+    is accepted all the same.
     """
+    from forewarn.monitors.chains.fitting import refuse_other
+    from forewarn.monitors.chains.model import load_model
     from forewarn.scenarios.shipped import shipped_with
 
+    if model is not None and not accept:
+        refuse_other(load_model(model), str(model), **facts_of(scenario))
     if model is not None or (files := shipped_with(scenario)) is None:
         return model, policy, ""
     said = f"Guarded by the model that ships with {scenario.name}"
     if policy is None:
         said += ", at the thresholds tuned for it"
     return files.model, policy or files.policy, f"{said}."
+
+
+def facts_of(scenario: Scenario) -> dict[str, Any]:
+    """What a model must be of, to guard a scenario."""
+    abstraction = scenario.abstraction
+    return {
+        "scenario": scenario.name,
+        "vocabulary": abstraction.vocabulary and abstraction.vocabulary.name,
+        "period_s": abstraction.period_s,
+    }
 
 
 def numbers(most: float) -> Callable[..., tuple[float, ...]]:

@@ -14,6 +14,7 @@ import click
 from forewarn.cli.runs.episodes import (
     FILE,
     FOLDER,
+    accept_option,
     chosen_policy,
     counted,
     horizon_option,
@@ -39,6 +40,7 @@ FIRST_SEED = 1_000_000
 @click.command()
 @click.argument("scenario")
 @model_option()
+@accept_option
 @policy_option
 @click.option(
     "--thresholds",
@@ -119,6 +121,7 @@ FIRST_SEED = 1_000_000
 def measure(
     scenario: str,
     model: Path | None,
+    accept: bool,
     policy_path: Path | None,
     thresholds: tuple[float, ...],
     horizon: float | None,
@@ -173,7 +176,7 @@ def measure(
     if compliances:
         raise click.UsageError("--compliance is for a family of household tasks")
     wanted = scenario_named(scenario, world)
-    model, policy_path, said = unless_given(wanted, model, policy_path)
+    model, policy_path, said = unless_given(wanted, model, policy_path, accept)
     if model is None:
         raise click.UsageError(
             f"no model ships with {wanted.name}: give one with --model"

@@ -14,6 +14,7 @@ from forewarn.cli.runs.episodes import (
     FILE,
     FOLDER,
     Telling,
+    accept_option,
     again_option,
     chosen_policy,
     counted,
@@ -57,6 +58,7 @@ SHOWN_EPISODES = 20
 @click.command()
 @click.argument("scenario")
 @model_option()
+@accept_option
 @policy_option
 @click.option(
     "--threshold",
@@ -113,6 +115,7 @@ SHOWN_EPISODES = 20
 def run(
     scenario: str,
     model: Path | None,
+    accept: bool,
     policy_path: Path | None,
     thresholds: tuple[float, ...],
     horizon: float | None,
@@ -168,7 +171,7 @@ def run(
         if model is not None:
             raise click.UsageError("--unguarded takes no --model")
     else:
-        model, policy_path, said = unless_given(wanted, model, policy_path)
+        model, policy_path, said = unless_given(wanted, model, policy_path, accept)
     if model is not None:
         policy = chosen_policy(
             policy_path, horizon, wanted.horizon_s, intervene, thresholds, when,

@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import pytest
+from click.testing import CliRunner
 
 from forewarn.abstractions.files import parse_yaml
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.readers import read_trace
+from forewarn.cli import main
 from forewarn.monitors.chains.model import load_model
 from forewarn.monitors.guarding.decision import Decision, Risk
 from forewarn.monitors.guarding.guard import Guard
@@ -428,6 +430,13 @@ def test_a_guard_beside_another_client_stops_its_car(
     assert min(before_line) < 4.0, "of the 11 that its driver wants"
     verify = [sys.executable, "-m", "forewarn.cli", "verify", str(record)]
     subprocess.run(verify, check=True, capture_output=True)
+
+
+def test_a_model_of_something_else_is_refused() -> None:
+    arguments = ["carla", "guard", "--model", shipped_model(), "--scenario", "s1"]
+    done = CliRunner().invoke(main, arguments)
+    assert done.exit_code == 2
+    assert "it was learned on s2, and this is s1" in done.stderr
 
 
 @pytest.mark.slow

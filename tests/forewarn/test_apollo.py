@@ -95,8 +95,8 @@ def test_what_cannot_be_guarded_is_said_in_a_line(args: list[str], why: str) -> 
 
 
 def test_outside_the_container_there_is_no_node(tmp_path: Path) -> None:
-    invoke("apollo", "map", "crossing", "--out", tmp_path)
-    words = ("--model", MODEL, "--map", tmp_path, "--node")
+    invoke("apollo", "map", "crossing", "--out", tmp_path / "map")
+    words = ("--model", MODEL, "--map", tmp_path / "map", "--node")
     done = invoke("apollo", "guard", *words, status=3)
     assert "inside Apollo's container" in done.stderr
 

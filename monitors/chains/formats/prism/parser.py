@@ -26,10 +26,10 @@ _PLAIN_BRANCH = re.compile(
 )
 _PLAIN_GUARD = re.compile(
     r"\(?\s*\w+\s*=\s*(?:-?\d{1,18}|true|false)\s*\)?"
-    r"(?:\s*&\s*\(?\s*\w+\s*=\s*(?:-?\d{1,18}|true|false)\s*\)?)*\s*(?=->)"
+    r"(?:\s*&\s*\(?\s*\w+\s*=\s*(?:-?\d{1,18}|true|false)\s*\)?)*+\s*(?=->)"
 )
 _PLAIN_SET = re.compile(
-    r"(\w+)\s*=\s*-?\d{1,18}(?:\s*\|\s*\1\s*=\s*-?\d{1,18})*\s*(?=;)"
+    r"(\w+)\s*=\s*-?\d{1,18}(?:\s*\|\s*\1\s*=\s*-?\d{1,18})*+\s*(?=;)"
 )
 _EQUALITY = re.compile(r"(\w+)\s*=\s*(-?\d{1,18}|true|false)")
 
@@ -188,8 +188,8 @@ class Parser:
         if plain is None:
             return None
         read.used.setdefault(plain[1], read.token.start)
-        name, pairs = plain[1], _EQUALITY.findall(plain.group())
-        values = {int(text) for _, text in pairs}
+        name, pairs = plain[1], _EQUALITY.finditer(plain.group())
+        values = {int(pair[2]) for pair in pairs}
         read.jump(plain.end())
         return lambda env: env[name] in values
 
@@ -216,7 +216,8 @@ class Parser:
         if plain is None:
             return read.expression(), {}
         fixed: dict[str, int] = {}
-        for name, text in _EQUALITY.findall(plain.group()):
+        for pair in _EQUALITY.finditer(plain.group()):
+            name, text = pair.groups()
             read.used.setdefault(name, read.token.start)
             value = int(text) if text[-1].isdigit() else int(text == "true")
             if fixed.setdefault(name, value) != value:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -242,19 +242,15 @@ def is_value(value: object) -> bool:
     return isinstance(value, int | float) and value - value == 0
 
 
-def checked_values(
-    values: Mapping[str, object], vocabulary: Vocabulary | None
-) -> dict[str, Value]:
-    """The values as their signals hold them; `SignalFault` says what is wrong."""
-    if vocabulary is not None:
-        return {
-            vocabulary.canonical(key): vocabulary.check_value(key, value)
-            for key, value in values.items()
-        }
-    for key, value in values.items():
+def plain_values(key: str) -> Callable[[object], Value]:
+    """What checks the values of a signal that no vocabulary describes."""
+
+    def check(value: object) -> Value:
         if not is_value(value):
             raise SignalFault(f"{key} cannot be {value!r:.60}")
-    return dict(values)  # type: ignore[arg-type]
+        return value  # type: ignore[return-value]
+
+    return check
 
 
 def _header_keys(header: TraceHeader) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,7 +14,7 @@ from forewarn.abstractions.errors import (
     near_miss,
 )
 from forewarn.abstractions.files import parse_json
-from forewarn.abstractions.frame import Frame
+from forewarn.abstractions.frame import Frame, Value
 from forewarn.abstractions.readers.lines import check_count, lines
 from forewarn.abstractions.schema import Strict, validated
 from forewarn.abstractions.trace import (
@@ -22,7 +22,7 @@ from forewarn.abstractions.trace import (
     Trace,
     TraceHeader,
     check_order,
-    checked_values,
+    plain_values,
 )
 from forewarn.abstractions.vocabularies.vocabulary import Vocabulary, named_vocabulary
 
@@ -110,12 +110,13 @@ def _frames(
     numbered: Iterator[tuple[int, str]],
 ) -> Frames:
     last: Frame | None = None
+    names = _Names(header, vocabulary)
     for count, (number, text) in enumerate(numbered, 1):
         check_count(path, count)
         place = f"line {number}"
         data = _parsed(text, path, place)
         try:
-            frame, note = _frame(data, header, vocabulary)
+            frame, note = _frame(data, names)
             check_order(last, frame)
         except InvalidTrace as error:
             raise error.within(str(path), place) from error
@@ -146,9 +147,42 @@ def _is_cut(error: InvalidInput, text: str) -> bool:
     return cause.pos >= len(text.rstrip()) or cause.msg.startswith("Unterminated")
 
 
-def _frame(
-    data: Any, header: TraceHeader, vocabulary: Vocabulary | None
-) -> tuple[Frame, Note | None]:
+class _Names(dict[str, tuple[str, Callable[[object], Value]]]):
+    """By each key that frames carry: the signal, and what checks its values.
+
+    A key is looked at when it first comes, not in every frame.
+    """
+
+    def __init__(self, header: TraceHeader, vocabulary: Vocabulary | None) -> None:
+        super().__init__()
+        self._header, self._vocabulary = header, vocabulary
+
+    def __missing__(self, key: str) -> tuple[str, Callable[[object], Value]]:
+        name, check = key, plain_values(key)
+        if self._vocabulary is not None:
+            name = self._vocabulary.canonical(key)
+            check = self._vocabulary.checker(name)
+        if self._header.can_know(name):
+            self[key] = name, check
+        return name, check
+
+    def read(self, signals: Mapping[str, object]) -> dict[str, Value]:
+        """A frame's values; `SignalFault` says what is wrong with one."""
+        values = {}
+        for key, value in signals.items():
+            name, check = self[key]
+            values[name] = check(value)
+        for key in signals:
+            if key not in self:
+                raise InvalidTrace(
+                    f"{self[key][0]!r:.60} is not in the header's provides",
+                    mend=near_miss(key, self._header.provides)
+                    or "add it there, in the first line",
+                )
+        return values
+
+
+def _frame(data: Any, names: _Names) -> tuple[Frame, Note | None]:
     if not isinstance(data, dict):
         raise InvalidTrace("expected an object with sequence, time_s and signals")
     for key in data:
@@ -163,14 +197,7 @@ def _frame(
         raise InvalidTrace(f"time_s is {float(min(time_s, 1e300))!r}, not a time")
     if not isinstance(signals, dict):
         raise InvalidTrace("signals must be an object")
-    values = checked_values(signals, vocabulary)
-    for key in values:
-        if not header.can_know(key):
-            raise InvalidTrace(
-                f"{key!r:.60} is not in the header's provides",
-                mend=near_miss(key, header.provides)
-                or "add it there, in the first line",
-            )
+    values = names.read(signals)
     note = _note(data) if any(key in data for key in _NOTES) else None
     return Frame(float(time_s), sequence, values), note
 

@@ -110,7 +110,7 @@ class Vocabulary:
 
     def canonical(self, key: str) -> str:
         """An object predicate's text as frames key it; other names as they are."""
-        return self._predicate(key) or key
+        return key if key in self.signals else self._predicate(key) or key
 
     def translate(self, row: Mapping[str, object]) -> dict[str, Value]:
         """A row in our names or other systems' names, as checked signal values.

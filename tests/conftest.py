@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import signal
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
@@ -74,6 +75,16 @@ def _judge_skip(report: Any, config: pytest.Config) -> None:
     elif reason in ("", "unconditional skip"):
         report.outcome = "failed"
         report.longrepr = "a skip must say what is missing"
+
+
+@pytest.fixture(autouse=True)
+def _own_log() -> Iterator[None]:
+    """A command that logs in this process leaves the next test's log as it was."""
+    log = logging.getLogger("forewarn")
+    handlers, level = log.handlers[:], log.level
+    yield
+    log.handlers[:], log.propagate = handlers, True
+    log.setLevel(level)
 
 
 @pytest.fixture(scope="session")

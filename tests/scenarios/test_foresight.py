@@ -90,6 +90,7 @@ class Blind:
         self.source = self._world.source
         self.reset, self.step = self._world.reset, self._world.step
         self.ended, self.close = self._world.ended, self._world.close
+        self.actions, self.actuator = self._world.actions, self._world.actuator
 
 
 class Confused(Blind):

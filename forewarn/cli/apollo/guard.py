@@ -132,7 +132,10 @@ def guard(
             world = _stand_in(stack, fake, seed, pace, edition, guardian)
         else:
             from forewarn.apollo_bridge.bridge import ApolloWorld
+            from forewarn.apollo_bridge.buses.node import find_cyber
 
+            if node:
+                find_cyber()  # said before anything is loaded
             world = ApolloWorld(
                 bridge=bridge or "node",
                 edition=edition,

@@ -56,3 +56,8 @@ def test_the_page_names_files_that_are_there() -> None:
     assert [name for name in named if not (ROOT / name).exists()] == []
     linked = re.findall(r"\]\(([\w-]+\.\w+)\)", page)
     assert [name for name in linked if not (ROOT / "docs" / name).exists()] == []
+
+
+def test_the_picture_is_that_of_this_code() -> None:
+    drawn = draw.PICTURE.read_text(encoding="utf-8")
+    assert drawn == draw.picture(), "run python docs/draw.py"

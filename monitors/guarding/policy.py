@@ -138,6 +138,11 @@ class Policy:
         """The steps of a law, the mildest first."""
         return self.rules.get(law, self.rules.get(ANY_LAW, ()))
 
+    def only_alerts(self, laws: Sequence[str]) -> tuple[str, ...]:
+        """Of these laws those that it alerts of, and does nothing about."""
+        kinds = {law: {step.kind for step in self.steps_for(law)} for law in laws}
+        return tuple(law for law, does in kinds.items() if does == {"alert"})
+
     def without_rule(self, laws: Sequence[str]) -> tuple[str, ...]:
         """Of these laws those that it never acts on.
 

@@ -113,6 +113,9 @@ class Measurement:
         paper: The cells of the paper's own table, if they were asked for.
         guarded: The same seeds with the guard acting; None if they were not run.
         drift: Whether the runs fit the model's counts.
+        only_alerts: The laws of which the policy alerts, and about which it does
+            nothing.
+        acts: Whether it does more than alert, of any law.
     """
 
     scenario: str
@@ -127,6 +130,8 @@ class Measurement:
     paper: tuple[Cell, ...] = ()
     guarded: Mapping[str, Any] | None = None
     drift: Drift | None = None
+    only_alerts: tuple[str, ...] = ()
+    acts: bool = True
 
     def as_dict(self) -> dict[str, Any]:
         failed = [episode for episode in self.episodes if episode.failed]
@@ -144,6 +149,8 @@ class Measurement:
                 for name, rows in self.baselines.items()
             },
             "guarded": self.guarded,
+            "only_alerts": list(self.only_alerts),
+            "acts": self.acts,
             "trade_off": {way: dict(laws) for way, laws in self.curves.items()},
             "paper_table": [each.as_dict() for each in self.paper],
             "episodes": len(self.episodes),
@@ -176,7 +183,7 @@ class Wish:
         training: The runs that the model was learned from, for those that learn.
         sweep: Whether to work out trade-off curves.
         paper_table: Whether to make the paper's own table; needs its baselines.
-        guarded: Whether to run the seeds again with the guard acting.
+        guarded: Whether to run the seeds again with the guard acting, if it acts.
     """
 
     scenario: Scenario
@@ -242,7 +249,7 @@ def measure(
     if digest_of(wish.model) != digest:
         raise InvalidInput("the model was changed meanwhile", source=str(wish.model))
     found = judge_runs(wish, watched)
-    if not wish.guarded:
+    if not (wish.guarded and found.acts):
         return found
     policy = replace(wish.policy, shadow=False)
     acting = plan(wish.scenario, wish.model, policy)
@@ -273,7 +280,8 @@ def judge_runs(wish: Wish, watched: Sequence[Watched]) -> Measurement:
             f"all {len(errors)} episodes failed: {errors[0] if errors else 'none ran'}"
         )
     rows: list[LawRow] = []
-    for law in good[0].series.risks:
+    laws = list(good[0].series.risks)
+    for law in laws:
         rows += _rows(law, good, wish)
     model = load_model(wish.model)
     return Measurement(
@@ -286,6 +294,10 @@ def judge_runs(wish: Wish, watched: Sequence[Watched]) -> Measurement:
         _curves(good, wish.baselines) if wish.sweep else {},
         tuple(_paper_table(good)) if wish.paper_table else (),
         drift=_drift(model, wish.policy.delta, good),
+        only_alerts=wish.policy.only_alerts(laws),
+        acts=any(
+            step.kind != "alert" for law in laws for step in wish.policy.steps_for(law)
+        ),
     )
 
 

@@ -143,6 +143,10 @@ def measurement(facts: Mapping[str, Any]) -> Markup:
         ),
         *_notes(facts, laws),
         _guarded(facts["guarded"]) if facts.get("guarded") else None,
+        *(
+            tag("p", f"Of {law} the policy only alerts: nothing was done about it.")
+            for law in facts.get("only_alerts", ())
+        ),
     )  # fmt: skip
 
 

@@ -358,6 +358,19 @@ def test_measure_tells_what_the_issue_says(tmp_path: Path, model: Path) -> None:
     assert "no_metal_heated" in said
 
 
+def test_measure_says_where_nothing_is_enforced(model: Path) -> None:
+    words: list[Any] = ["measure", KITCHEN, "--model", model, "--episodes", "20"]
+    alerts = forewarn(*words, "--intervene", "alert")
+    assert "With the guard acting" not in alerts and "cut by" not in alerts
+    assert "Nothing was enforced: the policy only alerts." in alerts
+    assert "--intervene stop" in alerts
+    found = told(*words, "--intervene", "alert")
+    assert found["guarded"] is None and found["acts"] is False
+    assert found["only_alerts"] == ["no_metal_heated"]
+    acting = forewarn(*words, "--intervene", "alert,stop")
+    assert "With the guard acting" in acting and "only alerts" not in acting
+
+
 def test_measure_refuses_what_the_model_knows(model: Path, tmp_path: Path) -> None:
     arguments: list[Any] = ["measure", KITCHEN, "--model", model, "--episodes", "5"]
     status, line = refused(*arguments, "--seed", "100")

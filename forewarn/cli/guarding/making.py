@@ -245,9 +245,8 @@ def unwatched(guard: Guard) -> Iterator[str]:
         yield f"The law {law} does not apply: {why}."
     names = [law.name for law in guard.watch.laws]
     yield from gaps(guard.policy, names, left_out)
+    for law in guard.policy.only_alerts(names):
+        yield f"Of the law {law} it alerts only: nothing is done about it."
     for law in names:
-        does = {step.kind for step in guard.policy.steps_for(law)}
-        if does == {"alert"}:
-            yield f"Of the law {law} it alerts only: nothing is done about it."
-        elif not does and law not in guard.without_rule:
+        if not guard.policy.steps_for(law) and law not in guard.without_rule:
             yield f"The policy gives no threshold for the law {law}: nothing is done."

@@ -14,6 +14,10 @@ from forewarn.cli.support import table
 if TYPE_CHECKING:
     from forewarn.scenarios.measuring.measure import LawRow, Measurement
 
+NOTHING_ENFORCED = (
+    "Nothing was enforced: the policy only alerts. What the guard would prevent shows"
+    " with --intervene, such as --intervene stop."
+)
 _FEWEST_RUNS = 30
 """A bin of the reliability curve with fewer runs says little."""
 
@@ -52,6 +56,11 @@ def lines(found: Measurement, out: Path | None) -> Iterator[str]:
     if facts["guarded"] is not None:
         yield ""
         yield from _guarded(facts["guarded"])
+        for law in facts["only_alerts"]:
+            yield f"Of {shown(law)} the policy only alerts: nothing was done about it."
+    elif not facts["acts"]:
+        yield ""
+        yield NOTHING_ENFORCED
     if out is not None:
         yield f"`forewarn report {out}` shows this on a page."
 

@@ -59,7 +59,7 @@ def part(name: str, path: Path) -> tuple[str, str]:
     parts = path.relative_to(ROOT).with_suffix("").parts
     room = "forewarn/cli" if parts[0] == "forewarn" else parts[0]
     inner = parts[2:] if parts[0] == "forewarn" else parts[1:]
-    return room, "" if inner[0] == "__init__" else inner[0]
+    return room, "" if inner[0].startswith("__") else inner[0]
 
 
 def house() -> tuple[dict[str, dict[str, set[str]]], dict[str, set[str]]]:

@@ -14,10 +14,9 @@ MAX_FRAMES = 300_000
 MAX_VALUES = 3_000_000
 MAX_LINES = 1_000_000
 MAX_BYTES = 256 * 1024**2
-"""What a line may hold, a trace, and a file once it is unpacked. What is larger is for
-Parquet, whose columns are read without making every value."""
+"""What a line may hold, a trace, and a file once it is unpacked."""
 
-_MEND = "split it into several traces, or write it as Parquet"
+_MEND = "split it into several traces"
 
 _PICKLE = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 

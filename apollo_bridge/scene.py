@@ -14,9 +14,8 @@ from forewarn.plugins.driving.roads.lanes import LightName
 from forewarn.plugins.driving.roads.lines import Point
 from forewarn.plugins.driving.roads.network import Roads
 from forewarn.plugins.driving.scene import (
-    DARK,
     Colour,
-    Lamp,
+    Lamps,
     Light,
     Mover,
     Scene,
@@ -126,9 +125,8 @@ class ApolloScene(Scene):
                 self._drift(place, passed_s)
         self._before = (ego.x, ego.y), "" if place is None else place.lane
         shown = chassis.signal
-        ego.signal, ego.lamps = TURN_SIGNALS[shown.turn_signal], DARK
-        ego.lamps |= Lamp.LOW_BEAM if shown.low_beam else DARK
-        ego.lamps |= Lamp.HIGH_BEAM if shown.high_beam else DARK
+        ego.signal = TURN_SIGNALS[shown.turn_signal]
+        ego.lamps = Lamps(bool(shown.low_beam), bool(shown.high_beam))
 
     def _drift(self, place: Place, passed_s: float) -> None:
         """How fast the ego moves across its lane, from where it was before."""

@@ -13,10 +13,9 @@ from forewarn.plugins.carla.maps.places import Place, Places
 from forewarn.plugins.driving.roads.lanes import Lane, LightName, Turn
 from forewarn.plugins.driving.roads.network import Roads
 from forewarn.plugins.driving.scene import (
-    DARK,
     Behind,
     Colour,
-    Lamp,
+    Lamps,
     Light,
     Mover,
     Scene,
@@ -32,11 +31,7 @@ _SIGNALS = {
     _RIGHT: TurnSignal.RIGHT, _LEFT: TurnSignal.LEFT,
     _RIGHT | _LEFT: TurnSignal.HAZARD,
 }  # fmt: skip
-_LAMPS = (
-    (1 | 2, Lamp.LOW_BEAM),  # position lights count
-    (4, Lamp.HIGH_BEAM),
-    (128, Lamp.FOG),
-)
+_LOW_BEAM, _HIGH_BEAM, _FOG = 1 | 2, 4, 128  # position lights count as low beam
 _TURNS = {
     TurnSignal.LEFT: (Turn.LEFT, Turn.U_TURN), TurnSignal.RIGHT: (Turn.RIGHT,),
 }  # fmt: skip
@@ -150,9 +145,8 @@ class CarlaScene(Scene):
             if mover is not None:
                 lit = int(state)
                 mover.signal = _SIGNALS.get(lit & (_LEFT | _RIGHT), TurnSignal.OFF)
-                mover.lamps = DARK
-                for bits, lamp in _LAMPS:
-                    mover.lamps |= lamp if lit & bits else DARK
+                bits = _LOW_BEAM, _HIGH_BEAM, _FOG
+                mover.lamps = Lamps(*(lit & bit != 0 for bit in bits))
 
     # -- bodies -----------------------------------------------------------------------
 

@@ -37,9 +37,19 @@ def touches(
     return True
 
 
-def clearance(one: Mover, other: Mover) -> float:
-    """The distance between two vehicles, each taken to be as wide as the ego."""
-    return max(0.0, apart(_spine(one), _spine(other)) - EGO_WIDTH_M)
+def clearance(one: Mover, other: Mover, most_m: float = math.inf) -> float | None:
+    """The distance between two vehicles, each taken to be as wide as the ego.
+
+    Args:
+        one: The one.
+        other: The other.
+        most_m: None if it is more.
+    """
+    longest_m = most_m + EGO_WIDTH_M + one.length + other.length
+    if max(abs(other.x - one.x), abs(other.y - one.y)) > longest_m:
+        return None
+    found_m = max(0.0, apart(_spine(one), _spine(other)) - EGO_WIDTH_M)
+    return None if found_m > most_m else found_m
 
 
 def _spine(vehicle: Mover) -> tuple[Point, Point]:

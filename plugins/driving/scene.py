@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Container, Iterator
 from dataclasses import dataclass
-from enum import Flag, StrEnum, auto
+from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple
 
@@ -53,15 +53,15 @@ class TurnSignal(StrEnum):
     HAZARD = "hazard"
 
 
-class Lamp(Flag):
-    """The lamps of a vehicle."""
+class Lamps(NamedTuple):
+    """Which lamps of a vehicle are lit."""
 
-    LOW_BEAM = auto()
-    HIGH_BEAM = auto()
-    FOG = auto()
+    low_beam: bool = False
+    high_beam: bool = False
+    fog: bool = False
 
 
-DARK = Lamp(0)
+DARK = Lamps()
 
 
 @dataclass(slots=True)
@@ -87,7 +87,7 @@ class Mover:
     at_m: float = 0.0
     lateral: float = 0.0
     signal: TurnSignal = TurnSignal.OFF
-    lamps: Lamp = DARK
+    lamps: Lamps = DARK
 
 
 class Near(NamedTuple):
@@ -147,6 +147,10 @@ class Scene(ABC):
     @abstractmethod
     def next_crosswalk(self, person: Mover) -> str:
         """The edge of the crosswalk that somebody is about to enter; empty for none."""
+
+    def watch(self, other: Mover) -> Mover:
+        """A vehicle as it is now; a world may have told no more than its place."""
+        return other
 
     # -- what follows from it ---------------------------------------------------------
 

@@ -22,8 +22,9 @@ from pydantic import Field
 
 from forewarn.abstractions.schema import Strict
 from forewarn.plugins.driving.roads.lanes import Lane, Turn
+from forewarn.plugins.driving.roads.network import Roads
 from forewarn.plugins.driving.roads.ways import Way
-from forewarn.plugins.driving.scene import Colour, Lamp, Light, Mover, Scene
+from forewarn.plugins.driving.scene import Colour, Light, Mover, Scene
 from forewarn.plugins.driving.seeing.arriving import (
     Conflict,
     Demand,
@@ -69,12 +70,12 @@ _DRIFTS = 0.05  # m/s across the lane
 _ROLLS = 0.1  # m/s
 _MOST = 1000.0
 _STOPPING = (Colour.RED, Colour.YELLOW)
-_F, _L, _R = Turn.FORWARD, Turn.LEFT, Turn.RIGHT
+_F, _L, _R, _U = Turn.FORWARD, Turn.LEFT, Turn.RIGHT, Turn.U_TURN
 _LANE_DIRECTIONS = {
     frozenset({_F}): "forward", frozenset({_L}): "left", frozenset({_R}): "right",
     frozenset({_F, _L}): "forward_left", frozenset({_F, _R}): "forward_right",
     frozenset({_L, _R}): "left_right", frozenset({_F, _L, _R}): "all",
-    frozenset({Turn.U_TURN}): "u_turn",
+    frozenset({_U}): "u_turn",
 }  # fmt: skip
 
 
@@ -108,6 +109,7 @@ class Senses:
         """Where others cross the ego's way, and when they are there."""
         self.left_m = 0.0  # of the way
         self._way = Way({}, (), 0.0)
+        self._of_lane: dict[str, Any] = {}
         self._way_of: tuple[str, tuple[str, ...]] = "", ()
         self._speed: float | None = None
         self._light: Light | None = None
@@ -127,14 +129,13 @@ class Senses:
     def values(self, time_s: float, collision: bool, horn: bool) -> dict[str, Any]:
         """The signals of this moment."""
         ego = self._scene.ego
-        lane = self._scene.roads.lanes[ego.lane]
         progress = self._progress(ego)
         self._see_light(progress)
         values = {
             **self._constant,
             **self._motion(ego),
             **_shown(ego, horn),
-            **self._on_lane(ego, lane, progress),
+            **self._on_lane(ego, progress),
             **self._ahead(ego, progress),
             "collision": collision,
             "time_to_stop_line": _time_to(progress.to_line, ego.speed),
@@ -152,6 +153,8 @@ class Senses:
         way_of = ego.lane, self._scene.route
         if way_of != self._way_of:
             self._way_of, self._way = way_of, self._scene.way()
+            roads = self._scene.roads
+            self._of_lane = _of_lane(roads.lanes[ego.lane], roads)
         at_m = self._way.start_m[ego.lane] + ego.at_m
         self.left_m = self._way.length_m - at_m
         progress = Progress.along(self._way, at_m)
@@ -173,19 +176,14 @@ class Senses:
             "braking": gains < -_BRAKES,
         }
 
-    def _on_lane(self, ego: Mover, lane: Lane, progress: Progress) -> dict[str, Any]:
+    def _on_lane(self, ego: Mover, progress: Progress) -> dict[str, Any]:
         here, ahead = progress.here, progress.here or progress.ahead
         seen = ahead is not None and progress.to_junction is not None
-        turns = {link.turn for link in lane.links}
-        if len(turns) > 1:
-            turns.discard(Turn.U_TURN)
         return {
-            "direction": (ahead.turn if ahead and seen else Turn.FORWARD).value,
+            "direction": str(ahead.turn if ahead and seen else _F),
             "lane_changing": abs(ego.lateral) > _DRIFTS,
-            "turning_around": here is not None and here.turn is Turn.U_TURN,
-            "lane_count": 0 if lane.inside else self._scene.roads.lane_count(lane.edge),
-            "lane_direction": _LANE_DIRECTIONS.get(frozenset(turns), "forward"),
-            "speed_limit": round(lane.limit_kmh, 1),
+            "turning_around": here is not None and here.turn is _U,
+            **self._of_lane,
         }
 
     # -- what is before it ------------------------------------------------------------
@@ -216,7 +214,7 @@ class Senses:
             "in_junction": progress.here is not None,
             "past_stop_line": self._past_line,
             "signal_ahead": governed and progress.to_line is not None,
-            "traffic_light": None if light is None else light.colour.value,
+            "traffic_light": None if light is None else str(light.colour),
             "traffic_light_blinking": None if light is None else light.blinking,
             "traffic_light_age": rounded(self._light_age_s),
         }
@@ -258,14 +256,26 @@ class Senses:
         return None if asked is None else round(min(asked, _MOST), 3)
 
 
+def _of_lane(lane: Lane, roads: Roads) -> dict[str, Any]:
+    """What stays the same all along a lane."""
+    turns = {link.turn for link in lane.links}
+    if len(turns) > 1:
+        turns.discard(_U)
+    return {
+        "lane_count": 0 if lane.inside else roads.lane_count(lane.edge),
+        "lane_direction": _LANE_DIRECTIONS.get(frozenset(turns), "forward"),
+        "speed_limit": round(lane.limit_kmh, 1),
+    }
+
+
 def _shown(ego: Mover, horn: bool) -> dict[str, Any]:
     """What the ego shows to others, and lets them hear."""
     return {
-        "turn_signal": ego.signal.value,
+        "turn_signal": str(ego.signal),
         "horn_on": horn,
-        "high_beam_on": Lamp.HIGH_BEAM in ego.lamps,
-        "low_beam_on": Lamp.LOW_BEAM in ego.lamps,
-        "fog_light_on": Lamp.FOG in ego.lamps,
+        "high_beam_on": ego.lamps.high_beam,
+        "low_beam_on": ego.lamps.low_beam,
+        "fog_light_on": ego.lamps.fog,
     }
 
 

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container
-from functools import reduce
-from operator import or_
 from typing import Any
 
 from forewarn.plugins.driving.roads.lanes import LightName
 from forewarn.plugins.driving.roads.network import Roads
 from forewarn.plugins.driving.roads.ways import Way
 from forewarn.plugins.driving.scene import (
-    DARK,
     FOLLOWER_SEEN_M,
     LEAD_SEEN_M,
     Behind,
     Colour,
-    Lamp,
+    Lamps,
     Light,
     Mover,
     Near,
@@ -33,7 +30,7 @@ _LIGHTS = {
 }  # fmt: skip
 _UNKNOWN = Light(Colour.UNKNOWN)
 _RIGHT, _LEFT, _HAZARD = 1, 2, 4
-_LAMPS = {16: Lamp.LOW_BEAM, 32: Lamp.FOG, 64: Lamp.HIGH_BEAM}
+_LOW_BEAM, _HIGH_BEAM, _FOG = 16, 64, 32
 
 
 class SumoScene(Scene):
@@ -48,7 +45,8 @@ class SumoScene(Scene):
     def __init__(self, sumo: Any, roads: Roads, ego: str) -> None:
         super().__init__(roads, ego)
         self._sumo = sumo
-        self._known: dict[str, Mover] = {}
+        of = sumo.vehicle
+        self._tells = of.getAngle, of.getSpeed, of.getLaneID, of.getLanePosition
         self._edges: dict[str, frozenset[str]] = {}
         self._shown: dict[str, str] = {}
         self._signals = 0
@@ -57,34 +55,41 @@ class SumoScene(Scene):
     def look(self) -> None:
         """Takes in the simulation as it is now."""
         vehicle = self._sumo.vehicle
-        self.vehicles = self._group(vehicle)
-        self.people = self._group(self._sumo.person)
-        lane, at_m = vehicle.getLaneID, vehicle.getLanePosition
-        for name, mover in self.vehicles.items():
-            mover.lane, mover.at_m = lane(name), at_m(name)
+        self.vehicles = self._placed(vehicle, self.vehicles)
+        person = self._sumo.person
+        self.people = self._placed(person, self.people)
+        for name, walker in self.people.items():
+            walker.heading = math.radians(90.0 - person.getAngle(name))
+            walker.speed = person.getSpeed(name)
         self._shown.clear()
         ego = self.vehicles.get(self.name)
         if ego is not None:
+            self.watch(ego)
             ego.lateral = vehicle.getLateralSpeed(self.name)
             signals = vehicle.getSignals(self.name)
             if signals != self._signals:
                 self._signals = signals
                 ego.signal, ego.lamps = _turn_signal(signals), _lamps(signals)
 
-    def _group(self, group: Any) -> dict[str, Mover]:
-        """Vehicles or people; each is looked up once for as long as it is there."""
-        known, there = self._known, {}
-        position, angle, speed = group.getPosition, group.getAngle, group.getSpeed
+    @staticmethod
+    def _placed(group: Any, before: dict[str, Mover]) -> dict[str, Mover]:
+        """Where the vehicles or the people are; those of before have their sizes."""
+        there, position = {}, group.getPosition
         for name in group.getIDList():
-            mover = known.get(name)
+            mover = before.get(name)
             if mover is None:
                 length, width = group.getLength(name), group.getWidth(name)
-                mover = known[name] = Mover(name, 0.0, 0.0, 0.0, 0.0, length, width)
+                mover = Mover(name, 0.0, 0.0, 0.0, 0.0, length, width)
             mover.x, mover.y = position(name)
-            mover.heading = math.radians(90.0 - angle(name))
-            mover.speed = speed(name)
             there[name] = mover
         return there
+
+    def watch(self, other: Mover) -> Mover:
+        """Asks for the rest of a vehicle: nobody needs it of those out of sight."""
+        (angle, speed, lane, at_m), name = self._tells, other.name
+        other.heading = math.radians(90.0 - angle(name))
+        other.speed, other.lane, other.at_m = speed(name), lane(name), at_m(name)
+        return other
 
     # -- what a world tells -----------------------------------------------------------
 
@@ -126,7 +131,7 @@ class SumoScene(Scene):
         found = self._sumo.vehicle.getLeader(self.name, LEAD_SEEN_M)
         if not found or not found[0]:
             return None
-        who, gap = self.vehicles[found[0]], found[1]
+        who, gap = self.watch(self.vehicles[found[0]]), found[1]
         start = way.start_m.get(who.lane)
         if start is not None:
             front = start + who.at_m
@@ -140,11 +145,13 @@ class SumoScene(Scene):
 
     def behind(self) -> Behind | None:
         who, gap = self._sumo.vehicle.getFollower(self.name, FOLLOWER_SEEN_M)
-        return Behind(max(0.0, gap), self.vehicles[who].speed) if who else None
+        if not who:
+            return None
+        return Behind(max(0.0, gap), self.watch(self.vehicles[who]).speed)
 
     def beside(self, side: int) -> list[Near]:
         found = self._sumo.vehicle.getNeighbors(self.name, 0 if side > 0 else 1)
-        return [Near(self.vehicles[who], gap) for who, gap in found]
+        return [Near(self.watch(self.vehicles[who]), gap) for who, gap in found]
 
 
 def _turn_signal(signals: int) -> TurnSignal:
@@ -154,5 +161,5 @@ def _turn_signal(signals: int) -> TurnSignal:
     return {_LEFT: TurnSignal.LEFT, _RIGHT: TurnSignal.RIGHT}.get(both, TurnSignal.OFF)
 
 
-def _lamps(signals: int) -> Lamp:
-    return reduce(or_, (lamp for bit, lamp in _LAMPS.items() if signals & bit), DARK)
+def _lamps(signals: int) -> Lamps:
+    return Lamps(*(signals & bit != 0 for bit in (_LOW_BEAM, _HIGH_BEAM, _FOG)))

@@ -62,20 +62,21 @@ def point_at(line: Line, along: float) -> tuple[Point, Point]:
 
 def apart(one: tuple[Point, Point], other: tuple[Point, Point]) -> float:
     """How far apart two straight lines are that do not cross."""
+    (a, b), (c, d) = one, other
     return min(
-        *(from_segment(point, *other) for point in one),
-        *(from_segment(point, *one) for point in other),
-    )
+        from_segment(a, c, d), from_segment(b, c, d),
+        from_segment(c, a, b), from_segment(d, a, b),
+    )  # fmt: skip
 
 
 def from_segment(point: Point, a: Point, b: Point) -> float:
     dx, dy = b[0] - a[0], b[1] - a[1]
-    length = dx * dx + dy * dy
-    share = 0.0
-    if length > 0.0:
-        share = ((point[0] - a[0]) * dx + (point[1] - a[1]) * dy) / length
-        share = min(1.0, max(0.0, share))
-    return math.hypot(point[0] - a[0] - share * dx, point[1] - a[1] - share * dy)
+    px, py = point[0] - a[0], point[1] - a[1]
+    along, length = px * dx + py * dy, dx * dx + dy * dy
+    if along <= 0.0:
+        return math.hypot(px, py)
+    share = 1.0 if along >= length else along / length
+    return math.hypot(px - share * dx, py - share * dy)
 
 
 def beside(one: Line, other: Line, met_m: float) -> float:

@@ -57,7 +57,8 @@ class RssMargins:
     def _near(self, scene: Scene) -> Iterator[Margins]:
         ego = scene.ego
         hx, hy = math.cos(ego.heading), math.sin(ego.heading)
-        for other in (*scene.vehicles.values(), *scene.people.values()):
+        vehicles = map(scene.watch, scene.vehicles.values())
+        for other in (*vehicles, *scene.people.values()):
             dx, dy = other.x - ego.x, other.y - ego.y
             if other is ego or abs(dx) > SEEN_M or abs(dy) > SEEN_M:
                 continue

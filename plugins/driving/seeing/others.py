@@ -29,6 +29,7 @@ _PRIORITY_M = 12.0  # from where on one must give way
 _OTHER_WAY = math.radians(135.0)
 _STANDS = 1.0  # m/s
 _JAM = 3
+_RED = Colour.RED
 _FARTHEST_M = 1000.0
 
 
@@ -70,32 +71,42 @@ def around(scene: Scene) -> Around:
     for other in scene.vehicles.values():
         if other is ego:
             continue
-        away_m2 = (other.x - x) ** 2 + (other.y - y) ** 2
+        dx, dy = other.x - x, other.y - y
+        away_m2 = dx * dx + dy * dy
         if away_m2 < nearest_m2:
             nearest, nearest_m2 = other, away_m2
         if away_m2 > OTHERS_SEEN_M * OTHERS_SEEN_M:
             continue
-        near.append(other)
+        near.append(scene.watch(other))
         if away_m2 < oncoming_m2:
             turned = math.remainder(other.heading - ego.heading, math.tau)
             if abs(turned) > _OTHER_WAY:
                 oncoming, oncoming_m2 = other, away_m2
+    if nearest is not None and not near:
+        scene.watch(nearest)
     return Around(near, nearest, oncoming)
 
 
 def see_around(ego: Mover, seen: Around) -> dict[str, Any]:
     """How far the nearest vehicle is, and the nearest that comes the other way."""
-    values: dict[str, Any] = {}
-    for key, other, most_m in (
-        ("nearest", seen.nearest, math.inf),
-        ("oncoming", seen.oncoming, ONCOMING_M),
-    ):
-        values[f"{key}_distance"] = values[f"{key}_speed"] = None
-        apart = math.inf if other is None else clearance(ego, other)
-        if other is not None and apart <= most_m:
-            values[f"{key}_distance"] = round(min(apart, _FARTHEST_M), 3)
-            values[f"{key}_speed"] = round(3.6 * other.speed, 3)
-    return values
+    nearest_m, nearest_kmh = _apart(ego, seen.nearest, math.inf)
+    oncoming_m, oncoming_kmh = _apart(ego, seen.oncoming, ONCOMING_M)
+    return {
+        "nearest_distance": nearest_m,
+        "nearest_speed": nearest_kmh,
+        "oncoming_distance": oncoming_m,
+        "oncoming_speed": oncoming_kmh,
+    }
+
+
+def _apart(
+    ego: Mover, other: Mover | None, most_m: float
+) -> tuple[float, float] | tuple[None, None]:
+    """How far somebody is and how fast, if not too far."""
+    apart = None if other is None else clearance(ego, other, most_m)
+    if other is None or apart is None:
+        return None, None
+    return round(min(apart, _FARTHEST_M), 3), round(3.6 * other.speed, 3)
 
 
 def jammed(scene: Scene, near: list[Mover], progress: Progress) -> bool:
@@ -152,7 +163,8 @@ def see_crossing(
             continue
         ours = progress.to(passage)
         begins = min(met.to_m - foe.half_m, ours + foe.beside_m)
-        conflicts.append(met._replace(to_m=begins, clear_m=met.clear_m + foe.half_m))
+        ends = met.clear_m + foe.half_m
+        conflicts.append(Conflict(begins, ends, met.comes_s, met.leaves_s))
         gap = demand.meet(passage, met)
         gaps.append(gap)
         if foe.first and met.comes_s < _SOON_S:
@@ -176,11 +188,13 @@ def _meeting(
     met = progress.met
     for other in near if met else ():
         for passage in met:
-            for foe in passage.foes_on.get(other.lane, ()):
-                if foe.target not in scene.edges_of(other):
+            foes = passage.foes_on.get(other.lane, ())
+            edges = scene.edges_of(other) if foes else ()
+            for foe in foes:
+                if foe.target not in edges:
                     continue
                 waits = foe.light is not None and foe.before_m[other.lane] > 0.0
-                if waits and foe.light and scene.light(foe.light).colour is Colour.RED:
+                if waits and foe.light and scene.light(foe.light).colour is _RED:
                     continue
                 yield passage, foe, other
 

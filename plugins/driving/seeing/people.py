@@ -36,7 +36,8 @@ def see_people(
         met = _meeting(person, passage, footway, progress, scene.ego.length)
         if met is None:
             continue
-        conflicts.append(met._replace(to_m=met.to_m - 1.0))
+        begins = met.to_m - 1.0
+        conflicts.append(Conflict(begins, met.clear_m, met.comes_s, met.leaves_s))
         gap = demand.meet(passage, met)
         if gap_s is None or gap < gap_s:
             gap_s = gap
@@ -56,6 +57,8 @@ def _crossing(
     scene: Scene, progress: Progress
 ) -> Iterator[tuple[Mover, Passage, Footway]]:
     """Those on the crosswalks ahead, or about to be."""
+    if not scene.people:
+        return
     footways = {f.edge: (p, f) for p in progress.met for f in p.footways}
     for person in scene.people.values() if footways else ():
         for edge in scene.crosswalks_of(person):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 from forewarn.plugins.driving.roads.ways import Passage, Way
 
@@ -14,8 +13,7 @@ PATH_SEEN_M = 80.0
 _LEFT_M = 2.0  # so far behind its middle a crosswalk is left
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(NamedTuple):
     """Where the ego is on its way at one moment.
 
     Args:
@@ -24,18 +22,24 @@ class Progress:
         here: The junction that it is in.
         ahead: The next one.
         line: The next one before which it may have to stop.
+        met: The junctions that are near, the one that it is in first.
+        to_junction: The way to the next one; 0 inside one, None where none is near.
+        to_line: The way to the next line; None where none is near.
     """
 
     way: Way
     at_m: float
-    here: Passage | None = None
-    ahead: Passage | None = None
-    line: Passage | None = None
+    here: Passage | None
+    ahead: Passage | None
+    line: Passage | None
+    met: tuple[Passage, ...]
+    to_junction: float | None
+    to_line: float | None
 
     @classmethod
     def along(cls, way: Way, at_m: float) -> Self:
         """The ego's progress so far along a way."""
-        here = ahead = None
+        here = ahead = line = None
         for passage in way.passages:
             if passage.end_m <= at_m or not passage.is_junction:
                 continue
@@ -44,30 +48,21 @@ class Progress:
                 continue
             ahead = ahead or passage
             if passage.has_line:
-                return cls(way, at_m, here, ahead, passage)
-        return cls(way, at_m, here, ahead)
+                line = passage
+                break
+        to_ahead = None if ahead is None else ahead.line_m - at_m
+        met = () if here is None else (here,)
+        if ahead is not None and ahead.line_m - at_m < PATH_SEEN_M:
+            met = *met, ahead
+        to_junction = to_ahead if here is None else 0.0
+        to_line = None if line is None else line.line_m - at_m
+        return cls(
+            way, at_m, here, ahead, line, met, _seen(to_junction), _seen(to_line)
+        )
 
     def to(self, passage: Passage) -> float:
         """The way to a junction."""
         return passage.line_m - self.at_m
-
-    @property
-    def met(self) -> list[Passage]:
-        """The junctions that are near, the one that it is in first."""
-        both = (p for p in (self.here, self.ahead) if p is not None)
-        return [passage for passage in both if self.to(passage) < PATH_SEEN_M]
-
-    @property
-    def to_junction(self) -> float | None:
-        """0 inside one; None where none is near."""
-        if self.here is not None:
-            return 0.0
-        return None if self.ahead is None else _seen(self.to(self.ahead))
-
-    @property
-    def to_line(self) -> float | None:
-        """The way to the next line; None where none is near."""
-        return None if self.line is None else _seen(self.to(self.line))
 
     @property
     def to_crosswalk(self) -> float | None:
@@ -81,5 +76,5 @@ class Progress:
         return None
 
 
-def _seen(distance_m: float) -> float | None:
-    return distance_m if distance_m <= SEEN_M else None
+def _seen(distance_m: float | None) -> float | None:
+    return None if distance_m is None or distance_m > SEEN_M else distance_m

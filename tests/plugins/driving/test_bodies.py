@@ -7,8 +7,8 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.plugins.driving.bodies import touches
-from forewarn.plugins.driving.scene import Mover
+from forewarn.plugins.driving.bodies import clearance, touches
+from forewarn.plugins.driving.scene import EGO_WIDTH_M, Mover
 
 places = st.floats(-12, 12)
 turns = st.floats(-math.pi, math.pi)
@@ -45,3 +45,16 @@ def test_bodies_meet_where_a_corner_or_an_edge_does(
         assert touches(a, b, on_foot=on_foot)
     elif not any(inside(px, py, 0.5) for px, py in points):
         assert not touches(a, b, on_foot=on_foot)
+
+
+@given(x=st.floats(-60, 60), y=st.floats(-60, 60), one=turns, other=turns)
+def test_who_is_farther_than_one_looks_is_not_there(
+    x: float, y: float, one: float, other: float
+) -> None:
+    """Whatever their turns, and never nearer than their fronts allow."""
+    a = Mover("a", 0.0, 0.0, one, 0.0, 4.8, 1.8)
+    b = Mover("b", x, y, other, 0.0, 12.0, 2.5)
+    apart = clearance(a, b)
+    assert apart is not None
+    assert apart >= math.hypot(x, y) - a.length - b.length - EGO_WIDTH_M - 1e-9
+    assert clearance(a, b, 30.0) == (apart if apart <= 30.0 else None)

@@ -49,6 +49,8 @@ def test_it_answers_as_sumo_does() -> None:
     sumo, scene = world._sumo, world._senses.scene
     compared = {"leader": 0, "left": 0, "right": 0, "follower": 0}
     for _ in range(120):
+        for vehicle in scene.vehicles.values():
+            scene.watch(vehicle)
         lead = Scene.lead(scene, scene.way(), scene.ego.at_m)
         theirs = sumo.vehicle.getLeader(EGO, 100.0)
         if lead is not None and theirs:

@@ -13,10 +13,14 @@ import pytest
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action
+from forewarn.plugins.contracts import World
 from forewarn.plugins.driving.sense import PROVIDES
+from forewarn.plugins.registry import make_world
 from forewarn.plugins.sumo.bridge import SumoWorld
 from forewarn.plugins.sumo.pilots import SumoDriver
+from forewarn.plugins.sumo.scene import SumoScene
 from forewarn.plugins.sumo.traffic import Car, Ego, Flow, Halt, Light, Queue, Walkers
+from forewarn.scenarios.schema import load_scenario
 
 pytestmark = pytest.mark.needs("libsumo")
 
@@ -25,9 +29,7 @@ LEFT = Ego(route=["west_in", "north_out"], lane=2, position_m=100)
 KEEP = Action("control", {"acceleration": 0.0})
 
 
-def drive(
-    world: SumoWorld, action: Action | None = KEEP, steps: int = 400
-) -> list[Frame]:
+def drive(world: World, action: Action | None = KEEP, steps: int = 400) -> list[Frame]:
     frames = [world.reset(1)]
     while world.ended() is None and len(frames) <= steps:
         frames.append(world.step(action))
@@ -274,3 +276,24 @@ def test_what_the_car_does_not_know_is_refused(action: Action) -> None:
     with pytest.raises(InvalidInput):
         world.step(action)
     world.close()
+
+
+@pytest.mark.parametrize("name", ["s4", "merge"])
+def test_nobody_is_seen_as_they_were_before(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reading every vehicle whole, needed or not, leaves all frames as they are."""
+    scenario = load_scenario(name)
+    settings = scenario.settings(scenario.world, 2)
+    sparing = drive(make_world("sumo", settings), None)
+    look = SumoScene.look
+
+    def whole(scene: SumoScene) -> None:
+        look(scene)
+        for vehicle in scene.vehicles.values():
+            scene.watch(vehicle)
+
+    monkeypatch.setattr(SumoScene, "look", whole)
+    thorough = drive(make_world("sumo", settings), None)
+    assert len(sparing) > 50
+    assert [f.values for f in sparing] == [f.values for f in thorough]

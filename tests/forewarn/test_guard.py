@@ -34,6 +34,12 @@ def model_path(tmp_path: Path) -> str:
     return str(path)
 
 
+ANNOUNCED = (
+    "At a risk of the law always not collision: alert from 0.3, slow from 0.5, stop"
+    " from 0.8.\n"
+)
+
+
 def stdio(model_path: str, *lines: bytes, options: tuple[str, ...] = ()) -> Result:
     arguments = ["guard", "--stdio", "--model", model_path, *options]
     return CliRunner().invoke(main, arguments, input=b"\n".join(lines) + b"\n")
@@ -41,7 +47,7 @@ def stdio(model_path: str, *lines: bytes, options: tuple[str, ...] = ()) -> Resu
 
 def test_a_line_is_answered_with_a_line(model_path: str) -> None:
     done = stdio(model_path, frame(0), frame(1, RISKY))
-    assert (done.exit_code, done.stderr) == (0, "")
+    assert (done.exit_code, done.stderr) == (0, ANNOUNCED)
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     assert [(a["sequence"], a["decision"]) for a in answers] == [
         (0, "proceed"), (1, "stop"),
@@ -139,7 +145,12 @@ def test_laws_that_the_policy_does_not_rule_are_named(
         f"Of the law {LAW} it alerts only: nothing is done about it.",
     ]
     acts = (*ruling(tmp_path, "*"), "--intervene", "stop")
-    assert stdio(model_path, frame(0), options=acts).stderr == ""
+    assert stdio(model_path, frame(0), options=acts).stderr.splitlines() == [
+        f"At a risk of the law {LAW}: stop from 0.2.",
+        f"At a risk of the law {OTHER}: stop from 0.2.",
+    ]
+    shadow = stdio(model_path, frame(0), options=(*acts[:-1], "none")).stderr
+    assert shadow.endswith("It decides and records, and enforces nothing.\n")
 
 
 def test_a_policy_that_rules_none_of_the_laws_is_refused(
@@ -209,7 +220,7 @@ def test_over_a_socket_until_it_is_told_to_end(tmp_path: Path) -> None:
         assert client.review(0, 0.0, CALM)["decision"] == "proceed"
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=20)
-        assert (process.returncode, err) == (0, "")
+        assert (process.returncode, err) == (0, ANNOUNCED)
         assert json.loads(out) == {"connections": 1, "losses": 0}
         assert client.review(1, 0.1, CALM)["decision"] == "stop"
         client.close()
@@ -221,4 +232,5 @@ def test_ctrl_c_ends_it_with_its_own_status(tmp_path: Path) -> None:
     with served(tmp_path) as (process, _):
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=20)
-        assert (process.returncode, err.strip()) == (130, "forewarn: interrupted")
+        assert process.returncode == 130
+        assert err.split() == f"{ANNOUNCED} forewarn: interrupted".split()

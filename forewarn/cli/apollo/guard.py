@@ -29,8 +29,8 @@ from forewarn.cli.guarding.making import (
     Fitting,
     GuardMaker,
     Judging,
+    announced,
     guard_options,
-    unwatched,
     watched,
 )
 from forewarn.cli.runs.episodes import Telling, person
@@ -294,7 +294,7 @@ class _Watching:
             **watched(guard),
         }
         head = f"Watching {self._world.source.name}: {paths.sentence()}."
-        emit(self._as_json, begins, [head, *unwatched(guard)])
+        emit(self._as_json, begins, [head, *announced(guard)])
         sys.stdout.flush()
 
     def _tell(self, turn: Turn) -> None:

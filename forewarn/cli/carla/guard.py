@@ -19,8 +19,8 @@ from forewarn.cli.guarding.making import (
     Fitting,
     GuardMaker,
     Judging,
+    announced,
     guard_options,
-    unwatched,
     watched,
 )
 from forewarn.cli.runs.episodes import Telling, person
@@ -133,7 +133,7 @@ def guard(
         over = stack.enter_context(_ended(for_s))
         head = f"Watching {role} ({ego.type_id}) at {host}:{port}."
         begins = {"vehicle": ego.type_id, **watched(made)}
-        emit(as_json, begins, [head, *unwatched(made)])
+        emit(as_json, begins, [head, *announced(made)])
         sys.stdout.flush()
         saying = _Saying(guarded, as_json)
         beside = stack.enter_context(Beside(client, world, guarded, saying.told))

@@ -15,8 +15,8 @@ from forewarn.cli.guarding.making import (
     Fitting,
     GuardMaker,
     Judging,
+    announced,
     guard_options,
-    unwatched,
 )
 from forewarn.cli.runs.episodes import Telling, person
 from forewarn.cli.support import clean, emit, json_option
@@ -116,7 +116,7 @@ def _lend(
     pool = GuardPool(make, telling.alerts(), person())
     # What is wrong with the model or the policy shows now, not when a loop has come.
     with pool.lend(None) as loop:
-        for line in unwatched(loop.guard):
+        for line in announced(loop.guard):
             click.echo(clean(line), err=True)
     if folder is None:
         return pool.lend

@@ -238,15 +238,22 @@ def watched(guard: Guard) -> dict[str, Any]:
     }
 
 
-def unwatched(guard: Guard) -> Iterator[str]:
-    """The laws that it does not act on, and why."""
+def announced(guard: Guard) -> Iterator[str]:
+    """What it will do about each law, and which laws it does not act on, and why."""
     left_out = dict(guard.watch.not_applicable)
     for law, why in left_out.items():
         yield f"The law {law} does not apply: {why}."
     names = [law.name for law in guard.watch.laws]
     yield from gaps(guard.policy, names, left_out)
-    for law in guard.policy.only_alerts(names):
-        yield f"Of the law {law} it alerts only: nothing is done about it."
+    alerted = guard.policy.only_alerts(names)
     for law in names:
-        if not guard.policy.steps_for(law) and law not in guard.without_rule:
+        steps = guard.policy.steps_for(law)
+        does = ", ".join(f"{step.kind} from {step.threshold:g}" for step in steps)
+        if law in alerted:
+            yield f"Of the law {law} it alerts only: nothing is done about it."
+        elif steps:
+            yield f"At a risk of the law {law}: {does}."
+        elif law not in guard.without_rule:
             yield f"The policy gives no threshold for the law {law}: nothing is done."
+    if guard.policy.shadow:
+        yield "It decides and records, and enforces nothing."

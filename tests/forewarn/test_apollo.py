@@ -64,6 +64,11 @@ def test_a_guard_on_the_stand_in_in_this_process(tmp_path: Path) -> None:
     assert any(f["carried_out"].get("obeyed") for f in frames)
     invoke("verify", record)
     invoke("replay", record)
+    kept = record.read_bytes()
+    refused = invoke("apollo", "guard", "--fake", "s2", "--pace", 0,
+                     "--model", MODEL, "--record", record, status=2)  # fmt: skip
+    assert "there is a record already" in refused.stderr
+    assert record.read_bytes() == kept
     again = invoke("apollo", "guard", "--fake", "s2", "--seed", 301, "--pace", 0,
                    "--model", MODEL, "--shadow", "--edition", 8, "--policy", POLICY,
                    "--law", "51_5", "--law", load_model(MODEL).laws[0])  # fmt: skip

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,7 @@ from click.testing import CliRunner, Result
 
 from forewarn.cli import main
 from forewarn.monitors.chains.chain import Chain
+from forewarn.monitors.chains.formats.writing import write_chain
 from forewarn.monitors.chains.model import load_model
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "chains"
@@ -48,6 +52,52 @@ def test_every_format_becomes_the_same_model(name: str, tmp_path: Path) -> None:
     assert (found["states"], found["transitions"], found["exact"]) == (4, 8, True)
     assert found["labels"] == {"hot": 1, "dry": 1}
     assert (tmp_path / "M.json").read_bytes() == (GOLDEN / "kettle.json").read_bytes()
+
+
+SYSTEM = {"#states": 1, "#branches": 1, "time": "discrete", "#players": 0}
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        {},
+        {"transition-system": 5},
+        {"transition-system": {**SYSTEM, "#states": -1}},
+        {"transition-system": {**SYSTEM, "#states": True}},
+        {"transition-system": {**SYSTEM, "time": ["discrete"]}},
+        {"transition-system": SYSTEM, "annotations": 5},
+        {"transition-system": SYSTEM, "annotations": {"aps": [1]}},
+        {"transition-system": SYSTEM, "valuations": {"states": {"classes": 1}}},
+        {"transition-system": SYSTEM, "model-data": {"name": {"a": 1}}},
+    ],
+)
+@pytest.mark.needs("umbi")
+def test_a_umb_file_that_says_nonsense_is_bad_input(
+    index: dict[str, Any], tmp_path: Path
+) -> None:
+    path = tmp_path / "m.umb"
+    with tarfile.open(GOLDEN / "kettle.umb") as packed:
+        files = {m.name: packed.extractfile(m).read() for m in packed}  # type: ignore[union-attr]
+    for others in ({}, files):
+        with tarfile.open(path, "w:gz") as out:
+            for name, content in (others | {"index.json": json.dumps(index)}).items():
+                data = content.encode() if isinstance(content, str) else content
+                member = tarfile.TarInfo(name)
+                member.size = len(data)
+                out.addfile(member, io.BytesIO(data))
+        done = forewarn("import", path, "--out", tmp_path / "M.json")
+        assert done.exit_code == 2, done.output
+        assert done.stderr.count("\n") == 1 and str(path) in done.stderr
+
+
+def test_no_cell_is_a_formula_to_a_spreadsheet(tmp_path: Path) -> None:
+    names = ["=HYPERLINK(1)", "+1+1", "-2", "@SUM"]
+    chain = Chain.from_rows(names, {0: {1: 1.0}, 1: {2: 1.0}, 2: {3: 1.0}})
+    write_chain(chain, "csv", tmp_path / "chain.csv")
+    with (tmp_path / "chain.csv").open(newline="") as file:
+        _, *rows = csv.reader(file)
+    cells = {cell for row in rows for cell in row[:2]}
+    assert cells == {f"'{name}" for name in names}
 
 
 def test_deadlocks_are_told_and_kept(tmp_path: Path) -> None:

@@ -11,6 +11,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from forewarn.cli import main
+from forewarn.cli.runs.measured import write_csv
+from forewarn.scenarios.measuring.measure import Measurement
+from forewarn.scenarios.measuring.warning_times import Warned
 from tests.scenarios import learned
 
 pytestmark = [pytest.mark.needs("sklearn"), pytest.mark.needs("ad_rss")]
@@ -98,6 +101,18 @@ def test_the_csv_says_what_the_json_says(facts: dict[str, Any], table: Path) -> 
         assert written["awt_trigger_s_mean"] == ("" if mean is None else str(mean))
         low, _ = row["intervals"]["base_rate"]
         assert float(written["intervals_base_rate_low"]) == low
+
+
+def test_no_cell_of_a_table_is_a_formula(tmp_path: Path) -> None:
+    rows = {name: ((f"{name}1", 0.5, Warned(())),) for name in ("=", "+", "-", "@")}
+    found = Measurement("=HYPERLINK(1)", 3.0, (), (), rows, {})
+    write_csv(tmp_path / "table.csv", found)
+    with (tmp_path / "table.csv").open(newline="") as file:
+        written = list(csv.DictReader(file))
+    assert [(row["by"], row["law"]) for row in written] == [
+        (f"'{name}", f"'{name}1") for name in rows
+    ]
+    assert {row["scenario"] for row in written} == {"'=HYPERLINK(1)"}
 
 
 def test_without_their_traces_training_runs_are_run_once_more() -> None:

@@ -430,6 +430,12 @@ def test_a_guard_beside_another_client_stops_its_car(
     assert min(before_line) < 4.0, "of the 11 that its driver wants"
     verify = [sys.executable, "-m", "forewarn.cli", "verify", str(record)]
     subprocess.run(verify, check=True, capture_output=True)
+    kept = record.read_bytes()
+    _, again = beside(
+        mode, "guard", "--model", shipped_model(), "--record", str(record)
+    )  # fmt: skip
+    assert again.wait(20) == 2
+    assert record.read_bytes() == kept, "no record is written over another"
 
 
 def test_a_model_of_something_else_is_refused() -> None:

@@ -293,3 +293,27 @@ def test_ctrl_c_ends_every_process_and_leaves_with_130(
         wait_until_gone(pid)
     for path in results(tmp_path):
         read_episode(path)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are sent differently on Windows")
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="no /proc to look into")
+@pytest.mark.parametrize("late_s", [0.0, 0.05, 0.2])
+def test_ctrl_c_while_its_processes_begin_is_one_line(
+    late_s: float, tmp_path: Path
+) -> None:
+    running = start(tmp_path, 100_000, "--jobs", "2")
+    try:
+        give_up = time.monotonic() + 60
+        while not children(running.pid):
+            assert time.monotonic() < give_up and running.poll() is None
+            time.sleep(0.002)
+        time.sleep(late_s)
+        os.killpg(running.pid, signal.SIGINT)
+        out, err = running.communicate(timeout=60)
+    finally:
+        running.kill()
+    # Where it was told in the midst of an import Python ends by the signal itself,
+    # which a shell calls 130 too.
+    assert running.returncode in (130, -signal.SIGINT)
+    assert out == ""
+    assert err.split() == ["forewarn:", "interrupted"]

@@ -37,6 +37,11 @@ def test_a_good_frame_passes() -> None:
     assert gate().admit(frame(), 100.0) is None
 
 
+@pytest.mark.parametrize("values", [None, [], "speed", 3])
+def test_a_frame_without_signals_does_not_pass(values: Any) -> None:
+    assert gate().admit(Frame(0.0, 0, values), 100.0) == "the frame has no signals"
+
+
 @pytest.mark.parametrize(
     ("changes", "fault"),
     [

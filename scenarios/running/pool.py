@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from multiprocessing import get_context, parent_process
+from multiprocessing import get_context, parent_process, resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from typing import Any, Generic, Protocol, TypeVar
@@ -173,6 +173,8 @@ def _no_interrupts() -> Iterator[None]:
         yield
         return
     came: list[int] = []
+    # It begins with the first process, and takes the mask away as it does.
+    resource_tracker.ensure_running()
     # The mask is for the new process; another thread may hear it here all the same.
     handler = signal.signal(signal.SIGINT, lambda number, frame: came.append(number))
     masks = getattr(signal, "pthread_sigmask", None)

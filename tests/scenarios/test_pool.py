@@ -140,6 +140,35 @@ def hang_unless_done(path: str) -> None:
         hang(path)
 
 
+def deaf(number: int) -> bool:
+    """Whether this process was begun with Ctrl-C kept from it."""
+    return signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
+FIRST = """
+from forewarn.scenarios.running.pool import Processes
+from tests.scenarios.test_pool import deaf
+if __name__ == "__main__":
+    print(list(Processes(1).map(deaf, [0])))
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="no masks here")
+def test_ctrl_c_is_kept_from_the_very_first_process_while_it_begins(
+    tmp_path: Path,
+) -> None:
+    script = tmp_path / "first.py"
+    script.write_text(FIRST)
+    told = subprocess.run(
+        [sys.executable, str(script)],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert told.stdout.split("\n")[0] == "[(0, True)]"
+
+
 PARENT = """
 import sys
 from forewarn.scenarios.running.pool import Processes

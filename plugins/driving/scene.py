@@ -23,6 +23,7 @@ EGO_WIDTH_M = 1.8
 LEAD_SEEN_M = 100.0
 FOLLOWER_SEEN_M = 60.0
 
+_ASIDE_M = 5.0  # how far from the middle of its lane somebody may drive
 _KEEPS_M = 2.5  # that followers keep even when they stand
 _STROLLS = 0.2  # m/s: who walks more slowly is not about to cross
 
@@ -170,8 +171,12 @@ class Scene(ABC):
             at_m: How far along it the ego is.
         """
         nearest: Near | None = None
+        ego = self.ego
         for other in self.vehicles.values():
-            if other.lane and other.name != self.name:
+            reach = LEAD_SEEN_M + other.length + _ASIDE_M
+            if abs(other.x - ego.x) > reach or abs(other.y - ego.y) > reach:
+                continue
+            if other is not ego and self.watch(other).lane:
                 gap = self._gap(way, at_m, other)
                 if gap is not None and (nearest is None or gap < nearest.room_m):
                     nearest = Near(other, gap)

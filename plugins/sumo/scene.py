@@ -8,10 +8,8 @@ from typing import Any
 
 from forewarn.plugins.driving.roads.lanes import LightName
 from forewarn.plugins.driving.roads.network import Roads
-from forewarn.plugins.driving.roads.ways import Way
 from forewarn.plugins.driving.scene import (
     FOLLOWER_SEEN_M,
-    LEAD_SEEN_M,
     Behind,
     Colour,
     Lamps,
@@ -49,6 +47,7 @@ class SumoScene(Scene):
         self._tells = of.getAngle, of.getSpeed, of.getLaneID, of.getLanePosition
         self._edges: dict[str, frozenset[str]] = {}
         self._shown: dict[str, str] = {}
+        self._watched: set[str] = set()
         self._signals = 0
         self.route = tuple(sumo.vehicle.getRoute(ego))
 
@@ -62,6 +61,7 @@ class SumoScene(Scene):
             walker.heading = math.radians(90.0 - person.getAngle(name))
             walker.speed = person.getSpeed(name)
         self._shown.clear()
+        self._watched.clear()
         ego = self.vehicles.get(self.name)
         if ego is not None:
             self.watch(ego)
@@ -87,6 +87,9 @@ class SumoScene(Scene):
     def watch(self, other: Mover) -> Mover:
         """Asks for the rest of a vehicle: nobody needs it of those out of sight."""
         (angle, speed, lane, at_m), name = self._tells, other.name
+        if name in self._watched:
+            return other
+        self._watched.add(name)
         other.heading = math.radians(90.0 - angle(name))
         other.speed, other.lane, other.at_m = speed(name), lane(name), at_m(name)
         return other
@@ -126,22 +129,6 @@ class SumoScene(Scene):
             return ""  # still on the sidewalk
         edge: str = self._sumo.person.getNextEdge(person.name)
         return edge
-
-    def lead(self, way: Way, at_m: float) -> Near | None:
-        found = self._sumo.vehicle.getLeader(self.name, LEAD_SEEN_M)
-        if not found or not found[0]:
-            return None
-        who, gap = self.watch(self.vehicles[found[0]]), found[1]
-        start = way.start_m.get(who.lane)
-        if start is not None:
-            front = start + who.at_m
-            if front <= at_m:
-                return None
-            gap = front - who.length - at_m
-        elif self.roads.entries.get(who.lane, set()).isdisjoint(way.start_m):
-            return None  # only about to merge
-        gap = max(0.0, gap)
-        return Near(who, gap) if gap <= LEAD_SEEN_M else None
 
     def behind(self) -> Behind | None:
         who, gap = self._sumo.vehicle.getFollower(self.name, FOLLOWER_SEEN_M)

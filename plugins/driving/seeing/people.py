@@ -16,6 +16,7 @@ _WALK_HALF_M = EGO_WIDTH_M / 2.0 + _WALKER_M
 _SOON_S = 6.0
 _SEEN_M = 40.0
 _SLOWEST = 0.3  # m/s
+_ASKEW = 1e-6
 
 
 def see_people(
@@ -79,9 +80,10 @@ def _meeting(
     ax, ay = footway.axis
     dx, dy = person.x - footway.point[0], person.y - footway.point[1]
     aside = dx * ax + dy * ay
-    # Half a turn counts from below, so that one who walks along the road is told alike.
-    heading = person.heading if person.heading < math.pi else -math.pi
-    if math.cos(heading) * ax + math.sin(heading) * ay < 0.0:
+    onward = math.cos(person.heading) * ax + math.sin(person.heading) * ay
+    if abs(onward) < _ASKEW:
+        aside = -abs(aside)  # along the road, about to turn onto it
+    elif onward < 0.0:
         aside = -aside
     if aside > _WALK_HALF_M:
         return None

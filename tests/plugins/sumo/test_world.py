@@ -297,3 +297,30 @@ def test_nobody_is_seen_as_they_were_before(
     thorough = drive(make_world("sumo", settings), None)
     assert len(sparing) > 50
     assert [f.values for f in sparing] == [f.values for f in thorough]
+
+
+def test_who_drives_on_where_the_ego_will_turn_is_ahead_at_a_red_light_too() -> None:
+    """SUMO itself names those that cross the ego's way, and forgets who is ahead."""
+    flow = Flow(routes=[["north_in", "south_out"]], per_hour=1500, lane=1)
+    ego = Ego(route=["west_in", "south_out"], lane=1, position_m=180, departs_s=30)
+    world = SumoWorld(ego=ego, flows=[flow], light=Light(phase=0, left_s=60))
+    frame = world.reset(1)
+    sumo = world._sumo
+    start_m = world._senses.scene.way().start_m
+    inside_m = start_m["south_out_1"] - sumo.lane.getLength("west_in_1")
+    seen = 0
+    while world.ended() is None and frame.time_s < 12.0:
+        frame = world.step(Action("stop"))
+        values = frame.values
+        assert values["traffic_light"] == "red"
+        to_exit = values["stop_line_distance"] + inside_m
+        rears = [
+            sumo.vehicle.getLanePosition(name) - sumo.vehicle.getLength(name)
+            for name in sumo.lane.getLastStepVehicleIDs("south_out_1")
+        ]
+        gaps = [to_exit + rear for rear in rears if to_exit + rear < 100.0]
+        if gaps:
+            seen += 1
+            assert values["lead_distance"] == pytest.approx(min(gaps), abs=0.01)
+    world.close()
+    assert seen > 30

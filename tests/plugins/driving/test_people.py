@@ -1,0 +1,78 @@
+"""People who step onto a crosswalk, from either end and whichever way they came."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Container
+
+import pytest
+
+from forewarn.plugins.driving.roads.lanes import Lane, LightName, Turn
+from forewarn.plugins.driving.roads.network import Roads
+from forewarn.plugins.driving.roads.ways import Footway, Passage, Way
+from forewarn.plugins.driving.scene import Colour, Light, Mover, Scene
+from forewarn.plugins.driving.seeing.arriving import Conflict, Demand
+from forewarn.plugins.driving.seeing.people import see_people
+from forewarn.plugins.driving.seeing.progress import Progress
+
+WALK = ":j_c0"
+
+
+class Nowhere:
+    """A map without lanes: a `Net`."""
+
+    def lanes(self) -> list[Lane]:
+        return []
+
+    def lights(self) -> dict[str, LightName]:
+        return {}
+
+    def meets(self, inside: str) -> list[str]:
+        return []
+
+    def goes_first(self, lane: str, to: str) -> list[str]:
+        return []
+
+    def approaches(self, edge: str) -> list[str]:
+        return []
+
+
+class Corner(Scene):
+    """Everybody is about to step onto the one crosswalk."""
+
+    def __init__(self) -> None:
+        super().__init__(Roads(Nowhere()), "ego")
+        self.vehicles["ego"] = Mover("ego", -30.0, 0.0, 0.0, 8.0, 4.8, 1.8)
+
+    def edges_of(self, vehicle: Mover) -> Container[str]:
+        return ()
+
+    def light(self, name: LightName) -> Light:
+        return Light(Colour.UNKNOWN)
+
+    def light_age_s(self, name: LightName) -> float:
+        return 0.0
+
+    def next_crosswalk(self, person: Mover) -> str:
+        return WALK
+
+
+@pytest.mark.parametrize("end", [-1.0, 1.0])
+@pytest.mark.parametrize("drawn", [-1.0, 1.0])
+@pytest.mark.parametrize("heading", [0.0, -0.0, math.pi, -math.pi])
+def test_who_comes_along_the_road_to_a_crosswalk_is_coming(
+    end: float, drawn: float, heading: float
+) -> None:
+    footway = Footway(WALK, 0.0, 1.5, (0.0, 0.0), (0.0, drawn), (1.0, 0.0))
+    passage = Passage(
+        28.5, 40.0, Turn.FORWARD, None, False, True, True, "out", ":j", (), {},
+        (footway,),
+    )  # fmt: skip
+    scene, conflicts = Corner(), list[Conflict]()
+    scene.people["p"] = Mover("p", 0.2, 8.0 * end, heading, 1.4, 0.3, 0.5)
+    progress = Progress(
+        Way({}, (passage,), 100.0), 0.0, None, passage, passage, (passage,), 0.0, 0.0
+    )
+    values = see_people(scene, progress, Demand(8.0), conflicts)
+    assert values["priority_pedestrian"] and len(conflicts) == 1
+    assert conflicts[0].comes_s == pytest.approx((8.0 - 1.3) / 1.4)

@@ -107,8 +107,14 @@ class Unreachable(ForewarnError):
 
 def near_miss(word: str, known: Iterable[str]) -> str:
     """A hint for `mend`: the closest known word, or nothing."""
-    close = difflib.get_close_matches(word, list(known), n=1)
-    return f"did you mean {close[0]}?" if close else ""
+    plain = {_plain(each): each for each in known}
+    close = difflib.get_close_matches(_plain(word), plain, n=1)
+    return f"did you mean {plain[close[0]]}?" if close else ""
+
+
+def _plain(word: str) -> str:
+    """How a word compares: S3 is s3, and 51-5 is 51_5."""
+    return word.lower().replace("-", "_").replace(".", "_")
 
 
 def suggest(word: str, known: Iterable[str]) -> str:

@@ -37,6 +37,11 @@ class Normal(Strict):
             raise ValueError("the mean must lie between low and high")
         return self
 
+    def __str__(self) -> str:
+        ends = (("from", self.low), ("to", self.high))
+        cut = " ".join(f"{word} {end:g}" for word, end in ends if end is not None)
+        return f"mean {self.mean:g}, sd {self.sd:g}" + (f", {cut}" if cut else "")
+
     def _admits(self, value: float) -> bool:
         above = self.low is None or value >= self.low
         return above and (self.high is None or value <= self.high)
@@ -79,6 +84,20 @@ class Draw(Strict):
         ):
             raise ValueError("weights need a choice, one not negative for each")
         return self
+
+    def __str__(self) -> str:
+        if self.normal is not None:
+            return f"normal, {self.normal}"
+        if self.chance is not None:
+            return f"true with a chance of {self.chance:g}"
+        if self.choice is not None:
+            weighed = [f" (weight {weight:g})" for weight in self.weights or ()]
+            weighed = weighed or [""] * len(self.choice)
+            pairs = zip(self.choice, weighed, strict=True)
+            return "one of " + ", ".join(f"{each}{weight}" for each, weight in pairs)
+        kind = "uniform" if self.uniform is not None else "integer"
+        low, high = self.uniform or self.integer or (0, 0)
+        return f"{kind}, from {low:g} to {high:g}"
 
     def sample(self, rng: np.random.Generator) -> Plain:
         """One value."""

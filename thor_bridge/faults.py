@@ -17,5 +17,11 @@ class SimulatorDied(SimulatorError):
     """The simulator's process is gone."""
 
 
+class NoBuild(SimulatorError):
+    """The simulator's build is not here, and cannot be downloaded."""
+
+    exit_status = 3
+
+
 class OutOfStep(SimulatorError):
     """The simulator answered another action than the one that was sent."""

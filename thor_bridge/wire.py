@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from forewarn.thor_bridge.faults import NoBuild
+
 if TYPE_CHECKING:
     from forewarn.thor_bridge.watchdog import WatchedController
 
@@ -69,6 +71,7 @@ def connect(
 
     Raises:
         MissingDependency: ai2thor is not installed.
+        NoBuild: The Unity build is not here and cannot be downloaded.
         SimulatorError: The player does not start, or does not speak the protocol.
     """
     from forewarn.thor_bridge.watchdog import (
@@ -79,7 +82,7 @@ def connect(
 
     if player == HOUSEHOLD:
         player = household_command(scenes=scenes, seed=seed, failures=failures)
-    with _without_gpu_choice():
+    with _without_gpu_choice(), _build_at_hand(player):
         return WatchedController(
             local_executable_path=None if player == UNITY else player,
             server_class=WatchedFifoServer if server == "fifo" else WatchedWsgiServer,
@@ -93,6 +96,21 @@ def connect(
             server_timeout=action_timeout_s,
             **initialization,
         )
+
+
+@contextmanager
+def _build_at_hand(player: str) -> Iterator[None]:
+    """Says what to do where ai2thor cannot get the build that it wants."""
+    try:
+        yield
+    except (ValueError, OSError) as error:
+        if player != UNITY:
+            raise
+        told = " ".join(str(error).split())
+        raise NoBuild(
+            f"ai2thor's Unity build is not to be had: {told:.200} (connect to the"
+            " internet, or take ours: --player household)"
+        ) from error
 
 
 @contextmanager

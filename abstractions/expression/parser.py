@@ -244,7 +244,10 @@ class ExpressionParser(Cursor):
         try:
             common_unit(node)
         except InvalidExpression as error:
-            self._fail(error.problem, token, mend=error.mend)
+            mend = error.mend
+            if self._vocabulary is None:
+                mend = "name the vocabulary that has it, as in vocabulary: driving"
+            self._fail(error.problem, token, mend=mend)
 
     # -- numbers --------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from forewarn.cli.runs.episodes import FOLDER, counted, shown
-from forewarn.cli.support import emit, json_option, progress, table
+from forewarn.cli.support import Count, emit, json_option, progress, table
 
 if TYPE_CHECKING:
     from forewarn.scenarios.demo.tour import Leg, Travelled
@@ -47,7 +47,7 @@ _DOES = {"stop": "stopping the car", "reflect": "making the robot think again"}
 )
 @click.option(
     "--jobs",
-    type=click.IntRange(min=1),
+    type=Count(min=1),
     help=f"How many processes run episodes; by default as many as there are cores,"
     f" {_MOST_JOBS} at most.",
 )

@@ -17,6 +17,7 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.text import clean
 
 __all__ = [
+    "Count",
     "Number",
     "clean",
     "emit",
@@ -29,12 +30,19 @@ __all__ = [
 
 Item = TypeVar("Item")
 
+
+class Count(click.IntRange):
+    """A whole number in a range; help calls it by what it is."""
+
+    name = "count"
+
+
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print JSON, and nothing else."
 )
 seed_option = click.option(
     "--seed",
-    type=click.IntRange(min=0),
+    type=Count(min=0),
     default=0,
     show_default=True,
     help="Seed of everything random.",

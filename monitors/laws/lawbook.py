@@ -28,6 +28,9 @@ Edition = Literal["probguard", "lawbreaker"]
 EDITIONS: tuple[Edition, ...] = ("probguard", "lawbreaker")
 
 _NAME = re.compile(r"\w+")
+_MEANT = re.compile(r"[\w.\-]+")
+"""What nobody would write for a formula: 51-5 is a law's name with a slip."""
+
 _NAMED = re.compile(r"(\w+)\s*:=\s*(.*)", re.DOTALL)
 
 
@@ -146,7 +149,7 @@ def find_laws(
     found = book.find(text)
     if found:
         return found
-    if _NAME.fullmatch(text):
+    if _MEANT.fullmatch(text):
         raise InvalidLaw(
             f"no law {text[:60]!r} in the book",
             mend=near_miss(_plain(text[:60]), book.every())

@@ -6,7 +6,7 @@ predicted risks came true on held-out traces, and which unused predicates would 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -115,17 +115,43 @@ class FairnessReport:
             if each.warns:
                 yield from each.sentences(law)
 
-    def advice(self) -> Iterator[str]:
-        """What was looked at, and what would make the picture better."""
+    def verdict(self, told: Callable[[str], str] = str) -> str:
+        """One sentence: a fair picture or not, and where it is off the most.
+
+        Args:
+            told: Says a state in words, by its name.
+        """
         order, dwell = len(self.order), len(self.dwell)
         if self.fair:
             validated = "".join(
                 f", the risk of breaking {law}" for law in self.reliability
             )
-            yield (
+            return (
                 f"A fair picture as far as could be tested: the state before in "
                 f"{order} states, the time in a state in {dwell}{validated}."
             )
+        found = [
+            f"{flagged} of {len(findings)} states {complaint}, most of all where "
+            f"{told(findings[0].state)}"
+            for findings, complaint in (
+                (self.order, "remember what came before them"),
+                (self.dwell, "do not end at a constant rate"),
+            )
+            if (flagged := sum(finding.flagged for finding in findings))
+        ]
+        found += [
+            f"the risk of breaking {law} came less true than its base rate"
+            if (each.skill or 0.0) < 0.0
+            else f"the risk of breaking {law} is off by more than chance"
+            for law, each in self.reliability.items()
+            if each.warns
+        ]
+        return f"No fair picture: {'; '.join(found)}."
+
+    def advice(self) -> Iterator[str]:
+        """What was looked at, and what would make the picture better."""
+        if self.fair:
+            yield self.verdict()
         for helpful in self.helpful[:NAMED]:
             yield helpful.sentence()
 

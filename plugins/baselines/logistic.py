@@ -14,8 +14,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
+from sklearn.linear_model import LogisticRegression
 
-from forewarn.abstractions.errors import InvalidInput, MissingDependency
+from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.readers import read_trace
 from forewarn.abstractions.states.abstraction import Abstraction
@@ -69,10 +70,6 @@ class Logistic:
             seen.update(_examples(inputs, trace, lessons.horizon_s))
         if len({happens for _, happens in seen}) < 2:
             raise InvalidInput("the law was never at risk, or always, in training")
-        try:
-            from sklearn.linear_model import LogisticRegression
-        except ImportError as error:
-            raise MissingDependency("the baseline logistic", "learn") from error
         columns = [_digits(bits, inputs.size) for bits, _ in seen]
         fitted = LogisticRegression(max_iter=2000).fit(
             np.array(columns),

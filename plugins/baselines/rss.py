@@ -12,7 +12,9 @@ from forewarn.monitors.laws.lawbook import Law
 from forewarn.plugins.baselines.prediction import refuse_unless_driving
 from forewarn.plugins.baselines.time_to_collision import refuse_unless_of_others
 from forewarn.plugins.contracts import Source
-from forewarn.plugins.driving.seeing.rss import SafeDistances
+from forewarn.plugins.driving.seeing.rss import SafeDistances, library
+
+library()  # so that the plug does not load, and nothing begins, where it is missing
 
 FAR = 1000.0
 _KMH = 3.6

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from forewarn.abstractions.errors import ForewarnError
+from forewarn.abstractions.errors import Unreachable
 from forewarn.plugins.carla.support import carla_module, check_versions
 
 LOOPBACK = "127.0.0.1"
@@ -22,12 +22,15 @@ _LEAVES_S = 5.0
 _LARGEST = 1 << 20
 
 
-class CarlaLost(ForewarnError):
+class CarlaLost(Unreachable):
     """The server does not answer, or not any more."""
 
-    def __init__(self, where: str, problem: object) -> None:
+    def __init__(self, where: str, problem: object, mend: str = "") -> None:
         told = " ".join(str(problem).split())
-        super().__init__(f"the CARLA server at {where} does not answer: {told:.200}")
+        hint = f" ({mend})" if mend else ""
+        super().__init__(
+            f"the CARLA server at {where} does not answer: {told:.200}{hint}"
+        )
 
 
 def connect(host: str = LOOPBACK, port: int = PORT, timeout_s: float = 10.0) -> Any:
@@ -40,8 +43,11 @@ def connect(host: str = LOOPBACK, port: int = PORT, timeout_s: float = 10.0) -> 
     carla = carla_module()
     client = carla.Client(host, port)
     client.set_timeout(timeout_s)
-    with answering(host, port):
+    try:
         check_versions(client)
+    except RuntimeError as error:
+        mend = f"start it, or what stands in for it: forewarn carla serve --port {port}"
+        raise CarlaLost(f"{host}:{port}", error, mend) from error
     return client
 
 

@@ -65,7 +65,9 @@ def test_a_timer_is_warned_of_and_kept_in_the_model(
     out = tmp_path / "m.json"
     said = learn(states, "--format", "states", "--out", out)
     assert said.exit_code == 0, said.output
-    assert "warning: timer lasts 20 steps on average" in said.output
+    (verdict,) = (line for line in said.output.splitlines() if "fair picture" in line)
+    assert verdict.startswith("No fair picture: 1 of ")
+    assert verdict.endswith("at a constant rate, most of all where it is timer.")
     fairness = json.loads(out.read_text())["training"]["fairness"]
     assert fairness["fair"] is False
     assert [f["state"] for f in fairness["dwell"] if f["flagged"]] == ["timer"]

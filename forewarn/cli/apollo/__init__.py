@@ -23,7 +23,7 @@ from forewarn.cli.apollo.shared import (
     way_options,
 )
 from forewarn.cli.apollo.signals import signals
-from forewarn.cli.support import Number, emit, json_option, seed_option
+from forewarn.cli.support import Count, Number, emit, json_option, seed_option
 
 if TYPE_CHECKING:
     from forewarn.apollo_bridge.buses.contract import Bus
@@ -47,7 +47,7 @@ def apollo() -> None:
 @click.option("--host", default="127.0.0.1", show_default=True, help="Listen there.")
 @click.option(
     "--port",
-    type=click.IntRange(0, 65535),
+    type=Count(0, 65535),
     default=9090,
     show_default=True,
     help="The port; 0 takes one that is free.",
@@ -58,7 +58,7 @@ def apollo() -> None:
 @seed_option
 @click.option(
     "--episodes",
-    type=click.IntRange(min=0),
+    type=Count(min=0),
     default=0,
     help="So many of a scenario; by default they go on.",
 )

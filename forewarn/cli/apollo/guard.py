@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 import sys
 import time
@@ -33,8 +32,9 @@ from forewarn.cli.guarding.making import (
     guard_options,
     watched,
 )
+from forewarn.cli.guarding.saying import Saying
 from forewarn.cli.runs.episodes import Telling, person
-from forewarn.cli.support import Number, clean, emit, json_option, seed_option
+from forewarn.cli.support import Number, emit, json_option, seed_option
 
 if TYPE_CHECKING:
     from forewarn.apollo_bridge.bridge import ApolloWorld
@@ -218,9 +218,8 @@ class _Watching:
         self._world, self._guarding = world, guarding
         self._record_path, self._as_json = record_path, as_json
         self._ending = False
-        self._said: tuple[str, str] = ("", "")
+        self._saying = Saying(as_json)
         self._obeyed: bool | None = None
-        self._frames = 0
 
     def run(self, seed: int, for_s: float | None) -> None:
         """Guards until the end, and says how it went."""
@@ -301,23 +300,14 @@ class _Watching:
         from forewarn.apollo_bridge.act import planner_parameters
 
         decision, outcome, executed = turn.decision, turn.outcome, turn.executed
-        self._frames += 1
-        if self._as_json:
-            said = {
-                "time_s": decision.time_s,
-                **decision.as_dict(),
-                "carried_out": outcome.as_dict(),
-                "executed": None if executed is None else executed.name,
-                "planner": planner_parameters(executed),
-            }
-            click.echo(json.dumps(said, allow_nan=False))
-        elif (decision.kind, outcome.kind) != self._said:
-            done = "" if outcome.kind == decision.kind else f" (done: {outcome.kind})"
-            why = outcome.because or decision.reason or "all is calm"
-            click.echo(clean(f"{decision.time_s:8.1f} s  {decision.kind}{done}: {why}"))
+        self._saying.told(
+            decision,
+            outcome,
+            executed=None if executed is None else executed.name,
+            planner=planner_parameters(executed),
+        )
         if outcome.obeyed is not None and not self._as_json:
             self._tell_obeyed(decision, outcome)
-        self._said = decision.kind, outcome.kind
 
     def _tell_obeyed(self, decision: Decision, outcome: Outcome) -> None:
         if outcome.obeyed != self._obeyed:
@@ -331,11 +321,15 @@ class _Watching:
         counts = loop.decisions
         facts: dict[str, Any] = {
             "ended": ended,
-            "frames": self._frames,
+            "frames": self._saying.frames,
             "decisions": counts,
+            "broken": dict(self._saying.broken),
         }
         told = ", ".join(f"{count} {kind}" for kind, count in counts.items())
-        lines = [f"{self._frames} frames until {ended}: {told}."]
+        lines = [
+            f"{self._saying.frames} frames until {ended}: {told}.",
+            self._saying.laws(),
+        ]
         if health and health["losses"]:
             lines.append(f"{health['losses']} losses, the last: {health['problem']}")
         if self._record_path is not None:

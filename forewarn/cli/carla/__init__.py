@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from forewarn.cli.carla.guard import guard, record
-from forewarn.cli.support import Number, emit, json_option, seed_option
+from forewarn.cli.support import Count, Number, emit, json_option, seed_option
 
 if TYPE_CHECKING:
     from forewarn.plugins.carla.standin.movement.sumo_traffic import Stage
@@ -34,7 +34,7 @@ def carla() -> None:
 )
 @click.option(
     "--port",
-    type=click.IntRange(0, 65534),
+    type=Count(0, 65534),
     default=2000,
     show_default=True,
     help="For calls; streams have the next one. 0 takes two that are free.",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 import signal
 import sys
@@ -23,15 +22,16 @@ from forewarn.cli.guarding.making import (
     guard_options,
     watched,
 )
+from forewarn.cli.guarding.saying import Saying
 from forewarn.cli.runs.episodes import Telling, person
-from forewarn.cli.support import Number, clean, emit, json_option
+from forewarn.cli.support import Count, Number, emit, json_option
 
 if TYPE_CHECKING:
     from forewarn.abstractions.frame import Frame
     from forewarn.monitors.guarding.decision import Action
     from forewarn.monitors.guarding.guard import Guard
     from forewarn.monitors.guarding.record import RunRecord
-    from forewarn.plugins.carla.guarded import GuardedVehicle, Watching
+    from forewarn.plugins.carla.guarded import Watching
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -40,7 +40,7 @@ host_option = click.option(
 )
 port_option = click.option(
     "--port",
-    type=click.IntRange(1, 65535),
+    type=Count(1, 65535),
     default=2000,
     show_default=True,
     help="The server's port.",
@@ -65,7 +65,7 @@ for_option = click.option(
 @click.option(
     "--traffic-manager",
     "manager_port",
-    type=click.IntRange(1, 65535),
+    type=Count(1, 65535),
     help="The port of the Traffic Manager that drives it: slow then turns its knob.",
 )
 @click.option("--shadow", is_flag=True, help="Decide everything, enforce nothing.")
@@ -135,13 +135,24 @@ def guard(
         begins = {"vehicle": ego.type_id, **watched(made)}
         emit(as_json, begins, [head, *announced(made)])
         sys.stdout.flush()
-        saying = _Saying(guarded, as_json)
-        beside = stack.enter_context(Beside(client, world, guarded, saying.told))
+        saying = Saying(as_json)
+
+        def tell(frame: Frame, executed: Action | None) -> None:
+            if guarded.decision is not None and guarded.outcome is not None:
+                saying.told(guarded.decision, guarded.outcome)
+
+        beside = stack.enter_context(Beside(client, world, guarded, tell))
         beside.run(over)
     counts = made.summary()["decisions"]
-    facts = {"frames": saying.frames, "decisions": counts, "lost": beside.lost}
+    facts = {
+        "frames": saying.frames,
+        "decisions": counts,
+        "lost": beside.lost,
+        "broken": dict(saying.broken),
+    }
     told = ", ".join(f"{count} {kind}" for kind, count in counts.items())
-    emit(as_json, facts, [f"{saying.frames} frames: {told}; {beside.lost} losses."])
+    lines = [f"{saying.frames} frames: {told}; {beside.lost} losses.", saying.laws()]
+    emit(as_json, facts, lines)
 
 
 @click.command()
@@ -171,7 +182,8 @@ def record(
 
     It begins when the vehicle is on a road, and ends when it leaves it. With --from it
     is what the vehicle perceived in a recording of CARLA's own, which the server plays:
-    nobody else should drive in its world meanwhile.
+    nobody else should drive in its world meanwhile. Exit status 1: there was nothing
+    to record.
 
     \b
     Example:
@@ -208,8 +220,16 @@ def record(
             writer.write(frame)
             frames += 1
     written = str(out) if frames else None
-    told = f"{frames} frames in {out}." if frames else "There was nothing to record."
+    told = f"{frames} frames in {out}." if frames else f"{_NOTHING.format(role)}."
     emit(as_json, {"frames": frames, "trace": written}, [told])
+    if not frames:
+        raise SystemExit(1)
+
+
+_NOTHING = (
+    "There was nothing to record, and no file is written: {} was on no road that is"
+    " known while it was looked at; is it driven, and for long enough?"
+)
 
 
 def _live(
@@ -290,30 +310,3 @@ def _open(path: Path, guard: Guard, model_path: Path) -> RunRecord:
         vocabulary="driving",
         provides=PROVIDES,
     )
-
-
-class _Saying:
-    """Says each change of mind; with --json a line for every frame."""
-
-    def __init__(self, guarded: GuardedVehicle, as_json: bool) -> None:
-        self._guarded, self._as_json = guarded, as_json
-        self._said: tuple[str, str] = ("", "")
-        self.frames = 0
-
-    def told(self, frame: Frame, executed: Action | None) -> None:
-        self.frames += 1
-        decision, outcome = self._guarded.decision, self._guarded.outcome
-        if decision is None or outcome is None:
-            return
-        if self._as_json:
-            line = {
-                "time_s": frame.time_s,
-                **decision.as_dict(),
-                "carried_out": outcome.as_dict(),
-            }
-            click.echo(json.dumps(line, allow_nan=False))
-        elif (decision.kind, outcome.kind) != self._said:
-            done = "" if outcome.kind == decision.kind else f" (done: {outcome.kind})"
-            why = outcome.because or decision.reason or "all is calm"
-            click.echo(clean(f"{frame.time_s:8.1f} s  {decision.kind}{done}: {why}"))
-        self._said = decision.kind, outcome.kind

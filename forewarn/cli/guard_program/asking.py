@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from forewarn.cli.support import Number
+from forewarn.cli.support import Count, Number
 
 if TYPE_CHECKING:
     from forewarn.plugins.chat import Chat
@@ -49,7 +49,7 @@ _OPTIONS = (
     click.option(
         "-k",
         "count",
-        type=click.IntRange(min=0),
+        type=Count(min=0),
         default=3,
         show_default=True,
         help="How many of them the model is shown: those that are most alike.",

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 import click
 
-from forewarn.cli.support import emit, json_option
+from forewarn.cli.guarding.records import Looked, each_record, record_argument
+from forewarn.cli.support import json_option
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command()
-@click.argument("record", type=_FILE)
+@record_argument
 @click.option(
     "--model",
     type=_FILE,
@@ -21,15 +23,19 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 )
 @json_option
 def replay(record: Path, model: Path | None, as_json: bool) -> None:
-    """Derive every decision of the run record RECORD again, and compare.
+    """Derive every decision of RECORD again, a run record or a folder of them.
 
     Exit status 1 names the first decision that comes out differently, and in which
     field.
 
     \b
     Example:
-      forewarn replay forewarn-runs/tiny-road-*-000000.run.jsonl
+      forewarn replay forewarn-runs
     """
+    each_record(record, as_json, partial(_derived, model=model))
+
+
+def _derived(record: Path, model: Path | None) -> Looked:
     from forewarn.monitors.guarding.replay import replay as derive
     from forewarn.plugins.loop.judges import make_judge
 
@@ -39,9 +45,7 @@ def replay(record: Path, model: Path | None, as_json: bool) -> None:
         "decisions": alike,
         "divergence": None if divergence is None else asdict(divergence),
     }
-    lines = [f"{record}: {alike} decisions, all as recorded"]
-    if divergence is not None:
-        lines = [f"{record}: {divergence}", f"{alike} decisions before it are alike"]
-    emit(as_json, payload, lines)
-    if divergence is not None:
-        raise SystemExit(1)
+    if divergence is None:
+        return payload, [f"{record}: {alike} decisions, all as recorded"], True
+    lines = [f"{record}: {divergence}", f"{alike} decisions before it are alike"]
+    return payload, lines, False

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
-from forewarn.cli.support import emit, json_option
+from forewarn.cli.guarding.records import Looked, each_record, record_argument
+from forewarn.cli.support import json_option
 
 
 @click.command()
-@click.argument("record", type=click.Path(dir_okay=False, path_type=Path))
+@record_argument
 @json_option
 def verify(record: Path, as_json: bool) -> None:
-    """Check the chain of hashes of the run record RECORD.
+    """Check the chain of hashes of RECORD, a run record or a folder of them.
 
     Exit status 1 names the first line that was changed, is out of place or is cut.
     A whole tail that is missing, end line and all, shows only against the head hash
@@ -22,8 +22,12 @@ def verify(record: Path, as_json: bool) -> None:
 
     \b
     Example:
-      forewarn verify forewarn-runs/tiny-road-*-000000.run.jsonl
+      forewarn verify forewarn-runs
     """
+    each_record(record, as_json, _verified)
+
+
+def _verified(record: Path) -> Looked:
     from forewarn.monitors.guarding.record import BrokenRecord, read_record
 
     lines, head = 0, ""
@@ -31,14 +35,13 @@ def verify(record: Path, as_json: bool) -> None:
         for line in read_record(record):
             lines, head = line.number, line.content["hash"]
     except BrokenRecord as error:
-        payload: dict[str, Any] = {
+        broken = {
             "record": str(record),
             "whole": False,
             "problem": error.problem,
             "place": error.place,
             "verified_lines": lines,
         }
-        emit(as_json, payload, [str(error), f"Verified up to line {lines}."])
-        raise SystemExit(1) from error
-    payload = {"record": str(record), "whole": True, "lines": lines, "head": head}
-    emit(as_json, payload, [f"{record}: {lines} lines, whole", f"head {head}"])
+        return broken, [str(error), f"Verified up to line {lines}."], False
+    whole = {"record": str(record), "whole": True, "lines": lines, "head": head}
+    return whole, [f"{record}: {lines} lines, whole", f"head {head}"], True

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from forewarn.abstractions.errors import InvalidInput
-from forewarn.cli.support import Number, emit, json_option, naming, table
+from forewarn.cli.support import Count, Number, emit, json_option, naming, table
 
 if TYPE_CHECKING:
     from forewarn.monitors.checking.language.properties import StateFormula
@@ -77,7 +77,7 @@ SHOWN_STATES = 20
 )
 @click.option(
     "--within",
-    type=click.IntRange(min=0),
+    type=Count(min=0),
     metavar="STEPS",
     help="With --law: violated within so many further steps, not ever.",
 )

@@ -111,9 +111,9 @@ def learn(
 ) -> None:
     """Learn a Markov chain from traces: files, or folders of nothing but traces.
 
-    It warns where the chain is no fair picture of the traces. With --epsilon and
-    --delta it also says for each state how many visits it has and how many the
-    guarantee needs.
+    It says whether the chain is a fair picture of the traces; the model's
+    training.fairness, and --json, have each finding. With --epsilon and --delta it
+    also says for each state how many visits it has and how many the guarantee needs.
 
     \b
     Examples:
@@ -124,6 +124,7 @@ def learn(
     from forewarn.cli.models import finding
     from forewarn.monitors.chains.formats.own import model_as_dict
     from forewarn.monitors.chains.model import load_model
+    from forewarn.monitors.trust.fairness import NAMED
     from forewarn.monitors.trust.pac import pac_reports
 
     if (epsilon is None) != (delta is None):
@@ -157,11 +158,8 @@ def learn(
         training["pac"] = [_kept_facts(report) for report in reports]
     model = replace(model, training=training)
     write_json(out, model_as_dict(model))
-    warnings = [
-        *model.chain.warnings(),
-        *learner.warnings(),
-        *fairness.warnings(),
-    ]
+    plain = [*model.chain.warnings(), *learner.warnings()]
+    verdict = fairness.verdict(learner.told)
     payload = {
         "out": str(out),
         "states": model.chain.n,
@@ -169,13 +167,23 @@ def learn(
         "unvisited": [model.chain.states[i] for i in model.unvisited],
         "training": dict(model.training),
         "pac": [report.as_dict() for report in reports],
-        "warnings": warnings,
+        "verdict": verdict,
+        "warnings": [*plain, *fairness.warnings()],
     }
-    lines = [*_lines(model, out, reports, warnings), *fairness.advice()]
+    lines = [*_lines(model, out, reports, plain), verdict]
+    if not fairness.fair:
+        lines.append(_NEXT)
+    lines += (helpful.sentence() for helpful in fairness.helpful[:NAMED])
     if choice is not None:
         payload["abstraction"] = {**choice.as_dict(), "out": str(beside)}
         lines = [*choice.sentences(), f"{beside}: the abstraction taken", *lines]
     emit(as_json, payload, lines)
+
+
+_NEXT = (
+    "Next: `forewarn measure` says what its warnings are worth all the same; more"
+    " traces, --abstraction auto or a --candidate may make a better one."
+)
 
 
 def _stem(model: Path) -> str:

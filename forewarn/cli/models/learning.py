@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from forewarn.scenarios.schema import Scenario
 
 
+SHOWN = 4
+"""How many predicates tell people what state is meant."""
+
+
 @dataclass(frozen=True, slots=True)
 class Wish:
     """What the command line asked for; None where it left the choice to us."""
@@ -255,6 +259,16 @@ class Learner:
                 for bit, text in enumerate(texts)
             },
         )
+
+    def told(self, state: str) -> str:
+        """A state in words: the predicates that hold in it."""
+        if self.abstraction is None:
+            return f"it is {state}"
+        bits = self.abstraction.bits(state)
+        held = [t for i, t in enumerate(self.abstraction.texts) if bits >> i & 1]
+        shown = " and ".join(held[:SHOWN]) or "none of its predicates holds"
+        more = len(held) - SHOWN
+        return f"{shown} and {more} more hold" if more > 0 else shown
 
     def _support(self) -> Support:
         from forewarn.abstractions.files import read_json

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from forewarn.cli.support import Number, emit, json_option, naming, table
+from forewarn.cli.support import Count, Number, emit, json_option, naming, table
 
 if TYPE_CHECKING:
     from forewarn.abstractions.states.abstraction import Abstraction
@@ -44,7 +44,7 @@ _SHOWN_SUCCESSORS = 3
 )
 @click.option(
     "--within",
-    type=click.IntRange(min=0),
+    type=Count(min=0),
     help="With --risk: steps ahead, in place of seconds.",
 )
 @click.option(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from forewarn.cli.rules.options import FILE
-from forewarn.cli.support import emit, json_option
+from forewarn.cli.support import Count, emit, json_option
 
 if TYPE_CHECKING:
     from forewarn.monitors.rules.versions import Step
@@ -48,7 +48,7 @@ def accept(
 
 @click.command()
 @click.argument("rules_path", metavar="RULES", type=FILE)
-@click.option("--to", "version", type=click.IntRange(min=1), help="Which version.")
+@click.option("--to", "version", type=Count(min=1), help="Which version.")
 @json_option
 def rollback(rules_path: Path, version: int | None, as_json: bool) -> None:
     """Puts an earlier version of RULES back, by default the one before."""

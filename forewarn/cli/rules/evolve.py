@@ -16,7 +16,7 @@ from forewarn.cli.rules.options import (
     predicates_options,
     traces_option,
 )
-from forewarn.cli.support import emit, json_option, seed_option
+from forewarn.cli.support import Number, emit, json_option, seed_option
 
 if TYPE_CHECKING:
     from forewarn.monitors.rules.evolving.proposal import Proposal
@@ -37,7 +37,7 @@ _SHOWN = 10
 @domain_option
 @click.option(
     "--holdout",
-    type=click.FloatRange(0, 0.9),
+    type=Number(0, 0.9),
     default=0.0,
     show_default=True,
     help="The share of the tasks to learn nothing from and to judge the rules by.",

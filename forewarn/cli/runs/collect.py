@@ -24,7 +24,7 @@ from forewarn.cli.runs.episodes import (
     shown,
     world_option,
 )
-from forewarn.cli.support import Number, emit, json_option, seed_option, table
+from forewarn.cli.support import Count, Number, emit, json_option, seed_option, table
 
 if TYPE_CHECKING:
     from forewarn.scenarios.running.episode import Episode
@@ -41,7 +41,7 @@ _SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
 @click.argument("scenario")
 @click.option(
     "--episodes",
-    type=click.IntRange(min=1),
+    type=Count(min=1),
     help="How many; each has the next seed. 100, unless --until says when to stop.",
 )
 @click.option(

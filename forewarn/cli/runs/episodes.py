@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from forewarn.cli.support import clean, naming, progress
+from forewarn.cli.support import Count, Number, clean, naming, progress
 
 if TYPE_CHECKING:
     from forewarn.abstractions.frame import Frame
@@ -57,7 +57,7 @@ policy_option = click.option(
 )
 horizon_option = click.option(
     "--horizon",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Number(min=0, min_open=True),
     help="How many seconds the guard's risk looks ahead; by default the policy's, or"
     " else the scenario's.",
 )
@@ -126,7 +126,7 @@ place_option = click.option(
 )
 jobs_option = click.option(
     "--jobs",
-    type=click.IntRange(min=1),
+    type=Count(min=1),
     default=1,
     show_default=True,
     help="How many processes run episodes.",

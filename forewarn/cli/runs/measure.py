@@ -29,7 +29,7 @@ from forewarn.cli.runs.episodes import (
     unless_given,
     world_option,
 )
-from forewarn.cli.support import emit, json_option, progress
+from forewarn.cli.support import Count, emit, json_option, progress
 
 if TYPE_CHECKING:
     from forewarn.scenarios.measuring.measure import Measurement, Wish
@@ -53,14 +53,14 @@ FIRST_SEED = 1_000_000
 @intervene_option
 @click.option(
     "--episodes",
-    type=click.IntRange(min=1),
+    type=Count(min=1),
     default=100,
     show_default=True,
     help="How many; each has the next seed.",
 )
 @click.option(
     "--seed",
-    type=click.IntRange(min=0),
+    type=Count(min=0),
     default=FIRST_SEED,
     show_default=True,
     help="The first seed: far from those that collect begins with.",
@@ -247,15 +247,24 @@ def _training(
 ) -> Sequence[Path]:
     """The training runs for the baselines that learn; none if none of them does."""
     from forewarn.abstractions.errors import InvalidInput
+    from forewarn.monitors.chains.model import load_model
     from forewarn.scenarios.measuring.recorded import recorded_runs
     from forewarn.scenarios.running.baselines import learns
     from forewarn.scenarios.running.campaign import pool
     from forewarn.scenarios.training.tune import training_runs
 
-    if not any(learns(name) for name in wish.baselines):
+    learners = [name for name in wish.baselines if learns(name)]
+    if not learners:
         return ()
     if given is not None:
         return recorded_runs(given)
+    files = load_model(wish.model).training.get("files", ())
+    click.echo(
+        f"{' and '.join(learners)} learns from the {len(files)} runs that the model"
+        " was learned from, which are run once more: --training FOLDER with their"
+        " traces saves that.",
+        err=True,
+    )
     again = folder / "training"
     try:
         return training_runs(wish.scenario, wish.model, pool(jobs), again, counted)

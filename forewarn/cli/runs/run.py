@@ -45,7 +45,7 @@ from forewarn.cli.runs.episodes import (
     when_option,
     world_option,
 )
-from forewarn.cli.support import emit, json_option, seed_option, table
+from forewarn.cli.support import Count, emit, json_option, seed_option, table
 
 if TYPE_CHECKING:
     from forewarn.monitors.guarding.policy import When
@@ -84,7 +84,7 @@ SHOWN_EPISODES = 20
 @place_option
 @click.option(
     "--episodes",
-    type=click.IntRange(min=1),
+    type=Count(min=1),
     default=1,
     show_default=True,
     help="How many; each has the next seed.",

@@ -98,7 +98,7 @@ def _lines(scenario: Scenario, called: str) -> Iterator[str]:
         expected = f"   (broken in {span[0]:g} to {span[1]:g} of runs)" if span else ""
         yield f"law {law.name}: {law.title or law.text}{expected}"
     for name, draw in scenario.draws.items():
-        yield f"drawn {name}: {draw.model_dump(exclude_none=True)}"
+        yield f"drawn {name}: {draw}"
     yield f"{len(scenario.abstraction.texts)} predicates:"
     for text in scenario.abstraction.texts:
         yield f"  {text}"

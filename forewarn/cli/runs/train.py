@@ -12,7 +12,7 @@ import click
 
 from forewarn.cli.runs.episodes import FOLDER, counted, jobs_option, seeds, shown
 from forewarn.cli.runs.tune import promised
-from forewarn.cli.support import emit, json_option, progress, seed_option, table
+from forewarn.cli.support import Count, emit, json_option, progress, seed_option, table
 
 if TYPE_CHECKING:
     from forewarn.scenarios.schema import Scenario
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.argument("scenarios", nargs=-1, required=True, metavar="SCENARIO…")
 @click.option(
     "--episodes",
-    type=click.IntRange(min=10),
+    type=Count(min=10),
     default=1000,
     show_default=True,
     help="How many runs it learns from; each has the next seed.",

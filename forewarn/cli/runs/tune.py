@@ -23,7 +23,7 @@ from forewarn.cli.runs.episodes import (
     seeds,
     shown,
 )
-from forewarn.cli.support import emit, json_option, progress, table
+from forewarn.cli.support import Count, Number, emit, json_option, progress, table
 
 if TYPE_CHECKING:
     from forewarn.scenarios.training.tune import Settled
@@ -42,14 +42,14 @@ FIRST_SEED = 2_000_000
 )
 @click.option(
     "--episodes",
-    type=click.IntRange(min=10),
+    type=Count(min=10),
     default=300,
     show_default=True,
     help="How many new runs; each has the next seed.",
 )
 @click.option(
     "--seed",
-    type=click.IntRange(min=0),
+    type=Count(min=0),
     default=FIRST_SEED,
     show_default=True,
     help="The first seed: far from those that collect and measure begin with.",
@@ -57,7 +57,7 @@ FIRST_SEED = 2_000_000
 @click.option(
     "--false-alarm-rate",
     "allowed",
-    type=click.FloatRange(0, 1),
+    type=Number(0, 1),
     default=0.1,
     show_default=True,
     help="What is promised for each law: at most so many clean runs in one have an"

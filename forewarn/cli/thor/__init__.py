@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from forewarn.cli.support import emit, json_option, progress, seed_option, table
+from forewarn.cli.support import Number, emit, json_option, progress, seed_option, table
 from forewarn.cli.thor.tasks import tasks
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def _agreement(found: Conformance) -> Iterator[str]:
 )
 @click.option(
     "--start-timeout",
-    type=click.FloatRange(min=1),
+    type=Number(min=1),
     default=120.0,
     show_default=True,
     help="How many seconds the player may take to start, and to load a scene.",

@@ -45,7 +45,7 @@ class SafeDistances:
     """
 
     def __init__(self, parameters: Parameters | None = None) -> None:
-        rss = _library()
+        rss = library()
         self._physics, self._formulas = rss.physics, rss.rss.structured
         given = parameters or Parameters()
         self._one, self._other = (_someone(rss, given) for _ in range(2))
@@ -111,7 +111,12 @@ class SafeDistances:
         return float(self._found.mDistance)
 
 
-def _library() -> Any:
+def library() -> Any:
+    """The module ad_rss.
+
+    Raises:
+        MissingDependency: It is not installed.
+    """
     try:
         with warnings.catch_warnings():
             # It registers one converter twice, and says so.

@@ -457,6 +457,17 @@ def test_a_guard_that_hangs_stops_the_car(beside: Any) -> None:
 
 
 @pytest.mark.slow
+def test_where_nothing_is_recorded_the_status_says_so(
+    beside: Any, tmp_path: Path
+) -> None:
+    out = tmp_path / "drive.jsonl.gz"
+    _, recorder = beside("sync", "record", str(out), "--for", "0")
+    said, _ = recorder.communicate(timeout=20)
+    assert recorder.returncode == 1
+    assert json.loads(said) == {"frames": 0, "trace": None} and not out.exists()
+
+
+@pytest.mark.slow
 def test_what_a_car_perceives_is_recorded(beside: Any, tmp_path: Path) -> None:
     out = tmp_path / "drive.jsonl.gz"
     client, recorder = beside("sync", "record", str(out))

@@ -105,6 +105,14 @@ class Unreachable(ForewarnError):
     exit_status = 3
 
 
+def said(error: BaseException) -> str:
+    """What an error says of itself, also where it cannot."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:
+        return f"{type(error).__name__}: it cannot say more"
+
+
 def near_miss(word: str, known: Iterable[str]) -> str:
     """A hint for `mend`: the closest known word, or nothing."""
     plain = {_plain(each): each for each in known}

@@ -11,10 +11,10 @@ import itertools
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypeGuard
 
-from forewarn.abstractions.errors import ForewarnError, InvalidModel
+from forewarn.abstractions.errors import ForewarnError, InvalidModel, said
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import RANK, Action, Decision, Kind, Risk
 from forewarn.monitors.guarding.gate import Gate, Limits
@@ -49,6 +49,15 @@ class Observer(Protocol):
         foreseen: Frame | None,
     ) -> None:
         """Called after each review, with the guard's clock readings during it."""
+
+
+@dataclass(slots=True)
+class _Held:
+    """An intervention that goes on until it has stayed uncalled for, for a while."""
+
+    kind: Kind
+    cap_kmh: float | None
+    calm_since_s: float = math.inf
 
 
 class _Interference:
@@ -133,7 +142,7 @@ class Guard:
         self._ended = ""
         self._held: Decision | None = None
         self._decided_s = math.nan
-        self._calm_since_s = math.inf
+        self._holds: dict[Kind, _Held] = {}
 
     # -- reviewing ------------------------------------------------------------------
 
@@ -162,23 +171,23 @@ class Guard:
             else:
                 decision = self._judge(frame, proposal, foreseen)
         except ForewarnError as error:
-            why = CANNOT_JUDGE + _said(error)
+            why = CANNOT_JUDGE + said(error)
             decision = self._fallback(frame, why, self.watch.violated)
         except Exception as error:
             # A defect, or memory ran out: nobody can say how far it came.
             ended = BROKEN_OFF
-            decision = self._fallback(frame, FAILED + _said(error))
+            decision = self._fallback(frame, FAILED + said(error))
         if self.judges:
             try:
                 decision = self._judged(decision, frame, proposal)
             except Exception as error:
                 ended = BROKEN_OFF
-                decision = self._fallback(frame, FAILED + _said(error))
+                decision = self._fallback(frame, FAILED + said(error))
         for observer in (self._drift, *self.observers):
             try:
                 observer.reviewed(frame, proposal, decision, tuple(readings), foreseen)
             except Exception as error:
-                why = UNTOLD + _said(error)
+                why = UNTOLD + said(error)
                 decision = self._fallback(frame, why, decision.violated)
         self.counts[decision.kind] = self.counts.get(decision.kind, 0) + 1
         self._ended = ended and BROKEN_OFF
@@ -263,7 +272,7 @@ class Guard:
             try:
                 decision = self._joined(decision, judge.judge(frame, proposal), frame)
             except Exception as error:
-                decision = self._fallback(frame, CANNOT_JUDGE + _said(error))
+                decision = self._fallback(frame, CANNOT_JUDGE + said(error))
         fault = self._late([began_s, self._read_clock()], STAGES[-1:])
         if fault is not None:
             return self._fallback(frame, CANNOT_JUDGE + fault)
@@ -288,13 +297,14 @@ class Guard:
             None,
             found.reason,
             found.because,
-            cap_kmh=min((cap for cap in caps if cap is not None), default=None),
+            cap_kmh=min(filter(_is_speed, caps), default=None),
             action=found.action,
             violated=decision.violated,
             notes=decision.notes,
         )
         if RANK[found.kind] >= _HELD:
-            self._held, self._calm_since_s = joined, math.inf
+            self._held = joined
+            self._hold(joined.kind, joined.cap_kmh)
         return joined
 
     def _outdated(self, frame: Frame) -> str | None:
@@ -318,6 +328,10 @@ class Guard:
         self._held = self._decide(frame, self._no_steps if only_ahead else self._steps)
         self._decided_s = frame.time_s
         return self._held
+
+    def _hold(self, kind: Kind, cap_kmh: float | None) -> None:
+        """From now on it goes on until the risk has stayed low for a while."""
+        self._holds[kind] = _Held(kind, cap_kmh)
 
     def _decide(self, frame: Frame, steps: Sequence[tuple[Step, ...]]) -> Decision:
         """What the laws call for, or what is still held from before."""
@@ -389,17 +403,25 @@ class Guard:
 
     def _kept(
         self, time_s: float, kind: Kind, steps: Sequence[tuple[Step, ...]]
-    ) -> Decision | None:
-        """What is held because the risk has not stayed clearly below for a while."""
-        held = self._held
-        if held is None or RANK[kind] >= RANK[held.kind]:
-            self._calm_since_s = math.inf
-            return None
-        if self._still_high(held.kind, steps):
-            self._calm_since_s = math.inf
-        else:
-            self._calm_since_s = min(self._calm_since_s, time_s)
-        return held if time_s - self._calm_since_s < self.policy.hold_s else None
+    ) -> _Held | None:
+        """What is held because the risk has not stayed clearly below for a while.
+
+        Each kind by itself: while a stop is held a slow-down may be called for, which
+        goes on when the stop does not.
+        """
+        if kind != "proceed":
+            self._hold(kind, self.policy.slow_cap_kmh if kind == "slow" else None)
+        severest: _Held | None = None
+        for each in tuple(self._holds.values()):
+            if RANK[each.kind] <= RANK[kind] or self._still_high(each.kind, steps):
+                each.calm_since_s = math.inf
+            else:
+                each.calm_since_s = min(each.calm_since_s, time_s)
+            if time_s - each.calm_since_s >= self.policy.hold_s:
+                del self._holds[each.kind]
+            elif severest is None or RANK[each.kind] > RANK[severest.kind]:
+                severest = each
+        return None if severest is None or severest.kind == kind else severest
 
     def _still_high(self, kind: Kind, steps_of: Sequence[tuple[Step, ...]]) -> bool:
         """Whether some law's risk is within the margin of what called for `kind`."""
@@ -420,7 +442,7 @@ class Guard:
         reason: str,
         watch: Watch,
         law: LawWatch | None = None,
-        held: Decision | None = None,
+        held: _Held | None = None,
         now: Risk | None = None,
     ) -> Decision:
         notes = (*self._standing, *watch.notes())
@@ -460,15 +482,12 @@ class Guard:
         )
         # Held like any intervention: one good frame after a fault proves nothing.
         self._held = decision
-        self._calm_since_s = math.inf
+        self._hold(decision.kind, None)
         return decision
 
 
-def _said(error: Exception) -> str:
-    try:
-        return f"{type(error).__name__}: {error}"
-    except Exception:
-        return f"{type(error).__name__}: it cannot say more"
+def _is_speed(cap_kmh: float | None) -> TypeGuard[float]:
+    return cap_kmh is not None and math.isfinite(cap_kmh)
 
 
 def _interferes(decision: Decision, policy: Policy) -> bool:

@@ -13,13 +13,13 @@ import json
 import math
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
-from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.errors import InvalidInput, said
 from forewarn.abstractions.files import parse_json
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action, Decision
@@ -36,6 +36,14 @@ _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 class BrokenRecord(InvalidInput):
     """A run record that was changed, reordered or cut."""
+
+
+class _Whole(NamedTuple):
+    """How far a record is written: up to its last whole line."""
+
+    head: str
+    size: int
+    lines: int
 
 
 class RunRecord:
@@ -56,8 +64,8 @@ class RunRecord:
     ) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self.path = path
-        self.head = ORIGIN
-        self.lines = 0
+        # One value, so that an interrupt finds all of it or nothing taken over.
+        self._whole = _Whole(ORIGIN, 0, 0)
         try:
             # A device such as /dev/null is there beforehand.
             mode = "wb" if path.is_char_device() else "xb"
@@ -66,12 +74,21 @@ class RunRecord:
             raise InvalidInput(
                 "there is a record already", source=str(path), mend="name another file"
             ) from None
-        self._size = 0
         self._writing, self._failure = False, ""
         self._signals = SignalText(_encode)
         content = {"format": FORMAT, **header}
         extra = f',"machine":{_encode(dict(machine))}' if machine else ""
         self._write(_encode(content), extra)
+
+    @property
+    def head(self) -> str:
+        """The hash of the last whole line."""
+        return self._whole.head
+
+    @property
+    def lines(self) -> int:
+        """How many whole lines there are."""
+        return self._whole.lines
 
     def reviewed(
         self,
@@ -82,25 +99,20 @@ class RunRecord:
         foreseen: Frame | None = None,
     ) -> None:
         """Writes a review; the guard calls this."""
-        try:
-            body = self._review(frame, proposal, decision, readings, foreseen)
-        except Exception as error:
-            # A line that is missing would be missed by every line after it.
-            self._fail(error)
-            raise
-        self._write(body)
+        with self._or_never():
+            self._write(self._review(frame, proposal, decision, readings, foreseen))
 
     def event(self, name: str, **facts: Any) -> None:
         """Writes what was done: an action carried out, an acknowledgement."""
-        self._line({"event": name, **facts})
+        with self._or_never():
+            self._line({"event": name, **facts})
 
     def close(self, **facts: Any) -> str:
         """Writes the end line; gives the head hash, to be kept elsewhere."""
         if not self._file.closed:
-            try:
+            with self._or_never():
                 self._line({"end": True, "lines": self.lines, **facts})
-            finally:
-                self._file.close()
+            self._file.close()
         return self.head
 
     def __enter__(self) -> RunRecord:
@@ -173,28 +185,33 @@ class RunRecord:
         self._writing = True
         head = line_hash(self.head, body)
         line = f'{body[:-1]},"hash":"{head}"{extra}}}\n'.encode()
-        try:
-            if os.fstat(self._file.fileno()).st_nlink == 0:
-                raise OSError("its file was removed")
-            if self._file.write(line) != len(line):
-                raise OSError("the disk is full")
-        except Exception as error:
-            self._fail(error)
-            raise
-        self.head, self._size, self.lines = head, self._size + len(line), self.lines + 1
+        if os.fstat(self._file.fileno()).st_nlink == 0:
+            raise OSError("its file was removed")
+        if self._file.write(line) != len(line):
+            raise OSError("the disk is full")
+        _, size, lines = self._whole
+        self._whole = _Whole(head, size + len(line), lines + 1)
         self._writing = False
 
-    def _fail(self, error: Exception) -> None:
-        """Ends the record with its last whole line, whatever comes after."""
-        self._failure = self._failure or str(error) or type(error).__name__
-        with suppress(OSError, ValueError):
-            self._cut()
-        self._file.close()
+    @contextmanager
+    def _or_never(self) -> Iterator[None]:
+        """Ends the record with its last whole line where the next cannot be written.
+
+        A line that is missing would be missed by every line after it.
+        """
+        try:
+            yield
+        except Exception as error:
+            self._failure = self._failure or said(error)
+            with suppress(OSError, ValueError):
+                self._cut()
+            self._file.close()
+            raise
 
     def _cut(self) -> None:
         """Takes away what stands behind the last whole line."""
-        self._file.truncate(self._size)
-        self._file.seek(self._size)
+        self._file.truncate(self._whole.size)
+        self._file.seek(self._whole.size)
 
 
 def _began(frame: Frame) -> str:

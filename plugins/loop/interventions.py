@@ -8,11 +8,13 @@ policy's order. Whatever goes wrong here leads to the actuator's fallback.
 from __future__ import annotations
 
 import logging
+import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from forewarn.abstractions.errors import said
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import RANK, Action, Decision, Kind
 from forewarn.monitors.guarding.policy import Policy
@@ -119,8 +121,7 @@ class Intervener:
         try:
             return self._apply(decision, proposal, frame)
         except Exception as error:
-            because = f"{type(error).__name__}: {error}"
-            return self._fall_back(decision, because, frame)
+            return self._fall_back(decision, said(error), frame)
 
     def _apply(
         self, decision: Decision, proposal: Action | None, frame: Frame
@@ -139,7 +140,8 @@ class Intervener:
         kind, why = (kind, "") if passes else self._possible(kind, decision)
         because = because or why
         carried = replace(decision, kind=kind)
-        if kind == "slow" and carried.cap_kmh is None:
+        cap_kmh = carried.cap_kmh
+        if kind == "slow" and (cap_kmh is None or not math.isfinite(cap_kmh)):
             carried = replace(carried, cap_kmh=self.policy.slow_cap_kmh)
         notes = self._alert(carried)
         outcome = Outcome(kind, decision.kind, because, True, obeyed, None, notes)
@@ -161,13 +163,12 @@ class Intervener:
         pending = self._pending
         if pending is None:
             return None, ""
-        obeyed = self.actuator.obeyed(pending, frame)
-        if obeyed:
+        # Nonsense, such as a NaN, is true enough for an `if`, and shows nothing.
+        if self.actuator.obeyed(pending, frame) is True:
             self._shown_s = now_s
             return True, ""
-        late_s = now_s - self._shown_s
-        # Not `>`: a clock that is no number must not grant more time.
-        if late_s <= self.policy.ack_s:
+        # A clock that went back, or is no number, must not grant more time.
+        if 0 <= now_s - self._shown_s <= self.policy.ack_s:
             return None, ""
         harder = self.policy.after(pending.kind)
         self._floor = max(self._floor, harder, key=RANK.__getitem__)
@@ -208,18 +209,12 @@ class Intervener:
     def _possible(self, kind: Kind, decision: Decision) -> tuple[Kind, str]:
         """The mildest intervention from `kind` on that can be carried out."""
         why = ""
-        for candidate in self._harder(kind):
-            lack = self._lack(candidate, decision)
-            if not lack:
-                return candidate, why
+        while lack := self._lack(kind, decision):
             why = why or lack
-        return "stop", why
-
-    def _harder(self, kind: Kind) -> Iterator[Kind]:
-        yield kind
-        while (harder := self.policy.after(kind)) != kind:
-            yield harder
-            kind = harder
+            kind, milder = self.policy.after(kind), kind
+            if kind == milder:
+                return "stop", why
+        return kind, why
 
     def _lack(self, kind: Kind, decision: Decision) -> str:
         """Why an intervention cannot be carried out; empty if it can."""
@@ -249,12 +244,14 @@ class Intervener:
 
     def _reflect(self, decision: Decision, proposal: Action | None) -> str:
         given = self._reflections.get(decision.law, 0) + 1
+        attempts = self.policy.max_reflections
+        words = self._prompter.prompt(decision, proposal, given, attempts).text
+        # From here on the agent knows, and another action may pass.
         self._reflections[decision.law] = given
         withheld = self._withheld.setdefault(decision.law, [])
         if proposal is not None and _plain(proposal) not in map(_plain, withheld):
             withheld.append(proposal)
-        attempts = self.policy.max_reflections
-        return self._prompter.prompt(decision, proposal, given, attempts).text
+        return words
 
     def _ask(
         self,
@@ -302,7 +299,7 @@ class Intervener:
             try:
                 alert(decision)
             except Exception as error:
-                failed.append(f"an alert failed: {type(error).__name__}: {error}")
+                failed.append(f"an alert failed: {said(error)}")
         return tuple(failed)
 
     def _fall_back(
@@ -313,18 +310,30 @@ class Intervener:
         outcome: Outcome | None = None,
     ) -> tuple[Action | None, Outcome]:
         kind = self.policy.fallback
-        outcome = outcome or Outcome(kind, decision.kind)
-        outcome = replace(outcome, kind=kind, because=because)
+        carried = replace(decision, kind=kind)
+        outcome = replace(
+            outcome or Outcome(kind, decision.kind), kind=kind, because=because
+        )
+        self._expect(carried, self._now_s())
         try:
-            self._expect(replace(decision, kind=kind), self._clock())
             if kind == "cut" and "cut" in self.actuator.can:
-                carried = replace(decision, kind=kind)
                 return self.actuator.carry_out(carried, None, frame), outcome
-            return self.actuator.fallback(frame), replace(outcome, kind="stop")
         except Exception as error:
-            logging.getLogger(LOGGER).critical("the fallback failed: %s", error)
-            because = f"{because}; the fallback failed: {error}"
-            return None, replace(outcome, because=because)
+            outcome = replace(outcome, because=f"{because}; {said(error)}")
+        outcome = replace(outcome, kind="stop")
+        try:
+            return self.actuator.fallback(frame), outcome
+        except Exception as error:
+            logging.getLogger(LOGGER).critical("the fallback failed: %s", said(error))
+            why = f"{outcome.because}; the fallback failed: {said(error)}"
+            return None, replace(outcome, because=why)
+
+    def _now_s(self) -> float:
+        """The time; what is no number where the clock fails grants nobody any."""
+        try:
+            return self._clock()
+        except Exception:
+            return math.nan
 
 
 def _eases(decision: Decision) -> bool:

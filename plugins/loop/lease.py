@@ -79,12 +79,20 @@ class LeasedActuator:
         self, decision: Decision, proposal: Action | None, frame: Frame
     ) -> Action | None:
         if not self.lease.held:
-            self.lapses += 1
-            return self.actuator.fallback(frame)
+            return self.lapse(frame)
         return self.actuator.carry_out(decision, proposal, frame)
 
+    def lapse(self, frame: Frame) -> Action | None:
+        """What is done in place of what the lease ran out for."""
+        self.lapses += 1
+        return self.fallback(frame)
+
     def fallback(self, frame: Frame | None = None) -> Action | None:
-        return self.actuator.fallback(frame)
+        try:
+            return self.actuator.fallback(frame)
+        except BaseException:
+            self.lease.revoke()  # whoever watches it halts the world
+            raise
 
     def obeyed(self, decision: Decision, frame: Frame) -> bool | None:
         return self.actuator.obeyed(decision, frame)
@@ -130,15 +138,21 @@ class Watchdog:
 
     def _watch(self) -> None:
         while not self._done.is_set():
-            left_s = self.lease.left_s
+            left_s = self._left_s()
             if left_s <= 0:
                 self._try()
                 left_s = self._pause_s
             self._done.wait(min(left_s, self._pause_s))
 
+    def _left_s(self) -> float:
+        try:
+            return self.lease.left_s
+        except Exception:
+            return 0.0  # a clock that fails holds no lease
+
     def _try(self) -> None:
         try:
             self._send()
-        except Exception:
+        except BaseException:
             # Nobody is there to hear of it, and the next attempt may succeed.
             self.failures += 1

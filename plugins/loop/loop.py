@@ -13,10 +13,11 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Protocol
 
+from forewarn.abstractions.errors import said
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import RANK, Action, Decision
 from forewarn.monitors.guarding.guard import Clock, Guard, Observer
@@ -31,6 +32,8 @@ from forewarn.plugins.loop.lease import Lease, LeasedActuator, Watchdog
 from forewarn.plugins.loop.reflection import Prompter
 
 Foresee = Callable[[Action], Frame]
+
+LAPSED = "the lease ran out meanwhile"
 
 
 class EpisodeClock:
@@ -186,6 +189,16 @@ class GuardedLoop:
             proposal: What is to be done on it.
             foreseen: What that would lead to, where the caller knows.
         """
+        try:
+            return self._review(frame, proposal, foreseen)
+        except BaseException:
+            # Nobody can say how far it came: nothing passes until a new episode.
+            self.guard.break_off()
+            raise
+
+    def _review(
+        self, frame: Frame, proposal: Action | None, foreseen: Frame | None
+    ) -> Decision:
         if isinstance(self._clock, EpisodeClock):
             self._clock.now_s = frame.time_s
         self.lease.renew()
@@ -205,8 +218,18 @@ class GuardedLoop:
         self, decision: Decision, proposal: Action | None, frame: Frame
     ) -> Turn:
         """Settles what is done about a decision."""
-        executed, outcome = self._intervener.apply(decision, proposal, frame)
-        turn = Turn(decision, outcome, executed)
+        try:
+            lapses = 0 if self._actuator is None else self._actuator.lapses
+            executed, outcome = self._intervener.apply(decision, proposal, frame)
+            turn = Turn(decision, outcome, executed)
+            self._tell(frame, turn)
+            return self._in_time(frame, turn, lapses)
+        except BaseException:
+            self.guard.break_off()
+            raise
+
+    def _tell(self, frame: Frame, turn: Turn) -> None:
+        outcome, executed = turn.outcome, turn.executed
         for witness in self._witnesses:
             witness.carried_out(frame, turn)
         passed = RANK[outcome.kind] <= RANK["alert"]
@@ -215,7 +238,20 @@ class GuardedLoop:
             done = as_json(executed)
             facts = {"sequence": frame.sequence, **outcome.as_dict(), "executed": done}
             self.note("carried_out", **facts)
-        return turn
+
+    def _in_time(self, frame: Frame, turn: Turn, lapses: int) -> Turn:
+        """The turn itself, unless the lease ran out before it was settled."""
+        actuator, outcome, executed = self._actuator, turn.outcome, turn.executed
+        # What a person says is newer than the lease; nothing else takes its time.
+        if actuator is None or not outcome.enforced or outcome.kind == "ask":
+            return turn
+        if actuator.lapses == lapses:
+            if self.lease.held:
+                return turn
+            executed = actuator.lapse(frame)
+        outcome = replace(outcome, kind="stop", because=outcome.because or LAPSED)
+        self.note("lapsed", sequence=frame.sequence, executed=as_json(executed))
+        return Turn(turn.decision, outcome, executed)
 
     def keep(self, record: RunRecord) -> None:
         """From now on everything is written there."""
@@ -239,7 +275,7 @@ class GuardedLoop:
             return self._foresee(proposal)
         except Exception as error:
             # Without a frame the guard falls back.
-            logging.getLogger(LOGGER).warning("nothing is foreseen: %s", error)
+            logging.getLogger(LOGGER).warning("nothing is foreseen: %s", said(error))
             return None
 
     # -- the end ----------------------------------------------------------------------

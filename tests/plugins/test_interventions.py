@@ -23,6 +23,7 @@ from forewarn.monitors.guarding.decision import (
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.plugins.loop.approval import Answer
 from forewarn.plugins.loop.interventions import Intervener, Outcome
+from forewarn.plugins.loop.reflection import Prompt, Prompter
 from forewarn.plugins.tiny import (
     TinyActuator,
     TinyHousehold,
@@ -259,6 +260,60 @@ def test_a_fault_at_any_call_leads_to_the_fallback(fails_at: int) -> None:
     assert fell_back == 1
 
 
+class Mute(Exception):
+    """What fails even to say what failed."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("nobody knows")
+
+
+def test_what_cannot_say_why_it_failed_falls_back_all_the_same() -> None:
+    def alert(decision: Decision) -> None:
+        raise Mute
+
+    def clock() -> float:
+        raise Mute
+
+    told = intervener(alerts=[alert])
+    executed, outcome = told.apply(decide("slow"), PROPOSAL, FRAME)
+    assert executed is not None and executed.name == "slow"
+    assert outcome.notes == ("an alert failed: Mute: it cannot say more",)
+    # A clock that fails holds up no fallback.
+    executed, outcome = intervener(clock=clock).apply(decide("slow"), PROPOSAL, FRAME)
+    assert (executed, outcome.kind) == (Action("fallback"), "stop")
+
+
+def test_an_agent_that_was_not_told_why_may_not_choose_another_action() -> None:
+    class Wordless(Prompter):
+        def prompt(self, *_: Any) -> Prompt:
+            raise RuntimeError("no words")
+
+    ours = intervener(prompter=Wordless({}, (), 3.0))
+    for proposal in (PROPOSAL, OTHER, PROPOSAL, OTHER):
+        executed, _ = ours.apply(decide("reflect"), proposal, FRAME)
+        assert executed == Action("fallback")
+
+
+@pytest.mark.parametrize("shown", [math.nan, "no", 1.0, object()])
+def test_nonsense_shows_no_obedience(shown: Any) -> None:
+    clock = Clock()
+    ours = intervener(Servant(obeys=shown), clock=clock)
+    assert run(ours, clock, "slow", [0.0, 1.1]) == ["slow", "stop"]
+
+
+def test_a_clock_that_goes_back_grants_no_time() -> None:
+    clock = Clock(100.0)
+    ours = intervener(Servant(obeys=False), clock=clock)
+    assert run(ours, clock, "slow", [100.0, 99.0]) == ["slow", "stop"]
+
+
+@pytest.mark.parametrize("cap_kmh", [math.nan, math.inf, -math.inf])
+def test_a_cap_that_is_no_number_is_the_policys(cap_kmh: float) -> None:
+    slow = decide("slow", cap_kmh=cap_kmh)
+    executed, _ = intervener().apply(slow, PROPOSAL, FRAME)
+    assert executed == Action("slow", {"cap_kmh": POLICY.slow_cap_kmh})
+
+
 def test_a_fallback_that_fails_carries_nothing_out() -> None:
     class Broken(Servant):
         def carry_out(
@@ -272,7 +327,7 @@ def test_a_fallback_that_fails_carries_nothing_out() -> None:
     executed, outcome = intervener(Broken()).apply(decide("proceed"), PROPOSAL, FRAME)
     assert executed is None
     assert outcome.because == (
-        "RuntimeError: no power; the fallback failed: none at all"
+        "RuntimeError: no power; the fallback failed: RuntimeError: none at all"
     )
 
 

@@ -143,6 +143,49 @@ def test_the_watchdog_tries_again_after_a_failure() -> None:
     assert watchdog.failures == 2
 
 
+@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt, MemoryError])
+def test_nothing_that_a_send_raises_ends_the_watchdog(
+    error: type[BaseException],
+) -> None:
+    third = threading.Event()
+    attempts: list[int] = []
+
+    def send() -> None:
+        attempts.append(len(attempts))
+        if len(attempts) >= 3:
+            third.set()
+            return
+        raise error
+
+    with Watchdog(Lease(0.02), send) as watchdog:
+        wait_until(third)
+    assert watchdog.failures == 2
+
+
+def test_a_clock_that_fails_holds_no_lease() -> None:
+    def clock() -> float:
+        if threading.current_thread().name == "forewarn-watchdog":
+            raise OSError("no clock")
+        return 0.0
+
+    fell_back, lease = threading.Event(), Lease(600.0, clock)
+    lease.renew()
+    with Watchdog(lease, fell_back.set, repeat_s=0.01):
+        wait_until(fell_back)
+
+
+def test_a_fallback_that_fails_ends_the_lease() -> None:
+    class Broken(TinyActuator):
+        def fallback(self, frame: Frame | None = None) -> Action:
+            raise OSError("the bus is gone")
+
+    lease = Lease(600.0)
+    lease.renew()
+    with pytest.raises(OSError, match="the bus is gone"):
+        LeasedActuator(Broken(), lease).fallback(FRAME)
+    assert not lease.held, "or the watchdog would wait"
+
+
 def test_it_says_how_long_it_is_still_held() -> None:
     clock = Clock()
     lease = Lease(0.5, clock)

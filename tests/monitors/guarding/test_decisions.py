@@ -142,6 +142,15 @@ def test_a_milder_call_does_not_hold_what_is_severer() -> None:
     assert kinds(drive(guard, *walk)) == ["stop"] * 4 + ["alert"] * 2
 
 
+def test_what_is_milder_is_held_beyond_what_is_severer() -> None:
+    """What was called for under a stop is not forgotten when the stop is released."""
+    guard = near(rules=only(slow=FAR - 0.02, stop=0.8), slow_cap_kmh=12.5)
+    after = drive(guard, "rolling", "stopped", "far", *["stopped"] * 4)
+    assert kinds(after) == ["stop"] * 4 + ["slow"] * 2 + ["proceed"]
+    assert after[4].reason == "slow is held until the risk has stayed low for 0.25 s"
+    assert after[4].cap_kmh == 12.5
+
+
 def test_slow_comes_with_its_cap_for_as_long_as_it_is_held() -> None:
     guard = near(rules=only(slow=0.5), slow_cap_kmh=12.5)
     slow, held, *_, free = drive(guard, "rolling", *["stopped"] * 5)

@@ -1,0 +1,26 @@
+"""Loops, their server and its records: a short life of each, and a long one."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fuzz.stateful import COUNTS, live
+
+
+def lived(steps: int, seed: int, **length: int) -> None:
+    COUNTS.clear()
+    live(steps, seed, **length)
+    assert COUNTS["steps"] >= steps
+    # Neither would be worth anything if nothing passed, or nothing was broken.
+    assert COUNTS["passed"] > steps / 20
+    assert COUNTS["violations"] > steps / 50
+    assert COUNTS["records"] > 0
+
+
+def test_no_life_of_a_guard_has_an_escape() -> None:
+    lived(500, seed=1, examples=8, each=40)
+
+
+@pytest.mark.slow
+def test_no_long_life_of_a_guard_has_an_escape() -> None:
+    lived(20_000, seed=2)

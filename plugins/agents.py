@@ -164,13 +164,12 @@ class AgentGuard:
             laws=laws,
             source=str(model),
         )
-        kept = None
+        guarded = cls(watch, policy, judges=judges, **rest)
         if record is not None:
             facts = {"sha256": keep_model(model, record.parent), "name": model.name}
-            kept = open_record(
-                record, facts, policy, watch, source="agent", judges=judges
-            )
-        return cls(watch, policy, record=kept, judges=judges, **rest)
+            kept = open_record(record, guarded.guard, facts, source="agent")
+            guarded.loop.keep(kept)
+        return guarded
 
     def reset(self) -> None:
         """Begins a new episode; what was stopped may act again."""

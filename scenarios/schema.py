@@ -112,6 +112,11 @@ class Scenario:
         content = f"{self.text}\n{self.abstraction.fingerprint()}"
         return hashlib.sha256(content.encode()).hexdigest()
 
+    @property
+    def references(self) -> tuple[str, ...]:
+        """Its laws, as a guard is told them."""
+        return tuple(law.reference for law in self.laws)
+
     def drawn(self, seed: int) -> dict[str, Plain]:
         """What is random in the episode of that seed."""
         return draw_all(self.draws, seed)

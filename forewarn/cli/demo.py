@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from forewarn.cli.runs.episodes import FOLDER, counted, shown
-from forewarn.cli.support import Count, emit, json_option, progress, table
+from forewarn.cli.runs.episodes import counted, shown
+from forewarn.cli.support import FOLDER, Count, emit, json_option, progress, table
 
 if TYPE_CHECKING:
     from forewarn.scenarios.demo.tour import Leg, Travelled

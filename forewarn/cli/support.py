@@ -9,6 +9,9 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import fields
+from functools import wraps
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -17,18 +20,27 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.text import clean
 
 __all__ = [
+    "FILE",
+    "FOLDER",
     "Count",
     "Number",
     "clean",
     "emit",
     "json_option",
+    "keyed",
     "naming",
+    "numbers",
+    "option_group",
     "progress",
     "seed_option",
     "table",
 ]
 
 Item = TypeVar("Item")
+Command = Callable[..., Any]
+
+FILE = click.Path(dir_okay=False, path_type=Path)
+FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
 class Count(click.IntRange):
@@ -49,6 +61,32 @@ seed_option = click.option(
 )
 
 
+def option_group(
+    name: str, made: type, *options: Callable[[Command], Command]
+) -> Callable[[Command], Command]:
+    """Options that a command is handed as one value.
+
+    Args:
+        name: The command's parameter for it.
+        made: A dataclass: its fields are the options' names.
+        options: They, in the order of `--help`; a group may be within a group.
+    """
+    names = [each.name for each in fields(made)]
+
+    def group(command: Command) -> Command:
+        @wraps(command)
+        def handed(*arguments: Any, **given: Any) -> Any:
+            own = {each: given.pop(each) for each in names}
+            return command(*arguments, **{name: made(**own)}, **given)
+
+        found: Command = handed
+        for option in reversed(options):
+            found = option(found)
+        return found
+
+    return group
+
+
 class Number(click.FloatRange):
     """A finite number in a range: click's own lets nan through, and inf."""
 
@@ -64,6 +102,37 @@ class Number(click.FloatRange):
         if not math.isfinite(number):
             self.fail(f"{value!r} is not a finite number.", param, ctx)
         return number
+
+
+def numbers(most: float) -> Callable[..., tuple[float, ...]]:
+    """Reads numbers apart by commas, each within 0 and `most`; an option's callback."""
+
+    def read(ctx: click.Context, param: click.Parameter, value: str) -> Any:
+        try:
+            found = tuple(float(part) for part in value.split(",") if value)
+        except ValueError:
+            raise click.BadParameter(
+                f"{value!r:.60} is not numbers apart by commas"
+            ) from None
+        for number in found:
+            if not 0 <= number <= most:
+                raise click.BadParameter(f"{number:g} is not within 0 and {most:g}")
+        return found
+
+    return read
+
+
+def keyed(texts: Sequence[str], option: str) -> dict[str, Any]:
+    """What an option's KEY=VALUE say, each value as YAML has it."""
+    from forewarn.abstractions.files import parse_yaml
+
+    given: dict[str, Any] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not key or not equals:
+            raise click.UsageError(f"{option}: {text!r:.60} is not KEY=VALUE")
+        given[key] = parse_yaml(value, f"{option} {key}") if value else ""
+    return given
 
 
 @contextmanager

@@ -2,35 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.errors import InvalidExpression, InvalidInput, InvalidModel
+from forewarn.monitors.chains.model import Model, load_model
 from forewarn.monitors.guarding.guard import Clock, Guard
+from forewarn.monitors.guarding.judges import Judge
 from forewarn.monitors.guarding.policy import Policy
-from forewarn.plugins.contracts import Foresight, Source, World
+from forewarn.monitors.guarding.watch import load_watch
+from forewarn.plugins.contracts import Foresight, World
 from forewarn.plugins.loop.alerts import Alert
 from forewarn.plugins.loop.approval import Approver
+from forewarn.plugins.loop.records import digest_of
 
 
 @dataclass(frozen=True, slots=True)
 class Guarding:
-    """What a guard is made of, apart from the source that it watches.
+    """Makes guards by a model and a policy, one for each source that is watched.
 
     Args:
-        make: The guard for a source, on a clock.
-        policy: What it does at which risk.
-        model: What the record's header says of its model.
+        model: What was learned.
+        policy: What is done at which risk.
+        name: The model's file, for errors.
+        facts: What a record's header says of that file.
+        laws: Names or formulas; none: those that the policy names, or the model's.
+        judges: Make who judges beside the risk, anew for each guard: each remembers
+            its own run.
         alerts: Told of each intervention when it begins.
         approver: Who is asked; without one `ask` escalates.
     """
 
-    make: Callable[[Source, Clock], Guard]
-    policy: Policy
-    model: Mapping[str, Any] = field(default_factory=dict)
-    alerts: tuple[Alert, ...] = ()
+    model: Model
+    policy: Policy = field(default_factory=Policy)
+    name: str = "the model"
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    laws: Sequence[str] = ()
+    judges: Callable[[], Sequence[Judge]] = tuple
+    alerts: Sequence[Alert] = ()
     approver: Approver | None = None
+
+    @classmethod
+    def load(cls, path: Path, policy: Policy | None = None, **rest: Any) -> Guarding:
+        """By a model's file; the rest as the class has it."""
+        facts = {"sha256": digest_of(path), "name": path.name}
+        model = load_model(path)
+        return cls(model, policy or Policy(), str(path), facts, **rest)
+
+    def guard(
+        self, provides: Sequence[str] | None = None, clock: Clock = time.monotonic
+    ) -> Guard:
+        """A guard for a source of those signals, on a clock."""
+        policy = self.policy
+        try:
+            watch = load_watch(
+                self.model,
+                horizon_s=policy.horizon_s,
+                delta=policy.delta,
+                laws=self.laws or policy.laws,
+                provides=provides,
+                source=self.name,
+            )
+        except InvalidExpression as error:
+            raise InvalidModel(
+                f"its vocabulary does not have the laws: {error.problem}",
+                source=self.name,
+                mend="learn one for them: `forewarn learn` takes --law and --scenario",
+            ) from error
+        judges = self.judges()
+        return Guard(watch, policy, provides=provides, clock=clock, judges=judges)
 
 
 def foresight_of(world: World, policy: Policy) -> Foresight | None:

@@ -11,11 +11,9 @@ from typing import Any
 
 from forewarn import __version__
 from forewarn.abstractions.files import atomic_bytes, read_bytes
-from forewarn.monitors.guarding.judges import Judge
-from forewarn.monitors.guarding.policy import Policy
+from forewarn.monitors.guarding.guard import Guard
 from forewarn.monitors.guarding.record import RunRecord
 from forewarn.monitors.guarding.replay import model_file
-from forewarn.monitors.guarding.watch import Watch
 
 
 def digest_of(model: Path) -> str:
@@ -36,12 +34,10 @@ def keep_model(model: Path, folder: Path) -> str:
 
 def open_record(
     path: Path,
+    guard: Guard,
     model: Mapping[str, Any],
-    policy: Policy,
-    watch: Watch,
     *,
     source: str,
-    judges: Sequence[Judge] = (),
     scenario: Mapping[str, Any] | None = None,
     seed: int | None = None,
     laws: Sequence[str] | None = None,
@@ -53,11 +49,9 @@ def open_record(
 
     Args:
         path: Its file.
+        guard: Whose decisions it is of.
         model: The digest of the model, which is kept beside it, and its name.
-        policy: The guard's.
-        watch: The guard's.
         source: What the frames come from.
-        judges: The guard's, beside the risk.
         scenario: What was run, by its name.
         seed: Of the episode.
         laws: Those that were asked for; by default all that are watched.
@@ -65,13 +59,13 @@ def open_record(
         period_s: The time between two frames.
         provides: The signals that the source says it carries.
     """
-    watched = [each.law.reference for each in watch.laws]
+    watched = [each.law.reference for each in guard.watch.laws]
     header: dict[str, Any] = {
         "scenario": scenario,
         "seed": seed,
-        "mode": "shadow" if policy.shadow else "guarded",
+        "mode": "shadow" if guard.policy.shadow else "guarded",
         "model": dict(model),
-        "policy": policy.as_dict(),
+        "policy": guard.policy.as_dict(),
         "laws": watched if laws is None else list(laws),
         "source": source,
         "vocabulary": vocabulary,
@@ -79,8 +73,8 @@ def open_record(
     }
     said = {name: value for name, value in header.items() if value is not None}
     said["provides"] = None if provides is None else list(provides)
-    if judges:
-        said["judges"] = [judge.as_dict() for judge in judges]
+    if guard.judges:
+        said["judges"] = [judge.as_dict() for judge in guard.judges]
     return RunRecord(path, said, machine_facts())
 
 

@@ -42,10 +42,8 @@ class Recorder:
     def _record(self, guard: Guard, provides: Provides) -> RunRecord:
         return open_record(
             self._next(),
+            guard,
             self._facts,
-            guard.policy,
-            guard.watch,
-            judges=guard.judges,
             source="guard/1",
             provides=provides,
         )

@@ -27,7 +27,6 @@ from forewarn.monitors.trust.training import encode_trace, law_abstraction
 from forewarn.plugins.contracts import Source
 from forewarn.plugins.loop.guarding import Guarding
 from forewarn.scenarios.running.episode import Episode
-from forewarn.scenarios.running.plan import guard_maker
 from forewarn.scenarios.running.pool import Lost, Pool
 from forewarn.scenarios.running.runner import Keep, Runner
 from forewarn.scenarios.schema import Plug, Scenario, load_family
@@ -194,8 +193,8 @@ def _runner(scenario: Scenario, way: Way, model: Model | None) -> Runner:
     if model is None:
         return Runner(scenario)
     policy = way.policy(scenario.horizon_s)
-    make = guard_maker(scenario, model, policy, scenario.name)
-    return Runner(scenario, Guarding(make, policy))
+    guarding = Guarding(model, policy, scenario.name, laws=scenario.references)
+    return Runner(scenario, guarding)
 
 
 def _run(runner: Runner, seed: int) -> Run:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,12 +12,11 @@ from forewarn.abstractions.files import parse_json
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.readers import read_trace
 from forewarn.abstractions.readers.lines import first_line
-from forewarn.monitors.guarding.guard import Clock, Guard
-from forewarn.monitors.guarding.policy import Policy
 from forewarn.monitors.guarding.record import FORMAT as RECORD
 from forewarn.monitors.guarding.record import BrokenRecord, decoded, read_record
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.plugins.contracts import Source
+from forewarn.plugins.loop.guarding import Guarding
 from forewarn.plugins.loop.loop import EpisodeClock
 from forewarn.scenarios.running.baselines import Rival
 from forewarn.scenarios.running.episode import Episode
@@ -127,20 +126,18 @@ class Spectator:
     """A guard that looks at runs on file, one after the other.
 
     Args:
-        make: The guard for a source, on a clock.
-        policy: Its policy.
+        guarding: The guard's.
         laws: The laws of the scenario.
         baselines: Other methods that judge the same frames.
     """
 
     def __init__(
         self,
-        make: Callable[[Source, Clock], Guard],
-        policy: Policy,
+        guarding: Guarding,
         laws: Sequence[Law],
         baselines: Sequence[Rival] = (),
     ) -> None:
-        self._make, self._policy, self._laws = make, policy, tuple(laws)
+        self._guarding, self._laws = guarding, tuple(laws)
         self._judges = [Judge(rival, laws) for rival in baselines]
         self._clock = EpisodeClock()
         self._source: Source | None = None
@@ -151,10 +148,10 @@ class Spectator:
             error = run.error or "there are no frames"
             return Episode(run.seed, "shadow", FAILED, error=error), Series((), {})
         if run.source != self._source:
-            self._guard = self._make(run.source, self._clock)
+            self._guard = self._guarding.guard(run.source.provides, self._clock)
             self._truth = Truth(self._laws, run.source)
             self._source = run.source
-        guard, truth, log = self._guard, self._truth, SeriesLog(self._policy)
+        guard, truth, log = self._guard, self._truth, SeriesLog(self._guarding.policy)
         guard.reset()
         truth.reset()
         for judge in self._judges:

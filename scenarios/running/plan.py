@@ -8,13 +8,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from forewarn.abstractions.errors import InvalidExpression, InvalidModel
-from forewarn.monitors.chains.model import Model, load_model
-from forewarn.monitors.guarding.guard import Clock, Guard
 from forewarn.monitors.guarding.judges import Judge
 from forewarn.monitors.guarding.policy import Policy
-from forewarn.monitors.guarding.watch import load_watch
-from forewarn.plugins.contracts import Source
 from forewarn.plugins.loop.alerts import Alert
 from forewarn.plugins.loop.approval import Approver
 from forewarn.plugins.loop.guarding import Guarding
@@ -107,54 +102,14 @@ def runner_of(plan: Plan) -> Runner:
     if not plan.policy:
         return Runner(scenario, None, observers)
     policy = Policy.from_dict(json.loads(plan.policy), "the policy")
-    path = Path(plan.model)
-    model = load_model(path)
-    if digest_of(path) != plan.model_digest:
+    guarding = Guarding.load(
+        Path(plan.model),
+        policy,
+        laws=scenario.references,
+        judges=lambda: [make_judge(json.loads(content)) for content in plan.judges],
+        alerts=[make_alert() for make_alert in plan.alerts],
+        approver=None if plan.approver is None else plan.approver(),
+    )
+    if guarding.facts["sha256"] != plan.model_digest:
         raise InvalidScenario("the model was changed meanwhile", source=plan.model)
-    facts = {"sha256": plan.model_digest, "name": path.name}
-    judges = [make_judge(json.loads(content)) for content in plan.judges]
-    make = guard_maker(scenario, model, policy, plan.model, judges)
-    alerts = tuple(make_alert() for make_alert in plan.alerts)
-    approver = None if plan.approver is None else plan.approver()
-    return Runner(scenario, Guarding(make, policy, facts, alerts, approver), observers)
-
-
-def guard_maker(
-    scenario: Scenario,
-    model: Model,
-    policy: Policy,
-    name: str,
-    judges: Sequence[Judge] = (),
-) -> Callable[[Source, Clock], Guard]:
-    """Makes the guard of a scenario's laws for a source.
-
-    Args:
-        scenario: Names the laws.
-        model: What it learned.
-        policy: What it does at which risk.
-        name: The model's file, for errors.
-        judges: Rules and programs that judge beside the risk.
-    """
-
-    def make(source: Source, clock: Clock) -> Guard:
-        try:
-            watch = load_watch(
-                model,
-                horizon_s=policy.horizon_s,
-                delta=policy.delta,
-                laws=[law.reference for law in scenario.laws],
-                provides=source.provides,
-                source=name,
-            )
-        except InvalidExpression as error:
-            raise InvalidModel(
-                f"its vocabulary does not have the laws of {scenario.name}:"
-                f" {error.problem}",
-                source=name,
-                mend=f"learn one with --scenario {scenario.name}",
-            ) from error
-        return Guard(
-            watch, policy, provides=source.provides, clock=clock, judges=judges
-        )
-
-    return make
+    return Runner(scenario, guarding, observers)

@@ -177,7 +177,9 @@ class Runner:
             )
         self._clock = EpisodeClock() if source.embedded else None
         if self.guarding is not None:
-            self._guard = self.guarding.make(source, self._clock or time.monotonic)
+            self._guard = self.guarding.guard(
+                source.provides, self._clock or time.monotonic
+            )
         self._source = source
 
     def _run(self, seed: int, world: World, pilot: Pilot, keep: Keep) -> Episode:
@@ -239,13 +241,11 @@ class Runner:
             keep.record.unlink(missing_ok=True)  # of an episode that is run again
             record = open_record(
                 keep.record,
-                guarding.model,
-                guarding.policy,
-                guard.watch,
-                judges=guard.judges,
+                guard,
+                guarding.facts,
                 scenario=named,
                 seed=seed,
-                laws=[law.reference for law in scenario.laws],
+                laws=guarding.laws,
                 source=source.name,
                 vocabulary=source.vocabulary,
                 period_s=source.period_s,

@@ -30,7 +30,6 @@ from forewarn.plugins.actions import CAP
 from forewarn.plugins.loop.guarding import Guarding
 from forewarn.plugins.testing import ActuatorContract
 from forewarn.scenarios.running import runner
-from forewarn.scenarios.running.plan import guard_maker
 from forewarn.scenarios.schema import Plug, load_scenario
 from tests.apollo_bridge.doubles import eventually, message
 from tests.apollo_bridge.played import inside, outside
@@ -75,7 +74,7 @@ def test_a_scenario_on_apollo_slows_it_down(monkeypatch: pytest.MonkeyPatch) -> 
     wanted = load_scenario(SCENARIO).driven_by(Plug(name="apollo"))
     model = load_model(Path(scenarios.__file__).parent / "trained" / "s2.model.json.gz")
     policy = Policy(rules={"*": (Step("slow", 0.0),)}, slow_cap_kmh=20.0)
-    guarding = Guarding(guard_maker(wanted, model, policy, "s2"), policy)
+    guarding = Guarding(model, policy, laws=wanted.references)
     monkeypatch.setattr(runner, "make_world", lambda *_: inside(SCENARIO, 3))
     episode = runner.Runner(wanted, guarding).run(3)
     assert not episode.error and episode.interventions

@@ -16,7 +16,8 @@ from click.testing import CliRunner, Result
 
 from forewarn.abstractions.frame import Frame
 from forewarn.cli import main
-from forewarn.cli.runs.episodes import LiveLine, chosen_policy, counted
+from forewarn.cli.options.policies import chosen_policy
+from forewarn.cli.runs.episodes import LiveLine, counted
 from forewarn.monitors.guarding.decision import Decision, Risk
 from forewarn.monitors.guarding.policy import Policy, Step, load_policy
 from forewarn.plugins.tiny import TinyWorld

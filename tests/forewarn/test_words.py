@@ -15,6 +15,7 @@ import forewarn.scenarios
 from forewarn.cli import main
 from forewarn.cli.guarding.saying import Saying
 from forewarn.monitors.guarding.decision import Decision
+from forewarn.plugins.loop.guarding import Guarding
 from forewarn.plugins.loop.interventions import Outcome
 from tests.scenarios import learned
 
@@ -176,14 +177,17 @@ def test_a_baseline_that_learns_says_so_before_it_begins(
 def test_a_guard_beside_a_stack_says_that_a_law_was_broken(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    saying = Saying(as_json=False)
+    guard = Guarding.load(learned.model(ROAD)).guard()
+    saying = Saying(guard, "the car", as_json=False)
     proceeds = Outcome("proceed", "proceed")
-    saying.told(Decision("proceed", 0, 0.0), proceeds)
-    assert saying.laws() == "No law was broken."
-    saying.told(Decision("proceed", 1, 0.1, violated=("51_5",)), proceeds)
+    saying.turn(Decision("proceed", 0, 0.0), proceeds)
+    saying.ends("", {})
+    saying.turn(Decision("proceed", 1, 0.1, violated=("51_5",)), proceeds)
+    saying.ends("", {})
     said = capsys.readouterr().out.splitlines()
-    assert said == ["     0.0 s  proceed: all is calm", "     0.1 s  51_5 is broken"]
-    assert saying.laws() == "Broken, and how often: 51_5 (1)."
+    assert said[0] == "     0.0 s  proceed: all is calm"
+    assert said[2:4] == ["No law was broken.", "     0.1 s  51_5 is broken"]
+    assert said[-1] == "Broken, and how often: 51_5 (1)."
 
 
 # -- what is not there -----------------------------------------------------------------

@@ -12,6 +12,7 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import read_json, write_json
 from forewarn.monitors.chains.model import load_model
 from forewarn.monitors.guarding.policy import Policy, Step
+from forewarn.plugins.loop.guarding import Guarding
 from forewarn.plugins.tiny import TinyWorld
 from forewarn.scenarios.measuring.measure import (
     Watched,
@@ -25,7 +26,7 @@ from forewarn.scenarios.measuring.pairs import compare
 from forewarn.scenarios.measuring.recorded import Spectator, look_at_all, recorded_runs
 from forewarn.scenarios.running.campaign import campaign, jobs, pool
 from forewarn.scenarios.running.episode import Episode, by_seed
-from forewarn.scenarios.running.plan import guard_maker, plan, runner_of
+from forewarn.scenarios.running.plan import plan, runner_of
 from forewarn.scenarios.running.pool import Here
 from forewarn.scenarios.running.runner import Runner
 from forewarn.scenarios.running.series import read_series
@@ -193,9 +194,9 @@ def test_runs_on_file_measure_as_they_did_when_they_ran(
     list(campaign(jobs(watching, scenario, SEEDS, recorded, ["record"]), Here()))
     model = load_model(wanted.model)
     for folder in (traced, recorded):
-        make = guard_maker(scenario, model, shadow, "m")
+        guarding = Guarding(model, shadow, laws=scenario.references)
         rivals = wanted.rivals(tmp_path)
-        spectator = Spectator(make, shadow, scenario.laws, rivals)
+        spectator = Spectator(guarding, scenario.laws, rivals)
         looked = list(look_at_all(recorded_runs(folder), spectator))
         found = judge_runs(wanted, [Watched(*each) for each in looked]).as_dict()
         for key in ("laws", "baselines", "seeds", "frames", "unknown", "reliability"):

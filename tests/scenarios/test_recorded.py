@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from forewarn.abstractions.errors import InvalidInput
-from forewarn.monitors.chains.model import load_model
-from forewarn.monitors.guarding.guard import Guard
+from forewarn.monitors.guarding.judges import Judge
 from forewarn.monitors.guarding.policy import Policy
+from forewarn.plugins.loop.guarding import Guarding
 from forewarn.scenarios.measuring.recorded import Spectator, read_run, recorded_runs
 from forewarn.scenarios.running.campaign import campaign, jobs
-from forewarn.scenarios.running.plan import guard_maker, plan
+from forewarn.scenarios.running.plan import plan
 from forewarn.scenarios.running.pool import Here
 from forewarn.scenarios.schema import load_scenario
 from tests.scenarios import learned
@@ -36,9 +37,12 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def spectator() -> Spectator:
+    return Spectator(guarding(), KITCHEN.laws)
+
+
+def guarding() -> Guarding:
     path = learned.model("tiny-kitchen")
-    make = guard_maker(KITCHEN, load_model(path), SHADOW, str(path))
-    return Spectator(make, SHADOW, KITCHEN.laws)
+    return Guarding.load(path, SHADOW, laws=KITCHEN.references)
 
 
 def test_a_folder_holds_traces_and_records(runs: Path) -> None:
@@ -95,15 +99,13 @@ def test_a_trace_must_say_its_seed(tmp_path: Path) -> None:
 
 
 def test_the_guard_of_one_source_serves_all_its_runs(runs: Path) -> None:
-    made: list[Guard] = []
-    path = learned.model("tiny-kitchen")
-    make = guard_maker(KITCHEN, load_model(path), SHADOW, str(path))
+    made: list[list[Judge]] = []
 
-    def noted(*arguments: object) -> Guard:
-        made.append(make(*arguments))  # type: ignore[arg-type]
+    def judges() -> list[Judge]:
+        made.append([])
         return made[-1]
 
-    looking = Spectator(noted, SHADOW, KITCHEN.laws)
+    looking = Spectator(replace(guarding(), judges=judges), KITCHEN.laws)
     first = [looking.look(read_run(path)) for path in recorded_runs(runs)]
     again = [looking.look(read_run(path)) for path in recorded_runs(runs)]
     assert first == again

@@ -18,8 +18,8 @@ from forewarn.monitors.chains.model import load_model
 from forewarn.monitors.guarding.policy import Policy, load_policy
 from forewarn.monitors.laws.lawbook import Law, load_law
 from forewarn.monitors.trust.hindsight import Judge
+from forewarn.plugins.loop.guarding import Guarding
 from forewarn.scenarios.measuring.recorded import Spectator, read_run, recorded_runs
-from forewarn.scenarios.running.plan import guard_maker
 from forewarn.scenarios.schema import load_scenario
 from forewarn.scenarios.training.train import holds
 from forewarn.scenarios.training.tune import kept_runs
@@ -34,8 +34,8 @@ def test_hindsight_says_what_a_guard_would_have_said(name: str) -> None:
     abstraction = Abstraction.from_dict(dict(model.abstraction or {}), name)
     judge = Judge(model, abstraction, scenario.laws, [horizon_s], model.period_s or 0)
     policy = Policy(horizon_s=horizon_s, shadow=True)
-    make = guard_maker(scenario, model, policy, name)
-    spectator = Spectator(make, policy, scenario.laws)
+    guarding = Guarding(model, policy, laws=scenario.references)
+    spectator = Spectator(guarding, scenario.laws)
     for number, (path, kept) in enumerate(zip(paths, kept_runs(paths), strict=True)):
         episode, series = spectator.look(read_run(path))
         for law, told in judge.look(number, kept):

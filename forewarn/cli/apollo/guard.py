@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import math
-import sys
 import time
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -18,34 +16,22 @@ from forewarn.cli.apollo.shared import (
     body_size,
     drive,
     edition_option,
-    ended_by_signals,
     map_option,
     pace_option,
     surroundings,
     told_option,
 )
-from forewarn.cli.guarding.making import (
-    Fitting,
-    GuardMaker,
-    Judging,
-    announced,
-    guard_options,
-    watched,
-)
-from forewarn.cli.guarding.saying import Saying
-from forewarn.cli.runs.episodes import Telling, person
-from forewarn.cli.support import Number, emit, json_option, seed_option
+from forewarn.cli.guarding.making import Asked, guard_options
+from forewarn.cli.guarding.saying import Saying, until
+from forewarn.cli.support import FILE, Number, json_option, seed_option
 
 if TYPE_CHECKING:
     from forewarn.apollo_bridge.bridge import ApolloWorld
     from forewarn.apollo_bridge.messages.pool import Edition
-    from forewarn.monitors.guarding.decision import Decision
-    from forewarn.monitors.guarding.guard import Clock, Guard
-    from forewarn.plugins.loop.guarding import Guarding
-    from forewarn.plugins.loop.interventions import Outcome
-    from forewarn.plugins.loop.loop import GuardedLoop, Turn
-
-_FILE = click.Path(dir_okay=False, path_type=Path)
+    from forewarn.monitors.guarding.guard import Guard
+    from forewarn.monitors.guarding.record import RunRecord
+    from forewarn.plugins.contracts import Source
+    from forewarn.plugins.loop.loop import GuardedLoop
 
 
 @click.command()
@@ -82,19 +68,13 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--for", "for_s", type=Number(min=0.0), help="End after so many seconds.")
 @seed_option
 @pace_option
-@click.option("--record", "record_path", type=_FILE, help="Where the run record goes.")
+@click.option("--record", "record_path", type=FILE, help="Where the run record goes.")
 @json_option
 def guard(
     bridge: str | None,
     node: bool,
     fake: str | None,
-    model_path: Path,
-    policy_path: Path | None,
-    laws: tuple[str, ...],
-    judging: Judging,
-    telling: Telling,
-    fitting: Fitting,
-    intervene: str | None,
+    asked: Asked,
     map_path: Path | None,
     without: tuple[str, ...],
     told: tuple[str, ...],
@@ -119,14 +99,16 @@ def guard(
       forewarn apollo guard --bridge tcp://127.0.0.1:9090 --map maps --model s2.json
       forewarn apollo guard --fake s2 --seed 3 --pace 0 --model s2.json
     """
+    from forewarn.plugins.loop.loop import EpisodeClock, GuardedLoop
+
     if sum((bridge is not None, node, fake is not None)) != 1:
         raise click.UsageError("give one of --bridge tcp://HOST:PORT, --node or --fake")
-    if fake is not None and not laws:
+    if fake is not None:
         from forewarn.scenarios.schema import load_scenario
 
-        laws = tuple(law.reference for law in load_scenario(fake).laws)
-    make = GuardMaker.of(model_path, policy_path, laws, shadow, judging, intervene)
-    guarding = _guarding(make, telling)
+        laws = asked.laws or load_scenario(fake).references
+        asked = replace(asked, scenario=fake, laws=laws)
+    guarding = asked.guarding(shadow)
     with ExitStack() as stack:
         if fake is not None:
             world = _stand_in(stack, fake, seed, pace, edition, guardian)
@@ -146,29 +128,23 @@ def guard(
                 guardian=guardian,
             )
         stack.enter_context(contextlib.closing(world))
-        if fake is not None:
-            fitting = replace(fitting, scenario=fake)
         source = world.source
-        fitting.check(make, vocabulary=source.vocabulary, period_s=source.period_s)
+        asked.check(guarding, vocabulary=source.vocabulary, period_s=source.period_s)
+        clock = EpisodeClock() if source.embedded else time.monotonic
+        # Before the first frame: making it takes a while, and the frame would be old.
+        made = asked.guard(guarding, source.provides, clock)
+        record = None
         if record_path is not None:
-            from forewarn.plugins.loop.records import keep_model
-
-            keep_model(model_path, record_path.parent)
-        _Watching(world, guarding, record_path, as_json).run(seed, for_s)
-
-
-def _guarding(make: GuardMaker, telling: Telling) -> Guarding:
-    from forewarn.plugins.loop.guarding import Guarding
-    from forewarn.plugins.loop.records import digest_of
-
-    facts = {"sha256": digest_of(make.path), "name": make.path.name}
-    return Guarding(
-        lambda source, clock: make(source.provides, clock),
-        make.policy,
-        facts,
-        tuple(telling.alerts()),
-        person(),
-    )
+            record = _open(record_path, made, asked.model, source, seed)
+        loop = GuardedLoop(
+            made,
+            clock=clock,
+            alerts=guarding.alerts,
+            approver=guarding.approver,
+            record=record,
+        )
+        saying = Saying(made, "Apollo", as_json)
+        _watch(world, loop, saying, seed, for_s, record_path)
 
 
 def _stand_in(
@@ -205,134 +181,63 @@ def _stand_in(
     )
 
 
-class _Watching:
+def _watch(
+    world: ApolloWorld,
+    loop: GuardedLoop,
+    saying: Saying,
+    seed: int,
+    for_s: float | None,
+    record_path: Path | None,
+) -> None:
     """The loop: a frame, a decision, what is done about it."""
+    from forewarn.apollo_bridge.act import planner_parameters
 
-    def __init__(
-        self,
-        world: ApolloWorld,
-        guarding: Guarding,
-        record_path: Path | None,
-        as_json: bool,
-    ) -> None:
-        self._world, self._guarding = world, guarding
-        self._record_path, self._as_json = record_path, as_json
-        self._ending = False
-        self._saying = Saying(as_json)
-        self._obeyed: bool | None = None
-
-    def run(self, seed: int, for_s: float | None) -> None:
-        """Guards until the end, and says how it went."""
-        from forewarn.plugins.loop.loop import EpisodeClock
-
-        world = self._world
-        clock = EpisodeClock() if world.source.embedded else time.monotonic
-        # Before the first frame: making it takes a while, and the frame would be old.
-        guard = self._guarding.make(world.source, clock)
-        frame = world.reset(seed)
-        self._begin(guard)
-        with ExitStack() as stack:
-            stack.enter_context(ended_by_signals(self._end))
-            loop = stack.enter_context(self._loop(guard, clock, seed))
+    frame = world.reset(seed)
+    paths = world.commander.paths
+    ways = {"stop": paths.stop, "slow": paths.slow, "cut": paths.cut}
+    name = world.source.name
+    saying.begins(f"Watching {name}: {paths.sentence()}.", {"source": name, **ways})
+    with until(for_s) as over:
+        with loop:
             loop.equip(world)
-            until_s = math.inf if for_s is None else time.monotonic() + for_s
             while True:
                 turn = loop.decide(frame)
-                self._tell(turn)
-                ended = world.ended() or self._over(until_s)
+                executed = turn.executed
+                saying.turn(
+                    turn.decision,
+                    turn.outcome,
+                    executed=None if executed is None else executed.name,
+                    planner=planner_parameters(executed),
+                )
+                ended = world.ended() or over()
                 if ended is not None:
                     break
-                frame = world.step(turn.executed)
+                frame = world.step(executed)
             loop.close(ended)
-        self._finish(ended, loop)
-
-    def _end(self) -> None:
-        self._ending = True
-
-    def _over(self, until_s: float) -> str | None:
-        if self._ending:
-            return "it was ended"
-        return "the time had passed" if time.monotonic() >= until_s else None
-
-    def _loop(self, guard: Guard, clock: Clock, seed: int) -> GuardedLoop:
-        from forewarn.plugins.loop.loop import GuardedLoop
-        from forewarn.plugins.loop.records import open_record
-
-        source, guarding, record = self._world.source, self._guarding, None
-        if self._record_path is not None:
-            record = open_record(
-                self._record_path,
-                guarding.model,
-                guarding.policy,
-                guard.watch,
-                judges=guard.judges,
-                scenario={"name": "apollo"},
-                seed=seed,
-                source=source.name,
-                vocabulary=source.vocabulary,
-                period_s=source.period_s,
-                provides=source.provides,
-            )
-        return GuardedLoop(
-            guard,
-            clock=clock,
-            alerts=guarding.alerts,
-            approver=guarding.approver,
-            record=record,
-        )
-
-    # -- saying it --------------------------------------------------------------------
-
-    def _begin(self, guard: Guard) -> None:
-        paths = self._world.commander.paths
-        begins = {
-            "source": self._world.source.name,
-            "stop": paths.stop,
-            "slow": paths.slow,
-            "cut": paths.cut,
-            **watched(guard),
-        }
-        head = f"Watching {self._world.source.name}: {paths.sentence()}."
-        emit(self._as_json, begins, [head, *announced(guard)])
-        sys.stdout.flush()
-
-    def _tell(self, turn: Turn) -> None:
-        from forewarn.apollo_bridge.act import planner_parameters
-
-        decision, outcome, executed = turn.decision, turn.outcome, turn.executed
-        self._saying.told(
-            decision,
-            outcome,
-            executed=None if executed is None else executed.name,
-            planner=planner_parameters(executed),
-        )
-        if outcome.obeyed is not None and not self._as_json:
-            self._tell_obeyed(decision, outcome)
-
-    def _tell_obeyed(self, decision: Decision, outcome: Outcome) -> None:
-        if outcome.obeyed != self._obeyed:
-            seen = "Apollo obeys" if outcome.obeyed else "Apollo does not obey"
-            click.echo(f"{decision.time_s:8.1f} s  {seen}")
-        self._obeyed = outcome.obeyed
-
-    def _finish(self, ended: str, loop: GuardedLoop) -> None:
-        bus = self._world.bus
-        health = {} if bus is None else asdict(bus.health)
-        counts = loop.decisions
-        facts: dict[str, Any] = {
-            "ended": ended,
-            "frames": self._saying.frames,
-            "decisions": counts,
-            "broken": dict(self._saying.broken),
-        }
-        told = ", ".join(f"{count} {kind}" for kind, count in counts.items())
-        lines = [
-            f"{self._saying.frames} frames until {ended}: {told}.",
-            self._saying.laws(),
-        ]
+        health = {} if world.bus is None else asdict(world.bus.health)
+        lines = []
         if health and health["losses"]:
             lines.append(f"{health['losses']} losses, the last: {health['problem']}")
-        if self._record_path is not None:
-            lines.append(f"The run record: {self._record_path}")
-        facts["commands"] = dict(self._world.commander.sent)
-        emit(self._as_json, {**facts, "bus": health}, lines)
+        if record_path is not None:
+            lines.append(f"The run record: {record_path}")
+        commands = dict(world.commander.sent)
+        facts = {"ended": ended, "commands": commands, "bus": health}
+        saying.ends(f" until {ended}", facts, *lines)
+
+
+def _open(
+    path: Path, guard: Guard, model: Path, source: Source, seed: int
+) -> RunRecord:
+    from forewarn.plugins.loop.records import keep_model, open_record
+
+    return open_record(
+        path,
+        guard,
+        {"sha256": keep_model(model, path.parent), "name": model.name},
+        scenario={"name": "apollo"},
+        seed=seed,
+        source=source.name,
+        vocabulary=source.vocabulary,
+        period_s=source.period_s,
+        provides=source.provides,
+    )

@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import math
-import signal
-import sys
-import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from forewarn.cli.guarding.making import (
-    Fitting,
-    GuardMaker,
-    Judging,
-    announced,
-    guard_options,
-    watched,
-)
-from forewarn.cli.guarding.saying import Saying
-from forewarn.cli.runs.episodes import Telling, person
-from forewarn.cli.support import Count, Number, emit, json_option
+from forewarn.cli.guarding.making import Asked, guard_options
+from forewarn.cli.guarding.saying import Saying, until
+from forewarn.cli.support import FILE, Count, Number, emit, json_option
 
 if TYPE_CHECKING:
     from forewarn.abstractions.frame import Frame
@@ -33,7 +21,10 @@ if TYPE_CHECKING:
     from forewarn.monitors.guarding.record import RunRecord
     from forewarn.plugins.carla.guarded import Watching
 
-_FILE = click.Path(dir_okay=False, path_type=Path)
+_NOTHING = (
+    "There was nothing to record, and no file is written: {} was on no road that is"
+    " known while it was looked at; is it driven, and for long enough?"
+)
 
 host_option = click.option(
     "--host", default="127.0.0.1", show_default=True, help="Where the server runs."
@@ -70,19 +61,13 @@ for_option = click.option(
 )
 @click.option("--shadow", is_flag=True, help="Decide everything, enforce nothing.")
 @for_option
-@click.option("--record", "record_path", type=_FILE, help="Where the run record goes.")
+@click.option("--record", "record_path", type=FILE, help="Where the run record goes.")
 @json_option
 def guard(
     host: str,
     port: int,
     role: str,
-    model_path: Path,
-    policy_path: Path | None,
-    laws: tuple[str, ...],
-    judging: Judging,
-    telling: Telling,
-    fitting: Fitting,
-    intervene: str | None,
+    asked: Asked,
     manager_port: int | None,
     shadow: bool,
     for_s: float | None,
@@ -104,59 +89,46 @@ def guard(
     from forewarn.plugins.carla.guarded import PROVIDES, GuardedVehicle
     from forewarn.plugins.carla.wire import answering, connect
 
-    make = GuardMaker.of(model_path, policy_path, laws, shadow, judging, intervene)
-    fitting.check(make, vocabulary="driving")
-    made = make(PROVIDES)
+    guarding = asked.guarding(shadow)
+    asked.check(guarding, vocabulary="driving")
+    made = asked.guard(guarding, PROVIDES)
     client = connect(host, port)
     with answering(host, port), ExitStack() as stack:
         world = client.get_world()
         # None where the server does not wait for anybody.
-        period_s = world.get_settings().fixed_delta_seconds
-        fitting.check(make, period_s=period_s)
+        asked.check(guarding, period_s=world.get_settings().fixed_delta_seconds)
         ego = find_vehicle(world, role)
         actuator = CarlaActuator()
         if manager_port is not None:
             manager = client.get_trafficmanager(manager_port)
             actuator = TrafficManagerActuator(manager, ego)
-        kept = None
-        if record_path is not None:
-            kept = _open(record_path, made, model_path)
         guarded = GuardedVehicle(
             world,
             ego,
             made,
             actuator=actuator,
-            alerts=telling.alerts(),
-            approver=person(),
-            record=kept,
+            alerts=guarding.alerts,
+            approver=guarding.approver,
+            record=None
+            if record_path is None
+            else _open(record_path, made, asked.model),
         )
-        over = stack.enter_context(_ended(for_s))
+        over = stack.enter_context(until(for_s))
+        saying = Saying(made, "the vehicle", as_json)
         head = f"Watching {role} ({ego.type_id}) at {host}:{port}."
-        begins = {"vehicle": ego.type_id, **watched(made)}
-        emit(as_json, begins, [head, *announced(made)])
-        sys.stdout.flush()
-        saying = Saying(as_json)
+        saying.begins(head, {"vehicle": ego.type_id})
 
-        def tell(frame: Frame, executed: Action | None) -> None:
+        def told(frame: Frame, executed: Action | None) -> None:
             if guarded.decision is not None and guarded.outcome is not None:
-                saying.told(guarded.decision, guarded.outcome)
+                saying.turn(guarded.decision, guarded.outcome)
 
-        beside = stack.enter_context(Beside(client, world, guarded, tell))
-        beside.run(over)
-    counts = made.summary()["decisions"]
-    facts = {
-        "frames": saying.frames,
-        "decisions": counts,
-        "lost": beside.lost,
-        "broken": dict(saying.broken),
-    }
-    told = ", ".join(f"{count} {kind}" for kind, count in counts.items())
-    lines = [f"{saying.frames} frames: {told}; {beside.lost} losses.", saying.laws()]
-    emit(as_json, facts, lines)
+        with Beside(client, world, guarded, told) as beside:
+            beside.run(lambda: over() is not None)
+        saying.ends("", {"lost": beside.lost}, f"{beside.lost} losses.")
 
 
 @click.command()
-@click.argument("out", type=_FILE)
+@click.argument("out", type=FILE)
 @host_option
 @port_option
 @role_option
@@ -197,43 +169,38 @@ def record(
 
     client = connect(host, port)
     frames = 0
-    with answering(host, port), ExitStack() as stack:
-        over = stack.enter_context(_ended(None if recording else for_s))
-        shots = _live(client, role, over)
-        if recording is not None:
-            shots = _played(client, recording, role, over)
-        writer = None
-        for watching, snapshot in stack.enter_context(contextlib.closing(shots)):
-            frame = watching.frame(snapshot)
-            if not all(name in frame.values for name in PROVIDES):
-                if writer is not None:
-                    break  # it has left the road
-                continue
-            if recording is not None and for_s is not None and frame.time_s > for_s:
-                break
-            if writer is None:
-                header = TraceHeader(
-                    vocabulary="driving", provides=PROVIDES, source="carla",
-                    period_s=round(snapshot.timestamp.delta_seconds, 6),
-                )  # fmt: skip
-                writer = stack.enter_context(trace_writer(out, header))
-            writer.write(frame)
-            frames += 1
-    written = str(out) if frames else None
-    told = f"{frames} frames in {out}." if frames else f"{_NOTHING.format(role)}."
-    emit(as_json, {"frames": frames, "trace": written}, [told])
-    if not frames:
-        raise SystemExit(1)
-
-
-_NOTHING = (
-    "There was nothing to record, and no file is written: {} was on no road that is"
-    " known while it was looked at; is it driven, and for long enough?"
-)
+    ends = until(None if recording else for_s)
+    with answering(host, port), ends as over:
+        with ExitStack() as stack:
+            shots = _live(client, role, over)
+            if recording is not None:
+                shots = _played(client, recording, role, over)
+            writer = None
+            for watching, snapshot in stack.enter_context(contextlib.closing(shots)):
+                frame = watching.frame(snapshot)
+                if not all(name in frame.values for name in PROVIDES):
+                    if writer is not None:
+                        break  # it has left the road
+                    continue
+                if recording is not None and for_s is not None and frame.time_s > for_s:
+                    break
+                if writer is None:
+                    header = TraceHeader(
+                        vocabulary="driving", provides=PROVIDES, source="carla",
+                        period_s=round(snapshot.timestamp.delta_seconds, 6),
+                    )  # fmt: skip
+                    writer = stack.enter_context(trace_writer(out, header))
+                writer.write(frame)
+                frames += 1
+        written = str(out) if frames else None
+        told = f"{frames} frames in {out}." if frames else _NOTHING.format(role)
+        emit(as_json, {"frames": frames, "trace": written}, [told])
+        if not frames:
+            raise SystemExit(1)
 
 
 def _live(
-    client: Any, role: str, over: Callable[[], bool]
+    client: Any, role: str, over: Callable[[], str | None]
 ) -> Generator[tuple[Watching, Any]]:
     """The snapshots of a world that others tick."""
     from forewarn.plugins.carla.beside import Newest, find_vehicle
@@ -249,7 +216,7 @@ def _live(
 
 
 def _played(
-    client: Any, name: str, role: str, over: Callable[[], bool]
+    client: Any, name: str, role: str, over: Callable[[], str | None]
 ) -> Generator[tuple[Watching, Any]]:
     """The snapshots of a recording, from when the vehicle is in it."""
     from forewarn.abstractions.errors import InvalidInput
@@ -262,7 +229,7 @@ def _played(
     missing: InvalidInput | None = None
     with ExitStack() as stack:
         for world, snapshot in stack.enter_context(
-            contextlib.closing(replayed(client, recording, over))
+            contextlib.closing(replayed(client, recording, lambda: over() is not None))
         ):
             if watching is None:
                 try:
@@ -276,24 +243,6 @@ def _played(
         raise missing
 
 
-@contextlib.contextmanager
-def _ended(for_s: float | None) -> Iterator[Callable[[], bool]]:
-    """Tells when the time is over, or somebody wants to end it."""
-    asked = False
-
-    def end(*_: Any) -> None:
-        nonlocal asked
-        asked = True
-
-    until_s = math.inf if for_s is None else time.monotonic() + for_s
-    before = {n: signal.signal(n, end) for n in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield lambda: asked or time.monotonic() >= until_s
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
 def _open(path: Path, guard: Guard, model_path: Path) -> RunRecord:
     from forewarn.plugins.carla.guarded import PROVIDES
     from forewarn.plugins.loop.records import keep_model, open_record
@@ -301,10 +250,8 @@ def _open(path: Path, guard: Guard, model_path: Path) -> RunRecord:
     model = {"sha256": keep_model(model_path, path.parent), "name": model_path.name}
     return open_record(
         path,
+        guard,
         model,
-        guard.policy,
-        guard.watch,
-        judges=guard.judges,
         scenario={"name": "carla"},
         source="carla",
         vocabulary="driving",

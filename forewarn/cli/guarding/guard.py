@@ -11,20 +11,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from forewarn.cli.guarding.making import (
-    Fitting,
-    GuardMaker,
-    Judging,
-    announced,
-    guard_options,
-)
-from forewarn.cli.runs.episodes import Telling, person
-from forewarn.cli.support import clean, emit, json_option
+from forewarn.cli.guarding.making import Asked, guard_options
+from forewarn.cli.guarding.saying import announced
+from forewarn.cli.support import FILE, FOLDER, clean, emit, json_option
 
 if TYPE_CHECKING:
     from forewarn.plugins.remote.session import Lend
-
-_FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command()
@@ -40,7 +32,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     help="Listen there; port 0 takes one that is free. On this machine only.",
 )
 @click.option(
-    "--token-file", type=_FILE, help="What loops must show; needed with --socket."
+    "--token-file", type=FILE, help="What loops must show; needed with --socket."
 )
 @click.option(
     "--allow-remote",
@@ -51,7 +43,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option(
     "--record",
     "folder",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=FOLDER,
     help="Where a run record of each connection goes.",
 )
 @json_option
@@ -60,13 +52,7 @@ def guard(
     address: str | None,
     token_file: Path | None,
     allow_remote: bool,
-    model_path: Path,
-    policy_path: Path | None,
-    laws: tuple[str, ...],
-    judging: Judging,
-    telling: Telling,
-    fitting: Fitting,
-    intervene: str | None,
+    asked: Asked,
     folder: Path | None,
     as_json: bool,
 ) -> None:
@@ -81,46 +67,37 @@ def guard(
     """
     if stdio == (address is not None):
         raise click.UsageError("give either --stdio or --socket HOST:PORT")
-    ready = partial(
-        _lend, model_path, policy_path, laws, judging, telling, fitting, intervene,
-        folder,
-    )  # fmt: skip
     if address is None:
         from forewarn.plugins.remote.session import serve_lines
 
-        serve_lines(sys.stdin.buffer, sys.stdout.buffer, ready())
+        serve_lines(sys.stdin.buffer, sys.stdout.buffer, _lend(asked, folder))
     elif token_file is None:
         raise click.UsageError("--socket needs --token-file")
     else:
         token = _token(token_file)
-        _listen(ready(), address, token, allow_remote=allow_remote, as_json=as_json)
+        _listen(
+            _lend(asked, folder),
+            address,
+            token,
+            allow_remote=allow_remote,
+            as_json=as_json,
+        )
 
 
-def _lend(
-    model_path: Path,
-    policy_path: Path | None,
-    laws: tuple[str, ...],
-    judging: Judging,
-    telling: Telling,
-    fitting: Fitting,
-    intervene: str | None,
-    folder: Path | None,
-) -> Lend:
+def _lend(asked: Asked, folder: Path | None) -> Lend:
     from forewarn.plugins.remote.recording import Recorder
     from forewarn.plugins.remote.session import GuardPool
 
-    make = GuardMaker.of(
-        model_path, policy_path, laws, judging=judging, intervene=intervene
-    )
-    fitting.check(make)
-    pool = GuardPool(make, telling.alerts(), person())
+    guarding = asked.guarding()
+    asked.check(guarding)
+    pool = GuardPool(partial(asked.guard, guarding), guarding.alerts, guarding.approver)
     # What is wrong with the model or the policy shows now, not when a loop has come.
     with pool.lend(None) as loop:
         for line in announced(loop.guard):
             click.echo(clean(line), err=True)
     if folder is None:
         return pool.lend
-    return Recorder(pool.lend, folder, model_path).lend
+    return Recorder(pool.lend, folder, asked.model).lend
 
 
 def _token(path: Path) -> str:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from forewarn.cli.runs.episodes import (
-    FOLDER,
     again_option,
     counted,
     failure_lines,
@@ -24,7 +23,15 @@ from forewarn.cli.runs.episodes import (
     shown,
     world_option,
 )
-from forewarn.cli.support import Count, Number, emit, json_option, seed_option, table
+from forewarn.cli.support import (
+    FOLDER,
+    Count,
+    Number,
+    emit,
+    json_option,
+    seed_option,
+    table,
+)
 
 if TYPE_CHECKING:
     from forewarn.scenarios.running.episode import Episode

@@ -11,25 +11,31 @@ from typing import TYPE_CHECKING
 
 import click
 
-from forewarn.cli.runs.episodes import (
-    FILE,
-    FOLDER,
-    accept_option,
+from forewarn.cli.options.models import accept_option, model_option
+from forewarn.cli.options.policies import (
     chosen_policy,
-    counted,
     horizon_option,
     intervene_option,
-    jobs_option,
-    model_option,
-    numbers,
     policy_option,
+    tell_gaps,
+)
+from forewarn.cli.runs.episodes import (
+    counted,
+    jobs_option,
     scenario_named,
     seeds,
-    tell_gaps,
     unless_given,
     world_option,
 )
-from forewarn.cli.support import Count, emit, json_option, progress
+from forewarn.cli.support import (
+    FILE,
+    FOLDER,
+    Count,
+    emit,
+    json_option,
+    numbers,
+    progress,
+)
 
 if TYPE_CHECKING:
     from forewarn.scenarios.measuring.measure import Measurement, Wish
@@ -278,18 +284,19 @@ def _on_file(
     wish: Wish, runs: Path, folder: Path, allow_training_seeds: bool
 ) -> Measurement:
     from forewarn.monitors.chains.model import load_model
+    from forewarn.plugins.loop.guarding import Guarding
     from forewarn.scenarios.measuring.measure import Watched, judge_runs, refuse_trained
     from forewarn.scenarios.measuring.recorded import (
         Spectator,
         look_at_all,
         recorded_runs,
     )
-    from forewarn.scenarios.running.plan import guard_maker
 
     model = load_model(wish.model)
     policy = replace(wish.policy, shadow=True)
-    make = guard_maker(wish.scenario, model, policy, str(wish.model))
-    spectator = Spectator(make, policy, wish.scenario.laws, wish.rivals(folder))
+    laws = wish.scenario.references
+    guarding = Guarding(model, policy, str(wish.model), laws=laws)
+    spectator = Spectator(guarding, wish.scenario.laws, wish.rivals(folder))
     paths = recorded_runs(runs)
     looked = progress(look_at_all(paths, spectator), "runs", len(paths))
     watched: list[Watched] = [Watched(episode, series) for episode, series in looked]

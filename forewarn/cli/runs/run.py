@@ -10,42 +10,43 @@ from typing import TYPE_CHECKING
 
 import click
 
-from forewarn.cli.runs.episodes import (
-    FILE,
-    FOLDER,
-    Telling,
-    accept_option,
-    again_option,
+from forewarn.cli.options.judging import Judging, judging_options
+from forewarn.cli.options.models import accept_option, model_option
+from forewarn.cli.options.policies import (
     chosen_policy,
+    horizon_option,
+    intervene_option,
+    policy_option,
+    tell_gaps,
+    when_option,
+)
+from forewarn.cli.options.telling import Telling, telling_options
+from forewarn.cli.runs.episodes import (
+    again_option,
     counted,
     driven_by,
     failure_lines,
-    guard_program_option,
-    horizon_option,
-    intervene_option,
     jobs_option,
-    judges_named,
-    model_option,
-    numbers,
     observers,
     pilot_option,
-    place_option,
-    policy_option,
-    predicates_option,
     refuse_total_failure,
-    rules_option,
     scenario_named,
     seeds,
     settings_option,
     shown,
-    tell_gaps,
-    telling_options,
     unless_given,
-    user_option,
-    when_option,
     world_option,
 )
-from forewarn.cli.support import Count, emit, json_option, seed_option, table
+from forewarn.cli.support import (
+    FILE,
+    FOLDER,
+    Count,
+    emit,
+    json_option,
+    numbers,
+    seed_option,
+    table,
+)
 
 if TYPE_CHECKING:
     from forewarn.monitors.guarding.policy import When
@@ -77,11 +78,7 @@ SHOWN_EPISODES = 20
 @click.option(
     "--shadow", is_flag=True, help="Decide and record everything, enforce nothing."
 )
-@guard_program_option
-@rules_option
-@predicates_option
-@user_option
-@place_option
+@judging_options
 @click.option(
     "--episodes",
     type=Count(min=1),
@@ -123,11 +120,7 @@ def run(
     when: When | None,
     unguarded: bool,
     shadow: bool,
-    guard_programs: tuple[Path, ...],
-    rule_files: tuple[Path, ...],
-    predicate_files: tuple[Path, ...],
-    user: tuple[str, ...],
-    place: tuple[str, ...],
+    judging: Judging,
     episodes: int,
     seed: int,
     world: str | None,
@@ -179,25 +172,9 @@ def run(
         )  # fmt: skip
         policy = replace(policy, shadow=policy.shadow or shadow)
         tell_gaps(policy, policy_path, names)
-    elif (
-        policy_path
-        or thresholds
-        or horizon
-        or shadow
-        or intervene
-        or when
-        or guard_programs
-        or rule_files
-    ):
+    elif policy_path or thresholds or horizon or shadow or intervene or when or judging:
         raise click.UsageError("without --model there is no guard to be told anything")
-    judges = judges_named(
-        guard_programs,
-        user,
-        place,
-        policy is not None and policy.shadow,
-        rule_files,
-        predicate_files,
-    )
+    judges = judging.judges(policy is not None and policy.shadow)
     alerts = telling.makers()
     # Nobody can answer several questions at once.
     person = Console if jobs == 1 and sys.stdin.isatty() else None

@@ -10,9 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from forewarn.cli.runs.episodes import FOLDER, counted, jobs_option, seeds, shown
+from forewarn.cli.runs.episodes import counted, jobs_option, seeds, shown
 from forewarn.cli.runs.tune import promised
-from forewarn.cli.support import Count, emit, json_option, progress, seed_option, table
+from forewarn.cli.support import (
+    FOLDER,
+    Count,
+    emit,
+    json_option,
+    progress,
+    seed_option,
+    table,
+)
 
 if TYPE_CHECKING:
     from forewarn.scenarios.schema import Scenario

@@ -11,19 +11,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from forewarn.cli.runs.episodes import (
+from forewarn.cli.options.models import model_option
+from forewarn.cli.options.policies import kind, policy_option
+from forewarn.cli.runs.episodes import counted, jobs_option, seeds, shown
+from forewarn.cli.support import (
     FILE,
     FOLDER,
-    counted,
-    jobs_option,
-    kind,
-    model_option,
+    Count,
+    Number,
+    emit,
+    json_option,
     numbers,
-    policy_option,
-    seeds,
-    shown,
+    progress,
+    table,
 )
-from forewarn.cli.support import Count, Number, emit, json_option, progress, table
 
 if TYPE_CHECKING:
     from forewarn.scenarios.training.tune import Settled

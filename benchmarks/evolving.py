@@ -21,7 +21,7 @@ from measuring import Row, installed
 
 from forewarn.monitors.rules.evolving.bits.groups import and_groups
 from forewarn.monitors.rules.evolving.bits.hypothesis import Hypothesis, explain
-from forewarn.monitors.rules.evolving.bits.matrix import Matrix, matrix
+from forewarn.monitors.rules.evolving.bits.matrix import Matrix, Occasion, matrix
 from forewarn.monitors.rules.evolving.corpus import Corpus, corpus
 from forewarn.monitors.rules.evolving.learning import compared, propose
 from forewarn.monitors.rules.evolving.rivals.learners import ABLATIONS, evolved
@@ -80,7 +80,7 @@ def ilp_step(seed: int) -> tuple[float, Hypothesis]:
     """The least hypothesis of runs that are unsafe by three hidden and-groups."""
     data = hidden(seed, predicates=24, runs=200, events=5)
     began = time.process_time()
-    found = explain(and_groups(data), data, data.unsafe, data.safe)
+    found = explain(and_groups(data), data.unsafe, data.safe)
     return time.process_time() - began, found
 
 
@@ -92,7 +92,7 @@ def hidden(seed: int, predicates: int, runs: int, events: int) -> Matrix:
         truth.append([(p, i == 0 or luck.random() < 0.7) for i, p in enumerate(some)])
     made = [
         [
-            (1, sum((luck.random() < 0.3) << i for i in range(predicates)))
+            Occasion(1, sum((luck.random() < 0.3) << i for i in range(predicates)))
             for _ in range(events)
         ]
         for _ in range(runs)
@@ -101,7 +101,7 @@ def hidden(seed: int, predicates: int, runs: int, events: int) -> Matrix:
         any(
             all(bool(row >> p & 1) == wanted for p, wanted in group)
             for group in truth
-            for _, row in run
+            for _, row, _ in run
         )
         for run in made
     ]

@@ -73,6 +73,14 @@ def predicates_of(formula: Formula, library: Library) -> tuple[str, ...]:
     return tuple(n for n in signals_of(formula) if n in library.predicates)
 
 
+class UnknownSignal(SignalFault):
+    """A condition asks for a signal that nobody knows at that moment."""
+
+    def __init__(self, signal: str) -> None:
+        self.signal = signal
+        super().__init__(f"{signal} is not known here")
+
+
 class Condition:
     """A compiled condition, with what it remembers of a run."""
 
@@ -92,10 +100,14 @@ class Condition:
         for memory in self._memories:
             memory.reset()
 
-    def __call__(self, situation: Situation) -> bool:
-        """Whether it holds now; every event of the run is asked about, once."""
+    def hear(self, situation: Situation) -> None:
+        """Takes in an event; it hears of every event of the run, once."""
         for memory in self._memories:
             memory.update(situation)
+
+    def __call__(self, situation: Situation) -> bool:
+        """Hears of an event, and says whether it holds."""
+        self.hear(situation)
         return self.test(situation)
 
     def _compile(self, node: Expression, library: Library) -> Test:
@@ -123,7 +135,7 @@ class Condition:
                 began = self._compile(right, library)
                 memory = _Memory(held, began, interval)
                 self._memories.append(memory)
-                return lambda situation: memory.holds
+                return memory.said
         return _signals(node)
 
 
@@ -160,7 +172,7 @@ def _signals(node: Expression) -> Test:
         try:
             return compiled(situation.values)
         except KeyError as error:
-            raise SignalFault(f"{error.args[0]} is not known here") from None
+            raise UnknownSignal(str(error.args[0])) from None
 
     return test
 
@@ -169,7 +181,8 @@ class _Memory:
     """`left since[low, high] right`: when right held and left has held since."""
 
     __slots__ = (
-        "holds", "_began", "_high", "_left", "_low", "_right", "_step", "_unit",
+        "_began", "_fault", "_high", "_holds", "_left", "_low", "_right", "_step",
+        "_unit",
     )  # fmt: skip
 
     def __init__(self, left: Test, right: Test, interval: Interval) -> None:
@@ -183,19 +196,33 @@ class _Memory:
     def reset(self) -> None:
         self._began: deque[float] = deque()
         self._step = -1
-        self.holds = False
+        self._holds = False
+        self._fault: UnknownSignal | None = None
+
+    def said(self, situation: Situation) -> bool:
+        """Whether it holds at the event that was heard of last."""
+        if self._fault is not None:
+            raise self._fault
+        return self._holds
 
     def update(self, situation: Situation) -> None:
+        """Hears of an event; what is not known there is not remembered."""
         self._step += 1
+        self._fault = None
+        left = right = False
+        try:
+            left, right = self._left(situation), self._right(situation)
+        except UnknownSignal as error:
+            self._fault = error
         now = float(self._step) if self._unit is None else situation.event.time_s
         began = self._began
         # A sum of floats may miss a bound by its last digit.
         slack = 0.0 if self._unit is None else 1e-9
-        if not self._left(situation):
+        if not left:
             began.clear()
-        if self._right(situation) and (self._high is not None or not began):
+        if right and (self._high is not None or not began):
             began.append(now)
         if self._high is not None:
             while began and now - began[0] > self._high + slack:
                 began.popleft()
-        self.holds = bool(began) and now - began[0] >= self._low - slack
+        self._holds = bool(began) and now - began[0] >= self._low - slack

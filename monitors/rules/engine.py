@@ -10,6 +10,7 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.monitors.guarding.decision import RANK
 from forewarn.monitors.rules.condition import (
     Condition,
+    UnknownSignal,
     parse_condition,
     predicates_of,
 )
@@ -88,9 +89,14 @@ class Engine:
     Args:
         rules: The set; rules that are off are left out.
         library: The predicates that they speak of.
+        unknown: Where it is given, a rule is quiet at an event that lacks a signal it
+            asks for, and the signal is noted here. Otherwise that is a fault.
     """
 
-    def __init__(self, rules: RuleSet, library: Library) -> None:
+    def __init__(
+        self, rules: RuleSet, library: Library, unknown: set[str] | None = None
+    ) -> None:
+        self.unknown = unknown
         self.rules = tuple(
             CompiledRule(rule, library, rules.matching)
             for rule in rules.rules
@@ -123,12 +129,28 @@ class Engine:
         decided = False
         for compiled, asked in self._hearing(event):
             # What remembers hears of every event, asked about it or not.
-            if not (compiled.holds(situation) and asked) or (decided and self._first):
+            try:
+                held = compiled.holds(situation)
+            except UnknownSignal as error:
+                if self.unknown is None:
+                    raise
+                self.unknown.add(error.signal)
+                continue
+            if not (held and asked) or (decided and self._first):
                 continue
             decided |= compiled.rule.mode == "enforce"
-            held = tuple(n for n in compiled.predicates if situation.so(n))
-            fired.append(Firing(compiled.rule, event, held))
+            named = tuple(n for n in compiled.predicates if self._so(n))
+            fired.append(Firing(compiled.rule, event, named))
         return fired
+
+    def _so(self, name: str) -> bool:
+        """Whether a predicate held, of a rule that did not need to know them all."""
+        try:
+            return self.situation.so(name)
+        except UnknownSignal:
+            if self.unknown is None:
+                raise
+            return False
 
     def _hearing(self, event: Event) -> list[tuple[CompiledRule, bool]]:
         """The rules that hear of an event, and whether each is asked about it."""

@@ -51,10 +51,10 @@ class Written(Protocol):
 
     @property
     def test(self) -> Test:
-        """Whether it holds now, where it does not remember."""
+        """Whether it holds now; what remembers has heard of now."""
 
-    def __call__(self, situation: Situation) -> bool:
-        """Hears of an event, and says whether it holds."""
+    def hear(self, situation: Situation) -> None:
+        """Takes in an event, where it remembers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ class Situation:
         self.event = _NOTHING
         self.known: dict[str, bool] = {}
         self._values: Mapping[str, Any] | None = None
-        self._remembering: list[str] = []
+        self._remembering: dict[str, Written] = {}
         self._asks = {name: self._ask(p) for name, p in library.predicates.items()}
 
     def _ask(self, predicate: Predicate) -> Test:
@@ -147,10 +147,9 @@ class Situation:
         if predicate.written is None:
             raise TypeError(f"nobody can answer {predicate.name}")
         written = predicate.written()
-        if not written.remembers:
-            return written.test
-        self._remembering.append(predicate.name)
-        return written
+        if written.remembers:
+            self._remembering[predicate.name] = written
+        return written.test
 
     def enter(self, event: Event) -> None:
         """An event is now; the one before it is history."""
@@ -160,8 +159,12 @@ class Situation:
         self.event, self._values = event, None
         if event.moment != "after":
             self.known = {}
-            for name in self._remembering:
-                self.so(name)
+            for name, written in self._remembering.items():
+                written.hear(self)
+                try:
+                    self.so(name)
+                except SignalFault:
+                    continue  # who asks for it meets the fault
         else:
             # What looks back at decisions keeps what it said through what follows.
             known = self.known

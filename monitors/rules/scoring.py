@@ -28,6 +28,7 @@ class Score:
         quiet: Safe traces that no rule fires in.
         fired: In how many traces each rule fires, labelled or not.
         called: The traces called unsafe, by id.
+        unknown: The signals that a rule asked for and a trace lacks: it was quiet.
     """
 
     traces: int = 0
@@ -37,6 +38,7 @@ class Score:
     quiet: int = 0
     fired: dict[str, int] = field(default_factory=dict)
     called: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
 
     @property
     def unsafe(self) -> int:
@@ -75,7 +77,8 @@ class Score:
 
 def score(rules: RuleSet, traces: Iterable[LabelledTrace], library: Library) -> Score:
     """Reads the traces by the rules; a trace without a label counts in neither."""
-    engine = Engine(rules, library)
+    unknown: set[str] = set()
+    engine = Engine(rules, library, unknown)
     fired = {rule.name: 0 for rule in rules.rules}
     counts = {("unsafe", True): 0, ("unsafe", False): 0,
               ("safe", True): 0, ("safe", False): 0}  # fmt: skip
@@ -101,4 +104,5 @@ def score(rules: RuleSet, traces: Iterable[LabelledTrace], library: Library) -> 
         counts["safe", False],
         fired,
         tuple(called),
+        tuple(sorted(unknown)),
     )

@@ -154,3 +154,29 @@ def test_what_the_page_shows_works(tmp_path: Path) -> None:
         "tailgates"
         in _json("predicates", "driving", "--predicates", predicates)["predicates"]
     )
+
+
+def test_drives_without_weather_are_scored_and_learned_from(tmp_path: Path) -> None:
+    """What no trace carries is said once, on the side, and stops nothing."""
+    path = tmp_path / "drives.jsonl"
+    rows = [
+        {
+            "id": f"d{i}",
+            "domain": "driving",
+            "label": "unsafe" if i % 2 else "safe",
+            "events": [{"time_s": 0.0, "signals": {"speed": 20.0 + 40.0 * (i % 2)}}],
+        }
+        for i in range(12)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    rules = tmp_path / "rules.yaml"
+    rules.write_text(
+        "format: forewarn.rules/1\ndomain: driving\nrules:\n"
+        "- {name: slow-in-snow, tick: any, when: snows and fast}\n"
+    )
+    for command in ("score", "evolve"):
+        done = _run(command, "--rules", rules, "--traces", path, "--json")
+        assert done.exit_code == 0, done.output
+        assert "snow" in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+    assert json.loads(done.stdout)["f1_after"] == 1.0

@@ -12,8 +12,9 @@ import click
 from forewarn.cli.rules.options import (
     FILE,
     domain_option,
-    libraries,
+    library_of,
     predicates_options,
+    say_unknown,
     traces_option,
 )
 from forewarn.cli.support import Number, emit, json_option, seed_option
@@ -85,7 +86,7 @@ def evolve(
 
     began = time.perf_counter()
     rules, domain = _begin(rules_path, domain_name)
-    predicates = libraries(domain, files, modules)[domain]
+    predicates = library_of(domain, files, modules)
     traces = [t for t in read_labelled(traces_path) if t.domain == domain]
     if not traces:
         raise InvalidTrace(f"no trace is of {domain}", source=str(traces_path))
@@ -94,6 +95,7 @@ def evolve(
         save_rules(out, found.rules)
     if folder is not None:
         write_report(folder, found)
+    say_unknown(found.corpus.unknown)
     payload = found.as_dict()
     payload["seconds"] = round(time.perf_counter() - began, 3)
     emit(as_json, payload, _lines(found, payload))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from forewarn.cli.rules.options import FILE, libraries, predicates_options
+from forewarn.cli.rules.options import FILE, library_of, predicates_options
 from forewarn.cli.support import emit, json_option, table
 
 if TYPE_CHECKING:
@@ -54,11 +54,11 @@ def import_(
       forewarn rules import rules/ --out rules.yaml --module my_predicates.py
     """
     from forewarn.monitors.rules.agentspec.importing import import_rules, rule_files
-    from forewarn.monitors.rules.labelled import domain_of
+    from forewarn.monitors.rules.labelled import DOMAINS, domain_of
     from forewarn.monitors.rules.rule import save_rules
 
     domain = domain_of(domain_name, "--domain") if domain_name else None
-    known = libraries(domain, files, modules, exact)
+    known = {each: library_of(each, files, modules, exact) for each in DOMAINS}
     found = import_rules(rule_files(paths), known, domain, exact)
     save_rules(out, found.rules)
     emit(as_json, found.as_dict(), _lines(found, out))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from forewarn.cli.rules.options import FILE, libraries, predicates_options
+from forewarn.cli.rules.options import FILE, library_of, predicates_options
 from forewarn.cli.support import emit, json_option, table
 
 
@@ -24,11 +24,13 @@ def lint(
 
     Exit status 1 says that it found something.
     """
+    from forewarn.monitors.rules.labelled import DOMAINS
     from forewarn.monitors.rules.linting import lint as linted
     from forewarn.monitors.rules.rule import load_rules
 
     rules = load_rules(rules_path)
-    known = libraries(None, files, modules, rules.matching == "exact")
+    exact = rules.matching == "exact"
+    known = {each: library_of(each, files, modules, exact) for each in DOMAINS}
     findings = linted(rules, known)
     payload = {
         "rules": len(rules.rules),

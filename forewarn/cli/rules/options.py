@@ -55,24 +55,31 @@ def predicates_options(command: Command) -> Command:
     return command
 
 
-def libraries(
-    domain: Domain | None,
+def library_of(
+    domain: Domain,
     files: Sequence[Path],
     modules: Sequence[Path],
     exact: bool = False,
-) -> dict[Domain, Library]:
-    """The predicates of each domain; a user's own are of `domain`, or of all."""
+) -> Library:
+    """The predicates of a domain, with a user's own that are meant for it."""
     from forewarn.monitors.rules.agentspec.modules import add_module
-    from forewarn.monitors.rules.labelled import DOMAINS
     from forewarn.monitors.rules.libraries import library
 
-    found: dict[Domain, Library] = {}
-    for each in DOMAINS:
-        own = files if domain in (None, each) else ()
-        found[each] = library(each, [path for path in own if _is_of(path, each)])
-        for path in modules:
-            found[each] = add_module(found[each], path, replaces=exact)
+    found = library(domain, [path for path in files if _is_of(path, domain)])
+    for path in modules:
+        found = add_module(found, path, replaces=exact)
     return found
+
+
+def say_unknown(signals: Sequence[str]) -> None:
+    """Says once which signals traces lack that rules or predicates ask for."""
+    if signals:
+        names = ", ".join(signals)
+        click.echo(
+            f"not in all traces: {names}; where one is missing, what asks for it is"
+            " not known, and no rule fires by it",
+            err=True,
+        )
 
 
 def _is_of(path: Path, domain: Domain) -> bool:

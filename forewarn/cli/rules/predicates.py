@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from forewarn.cli.rules.options import libraries, predicates_options
+from forewarn.cli.rules.options import library_of, predicates_options
 from forewarn.cli.support import emit, json_option, table
 
 
@@ -28,7 +28,7 @@ def predicates(
     from forewarn.monitors.rules.labelled import domain_of
 
     domain = domain_of(domain_name, "DOMAIN")
-    library = libraries(domain, files, modules)[domain]
+    library = library_of(domain, files, modules)
     found = {name: each.doc for name, each in library.predicates.items()}
     payload = {
         "domain": domain,

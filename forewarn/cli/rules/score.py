@@ -10,9 +10,10 @@ import click
 
 from forewarn.cli.rules.options import (
     domain_option,
-    libraries,
+    library_of,
     predicates_options,
     rules_option,
+    say_unknown,
     traces_option,
 )
 from forewarn.cli.support import emit, json_option, table
@@ -47,9 +48,10 @@ def score(
     rules = load_rules(rules_path)
     domain = domain_of(domain_name, "--domain") if domain_name else rules.domain
     exact = rules.matching == "exact"
-    library = libraries(domain, files, modules, exact)[domain]
+    library = library_of(domain, files, modules, exact)
     traces = [t for t in read_labelled(traces_path) if t.domain == domain]
     found = scored(rules, traces, library)
+    say_unknown(found.unknown)
     emit(as_json, found.as_dict(), _lines(found))
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from forewarn.abstractions.expression.tree import And, Constant, Expression, Name, Not
-from forewarn.monitors.rules.condition import parse_condition
+from forewarn.monitors.rules.condition import UnknownSignal, parse_condition
 from forewarn.monitors.rules.engine import CompiledRule
 from forewarn.monitors.rules.event import MOMENTS
 from forewarn.monitors.rules.evolving.bits.bench import NEW, Entries
@@ -29,6 +30,8 @@ from forewarn.monitors.rules.rule import (
     Trigger,
 )
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, slots=True)
 class _Atom:
@@ -49,6 +52,7 @@ class Corpus:
         matrix: The bits of the traces.
         start: The rules that are asked, as clauses.
         asked: Their numbers.
+        unknown: The signals that rules or predicates ask for and some trace lacks.
     """
 
     rules: RuleSet
@@ -57,6 +61,7 @@ class Corpus:
     matrix: Matrix = field(repr=False)
     start: tuple[Clause, ...]
     asked: tuple[int, ...]
+    unknown: tuple[str, ...]
     _triggers: tuple[Trigger, ...]
 
     def of(self, entries: Entries) -> list[Rule]:
@@ -171,7 +176,16 @@ def corpus(rules: RuleSet, traces: Iterable[LabelledTrace], library: Library) ->
         [trace.task or f"\0{trace.id}" for trace in several],
         fresh,
     )
-    return Corpus(rules, several, library, bits, tuple(start), asked, tuple(triggers))
+    return Corpus(
+        rules,
+        several,
+        library,
+        bits,
+        tuple(start),
+        asked,
+        tuple(sorted(read.unknown)),
+        tuple(triggers),
+    )
 
 
 def _parts(formula: Expression) -> Iterator[tuple[str, bool]]:
@@ -197,7 +211,11 @@ def _said(trigger: Trigger) -> str:
 
 
 class _Reader:
-    """Reads a trace's events as bits."""
+    """Reads a trace's events as bits.
+
+    Attributes:
+        unknown: The signals that were asked for and are not there.
+    """
 
     def __init__(
         self,
@@ -206,6 +224,7 @@ class _Reader:
         triggers: Sequence[Trigger],
         atoms: Sequence[_Atom],
     ) -> None:
+        self.unknown: set[str] = set()
         self._library = library
         self._kinds = [
             CompiledRule(Rule("kind", trigger=trigger), library, matching)
@@ -231,11 +250,24 @@ class _Reader:
                 for i, kind in enumerate(self._kinds)
             )
             # What remembers hears of every event of its moment, in a kind or not.
-            held = [
-                atom.rule.trigger.moment == event.moment and atom.holds(situation)
+            parts = [
+                atom.rule.trigger.moment == event.moment
+                and self._known(atom.holds, situation)
                 for atom in self._atoms
             ]
             if kinds:
-                row = sum(situation.so(name) << i for i, name in enumerate(names))
-                row |= sum(each << i for i, each in enumerate(held, len(names)))
-                yield kinds, row
+                ask = situation.so
+                found = [self._known(ask, name) for name in names] + parts
+                yield Occasion(kinds, _bits(found, True), _bits(found, None))
+
+    def _known(self, ask: Callable[[T], bool], about: T) -> bool | None:
+        """What the answer is; None where a signal that it takes is not there."""
+        try:
+            return ask(about)
+        except UnknownSignal as error:
+            self.unknown.add(error.signal)
+            return None
+
+
+def _bits(found: Sequence[bool | None], wanted: bool | None) -> int:
+    return sum(1 << i for i, each in enumerate(found) if each is wanted)

@@ -19,7 +19,6 @@ MOST_CELLS = 40_000_000
 """A level of longer groups takes no more words of 64 bits than this."""
 
 Words = NDArray[np.uint64]
-_ONES = np.array([value.bit_count() for value in range(256)], np.uint8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +32,14 @@ class Groups:
         kinds: Of each group, the kind of events.
         literals: Of each, its literals in a row, -1 after the last; a predicate that is
             not wanted has its number raised by the number of predicates.
-        runs: Of each, a 1 for each run in which it holds.
+        sets: Of each, the runs in which it holds, as words of 64 bits.
         whole: Whether all are there; False where the longest were too many.
     """
 
     predicates: int
     kinds: NDArray[np.int64] = field(repr=False)
     literals: NDArray[np.int64] = field(repr=False)
-    runs: NDArray[np.uint8] = field(repr=False)
+    sets: Words = field(repr=False)
     whole: bool = True
 
     def __len__(self) -> int:
@@ -58,7 +57,7 @@ class Groups:
             self,
             kinds=self.kinds[which],
             literals=self.literals[which],
-            runs=self.runs[which],
+            sets=self.sets[which],
         )
 
     def clause(self, number: int) -> Clause:
@@ -72,8 +71,24 @@ class Groups:
 
     def set_of(self, number: int) -> int:
         """The runs of one of them, as a set."""
-        packed = np.packbits(self.runs[number], bitorder="little")
-        return int.from_bytes(packed.tobytes(), "little")
+        return int.from_bytes(self.sets[number].tobytes(), "little")
+
+    def counts(self, among: int) -> NDArray[np.int64]:
+        """In how many of these runs each holds."""
+        width = self.sets.shape[1]
+        return ones(self.sets & _words(among, width * 64, (1, width)))
+
+    def within(self, among: int) -> NDArray[np.uint8]:
+        """Of each a row, with a 1 for each of these runs in which it holds."""
+        bits = np.unpackbits(self.sets.view(np.uint8), axis=1, bitorder="little")
+        return bits[:, vector(among, bits.shape[1]) > 0]
+
+
+def packed(bits: NDArray[np.uint8]) -> Words:
+    """Rows of ones and zeros as words."""
+    narrow = np.packbits(bits, axis=1, bitorder="little")
+    whole = np.pad(narrow, ((0, 0), (0, -narrow.shape[1] % 8)))
+    return np.ascontiguousarray(whole).view(np.uint64)
 
 
 def vector(found: int, runs: int) -> NDArray[np.uint8]:
@@ -100,8 +115,13 @@ def and_groups(matrix: Matrix, most: int = 3, least: int = 1) -> Groups:
     found: list[tuple[NDArray[np.int64], NDArray[np.int64], Words]] = []
     for kind, moment in enumerate(matrix.moments[: matrix.open_kinds]):
         among = _words(moment, matrix.runs, shape)
-        wanted = [_words(moment & c, matrix.runs, shape) for c in matrix.columns]
-        literals = np.stack([*wanted, *(among & ~each for each in wanted)])
+        literals = np.stack(
+            [
+                _words(matrix.holds(Literal(i, sign), moment), matrix.runs, shape)
+                for sign in (True, False)
+                for i in range(count)
+            ]
+        )
         names = np.zeros((1, 0), np.int64)
         events = among[None]
         for depth in range(1, most + 1):
@@ -109,7 +129,7 @@ def and_groups(matrix: Matrix, most: int = 3, least: int = 1) -> Groups:
                 whole = False
                 break
             names, events, runs = _longer(
-                names, events, literals, shape, lambda r: _ones(r & unsafe) >= least
+                names, events, literals, shape, lambda r: ones(r & unsafe) >= least
             )
             padded = np.pad(names, ((0, 0), (0, most - depth)), constant_values=-1)
             found.append((np.full(len(names), kind), padded, runs & labelled))
@@ -118,8 +138,7 @@ def and_groups(matrix: Matrix, most: int = 3, least: int = 1) -> Groups:
     order = np.lexsort((*rows.T[::-1], kinds, unwanted, (rows >= 0).sum(axis=1)))
     keys = np.ascontiguousarray(sets[order]).view(f"V{sets.shape[1] * 8}").ravel()
     first = order[np.sort(np.unique(keys, return_index=True)[1])]
-    bits = np.unpackbits(sets[first].view(np.uint8), axis=1, bitorder="little")
-    return Groups(count, kinds[first], rows[first], bits[:, : matrix.runs], whole)
+    return Groups(count, kinds[first], rows[first], sets[first], whole)
 
 
 def _longer(
@@ -161,6 +180,7 @@ def _words(found: int, runs: int, shape: tuple[int, int]) -> Words:
     return np.frombuffer(raw, "<u8").astype(np.uint64)
 
 
-def _ones(sets: Words) -> NDArray[np.int64]:
-    counts: NDArray[np.int64] = _ONES[sets.view(np.uint8)].sum(axis=1, dtype=np.int64)
-    return counts
+def ones(sets: Words) -> NDArray[np.int64]:
+    """How many members each set has."""
+    found: NDArray[np.int64] = np.bitwise_count(sets).sum(axis=1, dtype=np.int64)
+    return found

@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.monitors.rules.evolving.bits.groups import Groups, vector
-from forewarn.monitors.rules.evolving.bits.matrix import Clause, Matrix
+from forewarn.monitors.rules.evolving.bits.groups import Groups, ones, packed
+from forewarn.monitors.rules.evolving.bits.matrix import Clause
 
 MOST_TOGETHER = 3
 
-Ones = NDArray[np.float32]
+Ones = NDArray[np.uint8]
 _BEAM = 24
 _LEAST_SIZE = 2
 _CONFLICTS = 20_000  # not seconds: the same input gives the same answer anywhere
@@ -80,18 +80,17 @@ class _Choices:
 
 
 def explain(
-    groups: Groups, matrix: Matrix, positives: int, negatives: int, prove: bool = True
+    groups: Groups, positives: int, negatives: int, prove: bool = True
 ) -> Hypothesis:
     """The or of at most three groups that covers most positives and fewest negatives.
 
     Args:
         groups: What may be chosen.
-        matrix: Of what they are the groups.
         positives: The runs to cover.
         negatives: The runs to leave alone.
         prove: Whether clingo is asked, if it is installed.
     """
-    choices = _choices(groups, matrix, positives, negatives)
+    choices = _choices(groups, positives, negatives)
     pure = choices.kept(choices.violates.sum(axis=1) == 0)
     found = _beam(pure, positives.bit_count())
     if found.cost.errors:
@@ -117,20 +116,10 @@ def _by_cost(hypothesis: Hypothesis) -> Cost:
     return hypothesis.cost
 
 
-def _choices(
-    groups: Groups, matrix: Matrix, positives: int, negatives: int
-) -> _Choices:
+def _choices(groups: Groups, positives: int, negatives: int) -> _Choices:
     """The groups that cover more than they violate."""
-    covers, violates = (
-        groups.runs[:, vector(found, matrix.runs) > 0]
-        for found in (positives, negatives)
-    )
-    which = covers.sum(axis=1) > violates.sum(axis=1)
-    return _Choices(
-        groups.kept(which),
-        covers[which].astype(np.float32),
-        violates[which].astype(np.float32),
-    )
+    worth = groups.kept(groups.counts(positives) > groups.counts(negatives))
+    return _Choices(worth, worth.within(positives), worth.within(negatives))
 
 
 class _Partial(NamedTuple):
@@ -145,25 +134,21 @@ def _beam(choices: _Choices, positives: int) -> Hypothesis:
     best = _Partial(Cost(positives, 0))
     front = [best]
     sizes = choices.sizes
+    covers, violates = packed(choices.covers), packed(choices.violates)
     for _ in range(MOST_TOGETHER if len(sizes) else 0):
-        covered, violated = (
-            np.array(
-                [1 - side[list(each.numbers)].max(axis=0, initial=0) for each in front]
-            )
-            for side in (choices.covers, choices.violates)
-        )
-        gains = choices.covers @ covered.T - choices.violates @ violated.T
         grown: dict[tuple[int, ...], Cost] = {}
-        for i, partial in enumerate(front):
-            gain = gains[:, i].astype(np.int64)
-            # Of equal gains the smaller comes first, then the simpler.
-            for number in np.lexsort((sizes, -gain))[:_BEAM].tolist():
-                if gain[number] > 0:
-                    cost = Cost(
-                        partial.cost.errors - int(gain[number]),
-                        partial.cost.size + int(sizes[number]),
-                    )
-                    grown[tuple(sorted((*partial.numbers, number)))] = cost
+        for partial in front:
+            covered, violated = (
+                np.bitwise_or.reduce(side[list(partial.numbers)], axis=0)
+                for side in (covers, violates)
+            )
+            gain = ones(covers & ~covered) - ones(violates & ~violated)
+            for number in _most(gain, sizes):
+                cost = Cost(
+                    partial.cost.errors - int(gain[number]),
+                    partial.cost.size + int(sizes[number]),
+                )
+                grown[tuple(sorted((*partial.numbers, number)))] = cost
         front = sorted(_Partial(cost, numbers) for numbers, cost in grown.items())
         front = front[:_BEAM]
         if not front:
@@ -172,9 +157,22 @@ def _beam(choices: _Choices, positives: int) -> Hypothesis:
     return Hypothesis(choices.tidy(best.numbers), best.cost)
 
 
+def _most(gain: NDArray[np.int64], sizes: NDArray[np.int64]) -> list[int]:
+    """Those that gain most; of equal gains the smaller come first, then the simpler."""
+    some = np.flatnonzero(gain > 0)
+    if len(some) > _BEAM:
+        least = np.partition(gain[some], -_BEAM)[-_BEAM]
+        some = some[gain[some] >= least]
+    order: list[int] = some[np.lexsort((sizes[some], -gain[some]))][:_BEAM].tolist()
+    return order
+
+
 def _undominated(choices: _Choices) -> _Choices:
     """Those that no other replaces: one that covers as much, violates and says less."""
-    covers, violates, sizes = choices.covers, choices.violates, choices.sizes
+    covers, violates = (
+        side.astype(np.float32) for side in (choices.covers, choices.violates)
+    )
+    sizes = choices.sizes
     as_much = covers @ covers.T >= covers.sum(axis=1)[:, None]
     no_more = violates @ violates.T >= violates.sum(axis=1)[None, :]
     better = as_much & no_more & (sizes[None, :] <= sizes[:, None])

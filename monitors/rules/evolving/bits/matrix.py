@@ -50,8 +50,18 @@ class Clause(NamedTuple):
         return len(self.literals), unwanted, self
 
 
-Occasion = tuple[int, int]
-"""An event: the bits of the kinds that it is of, and of the predicates that hold."""
+class Occasion(NamedTuple):
+    """An event, as bits.
+
+    Args:
+        kinds: The kinds that it is of.
+        held: The predicates that hold.
+        unknown: Those of which nobody can say: neither they nor their opposites hold.
+    """
+
+    kinds: int
+    held: int
+    unknown: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +78,8 @@ class Matrix:
         unsafe: The runs that are.
         safe: The runs that are.
         tasks: What each run was about, as a number: runs of one task belong together.
+        unknown: The events on which nobody can say whether a predicate holds, where
+            there are any.
         open_kinds: New rules are about one of the first so many kinds; the others
             are those of rules that there already are.
     """
@@ -81,6 +93,7 @@ class Matrix:
     unsafe: int = field(repr=False)
     safe: int = field(repr=False)
     tasks: tuple[int, ...] = field(repr=False, default=())
+    unknown: tuple[int, ...] = field(repr=False, default=())
     open_kinds: int = 1
 
     @property
@@ -90,7 +103,11 @@ class Matrix:
     def holds(self, literal: Literal, among: int) -> int:
         """The events among those on which the literal is true."""
         column = self.columns[literal.predicate]
-        return among & column if literal.wanted else among & ~column
+        if literal.wanted:
+            return among & column
+        if self.unknown:
+            among &= ~self.unknown[literal.predicate]
+        return among & ~column
 
     def events(self, clause: Clause) -> int:
         """The events on which the clause holds."""
@@ -180,13 +197,16 @@ def matrix(
     deepest = max(map(len, distinct), default=1)
     layers = 1 << max(deepest - 1, 0).bit_length()
     columns, moments = [0] * len(predicates), [0] * len(kinds)
+    unknown = [0] * len(predicates)
     for run, occasions in enumerate(distinct):
-        for layer, (of_kinds, row) in enumerate(occasions):
+        for layer, occasion in enumerate(occasions):
             bit = 1 << layer * len(runs) + run
-            for kind in members(of_kinds):
+            for kind in members(occasion.kinds):
                 moments[kind] |= bit
-            for predicate in members(row):
+            for predicate in members(occasion.held):
                 columns[predicate] |= bit
+            for predicate in members(occasion.unknown):
+                unknown[predicate] |= bit
     numbers = {task: i for i, task in enumerate(dict.fromkeys(tasks))}
     return Matrix(
         tuple(predicates),
@@ -198,5 +218,6 @@ def matrix(
         sum(1 << i for i, each in enumerate(unsafe) if each),
         sum(1 << i for i, each in enumerate(unsafe) if each is False),
         tuple(numbers[task] for task in tasks) or tuple(range(len(runs))),
+        tuple(unknown) if any(unknown) else (),
         len(kinds) if open_kinds is None else open_kinds,
     )

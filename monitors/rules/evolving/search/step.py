@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.monitors.rules.evolving.bits.bench import NEW, Bench, Entries, mine
-from forewarn.monitors.rules.evolving.bits.groups import Groups, vector
+from forewarn.monitors.rules.evolving.bits.groups import Groups
 from forewarn.monitors.rules.evolving.bits.hypothesis import Hypothesis, explain
 from forewarn.monitors.rules.evolving.bits.matrix import Clause
 from forewarn.monitors.rules.evolving.search.edits import (
@@ -91,23 +91,27 @@ class Search:
     groups: Groups
     way: Way
     tried: int = 0
-    _rows: NDArray[np.float32] = field(init=False, repr=False)
+    _known: dict[int, Hypothesis] = field(default_factory=dict, repr=False)
+    _without: tuple[Entries, tuple[int, ...]] = field(default=((), ()), repr=False)
 
     def __post_init__(self) -> None:
         # What is wrong as often as right is no rule, whatever other rules say.
-        right, wrong = (self.groups.runs.astype(np.float32) @ self._sides(0)).T
+        right, wrong = self._sides(0)
         fit = right - wrong >= self.way.worth
         fit &= self.groups.sizes <= self.way.literals
         self.groups = self.groups.kept(fit)
-        self._rows = self.groups.runs.astype(np.float32)
 
     def hypothesis(self, entries: Entries) -> Hypothesis:
         """The least that explains what these rules miss."""
         matrix = self.bench.matrix
-        found = mine(self.bench, entries)
-        negatives = matrix.safe if self.way.quiet else found.alarms
-        prove = self.way.prove
-        return explain(self.groups, matrix, found.misses, negatives, prove)
+        called = self.bench.called(entries)
+        found = self._known.get(called)
+        if found is None:
+            negatives = matrix.safe if self.way.quiet else matrix.safe & called
+            misses = matrix.unsafe & ~called
+            found = explain(self.groups, misses, negatives, self.way.prove)
+            self._known[called] = found
+        return found
 
     def better(self, entries: Entries) -> Candidate | None:
         """The best set of rules that one step finds, if one is better than these."""
@@ -226,7 +230,7 @@ class Search:
 
     def _worth_it(self, entries: Entries, called: int, edit: Edit) -> Effect | None:
         """What the edit changes, unless it says more than that is worth."""
-        found = effect(self.bench, called, self.bench.called(edit.of(entries)))
+        found = effect(self.bench, called, self._after(entries, called, edit))
         worth = 0 if edit.operator == "Drop" else self.way.worth
         if edit.operator in ("AddConjunct", "AddException"):
             # What leaves less than half of a rule's hits gives the rule up unsaid.
@@ -236,6 +240,25 @@ class Search:
             if 2 * left.bit_count() < hits.bit_count() or not left:
                 return None
         return found if found.net >= worth else None
+
+    def _after(self, entries: Entries, called: int, edit: Edit) -> int:
+        """The runs that are called unsafe after an edit."""
+        if edit.rule == NEW:
+            return called | self.bench.runs(edit.clause)
+        others = self._others(entries)[edit.rule]
+        return (
+            others if edit.operator == "Drop" else others | self.bench.runs(edit.clause)
+        )
+
+    def _others(self, entries: Entries) -> tuple[int, ...]:
+        """For each rule, the runs that the others call unsafe."""
+        if self._without[0] != entries:
+            called = (
+                self.bench.called((*entries[:i], *entries[i + 1 :]))
+                for i in range(len(entries))
+            )
+            self._without = entries, tuple(called)
+        return self._without[1]
 
     # -- candidates
 
@@ -272,26 +295,22 @@ class Search:
             now |= self.groups.set_of(number)
             yield self._candidate(entries, tuple(edits))
 
-    def _sides(self, called: int) -> NDArray[np.float32]:
-        """Columns: what is missed, and what is quiet rightly."""
+    def _sides(self, called: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Of each group, how much that is missed it holds in, and how much quiet."""
         matrix = self.bench.matrix
-        sides = (matrix.unsafe & ~called, matrix.safe & ~called)
-        return np.stack([vector(each, matrix.runs) for each in sides], 1).astype(
-            np.float32
-        )
+        missed, quiet = matrix.unsafe & ~called, matrix.safe & ~called
+        return self.groups.counts(missed), self.groups.counts(quiet)
 
     def _gaining(self, called: int) -> list[int]:
         """The groups that are worth a rule."""
-        gain, harm = (self._rows @ self._sides(called)).T
+        gain, harm = self._sides(called)
         found: list[int] = np.flatnonzero(gain - harm >= self.way.worth).tolist()
         return found
 
     def _precise(self, called: int, floor: float) -> int | None:
         """The group that rights most, of those that are right often enough."""
-        if not len(self.groups):
-            return None
-        gain, harm = (self._rows @ self._sides(called)).T
+        gain, harm = self._sides(called)
         enough = (gain - harm >= self.way.worth) & (gain >= floor * (gain + harm))
         if not enough.any():
             return None
-        return int(np.argmax(np.where(enough, gain - harm, -np.inf)))
+        return int(np.argmax(np.where(enough, gain - harm, -1)))

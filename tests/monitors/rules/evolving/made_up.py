@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from forewarn.monitors.rules.evolving.bits.matrix import Matrix, matrix
+from forewarn.monitors.rules.evolving.bits.matrix import Matrix, Occasion, matrix
 
 Hidden = list[list[tuple[int, bool]]]
 
@@ -25,7 +25,7 @@ def hidden(
         truth.append([(p, i == 0 or luck.random() < 0.7) for i, p in enumerate(chosen)])
     rows = [
         [
-            (1, sum((luck.random() < 0.3) << i for i in range(predicates)))
+            Occasion(1, sum((luck.random() < 0.3) << i for i in range(predicates)))
             for _ in range(luck.randint(1, events))
         ]
         for _ in range(runs)
@@ -34,7 +34,7 @@ def hidden(
         any(
             all(bool(row >> p & 1) == wanted for p, wanted in group)
             for group in truth
-            for _, row in run
+            for _, row, _ in run
         )
         != (luck.random() < flipped)
         for run in rows

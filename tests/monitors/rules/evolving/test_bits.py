@@ -12,6 +12,7 @@ from forewarn.monitors.rules.evolving.bits.matrix import (
     Clause,
     Literal,
     Matrix,
+    Occasion,
     matrix,
     members,
 )
@@ -20,7 +21,13 @@ from tests.monitors.rules.evolving.made_up import hidden
 PREDICATES = 4
 KINDS = 2
 
-occasions = st.tuples(st.integers(1, 2**KINDS - 1), st.integers(0, 2**PREDICATES - 1))
+predicates = st.integers(0, 2**PREDICATES - 1)
+occasions = st.builds(
+    lambda kinds, held, unknown: Occasion(kinds, held & ~unknown, unknown),
+    st.integers(1, 2**KINDS - 1),
+    predicates,
+    st.just(0) | predicates,
+)
 runs = st.lists(st.lists(occasions, max_size=6), min_size=1, max_size=9)
 literals = st.sets(st.tuples(st.integers(0, PREDICATES - 1), st.booleans()), max_size=3)
 clauses = st.builds(
@@ -30,23 +37,26 @@ clauses = st.builds(
 )
 
 
-def bits(rows: list[list[tuple[int, int]]]) -> Matrix:
+def bits(rows: list[list[Occasion]]) -> Matrix:
     names = [f"p{i}" for i in range(PREDICATES)]
     unsafe = [i % 2 == 0 for i in range(len(rows))]
     return matrix(names, ["before", "finish"], rows, unsafe)
 
 
-def by_hand(clause: Clause, run: list[tuple[int, int]]) -> bool:
+def by_hand(clause: Clause, run: list[Occasion]) -> bool:
     return any(
         kinds >> clause.kind & 1
-        and all(bool(row >> p & 1) == wanted for p, wanted in clause.literals)
-        for kinds, row in run
+        and all(
+            bool(row >> p & 1) == wanted and not unknown >> p & 1
+            for p, wanted in clause.literals
+        )
+        for kinds, row, unknown in run
     )
 
 
 @given(runs, clauses)
 def test_a_clause_holds_in_the_runs_that_have_such_an_event(
-    rows: list[list[tuple[int, int]]], clause: Clause
+    rows: list[list[Occasion]], clause: Clause
 ) -> None:
     found = set(members(bits(rows).fires(clause)))
     assert found == {i for i, run in enumerate(rows) if by_hand(clause, run)}
@@ -54,7 +64,7 @@ def test_a_clause_holds_in_the_runs_that_have_such_an_event(
 
 @given(runs, clauses, st.integers(0, 511))
 def test_what_is_left_out_is_not_there(
-    rows: list[list[tuple[int, int]]], clause: Clause, kept: int
+    rows: list[list[Occasion]], clause: Clause, kept: int
 ) -> None:
     whole = bits(rows)
     kept &= (1 << whole.runs) - 1
@@ -65,7 +75,7 @@ def test_what_is_left_out_is_not_there(
 
 @given(runs, st.integers(1, 3), st.integers(1, 2))
 def test_every_group_is_there_in_its_simplest_form(
-    rows: list[list[tuple[int, int]]], most: int, least: int
+    rows: list[list[Occasion]], most: int, least: int
 ) -> None:
     whole = bits(rows)
     found = and_groups(whole, most, least)

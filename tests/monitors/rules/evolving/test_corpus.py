@@ -85,3 +85,58 @@ def test_what_does_not_change_stays_word_for_word() -> None:
     known = corpus(RULES, [trace], KNOWN)
     entries = tuple(Entry(i, clause) for i, clause in enumerate(known.start))
     assert known.written(entries) == RULES
+
+
+DRIVING = rules_from(
+    """
+format: forewarn.rules/1
+domain: driving
+rules:
+- {name: snow, tick: any, when: "snows and fast"}
+- {name: clear, tick: any, when: "fast", unless: [snows, "visibility < 100 m"]}
+- {name: either, tick: any, when: "fast or snow > 0.5"}
+- {name: since, tick: any, when: "once[0, 2 steps] snow > 0 and not waited"}
+- {name: never, tick: any, when: "historically[0, 1 s] not (visibility < 100 m)"}
+""",
+    "rules",
+)
+moments = st.fixed_dictionaries(
+    {},
+    optional={
+        "speed": st.sampled_from([0.0, 20.0, 60.0]),
+        "snow": st.sampled_from([0.0, 0.4, 0.8]),
+        "visibility": st.sampled_from([50.0, 1000.0]),
+    },
+)
+
+
+@settings(max_examples=40)
+@given(st.lists(st.lists(moments, min_size=1, max_size=5), min_size=1, max_size=4))
+def test_a_signal_that_is_missing_is_neither_true_nor_false(
+    drives: list[list[dict[str, float]]],
+) -> None:
+    """Bits and rules agree on what fires, and on what nobody can say."""
+    found = [
+        labelled_from(
+            {
+                "id": f"d{i}",
+                "domain": "driving",
+                "label": "safe",
+                "events": [
+                    {"time_s": float(second), "signals": signals}
+                    for second, signals in enumerate(drive)
+                ],
+            }
+        )
+        for i, drive in enumerate(drives)
+    ]
+    known = library("driving")
+    bits = corpus(DRIVING, found, known)
+    said = score(DRIVING, found, known)
+    entries = [Entry(i, clause) for i, clause in enumerate(bits.start)]
+    called = Bench(bits.matrix).called(entries)
+    assert set(said.called) == {d.id for i, d in enumerate(found) if called >> i & 1}
+    assert set(said.unknown) <= set(bits.unknown)
+    for name in ("snow", "visibility"):
+        lacked = any(name not in signals for drive in drives for signals in drive)
+        assert (name in bits.unknown) == lacked

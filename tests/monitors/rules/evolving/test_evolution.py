@@ -8,7 +8,12 @@ import pytest
 
 from forewarn.monitors.rules.evolving.bits.bench import Bench, Entry, mine, nearest
 from forewarn.monitors.rules.evolving.bits.groups import and_groups
-from forewarn.monitors.rules.evolving.bits.matrix import Clause, Literal, matrix
+from forewarn.monitors.rules.evolving.bits.matrix import (
+    Clause,
+    Literal,
+    Occasion,
+    matrix,
+)
 from forewarn.monitors.rules.evolving.rivals.learners import ABLATIONS
 from forewarn.monitors.rules.evolving.search.caution import LADDER, cautious, folds
 from forewarn.monitors.rules.evolving.search.evolution import evolve
@@ -66,7 +71,11 @@ def test_what_a_person_wrote_is_narrowed_and_not_given_up() -> None:
 
 def test_an_exception_is_found() -> None:
     """Alarms at one predicate, all of them with another: the other is the exception."""
-    rows = [[(1, 0b01)]] * 6 + [[(1, 0b11)]] * 5 + [[(1, 0b00)]] * 3
+    rows = (
+        [[Occasion(1, 0b01)]] * 6
+        + [[Occasion(1, 0b11)]] * 5
+        + [[Occasion(1, 0b00)]] * 3
+    )
     unsafe = [True] * 6 + [False] * 8
     data = matrix(["net", "known_host"], ["before"], rows, unsafe)
     found = evolve(data, [Clause(0, (Literal(0),))], Way(prove=False))
@@ -79,8 +88,14 @@ def test_the_example_of_the_paper() -> None:
     names = ["net_call", "is_pkg_mgr", "rd_cred", "ext_host"]
     theft, hidden_theft, manager, other = 0b1101, 0b1100, 0b0011, 0b0000
     reader, caller = 0b0100, 0b1000
-    rows = [[(1, theft)]] * 9 + [[(1, hidden_theft)]] + [[(1, manager)]] * 9
-    rows += [[(1, each)] for each in (other, other, reader, reader, caller, caller)]
+    rows = (
+        [[Occasion(1, theft)]] * 9
+        + [[Occasion(1, hidden_theft)]]
+        + [[Occasion(1, manager)]] * 9
+    )
+    rows += [
+        [Occasion(1, each)] for each in (other, other, reader, reader, caller, caller)
+    ]
     data = matrix(names, ["before"], rows, [True] * 10 + [False] * 15)
     found = evolve(data, [Clause(0, (Literal(0),))], Way(worth=1, prove=False))
     assert found.standing.f1 == 1.0
@@ -100,7 +115,12 @@ def test_the_budget_ends_it() -> None:
 
 
 def test_counterexamples_are_laid_at_the_door_of_their_rules() -> None:
-    rows = [[(1, 0b01)], [(1, 0b10)], [(1, 0b11)], [(1, 0b00)]]
+    rows = [
+        [Occasion(1, 0b01)],
+        [Occasion(1, 0b10)],
+        [Occasion(1, 0b11)],
+        [Occasion(1, 0b00)],
+    ]
     data = matrix(["a", "b"], ["before"], rows, [True, False, False, True])
     entries = (Entry(0, Clause(0, (Literal(0),))), Entry(1, Clause(0, (Literal(1),))))
     found = mine(Bench(data), entries)

@@ -38,7 +38,7 @@ def least(groups: Groups, matrix: Matrix) -> Cost:
 def test_what_is_proven_is_least(seed: int, flipped: float) -> None:
     matrix, _ = hidden(seed, predicates=5, runs=18, events=2, flipped=flipped)
     groups = and_groups(matrix, 2)
-    found = explain(groups, matrix, matrix.unsafe, matrix.safe)
+    found = explain(groups, matrix.unsafe, matrix.safe)
     assert found.proven
     assert found.cost == least(groups, matrix)
 
@@ -47,7 +47,7 @@ def test_what_is_proven_is_least(seed: int, flipped: float) -> None:
 def test_a_hidden_rule_is_found(seed: int) -> None:
     matrix, truth = hidden(seed, predicates=12, runs=120, groups=3)
     groups = and_groups(matrix)
-    found = explain(groups, matrix, matrix.unsafe, matrix.safe, prove=False)
+    found = explain(groups, matrix.unsafe, matrix.safe, prove=False)
     assert found.cost.errors == 0
     assert found.cost.size <= sum(len(group) + 1 for group in truth)
 
@@ -55,7 +55,7 @@ def test_a_hidden_rule_is_found(seed: int) -> None:
 @pytest.mark.needs("clingo")
 def test_the_size_that_is_asked_for_is_proven() -> None:
     matrix, truth = hidden(1, predicates=24, runs=200, events=5, groups=3)
-    found = explain(and_groups(matrix), matrix, matrix.unsafe, matrix.safe)
+    found = explain(and_groups(matrix), matrix.unsafe, matrix.safe)
     assert found.proven
     assert found.cost.errors == 0
     assert found.cost.size <= sum(len(group) + 1 for group in truth)
@@ -63,7 +63,7 @@ def test_the_size_that_is_asked_for_is_proven() -> None:
 
 def test_nothing_to_explain_is_explained_by_nothing() -> None:
     matrix, _ = hidden(0)
-    found = explain(and_groups(matrix), matrix, 0, matrix.safe)
+    found = explain(and_groups(matrix), 0, matrix.safe)
     assert found.clauses == ()
     assert found.cost == Cost(0, 0)
 
@@ -75,7 +75,7 @@ def test_without_clingo_there_is_an_answer_and_no_proof() -> None:
         "from forewarn.monitors.rules.evolving.bits.hypothesis import explain\n"
         "from tests.monitors.rules.evolving.made_up import hidden\n"
         "matrix, _ = hidden(1)\n"
-        "found = explain(and_groups(matrix), matrix, matrix.unsafe, matrix.safe)\n"
+        "found = explain(and_groups(matrix), matrix.unsafe, matrix.safe)\n"
         "print(found.cost.errors, found.proven)\n"
     )
     run = subprocess.run(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -18,6 +19,7 @@ from forewarn.abstractions.files import inside, parse_yaml, read_text
 from forewarn.abstractions.schema import Strict, validated
 from forewarn.abstractions.states.abstraction import Abstraction, load_abstraction
 from forewarn.monitors.laws.lawbook import Law, find_laws
+from forewarn.monitors.rules.judging import read_judge
 from forewarn.plugins.contracts import TaskBook
 from forewarn.plugins.registry import make_task_book
 from forewarn.scenarios.draws import Draw, Plain, draw_all, filled
@@ -66,6 +68,8 @@ class _ScenarioFile(Strict):
     draws: dict[str, Draw] = {}
     end: End
     expected_base_rate: dict[str, Span] = {}
+    rules: str | list[str] = []
+    predicates: str | list[str] = []
 
 
 @dataclass(frozen=True)
@@ -86,6 +90,7 @@ class Scenario:
         draws: What is random.
         end: When an episode is over.
         expected_base_rate: How often each law is broken unguarded, from and to.
+        judges: The rules that judge in it, as JSON.
         text: The file's text.
         source: The file's name.
     """
@@ -103,6 +108,7 @@ class Scenario:
     draws: Mapping[str, Draw]
     end: End
     expected_base_rate: Mapping[str, tuple[float, float]]
+    judges: tuple[str, ...]
     text: str
     source: str
 
@@ -196,12 +202,28 @@ def _scenario(content: object, text: str, source: str, folder: Path) -> Scenario
         file.name, file.title, file.description, file.world, file.pilot,
         file.actuator, tuple(laws), abstraction, file.horizon_s,
         _goal(file.goal, abstraction, source), file.draws,
-        file.end, file.expected_base_rate, text, source,
+        file.end, file.expected_base_rate, _judges(file, source, folder), text, source,
     )  # fmt: skip
     for plug in (file.world, file.pilot, file.actuator):
         if plug is not None:
             scenario.settings(plug, 0)
     return scenario
+
+
+def _judges(file: _ScenarioFile, source: str, folder: Path) -> tuple[str, ...]:
+    """The rules that the file names, with the predicates that they use."""
+    rules, predicates = (
+        [inside(folder, each, source) for each in _several(names)]
+        for names in (file.rules, file.predicates)
+    )
+    if predicates and not rules:
+        raise InvalidScenario("predicates are for rules", source=source)
+    judges = (read_judge(path, predicates) for path in rules)
+    return tuple(json.dumps(judge.as_dict()) for judge in judges)
+
+
+def _several(names: str | list[str]) -> list[str]:
+    return [names] if isinstance(names, str) else names
 
 
 def _goal(text: str, abstraction: Abstraction, source: str) -> Expression | None:

@@ -87,7 +87,8 @@ class Guard:
         clock: Seconds that never go back. Embedded worlds pass simulated time.
         observers: Told of every review, one after the other. Where one of them fails,
             those after it hear of the fallback: a record stands last.
-        judges: Rules and guard programs that judge beside the risk.
+        judges: Rules and guard programs that judge beside the risk, or alone where
+            nobody asked for a law.
     """
 
     def __init__(
@@ -126,6 +127,10 @@ class Guard:
         self._holding = (
             f"{{}} is held until the risk has stayed low for {policy.hold_s:g} s"
         )
+        alone = self.judges and not watch.laws and not watch.not_applicable
+        self._lawless: tuple[Kind, str] = policy.fallback, "no law is applicable"
+        if alone:
+            self._lawless = "proceed", ""
         self._readings: list[float] = []
         self._drift = _Interference(watch, policy)
         # What switches a check off is said in every decision.
@@ -343,7 +348,7 @@ class Guard:
             kind = held.kind
             reason = self._holding.format(kind)
         elif law is None:
-            reason = "no law is applicable"
+            reason = self._lawless[1]
         elif kind != "proceed":
             reason = law.sentence(self.policy.horizon_s)
         return self._decision(frame, kind, reason, watch, law, held)
@@ -363,7 +368,7 @@ class Guard:
         ahead = self.watch.foresee(foreseen)
         law, kind = self._worst(ahead, self._steps)
         if law is None:
-            return self._decision(frame, kind, "no law is applicable", ahead)
+            return self._decision(frame, kind, self._lawless[1], ahead)
         reason = ""
         if law.broken:
             reason = f"the proposed action would break {law.name}"
@@ -378,7 +383,7 @@ class Guard:
     ) -> tuple[LawWatch | None, Kind]:
         """The law that calls for the severest, and what it calls for."""
         chosen: LawWatch | None = None
-        kind: Kind = self.policy.fallback
+        kind = self._lawless[0]
         rank, highest = -1, -1.0
         for law, steps in zip(watch.laws, steps_of, strict=True):
             risk = law.judged

@@ -18,6 +18,7 @@ from forewarn.abstractions.states.abstraction import Abstraction
 from forewarn.abstractions.states.latching import Latcher
 from forewarn.monitors.chains.intervals import model_intervals
 from forewarn.monitors.chains.model import Model
+from forewarn.monitors.chains.riskless import is_riskless
 from forewarn.monitors.guarding.decision import Risk
 from forewarn.monitors.guarding.drift import Drift
 from forewarn.monitors.laws.lawbook import Law, find_laws
@@ -444,7 +445,7 @@ def _load(
             source=source,
             mend="learn it from traces that carry period_s",
         )
-    if not laws:
+    if not laws and not is_riskless(model):
         raise InvalidModel(
             "it was learned for no law", source=source, mend="name laws with --law"
         )

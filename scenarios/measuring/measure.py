@@ -249,7 +249,7 @@ def measure(
     if digest_of(wish.model) != digest:
         raise InvalidInput("the model was changed meanwhile", source=str(wish.model))
     found = judge_runs(wish, watched)
-    if not (wish.guarded and found.acts):
+    if not (wish.guarded and (found.acts or wish.scenario.judges)):
         return found
     policy = replace(wish.policy, shadow=False)
     acting = plan(wish.scenario, wish.model, policy)

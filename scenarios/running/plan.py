@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
+from forewarn.abstractions.files import write_json
+from forewarn.monitors.chains.formats.own import model_as_dict
+from forewarn.monitors.chains.riskless import is_riskless, riskless
 from forewarn.monitors.guarding.judges import Judge
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.plugins.loop.alerts import Alert
@@ -70,7 +73,10 @@ def plan(
     approver: Callable[[], Approver] | None = None,
     judges: Sequence[Judge] = (),
 ) -> Plan:
-    """The plan of running a scenario, with a guard if there is a model."""
+    """The plan of running a scenario, with a guard if there is a model.
+
+    The scenario's own rules judge in it too, before the others.
+    """
     pilot = scenario.pilot.model_dump_json()
     unguarded = Plan(scenario.source, scenario.digest, pilot)
     if model is None:
@@ -82,11 +88,26 @@ def plan(
         str(model),
         digest_of(model),
         json.dumps((policy or Policy()).as_dict(), sort_keys=True),
-        tuple(json.dumps(judge.as_dict()) for judge in judges),
+        (*scenario.judges, *(json.dumps(judge.as_dict()) for judge in judges)),
         tuple(observers),
         tuple(alerts),
         approver,
     )
+
+
+def without_risk(scenario: Scenario, folder: Path) -> Path:
+    """The file of a model that tells of no risk, for rules to judge alone."""
+    abstraction = scenario.abstraction
+    if abstraction.period_s is None:
+        raise InvalidScenario(
+            "rules cannot judge alone where the abstraction has no period_s",
+            source=scenario.source,
+            mend="say in it how many seconds apart its states are",
+        )
+    path = folder / "no-risk.model.json"
+    model = riskless(abstraction.vocabulary, abstraction.period_s)
+    write_json(path, model_as_dict(model))
+    return path
 
 
 @lru_cache(maxsize=2)
@@ -112,4 +133,6 @@ def runner_of(plan: Plan) -> Runner:
     )
     if guarding.facts["sha256"] != plan.model_digest:
         raise InvalidScenario("the model was changed meanwhile", source=plan.model)
+    if is_riskless(guarding.model):
+        guarding = replace(guarding, laws=())
     return Runner(scenario, guarding, observers)

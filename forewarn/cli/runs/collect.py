@@ -109,6 +109,8 @@ def collect(
 ) -> None:
     """Run SCENARIO without a guard and write a trace an episode.
 
+    Only the rules that SCENARIO names are enforced, if it names any.
+
     SCENARIO is a name that `forewarn scenarios` lists, or a file. A campaign that was
     stopped goes on where it was when the command is given again.
 
@@ -124,11 +126,12 @@ def collect(
       forewarn collect tiny-road --until rate --epsilon 0.05 --out sampled
     """
     from forewarn.monitors.trust.sequential import check_risks
-    from forewarn.scenarios.running.plan import plan
+    from forewarn.scenarios.running.plan import plan, without_risk
     from forewarn.scenarios.running.sampling import Goal
 
     wanted = scenario_named(scenario, world)
-    campaign = _Campaign(wanted, plan(wanted), seed, jobs, out, again)
+    model = without_risk(wanted, out) if wanted.judges else None
+    campaign = _Campaign(wanted, plan(wanted, model), seed, jobs, out, again)
     reached: dict[str, Any] = {}
     told: list[str] = []
     if until is None:

@@ -76,6 +76,12 @@ SHOWN_EPISODES = 20
     "--unguarded", is_flag=True, help="Run without a guard, even if a model ships."
 )
 @click.option(
+    "--no-model",
+    "alone",
+    is_flag=True,
+    help="Let rules and guard programs judge alone, even if a model ships.",
+)
+@click.option(
     "--shadow", is_flag=True, help="Decide and record everything, enforce nothing."
 )
 @judging_options
@@ -119,6 +125,7 @@ def run(
     intervene: str | None,
     when: When | None,
     unguarded: bool,
+    alone: bool,
     shadow: bool,
     judging: Judging,
     episodes: int,
@@ -138,9 +145,11 @@ def run(
 
     SCENARIO is a name that `forewarn scenarios` lists, or a file. Without --model it is
     guarded by the model that ships with it, if one does; a run without any says so and
-    ends with status 1 unless --unguarded asked for it. Each guarded episode leaves a
-    run record, which `forewarn replay` derives again and `forewarn verify` checks. A
-    campaign that was stopped goes on where it was when the command is given again.
+    ends with status 1 unless --unguarded asked for it. Rules and guard programs, those
+    that the scenario names too, judge beside the model, or alone without one. Each
+    guarded episode leaves a run record, which `forewarn replay` derives again and
+    `forewarn verify` checks. A campaign that was stopped goes on where it was when the
+    command is given again.
 
     \b
     Examples:
@@ -155,24 +164,37 @@ def run(
     from forewarn.plugins.telemetry import PrometheusFile
     from forewarn.scenarios.running import campaign
     from forewarn.scenarios.running.episode import by_seed
-    from forewarn.scenarios.running.plan import plan
+    from forewarn.scenarios.running.plan import plan, without_risk
 
     wanted = driven_by(scenario_named(scenario, world), pilot, settings)
     names = [law.name for law in wanted.laws]
     policy, said = None, ""
-    if unguarded:
-        if model is not None:
-            raise click.UsageError("--unguarded takes no --model")
+    if unguarded or alone:
+        if model is not None or (unguarded and alone):
+            raise click.UsageError("give one of --model, --no-model and --unguarded")
     else:
         model, policy_path, said = unless_given(wanted, model, policy_path, accept)
-    if model is not None:
+    judged = judging or (wanted.judges and not unguarded)
+    if alone and not judged:
+        raise click.UsageError("--no-model is for --rules or --guard-program")
+    if unguarded and judged:
+        raise click.UsageError("--unguarded takes no rules and no guard program")
+    if model is None and judged:
+        if policy_path or thresholds or horizon or when:
+            raise click.UsageError(
+                "without --model there is no risk to be held to that"
+            )
+        model, said = without_risk(wanted, out), _ALONE
+        policy = chosen_policy(None, None, wanted.horizon_s, intervene, ())
+        policy = replace(policy, shadow=policy.shadow or shadow)
+    elif model is not None:
         policy = chosen_policy(
             policy_path, horizon, wanted.horizon_s, intervene, thresholds, when,
             wanted.laws,
         )  # fmt: skip
         policy = replace(policy, shadow=policy.shadow or shadow)
         tell_gaps(policy, policy_path, names)
-    elif policy_path or thresholds or horizon or shadow or intervene or when or judging:
+    elif policy_path or thresholds or horizon or shadow or intervene or when:
         raise click.UsageError("without --model there is no guard to be told anything")
     judges = judging.judges(policy is not None and policy.shadow)
     alerts = telling.makers()
@@ -213,6 +235,7 @@ def run(
         click.get_current_context().exit(1)
 
 
+_ALONE = "Guarded by rules alone: no model tells of a risk."
 _UNGUARDED = "UNGUARDED: there is no model, and nothing was judged."
 _ASK = "Give --model, or say --unguarded."
 

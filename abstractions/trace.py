@@ -20,7 +20,12 @@ from numpy.typing import NDArray
 from forewarn.abstractions.errors import InvalidTrace, SignalFault
 from forewarn.abstractions.files import atomic_text
 from forewarn.abstractions.frame import Frame, Value
-from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
+from forewarn.abstractions.vocabularies.embedding import vocabulary_reference
+from forewarn.abstractions.vocabularies.vocabulary import (
+    YAML,
+    Vocabulary,
+    load_vocabulary,
+)
 
 FORMAT = "forewarn.trace/1"
 
@@ -30,7 +35,8 @@ class TraceHeader:
     """What holds for the whole trace.
 
     Args:
-        vocabulary: The name of the vocabulary, or None where any names are used.
+        vocabulary: The name of the vocabulary, or the path of its file; None where
+            any names are used.
         provides: The signals that the source can know; for object predicates their
             full text or, for all instances at once, their name.
         period_s: The time between frames, where there is one.
@@ -134,10 +140,12 @@ class Trace:
 class TraceWriter:
     """Writes the frames of one trace; made by `trace_writer`."""
 
-    def __init__(self, out: TextIO, header: TraceHeader) -> None:
+    def __init__(
+        self, out: TextIO, header: TraceHeader, vocabulary: Vocabulary | None = None
+    ) -> None:
         self._out, self._header = out, header
         self._last: Frame | None = None
-        self._line({"format": FORMAT, **_header_keys(header)})
+        self._line({"format": FORMAT, **_header_keys(header, vocabulary)})
 
     def write(self, frame: Frame, note: Note | None = None) -> None:
         """Appends one frame.
@@ -177,15 +185,21 @@ class TraceWriter:
 
 
 @contextmanager
-def trace_writer(path: Path, header: TraceHeader) -> Iterator[TraceWriter]:
-    """A writer, frame by frame; the file appears whole at the end or not at all."""
+def trace_writer(
+    path: Path, header: TraceHeader, vocabulary: Vocabulary | None = None
+) -> Iterator[TraceWriter]:
+    """A writer, frame by frame; the file appears whole at the end or not at all.
+
+    A vocabulary that does not ship stands in the trace itself, so that it is read
+    wherever it lies: the one that is given, or that whose path the header says.
+    """
     with atomic_text(path) as out:
-        yield TraceWriter(out, header)
+        yield TraceWriter(out, header, vocabulary)
 
 
 def write_trace(path: Path, trace: Trace) -> None:
     """Writes a whole trace; gzipped if the path ends in .gz."""
-    with trace_writer(path, trace.header) as writer:
+    with trace_writer(path, trace.header, trace.vocabulary) as writer:
         for index, frame in enumerate(trace.frames):
             writer.write(frame, trace.notes.get(index))
 
@@ -253,9 +267,12 @@ def plain_values(key: str) -> Callable[[object], Value]:
     return check
 
 
-def _header_keys(header: TraceHeader) -> dict[str, Any]:
+def _header_keys(header: TraceHeader, vocabulary: Vocabulary | None) -> dict[str, Any]:
+    named = header.vocabulary
+    if vocabulary is None and named is not None and Path(named).suffix in YAML:
+        vocabulary = load_vocabulary(named)
     return {
-        "vocabulary": header.vocabulary,
+        "vocabulary": named if vocabulary is None else vocabulary_reference(vocabulary),
         "provides": list(header.provides),
         "period_s": header.period_s,
         "scenario": header.scenario,

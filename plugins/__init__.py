@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         word,
     )
     from forewarn.plugins.contracts import Actuator, Pilot, Source, World
+    from forewarn.plugins.loop.loop import EpisodeClock
 
 __all__ = [
     "CAP",
@@ -27,6 +28,7 @@ __all__ = [
     "Actions",
     "Actuator",
     "Argument",
+    "EpisodeClock",
     "Pilot",
     "Source",
     "World",
@@ -43,5 +45,6 @@ __getattr__, __dir__ = _front(
             *("number", "switch", "word"),
         ),
         "contracts": ("Actuator", "Pilot", "Source", "World"),
+        "loop.loop": ("EpisodeClock",),
     },
 )

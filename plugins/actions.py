@@ -31,7 +31,7 @@ class Argument:
     """What an argument may be. None stands for one that is left out.
 
     Args:
-        type: A number, a word or a switch.
+        type: A number, a word, a switch, or a sample of what its world knows.
         low: The least number.
         high: The greatest number.
         choices: The words that there are; none: any word.
@@ -39,7 +39,7 @@ class Argument:
         unit: Of the number.
     """
 
-    type: Literal["number", "word", "switch"]
+    type: Literal["number", "word", "switch", "sample"]
     low: float = -math.inf
     high: float = math.inf
     choices: tuple[str, ...] = ()

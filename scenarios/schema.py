@@ -246,12 +246,13 @@ FOLDERS = ("tiny", "driving", "household")
 """The folders of this room that hold scenarios."""
 
 
-def load_scenario(name_or_path: str) -> Scenario:
+def load_scenario(name_or_path: Path | str) -> Scenario:
     """A scenario that ships, by name, or a user's own, by path; of a family, one task.
 
     A task of the family `household`, or of one in a file, is `household:TASK`;
     `s1@carla` is the scenario `s1` in the world `carla`.
     """
+    name_or_path = str(name_or_path)
     here, elsewhere, world = name_or_path.rpartition(ELSEWHERE)
     if elsewhere and here and not os.path.exists(name_or_path):
         return load_scenario(here).on(world)

@@ -15,6 +15,7 @@ FRONTS = (
     "forewarn",
     "forewarn.plugins",
     "forewarn.plugins.carla",
+    "forewarn.plugins.gym",
     "forewarn.thor_bridge",
 )
 """The packages that load their public names when they are used."""

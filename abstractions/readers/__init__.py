@@ -16,7 +16,7 @@ from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
 
 
 def read_trace(
-    path: Path,
+    path: Path | str,
     vocabulary: Vocabulary | None = None,
     period_s: float | None = None,
     rename: Mapping[str, str] | None = None,
@@ -33,6 +33,7 @@ def read_trace(
     Raises:
         InvalidTrace: With the line and what is wrong there.
     """
+    path = Path(path)
     head = first_line(path)
     if not head.lstrip().startswith("{"):
         return read_table(path, vocabulary, period_s, rename or {})

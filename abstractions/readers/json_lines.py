@@ -24,7 +24,11 @@ from forewarn.abstractions.trace import (
     check_order,
     plain_values,
 )
-from forewarn.abstractions.vocabularies.vocabulary import Vocabulary, named_vocabulary
+from forewarn.abstractions.vocabularies.vocabulary import (
+    Vocabulary,
+    named_vocabulary,
+    vocabulary_from,
+)
 
 _NOTES = ("proposal", "executed", "tool_output", "interventions", "label")
 _KEYS = ("sequence", "time_s", "signals", *_NOTES)
@@ -32,7 +36,7 @@ _KEYS = ("sequence", "time_s", "signals", *_NOTES)
 
 class _HeaderLine(Strict):
     format: Literal["forewarn.trace/1"]
-    vocabulary: str | None = None
+    vocabulary: str | dict[str, Any] | None = None
     provides: list[str]
     period_s: float | None = None
     scenario: str = ""
@@ -72,9 +76,11 @@ def stream_json_lines(
             mend='the first line is the header: {"format": "forewarn.trace/1", …}',
         )
     line = validated(_HeaderLine, data, f"{path}: {place}", InvalidTrace)
-    used = vocabulary
-    if used is None and line.vocabulary is not None:
-        used = named_vocabulary(line.vocabulary, f"{path}: {place}", path.parent)
+    used, said = vocabulary, line.vocabulary
+    if used is None and isinstance(said, dict):
+        used = vocabulary_from(said, f"{path}: {place}: vocabulary")
+    elif used is None and isinstance(said, str):
+        used = named_vocabulary(said, f"{path}: {place}", path.parent)
     header = TraceHeader(
         vocabulary=used.name if used else None,
         provides=tuple(used.canonical(key) if used else key for key in line.provides),

@@ -337,8 +337,11 @@ class Abstraction:
             raise error.within(source) from None
 
 
-def load_abstraction(path: Path, vocabulary: Vocabulary | None = None) -> Abstraction:
+def load_abstraction(
+    path: Path | str, vocabulary: Vocabulary | None = None
+) -> Abstraction:
     """Reads an abstraction from its YAML file; its vocabulary may stand beside it."""
+    path = Path(path)
     return Abstraction.from_dict(read_yaml(path), str(path), vocabulary, path.parent)
 
 

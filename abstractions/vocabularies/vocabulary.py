@@ -46,6 +46,7 @@ __all__ = [
 ]
 
 SHIPPED = ("driving", "household")
+YAML = (".yaml", ".yml")
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _CALL = re.compile(r"(?P<name>[A-Za-z_]\w*)\((?P<arguments>[^()]*)\)")
@@ -219,7 +220,7 @@ def load_vocabulary(name_or_path: str | Path) -> Vocabulary:
     if name_or_path in SHIPPED:
         return _shipped(str(name_or_path))
     path = Path(name_or_path)
-    if path.suffix not in (".yaml", ".yml") and not os.path.exists(path):
+    if path.suffix not in YAML and not os.path.exists(path):
         raise InvalidVocabulary(
             f"no vocabulary {str(name_or_path)!r:.80}",
             mend=near_miss(str(name_or_path), SHIPPED)
@@ -238,7 +239,7 @@ def named_vocabulary(name: str, source: str, folder: Path | None = None) -> Voca
     """
     if name in SHIPPED:
         return _shipped(name)
-    if folder is None or not name.endswith((".yaml", ".yml")):
+    if folder is None or not name.endswith(YAML):
         raise InvalidVocabulary(
             f"the vocabulary {name!r:.60} does not ship with forewarn",
             source=source,

@@ -340,8 +340,9 @@ def write_policy(path: Path, policy: Policy) -> None:
         )  # fmt: skip
 
 
-def load_policy(path: Path) -> Policy:
+def load_policy(path: Path | str) -> Policy:
     """Reads a policy from its YAML file."""
+    path = Path(path)
     policy = Policy.from_dict(read_yaml(path), str(path))
     if not any(policy.rules.values()) and policy.after_violation != "stop":
         raise InvalidPolicy(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import repeat
 from typing import NamedTuple
 
@@ -460,7 +460,8 @@ def _load(
     horizon_steps = max(1, round(horizon_s / period_s))
     watches: list[LawWatch] = []
     not_applicable: list[tuple[str, str]] = []
-    for law in (part for text in laws for part in _parts(text, abstraction)):
+    own = {part.name: part for t in model.laws for part in _parts(t, abstraction)}
+    for law in (part for text in laws for part in _named(text, own, abstraction)):
         lacking = sorted(set(law.signals) - set(provides)) if provides else []
         if lacking:
             not_applicable.append((law.name, f"no {', '.join(lacking)}"))
@@ -507,6 +508,11 @@ def _check_clocks(
             source=source,
             mend="give period_s in seconds, or a longer horizon",
         )
+
+
+def _named(text: str, own: Mapping[str, Law], abstraction: Abstraction) -> list[Law]:
+    """Laws by a name that the model itself gives, or else as the book has them."""
+    return [own[text]] if text in own else _parts(text, abstraction)
 
 
 def _parts(text: str, abstraction: Abstraction) -> list[Law]:

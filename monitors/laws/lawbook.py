@@ -81,6 +81,12 @@ class Law:
             return self.name
         return f"{self.name} := {self.text}"
 
+    @property
+    def told(self) -> str:
+        """The law with its name and formula, by which it is found without its book."""
+        formula = repr(self.formula)
+        return formula if self.name == self.text else f"{self.name} := {formula}"
+
     def period(self, period_s: float | None) -> float | None:
         """The clock of a monitor of this law, where frames come with that period."""
         if self.clock_s is None:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from importlib import import_module
-from typing import Any
-
-from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.contracts import Example
+from forewarn.plugins.functions import found
 
 
 class FunctionPilot:
     """Drives by any function from a frame to an acceleration in m/s².
 
     Args:
-        function: Where it is: `package.module:name`. It is given the frame.
+        function: Where it is: `package.module:name`, or `$here/file.py:name`. It is
+            given the frame.
     """
 
     @staticmethod
@@ -24,7 +21,7 @@ class FunctionPilot:
         return Example({"function": f"{__name__}:steady"}, world="sumo")
 
     def __init__(self, *, function: str) -> None:
-        self._function = _found(function)
+        self._function = found(function)
 
     def reset(self, seed: int) -> None:
         start = getattr(self._function, "reset", None)
@@ -39,9 +36,10 @@ class PlannerPilot:
     """Drives by any planner that says where the car will be one period from now.
 
     Args:
-        function: Where it is: `package.module:name`. It is given the frame and returns
-            how far forward and to the left the car goes, in m, and how far it turns to
-            the left, in degrees: all in the car's own frame.
+        function: Where it is: `package.module:name`, or `$here/file.py:name`. It is
+            given the frame and returns how far forward and to the left the car goes,
+            in m, and how far it turns to the left, in degrees: all in the car's own
+            frame.
     """
 
     @staticmethod
@@ -49,7 +47,7 @@ class PlannerPilot:
         return Example({"function": f"{__name__}:straight_on"}, world="sumo")
 
     def __init__(self, *, function: str) -> None:
-        self._function = _found(function)
+        self._function = found(function)
 
     def reset(self, seed: int) -> None:
         start = getattr(self._function, "reset", None)
@@ -76,17 +74,3 @@ def steady(frame: Frame) -> float:
 def straight_on(frame: Frame) -> tuple[float, float, float]:
     """The simplest planner: half a metre ahead in each period."""
     return 0.5, 0.0, 0.0
-
-
-def _found(place: str) -> Callable[[Frame], Any]:
-    module, _, name = place.partition(":")
-    try:
-        found = getattr(import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise InvalidInput(
-            f"no function {place!r:.200}: {error}", mend="write package.module:name"
-        ) from error
-    if not callable(found):
-        raise InvalidInput(f"{place!r:.200} is not a function")
-    function: Callable[[Frame], Any] = found
-    return function

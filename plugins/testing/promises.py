@@ -2,6 +2,7 @@
 
 SAME_SEED = "The same seed gives the same episode."
 CARRIES = "Every frame carries what the source says it provides."
+WRITTEN = "A trace of it says the same when it is read."
 GOES_ON = "Sequence numbers and times only grow."
 PERIOD = "An embedded world's frames are one period apart."
 ENDS = "Once an episode is over it stays over, and says why in words."

@@ -6,10 +6,15 @@ import copy
 import math
 import random
 from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from forewarn.abstractions.errors import ForewarnError, SignalFault
 from forewarn.abstractions.frame import Frame
+from forewarn.abstractions.readers import read_trace
+from forewarn.abstractions.trace import TraceHeader, trace_writer
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.actions import Actions
@@ -29,7 +34,11 @@ from forewarn.plugins.testing.promises import (
     PERIOD,
     REFUSES,
     SAME_SEED,
+    WRITTEN,
 )
+
+_TRACED = 5
+"""How many frames are written down and read again."""
 
 
 def same(one: Frame, other: Frame) -> bool:
@@ -115,6 +124,24 @@ class WorldContract:
                     vocabulary.check_value(key, value)
                 except SignalFault as fault:
                     raise AssertionError(f"{CARRIES} ({fault})") from fault
+        world.close()
+
+    def test_a_trace_of_it_is_read_wherever_it_lies(self) -> None:
+        world = self.make_world()
+        source = world.source
+        header = TraceHeader(
+            source.vocabulary, source.provides, source.period_s, source=source.name
+        )
+        frames = [*islice(self._episode(world, 1), _TRACED)]
+        with TemporaryDirectory() as folder:
+            path = Path(folder) / "run.jsonl"
+            with trace_writer(path, header) as writer:
+                for frame in frames:
+                    writer.write(frame)
+            read = read_trace(path)
+        assert read.header.provides == source.provides, WRITTEN
+        pairs = zip(read.frames, frames, strict=True)
+        assert all(same(one, other) for one, other in pairs), WRITTEN
         world.close()
 
     def test_time_goes_on(self) -> None:

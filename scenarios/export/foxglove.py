@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from forewarn import __version__
-from forewarn.abstractions.errors import InvalidInput, MissingDependency
+from forewarn.abstractions.errors import MissingDependency
 from forewarn.abstractions.files import atomic_bytes
-from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.plugins.scenery import HIT, Shape, Thing
-from forewarn.scenarios.report.runs import Run
+from forewarn.scenarios.report.runs import Run, vocabulary_of
 
 WORLD = "world"
 """The frame of everything that is drawn."""
@@ -257,10 +256,7 @@ def _schemas(run: Run) -> Mapping[str, tuple[str, dict[str, Any]]]:
 def _signal_types(run: Run) -> dict[str, Any]:
     names = {"number": "number", "bool": "boolean", "enum": "string"}
     types: dict[str, Any] = {}
-    try:
-        vocabulary = load_vocabulary(run.vocabulary)
-    except InvalidInput:
-        vocabulary = None
+    vocabulary = vocabulary_of(run)
     for name in run.signals:
         signal = vocabulary.signals.get(name) if vocabulary is not None else None
         kind = "boolean" if signal is None else names[signal.type]

@@ -6,10 +6,8 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from forewarn.abstractions.errors import InvalidInput
-from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.guarding.decision import Risk
-from forewarn.scenarios.report.runs import SLOW_S, LawStory, Run
+from forewarn.scenarios.report.runs import SLOW_S, LawStory, Run, vocabulary_of
 from forewarn.scenarios.report.scenes import runs as in_runs
 from forewarn.scenarios.report.scenes import tracks
 
@@ -165,11 +163,9 @@ def _curves(run: Run, signals: Mapping[str, Sequence[Any]]) -> list[str]:
 
 
 def _units(run: Run) -> dict[str, str]:
-    try:
-        vocabulary = load_vocabulary(run.vocabulary)
-    except InvalidInput:
-        return {}
-    return {name: s.unit for name, s in vocabulary.signals.items() if s.unit}
+    vocabulary = vocabulary_of(run)
+    signals = {} if vocabulary is None else vocabulary.signals
+    return {name: signal.unit for name, signal in signals.items() if signal.unit}
 
 
 def _likely(risks: Sequence[Risk | None]) -> list[list[float | None]]:

@@ -8,6 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from forewarn.abstractions.errors import ForewarnError, InvalidInput
+from forewarn.abstractions.vocabularies.vocabulary import (
+    SHIPPED,
+    Vocabulary,
+    load_vocabulary,
+)
 from forewarn.monitors.guarding.decision import Kind, Risk
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.monitors.guarding.record import BrokenRecord, decoded
@@ -199,6 +204,14 @@ def _run(
         tuple(cautions),
         tuple(_unknown(told)),
     )
+
+
+def vocabulary_of(run: Run) -> Vocabulary | None:
+    """The vocabulary of a run's signals, if it ships or the run's model holds it."""
+    known = None if run.watch is None else run.watch.abstraction.vocabulary
+    if known is not None and known.name == run.vocabulary:
+        return known
+    return load_vocabulary(run.vocabulary) if run.vocabulary in SHIPPED else None
 
 
 def _vocabulary(watch: Watch | None) -> str:

@@ -20,6 +20,7 @@ from forewarn.abstractions.errors import Unreachable
 from forewarn.abstractions.expression.scalar import compile_test
 from forewarn.abstractions.expression.tree import signals_of
 from forewarn.abstractions.frame import Frame
+from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.guarding.guard import Guard, Observer
 from forewarn.plugins.contracts import (
@@ -247,7 +248,7 @@ class Runner:
                 seed=seed,
                 laws=guarding.laws,
                 source=source.name,
-                vocabulary=source.vocabulary,
+                vocabulary=load_vocabulary(source.vocabulary).name,
                 period_s=source.period_s,
                 provides=source.provides,
             )

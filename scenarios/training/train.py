@@ -222,7 +222,7 @@ def learned(
         counting.end,
         abstraction=abstraction.as_dict(),
         period_s=training.period_s,
-        laws=tuple(dict.fromkeys(repr(law.formula) for law in laws)),
+        laws=tuple(dict.fromkeys(law.told for law in laws)),
         training=training.summary(),
     )
     formulas = [law.formula for law in laws]

@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from forewarn import Guard, load_model, load_policy, load_watch
 from forewarn.abstractions.files import write_json
 from forewarn.cli import main
 from forewarn.monitors.chains.formats.own import model_as_dict
 from forewarn.monitors.guarding.replay import replay
 from forewarn.monitors.programs.file import ProgramFile, write_program
 from forewarn.plugins.remote.client import GuardClient
+from forewarn.scenarios.schema import shipped_scenarios
 from tests.plugins.remote.serving import (
     CALM,
     PROVIDES,
@@ -25,6 +27,8 @@ from tests.plugins.remote.serving import (
     model,
     served,
 )
+
+TRAINED = Path(shipped_scenarios()["s1"]).parents[1] / "trained"
 
 
 @pytest.fixture
@@ -234,3 +238,23 @@ def test_ctrl_c_ends_it_with_its_own_status(tmp_path: Path) -> None:
         _, err = process.communicate(timeout=20)
         assert process.returncode == 130
         assert err.split() == f"{ANNOUNCED} forewarn: interrupted".split()
+
+
+@pytest.mark.parametrize(
+    "policy_path", sorted(TRAINED.glob("*.policy.yaml")), ids=lambda path: path.name
+)
+def test_what_ships_names_its_laws_without_a_scenario(policy_path: Path) -> None:
+    model = load_model(str(policy_path).replace(".policy.yaml", ".model.json.gz"))
+    named = {text.partition(" := ")[0] for text in model.laws}
+    assert named == set(load_policy(str(policy_path)).laws)
+
+
+def test_what_ships_guards_in_process_and_by_the_command() -> None:
+    model_path = TRAINED / "chain-braking.model.json.gz"
+    policy_path = TRAINED / "chain-braking.policy.yaml"
+    policy = load_policy(policy_path)
+    watch = load_watch(load_model(model_path), horizon_s=policy.horizon_s)
+    assert not Guard(watch, policy).without_rule
+    options = "--model", str(model_path), "--policy", str(policy_path)
+    done = CliRunner().invoke(main, ["guard", *options, "--stdio"], input="")
+    assert done.exit_code == 0, done.output

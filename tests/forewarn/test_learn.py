@@ -168,6 +168,9 @@ def test_a_folder_is_its_files(tmp_path: Path, out: Path) -> None:
     folder.mkdir()
     done = forewarn("learn", folder, "--out", out)
     assert done.exit_code == 2 and "has no files" in done.stderr
+    (folder / "words.vocabulary.yaml").write_text("name: words\n")
+    done = forewarn("learn", folder, "--out", out)
+    assert done.exit_code == 2 and "has no files" in done.stderr
     for name in ("b.txt", "a.txt", ".hidden"):
         (folder / name).write_text(f"{name} x\n")
     files = learned(out, folder)["training"]["files"]

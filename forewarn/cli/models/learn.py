@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from forewarn.abstractions.vocabularies.vocabulary import YAML
 from forewarn.cli.models.learning import Learner, Wish
 from forewarn.cli.support import Number, emit, json_option, naming, progress
 
@@ -195,12 +196,18 @@ def _stem(model: Path) -> str:
 
 
 def _files(path: Path) -> list[Path]:
-    """The file itself, or the files of a folder by name."""
+    """The file itself, or the files of a folder by name.
+
+    No run is YAML: what may lie beside the runs is a vocabulary, a scenario, a policy.
+    """
     if not path.is_dir():
         return [path]
-    found = sorted(p for p in path.iterdir() if p.is_file() and p.name[0] != ".")
+    found = sorted(
+        each for each in path.iterdir()
+        if each.is_file() and each.name[0] != "." and each.suffix not in YAML
+    )  # fmt: skip
     if not found:
-        raise click.UsageError(f"{path} has no files")
+        raise click.UsageError(f"{path} has no files to learn from")
     return found
 
 

@@ -223,7 +223,7 @@ class Learner:
             self.wish.end or (earlier.end if earlier else "absorb"),
             abstraction=self.abstraction.as_dict() if self.abstraction else None,
             period_s=self.training.period_s,
-            laws=tuple(dict.fromkeys(repr(law.formula) for law in self.laws)),
+            laws=tuple(dict.fromkeys(law.told for law in self.laws)),
             training=self.training.summary(),
         )
         if self.abstraction is None or not self.laws:

@@ -24,7 +24,9 @@ gymnasium = pytest.importorskip("gymnasium", reason="gymnasium is not installed"
 
 import numpy as np  # noqa: E402
 
-from forewarn.plugins.gym.wrapper import ACT, EnvActuator, GuardedEnv  # noqa: E402
+from forewarn.plugins.gym.act import EnvActuator  # noqa: E402
+from forewarn.plugins.gym.spaces import ACT  # noqa: E402
+from forewarn.plugins.gym.wrapper import GuardedEnv  # noqa: E402
 
 FASTEST = np.array([1.0], np.float32)
 BRAKE = np.array([-1.0], np.float32)

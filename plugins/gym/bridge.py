@@ -1,0 +1,253 @@
+"""Any Gymnasium environment as a world, and any policy as its pilot."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from forewarn.abstractions.errors import InvalidInput, MissingDependency
+from forewarn.abstractions.expression.parser import parse_expression
+from forewarn.abstractions.expression.scalar import compile_test
+from forewarn.abstractions.frame import Frame, Value
+from forewarn.abstractions.vocabularies.vocabulary import Vocabulary, load_vocabulary
+from forewarn.monitors.guarding.decision import Action, Decision
+from forewarn.plugins.actions import Actions, ActionSpec
+from forewarn.plugins.contracts import Example, Source
+from forewarn.plugins.functions import found
+
+try:
+    import gymnasium
+    from gymnasium.vector import VectorEnv
+
+    from forewarn.plugins.gym.act import EnvActuator, Shows
+    from forewarn.plugins.gym.many import only
+    from forewarn.plugins.gym.sense import Reading, Senses
+    from forewarn.plugins.gym.spaces import ACT, AUTOPILOT, plain, sample
+except ImportError as error:
+    raise MissingDependency("a Gymnasium environment", "gym") from error
+
+Period = Annotated[float, Field(gt=0, le=60)]
+Called = str | Callable[..., Any]
+
+_PLACE = re.compile(r"[\w./\\-]+:\w+")
+_CAP_SHOWS_KMH = 1.0
+_EXAMPLE = "forewarn.plugins.gym.example"
+
+
+class Seen(dict[str, Value]):
+    """A frame's signals with the observation they came from, for a policy to see.
+
+    A guard takes nothing but plain frames, so that no frame can do anything.
+    """
+
+    observation: Any = None
+
+
+class EnvWorld:
+    """An environment: one episode of it is one episode of a scenario.
+
+    What is called can be given as it is, or by `$here/file.py:name` or
+    `package.module:name`. What is given `env` gets the environment without wrappers.
+
+    Args:
+        env: The id under which it is registered, or what makes it.
+        vocabulary: The name of one that ships, or the path of a YAML file.
+        signals: A function of observation and info that gives the signals, or a map
+            from signals to where they are, such as `speed: info.speed`.
+        period_s: How much time a step takes.
+        stop: The action that stops, or a function of `env` that gives it. It is also
+            what is done where nothing is.
+        shows: What shows that it stops: an expression over signals, or a function of
+            decision and frame.
+        slow: A function of `env`, the action proposed (None from the autopilot) and a
+            cap in km/h that gives the action which keeps it.
+        autopilot: A function of `env` that gives the action by which the environment
+            drives itself.
+        options: What the environment is made with.
+    """
+
+    @staticmethod
+    def example() -> Example:
+        """A car that drives as fast as it is told to."""
+        settings = {
+            "env": f"{_EXAMPLE}:Car",
+            "vocabulary": "driving",
+            "signals": {"speed": {"at": "observation[0]", "unit": "m/s"}},
+            "period_s": 0.1,
+            "stop": [-1.0],
+            "shows": "speed < 1 km/h",
+            "slow": f"{_EXAMPLE}:slower",
+        }
+        return Example(settings)
+
+    def __init__(
+        self,
+        *,
+        env: Called,
+        vocabulary: str,
+        signals: Called | dict[str, str | Reading],
+        period_s: Period,
+        stop: Any,
+        shows: Called,
+        slow: Called | None = None,
+        autopilot: Called | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> None:
+        speaks = load_vocabulary(vocabulary)
+        read = signals if isinstance(signals, Mapping) else _called(signals)
+        self._senses = Senses(read, speaks)
+        self._stop, self._slow = _called(stop), _called(slow)
+        self._autopilot, self._shows = _called(autopilot), _shown_by(shows, speaks)
+        self._env = _made(env, options or {})
+        self._space = sample(self._env.action_space)
+        specs = [ActionSpec(ACT, {"action": self._space})]
+        if self._autopilot is not None:
+            specs.append(ActionSpec(AUTOPILOT))
+        self.actions = Actions(*specs)
+        provides = self._senses.provides
+        if provides is None:
+            provides = tuple(self._begun(0).values)
+        self.source = Source(f"gym {_name(env)}", vocabulary, provides, period_s)
+        self._over: str | None = "the episode has not begun"
+
+    def reset(self, seed: int) -> Frame:
+        frame = self._begun(seed)
+        self._over = None
+        return frame
+
+    def step(self, action: Action | None) -> Frame:
+        if self._over is not None:
+            raise InvalidInput(f"the world cannot step: {self._over}")
+        self.actions.check(action)
+        seen = self._env.step(self._meant(action))
+        observation, _, terminated, truncated, info = seen
+        self._steps += 1
+        if terminated:
+            self._over = "the environment says that the episode is over"
+        elif truncated:
+            self._over = "the environment's time limit was reached"
+        return self._frame(observation, info)
+
+    def actuator(self) -> EnvActuator:
+        slow = None if self._slow is None else self._slower
+        return EnvActuator(self._stopping, self._shows, slow)
+
+    def ended(self) -> str | None:
+        return self._over
+
+    def close(self) -> None:
+        self._over = "the world is closed"
+        self._env.close()
+
+    def _begun(self, seed: int) -> Frame:
+        observation, info = self._env.reset(seed=seed)
+        self._senses.reset(self._env.unwrapped)
+        self._steps = 0
+        return self._frame(observation, info)
+
+    def _frame(self, observation: Any, info: Mapping[str, Any]) -> Frame:
+        time_s = round(self._steps * self.source.period_s, 9) if self._steps else 0.0
+        values = Seen(self._senses.values(observation, info))
+        values.observation = observation
+        return Frame(time_s, self._steps, values)
+
+    def _meant(self, action: Action | None) -> Any:
+        """The environment's own action."""
+        if action is None:
+            return self._space.element(self._stopping())
+        if action.name == AUTOPILOT:
+            return self._space.element(self._driving())
+        return self._space.element(action.arguments["action"])
+
+    def _stopping(self) -> Any:
+        env = self._env.unwrapped
+        return plain(self._stop(env) if callable(self._stop) else self._stop)
+
+    def _driving(self) -> Any:
+        assert self._autopilot is not None  # noqa: S101 - else it is no action
+        return plain(self._autopilot(self._env.unwrapped))
+
+    def _slower(self, proposed: Any, cap_kmh: float) -> Any:
+        assert self._slow is not None  # noqa: S101 - else nobody asks
+        return plain(self._slow(self._env.unwrapped, proposed, cap_kmh))
+
+
+class EnvPilot:
+    """Acts by a policy of one's own, or lets the environment drive itself.
+
+    Args:
+        policy: `autopilot`, or a function from an observation to an action, or a
+            class of such; with a method `reset(seed)` it hears of episodes.
+        options: What a class is made with.
+    """
+
+    @staticmethod
+    def example() -> Example:
+        return Example({"policy": f"{_EXAMPLE}:faster"}, world="gym")
+
+    def __init__(
+        self, *, policy: Called, options: dict[str, Any] | None = None
+    ) -> None:
+        itself = policy == AUTOPILOT
+        made = None if itself else _called(policy)
+        self._policy = made(**(options or {})) if isinstance(made, type) else made
+
+    def reset(self, seed: int) -> None:
+        begin = getattr(self._policy, "reset", None)
+        if begin is not None:
+            begin(seed)
+
+    def propose(self, frame: Frame, reflection: str | None = None) -> Action:
+        if self._policy is None:
+            return Action(AUTOPILOT)
+        if not isinstance(frame.values, Seen):
+            raise InvalidInput(
+                "a policy for an environment needs a world that is one",
+                mend="let it act in the world `gym`",
+            )
+        return Action(ACT, {"action": plain(self._policy(frame.values.observation))})
+
+
+def _name(env: Called) -> str:
+    """What an environment is called, without where it lies."""
+    if not isinstance(env, str):
+        return getattr(env, "__name__", "environment")
+    return env.rpartition(":")[2] if _PLACE.fullmatch(env) else env
+
+
+def _called(value: Any) -> Any:
+    """The function at the place that a text names; anything else as it is."""
+    named = isinstance(value, str) and _PLACE.fullmatch(value)
+    return found(value) if named else value
+
+
+def _shown_by(shows: Called, vocabulary: Vocabulary) -> Shows:
+    """What says whether a frame shows that it is obeyed."""
+    named = _called(shows)
+    if callable(named):
+        shown: Shows = named
+        return shown
+    holds = compile_test(parse_expression(named, vocabulary))
+
+    def holds_or_slow(decision: Decision, frame: Frame) -> bool | None:
+        speed, cap_kmh = frame.values.get("speed"), decision.cap_kmh
+        if decision.kind == "slow" and cap_kmh is not None and speed is not None:
+            return bool(holds(frame.values)) or speed <= cap_kmh + _CAP_SHOWS_KMH
+        return bool(holds(frame.values))
+
+    return holds_or_slow
+
+
+def _made(env: Called, options: Mapping[str, Any]) -> Any:
+    """The environment; one that is vectorised must be of a single one."""
+    try:
+        if isinstance(env, str) and not _PLACE.fullmatch(env):
+            made = gymnasium.make(env, disable_env_checker=True, **options)
+        else:
+            made = _called(env)(**options)
+    except gymnasium.error.Error as error:
+        raise InvalidInput(f"no environment {env!r:.80}: {error}") from error
+    return only(made) if isinstance(made, VectorEnv) else made

@@ -1,0 +1,216 @@
+"""Several agents at once: a guard for each, in a vectorised or a PettingZoo one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
+from gymnasium.vector.utils import concatenate, create_empty_array, iterate
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.monitors.guarding.record import RunRecord
+from forewarn.plugins.gym.watched import Equipment, Watched
+
+Recorded = Callable[[Any], RunRecord | None]
+"""Gives the record of an agent's guard, by its number or name."""
+
+
+def _unrecorded(agent: Any) -> None:
+    return None
+
+
+class GuardedVectorEnv(VectorWrapper):
+    """A vectorised environment whose every part has a guard of its own.
+
+    The infos of a step have, under `forewarn`, what each guard decided and did. A part
+    that begins anew, in whichever way the environment has of doing that, is a new
+    episode of its guard. No guard can `cut` one of the parts.
+
+    Args:
+        env: The environment.
+        equipment: What each part is guarded with.
+        record: Gives the record of each, by its number.
+    """
+
+    def __init__(
+        self, env: VectorEnv, equipment: Equipment, record: Recorded = _unrecorded
+    ) -> None:
+        super().__init__(env)
+        mode = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
+        self._mode = AutoresetMode(mode)
+        self.watched = [Watched(equipment, record(i)) for i in range(env.num_envs)]
+        self._over = np.zeros(env.num_envs, dtype=bool)
+
+    def reset(
+        self,
+        *,
+        seed: Any = None,
+        options: dict[str, Any] | None = None,
+    ) -> tuple[Any, dict[str, Any]]:
+        observations, infos = self.env.reset(seed=seed, options=options)
+        chosen = (options or {}).get("reset_mask", np.ones(self.num_envs, dtype=bool))
+        self._begin(chosen, observations, infos)
+        self._over = self._over & ~chosen
+        return observations, infos
+
+    def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        space, told = self.single_action_space, np.empty(self.num_envs, dtype=object)
+        executed = []
+        for i, proposed in enumerate(iterate(self.action_space, actions)):
+            # Where the next step begins anew no action is looked at.
+            executed.append(
+                proposed if self._over[i] else self.watched[i].action(proposed)
+            )
+        seen = self.env.step(_together(space, executed))
+        observations, rewards, terminations, truncations, infos = seen
+        anew, over = self._over, terminations | truncations
+        if self._mode is AutoresetMode.SAME_STEP:
+            anew = over
+        for i, observation in enumerate(iterate(self.observation_space, observations)):
+            told[i] = {} if self._over[i] else self.watched[i].told
+            if not anew[i]:
+                self.watched[i].seen(observation, _of(infos, i))
+        self._begin(anew, observations, infos)
+        same = self._mode is AutoresetMode.SAME_STEP
+        self._over = np.zeros_like(over) if same else over
+        return observations, rewards, terminations, truncations, {
+            **infos, "forewarn": told
+        }  # fmt: skip
+
+    def _begin(self, chosen: Any, observations: Any, infos: Mapping[str, Any]) -> None:
+        for i, observation in enumerate(iterate(self.observation_space, observations)):
+            if chosen[i]:
+                self.watched[i].begin(self.env.unwrapped, observation, _of(infos, i))
+
+    def close(self, **kwargs: Any) -> None:
+        for watched in self.watched:
+            watched.close()
+        super().close(**kwargs)
+
+
+class GuardedParallelEnv:
+    """A parallel environment of PettingZoo in which each agent has its own guard.
+
+    The info of each agent has, under `forewarn`, what its guard decided and did. A
+    `cut` truncates the agent it is about. All else is the environment's.
+
+    Args:
+        env: The environment.
+        equipment: What an agent is guarded with, by its name; None: it is not.
+        record: Gives the record of each, by its name.
+    """
+
+    def __init__(
+        self,
+        env: Any,
+        equipment: Callable[[str], Equipment | None],
+        record: Recorded = _unrecorded,
+    ) -> None:
+        self.env = env
+        self.watched = {
+            agent: Watched(equipped, record(agent))
+            for agent in env.possible_agents
+            if (equipped := equipment(agent)) is not None
+        }
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.env, name)
+
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        observations, infos = self.env.reset(seed=seed, options=options)
+        for agent, watched in self.watched.items():
+            if agent in observations:
+                watched.begin(self.env, observations[agent], infos.get(agent, {}))
+        return observations, infos
+
+    def step(self, actions: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
+        guarded = {a: self.watched[a] for a in actions if a in self.watched}
+        executed = {
+            agent: guarded[agent].action(action) if agent in guarded else action
+            for agent, action in actions.items()
+        }
+        seen = self.env.step(executed)
+        observations, rewards, terminations, truncations, infos = map(dict, seen)
+        for agent, watched in guarded.items():
+            if agent in observations:
+                watched.seen(observations[agent], infos.get(agent, {}))
+                infos[agent] = {**infos.get(agent, {}), "forewarn": watched.told}
+                truncations[agent] = truncations[agent] or watched.is_cut
+        return observations, rewards, terminations, truncations, infos
+
+    def close(self) -> None:
+        for watched in self.watched.values():
+            watched.close()
+        self.env.close()
+
+
+def only(env: VectorEnv) -> _Only:
+    """The one environment that a vectorised one is of."""
+    if env.num_envs != 1:
+        raise InvalidInput(
+            f"the environment is {env.num_envs} at once, and a world is one episode",
+            mend="make it with num_envs=1, or guard all of it by GuardedVectorEnv",
+        )
+    return _Only(env)
+
+
+class _Only(gymnasium.Env[Any, Any]):
+    """A vectorised environment of one, as that one."""
+
+    def __init__(self, env: VectorEnv) -> None:
+        self._env = env
+        self.action_space = env.single_action_space
+        self.observation_space = env.single_observation_space
+
+    @property
+    def unwrapped(self) -> Any:
+        return self._env.unwrapped
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        observations, infos = self._env.reset(seed=seed, options=options)
+        return self._first(observations), _of(infos, 0)
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        space = self._env.single_action_space
+        seen = self._env.step(_together(space, [action]))
+        observations, rewards, terminated, truncated, infos = seen
+        return (
+            self._first(observations),
+            float(rewards[0]),
+            bool(terminated[0]),
+            bool(truncated[0]),
+            _of(infos, 0),
+        )
+
+    def close(self) -> None:
+        self._env.close()
+
+    def _first(self, observations: Any) -> Any:
+        return next(iter(iterate(self._env.observation_space, observations)))
+
+
+def _of(infos: Mapping[str, Any], index: int) -> dict[str, Any]:
+    """One part's info of those of all; what it did not say is left out."""
+    found = {}
+    for name, value in infos.items():
+        said = infos.get(f"_{name}")
+        if name.startswith("_") or (said is not None and not said[index]):
+            continue
+        if isinstance(value, Mapping):
+            found[name] = _of(value, index)
+        elif isinstance(value, np.ndarray | Sequence) and not isinstance(value, str):
+            found[name] = value[index]
+    return found
+
+
+def _together(space: Any, actions: Sequence[Any]) -> Any:
+    """Actions of each as one of all."""
+    out: Any = create_empty_array(space, len(actions))
+    return concatenate(space, actions, out)

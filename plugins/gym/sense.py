@@ -1,0 +1,161 @@
+"""What an environment shows, as signals: by a function of yours, or by a map."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from pydantic import Field
+
+from forewarn.abstractions.errors import InvalidInput, near_miss
+from forewarn.abstractions.frame import Value
+from forewarn.abstractions.schema import Strict, validated
+from forewarn.abstractions.vocabularies.signals import Alias
+from forewarn.abstractions.vocabularies.units import unit
+from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
+
+Shown = Callable[[Any, Mapping[str, Any]], Mapping[str, Any]]
+"""Gives the signals that an observation and its info hold."""
+
+_PLACE = re.compile(r"(observation|info)((?:\.\w+|\[-?\d+\])*)")
+_STEP = re.compile(r"\.(\w+)|\[(-?\d+)\]")
+_PLAIN = frozenset({float, bool, str, type(None)})
+
+
+class Reading(Strict):
+    """Where a signal is to be read.
+
+    Args:
+        at: The place: `observation` or `info`, and from there `.name` and `[index]`.
+        unit: Its unit there, if that is not the signal's.
+        codes: What its numbers stand for, where the signal is no number.
+        none_codes: Numbers that stand for "not there".
+    """
+
+    at: str = Field(pattern=f"^{_PLACE.pattern}$")
+    unit: str | None = None
+    codes: dict[float, bool | str] = {}
+    none_codes: list[float] = []
+
+
+class Senses:
+    """Turns what an environment shows into the values of frames.
+
+    Args:
+        shown: A function of observation and info, a class that makes one, or a map
+            from signals to where they are read. With a method `reset(env)` it hears
+            of every episode that begins.
+        vocabulary: That of the signals; a map needs it.
+    """
+
+    def __init__(
+        self,
+        shown: Shown | Mapping[str, str | Reading],
+        vocabulary: Vocabulary | None = None,
+    ) -> None:
+        if isinstance(shown, type):
+            shown = shown()
+        if isinstance(shown, Mapping):
+            self._shown: Shown = _mapped(shown, vocabulary)
+            self.provides: tuple[str, ...] | None = tuple(shown)
+        else:
+            self._shown = shown
+            said = getattr(shown, "provides", None)
+            self.provides = None if said is None else tuple(said)
+        self._hears = getattr(shown, "reset", None)
+
+    def reset(self, env: Any) -> None:
+        """An episode begins in that environment."""
+        if self._hears is not None:
+            self._hears(env)
+
+    def values(self, observation: Any, info: Mapping[str, Any]) -> dict[str, Value]:
+        """The signals of this moment; NumPy's numbers become Python's."""
+        shown = self._shown(observation, info)
+        return {
+            name: value if type(value) in _PLAIN else _number(value)
+            for name, value in shown.items()
+        }
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, np.generic | np.ndarray) and value.size == 1:
+        value = value.item()
+    # Of all that is no number a guard says so itself.
+    return float(value) if type(value) is int else value
+
+
+def _mapped(
+    entries: Mapping[str, str | Reading], vocabulary: Vocabulary | None
+) -> Shown:
+    """The function that reads each signal where the map says."""
+    readers = {
+        name: _reader(name, entry, vocabulary) for name, entry in entries.items()
+    }
+
+    def shown(observation: Any, info: Mapping[str, Any]) -> dict[str, Any]:
+        sources = {"observation": observation, "info": info}
+        found = {}
+        for name, (source, steps, convert) in readers.items():
+            value: Any = sources[source]
+            try:
+                for step in steps:
+                    value = value[step]
+            except (KeyError, IndexError):
+                continue  # it is not known now: the signal is absent
+            if convert is not None:
+                value = convert(_number(value))
+            found[name] = value
+        return found
+
+    return shown
+
+
+def _reader(
+    name: str, entry: str | Reading, vocabulary: Vocabulary | None
+) -> tuple[str, tuple[str | int, ...], Callable[[object], object] | None]:
+    """Where a signal comes from, the way there, and what makes a value of it."""
+    given = {"at": entry} if isinstance(entry, str) else entry
+    reading = (
+        given
+        if isinstance(given, Reading)
+        else validated(Reading, given, f"the signal {name}")
+    )
+    found = _PLACE.fullmatch(reading.at)
+    assert found is not None  # noqa: S101 - the schema has looked at it
+    steps = tuple(word or int(number) for word, number in _STEP.findall(found[2]))
+    if vocabulary is None:
+        return found[1], steps, None
+    return found[1], steps, _alias(name, reading, vocabulary)
+
+
+def _alias(
+    name: str, reading: Reading, vocabulary: Vocabulary
+) -> Callable[[object], object] | None:
+    """What turns a number there into the signal's own unit and coding, if it must."""
+    signal = vocabulary.signals.get(name)
+    if signal is None:
+        if vocabulary.knows(name):
+            return None
+        raise InvalidInput(
+            f"no signal {name!r:.60} in the vocabulary {vocabulary.name}",
+            mend=near_miss(name, vocabulary.signals),
+        )
+    scale = 1.0
+    if reading.unit is not None:
+        given, own = unit(reading.unit), unit(signal.unit or "")
+        if not given.same_kind(own):
+            raise InvalidInput(
+                f"{name} cannot be read in {reading.unit!r:.20}:"
+                f" it is in {signal.unit or 'no unit'}"
+            )
+        scale = float(given.factor / own.factor)
+    codes: dict[float, bool | str] = dict(reading.codes)
+    if signal.type == "bool" and not codes:
+        codes = {0.0: False, 1.0: True}
+    if scale == 1.0 and not codes and not reading.none_codes:
+        return None
+    none_codes = tuple(reading.none_codes)
+    return Alias(name, name, reading.unit, scale, codes, none_codes).convert

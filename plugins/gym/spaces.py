@@ -1,0 +1,76 @@
+"""Actions of an environment as plain values, for records, and back again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import numpy as np
+from gymnasium import Space
+from gymnasium.spaces import Box, Discrete
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.plugins.actions import Argument
+
+ACT = "act"
+"""The name of the actions that wrap an environment's own, as `action`."""
+
+AUTOPILOT = "autopilot"
+"""The name of the action by which an environment drives itself."""
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON has it: NumPy's numbers and arrays become Python's."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    if isinstance(value, dict):
+        return {name: plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample(Argument):
+    """An argument that is an element of an environment's space, as a plain value."""
+
+    space: Space[Any]
+
+    def element(self, value: Any) -> Any:
+        """The element that a plain value means.
+
+        Raises:
+            InvalidInput: There is no such element.
+        """
+        space = self.space
+        try:
+            found: Any
+            if isinstance(space, Discrete):
+                # Its own reading would take 1.7 for 1.
+                found = value if type(value) is int else None
+            elif isinstance(space, Box):
+                found = np.asarray(value, dtype=space.dtype)
+            else:
+                (found,) = space.from_jsonable([value])
+            if found is not None and space.contains(found):
+                return found
+        except (TypeError, ValueError, KeyError, IndexError, AttributeError):
+            pass
+        raise InvalidInput(f"{value!r:.60} is not in {space!s:.80}")
+
+    def lack(self, value: object) -> str:
+        try:
+            self.element(value)
+        except InvalidInput:
+            return f"not in {self.space!s:.80}"
+        return ""
+
+    def some(self, luck: Random) -> Any:
+        self.space.seed(luck.getrandbits(31))
+        return plain(self.space.sample())
+
+
+def sample(space: Space[Any]) -> Sample:
+    """An argument that must be an element of that space."""
+    return Sample("sample", required=True, space=space)

@@ -1,0 +1,94 @@
+"""What stands in docs/environments.md works as it stands there."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from forewarn.cli import main
+from forewarn.plugins.functions import found
+
+pytest.importorskip("gymnasium", reason="gymnasium is not installed")
+
+PAGE = (Path(__file__).parents[3] / "docs" / "environments.md").read_text("utf-8")
+BLOCKS = dict(re.findall(r"^```([\w ]*)\n(.*?)^```", PAGE, re.M | re.S))
+FILES = {
+    "yaml vocabulary": "cart.vocabulary.yaml",
+    "yaml scenario": "cart.yaml",
+    "python module": "cart.py",
+    "python test": "test_contract.py",
+}
+FEWER = {"150": "30", "100": "10"}
+"""Episodes, so that the page is tried in seconds."""
+
+
+@pytest.fixture(scope="module")
+def typed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder: Path = tmp_path_factory.mktemp("page")
+    for block, name in FILES.items():
+        (folder / name).write_text(BLOCKS[block], "utf-8")
+    return folder
+
+
+def test_its_own_code_is_under_thirty_lines() -> None:
+    lines = [line for line in BLOCKS["python module"].splitlines() if line.strip()]
+    assert len(lines) < 30
+
+
+def test_its_commands_lead_to_a_report(
+    typed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(typed)
+    said: dict[str, Any] = {}
+    for line in BLOCKS[""].strip().splitlines():
+        _, *words = shlex.split(line)
+        words = [FEWER.get(word, word) for word in words]
+        done = CliRunner().invoke(main, [*words, "--json"])
+        # So few clean runs promise no rate of false alarms.
+        assert (
+            done.exit_code in (0, 1)
+            and done.exception is None
+            or (isinstance(done.exception, SystemExit) and done.exit_code == 1)
+        ), done.output
+        said[words[0]] = json.loads(done.stdout)
+        if words[0] == "tune" and not Path("cart.policy.yaml").exists():
+            Path("cart.policy.yaml").write_text(POLICY)
+    (law,) = said["measure"]["laws"]
+    assert law["law"] == "upright"
+    assert len(said["run"]["episodes"]) == 3
+    assert (typed / "kept" / "report.html").exists()
+    code = "".join(BLOCKS[f"python {w}"] for w in ("wrapper", "many", "scoring"))
+    checks = "assert 'forewarn' in info and decision.kind and vector.reset(seed=1)\n"
+    (typed / "wrapping.py").write_text(code + checks, "utf-8")
+    ran = subprocess.run(
+        [sys.executable, "wrapping.py"], cwd=typed, capture_output=True, text=True
+    )
+    assert ran.returncode == 0, ran.stderr
+
+
+POLICY = """\
+format: forewarn.policy/1
+rules:
+- law: upright
+  thresholds: {stop: 0.4}
+horizon_s: 0.2
+"""
+
+
+def test_its_contract_suite_passes(
+    typed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(typed)
+    suite = found("test_contract.py:TestCart")()
+    tests = [name for name in dir(suite) if name.startswith("test_")]
+    for name in tests:
+        getattr(suite, name)()
+    assert len(tests) > 10

@@ -1,0 +1,208 @@
+"""Environments as worlds: signals, actions, resets, time limits, vectorised ones."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from forewarn import load_abstraction, read_trace
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.monitors.guarding.decision import Action
+
+gymnasium = pytest.importorskip("gymnasium", reason="gymnasium is not installed")
+
+import numpy as np  # noqa: E402
+
+from forewarn.plugins.gym import EnvPilot, EnvWorld  # noqa: E402
+from forewarn.plugins.gym.example import Car, faster, slower  # noqa: E402
+from forewarn.plugins.gym.sense import Senses  # noqa: E402
+from forewarn.plugins.gym.spaces import plain, sample  # noqa: E402
+
+
+def car(**settings: Any) -> EnvWorld:
+    given: dict[str, Any] = {
+        "env": Car,
+        "vocabulary": "driving",
+        "signals": {"speed": {"at": "observation[0]", "unit": "m/s"}},
+        "period_s": 0.1,
+        "stop": [-1.0],
+        "shows": "speed < 1 km/h",
+    }
+    return EnvWorld(**{**given, **settings})
+
+
+def test_a_policy_drives_it_and_the_guard_s_actions_stop_it() -> None:
+    world, pilot = car(slow=slower), EnvPilot(policy=faster)
+    frame = world.reset(3)
+    pilot.reset(3)
+    began = frame.values["speed"]
+    for _ in range(5):
+        frame = world.step(pilot.propose(frame))
+    assert frame.values["speed"] == pytest.approx(began + 5 * 0.2 * 0.8 * 3.6)
+    assert frame.time_s == 0.5 and frame.sequence == 5
+    assert json.dumps(pilot.propose(frame).arguments)
+    for _ in range(30):
+        frame = world.step(world.actuator().fallback())
+    assert frame.values["speed"] == 0.0
+
+
+def test_signals_by_a_class_hear_of_resets_and_numbers_become_plain() -> None:
+    heard: list[Any] = []
+
+    class Remembers:
+        provides = ("speed", "collision", "lead_distance", "lane_count")
+
+        def reset(self, env: Any) -> None:
+            heard.append(env)
+            self.count = 0
+
+        def __call__(self, observation: Any, info: Mapping[str, Any]) -> dict[str, Any]:
+            self.count += 1
+            return {
+                "speed": np.float32(2.5),
+                "collision": np.bool_(False),
+                "lead_distance": None,
+                "lane_count": self.count,
+            }
+
+    world = car(signals=Remembers)
+    world.reset(1)
+    world.step(None)
+    frame = world.reset(2)
+    assert [type(env) for env in heard] == [Car, Car]
+    told = dict(frame.values)
+    assert told == {
+        "speed": 2.5, "collision": False, "lead_distance": None, "lane_count": 1.0
+    }  # fmt: skip
+    assert {type(v) for v in told.values()} == {float, bool, type(None)}
+
+
+def test_what_a_function_provides_is_what_it_first_gives() -> None:
+    world = car(signals=lambda observation, info: {"speed": observation[0] * 3.6})
+    assert world.source.provides == ("speed",)
+
+
+def test_a_map_reads_places_units_codes_and_what_is_not_there() -> None:
+    from forewarn import load_vocabulary
+
+    senses = Senses(
+        {
+            "speed": {"at": "info.ego.speed", "unit": "m/s"},  # type: ignore[dict-item]
+            "collision": "observation[1]",
+            "traffic_light": {"at": "info.light", "codes": {0: "red"}},  # type: ignore[dict-item]
+            "lead_distance": {"at": "observation[-1]", "none_codes": [-1]},  # type: ignore[dict-item]
+            "brake": "info.brake",
+        },
+        load_vocabulary("driving"),
+    )
+    observation = np.array([0.0, 1.0, -1.0])
+    info = {"ego": {"speed": np.float64(10.0)}, "light": 0}
+    assert senses.values(observation, info) == {
+        "speed": 36.0, "collision": True, "traffic_light": "red", "lead_distance": None
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("entry", "says"),
+    [
+        ({"sped": "observation[0]"}, "speed"),
+        ({"speed": "observation.__class__()"}, "pattern"),
+        ({"speed": {"at": "observation[0]", "unit": "m"}}, "cannot be read in 'm'"),
+        ({"speed": {"in": "observation[0]"}}, "in"),
+    ],
+)
+def test_a_map_that_cannot_be_meant_is_refused(entry: Any, says: str) -> None:
+    with pytest.raises(InvalidInput, match=".") as told:
+        car(signals=entry)
+    assert says in str(told.value)
+
+
+def test_time_limits_and_ends_are_told_apart() -> None:
+    settings = {
+        "env": "CartPole-v1",
+        "signals": {"speed": "observation[0]"},
+        "stop": 0,
+        "options": {"max_episode_steps": 3},
+    }
+    world = car(**settings)
+    world.reset(1)
+    for action in (0, 1, 0):
+        world.step(Action("act", {"action": action}))
+    assert world.ended() == "the environment's time limit was reached"
+    world = car(**{**settings, "options": {}})
+    world.reset(1)
+    while world.ended() is None:
+        world.step(Action("act", {"action": 0}))
+    assert world.ended() == "the environment says that the episode is over"
+
+
+def test_a_vectorised_environment_of_one_is_that_one() -> None:
+    def made(num_envs: int = 1) -> Any:
+        return gymnasium.make_vec(
+            "CartPole-v1", num_envs=num_envs, vectorization_mode="sync"
+        )
+
+    settings = {"signals": {"speed": "observation[2]"}, "stop": 0}
+    one, single = car(env=made, **settings), car(env="CartPole-v1", **settings)
+    frames = [
+        [world.reset(7), *(world.step(Action("act", {"action": 1})) for _ in range(5))]
+        for world in (one, single)
+    ]
+    assert frames[0] == frames[1]
+    with pytest.raises(InvalidInput, match="3 at once"):
+        car(env=made, options={"num_envs": 3}, **settings)
+
+
+def test_what_is_no_environment_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="no environment 'CartPoll-v1'"):
+        car(env="CartPoll-v1")
+    with pytest.raises(InvalidInput, match="no function"):
+        car(env="nowhere.at_all:make")
+    with pytest.raises(InvalidInput, match="needs a world that is one"):
+        from forewarn.plugins.tiny import TinyWorld
+
+        EnvPilot(policy=faster).propose(TinyWorld().reset(1))
+
+
+def test_the_environment_s_own_autopilot_drives_and_is_slowed() -> None:
+    world = car(autopilot=lambda env: np.array([1.0], np.float32), slow=slower)
+    pilot = EnvPilot(policy="autopilot")
+    frame = world.reset(1)
+    before = frame.values["speed"]
+    frame = world.step(pilot.propose(frame))
+    assert frame.values["speed"] > before
+    with pytest.raises(InvalidInput, match="no action 'autopilot'"):
+        other = car()
+        other.reset(1)
+        other.step(pilot.propose(frame))
+
+
+@pytest.mark.parametrize(
+    ("space", "fits", "not_fits"),
+    [
+        (gymnasium.spaces.Discrete(3, start=1), 3, [0, 1.0, True, "1", None, [1]]),
+        (gymnasium.spaces.Box(-1, 1, (2,)), [0.5, -1], [[0.5], [2, 0], "x", 0.5]),
+        (gymnasium.spaces.MultiDiscrete([2, 3]), [1, 2], [[2, 0], [1], "x"]),
+        (gymnasium.spaces.MultiBinary(2), [0, 1], [[2, 0], [1], 1]),
+    ],
+)
+def test_only_elements_of_the_space_are_actions(
+    space: Any, fits: Any, not_fits: list[Any]
+) -> None:
+    argument = sample(space)
+    assert argument.lack(fits) == "" and plain(argument.element(fits)) == fits
+    assert all(argument.lack(value) for value in not_fits)
+
+
+def test_whatever_reads_a_file_takes_its_name(tmp_path: Path) -> None:
+    # load_model and load_policy are tried on all that ships.
+    path = tmp_path / "run.jsonl"
+    path.write_text('{"format": "forewarn.trace/1", "provides": ["a"]}\n')
+    assert read_trace(str(path)).header.provides == ("a",)
+    path = tmp_path / "mine.yaml"
+    path.write_text("format: forewarn.abstraction/1\nname: mine\npredicates: [a > 1]\n")
+    assert load_abstraction(str(path)).name == "mine"

@@ -1,9 +1,11 @@
 """Where risks likely lie: what they would have been, had other runs been collected.
 
 Whole runs are drawn again, with replacement, as often as there are. From each draw the
-chain is learned and its risks are calibrated anew; the abstraction stays. Where the
-middle 95 % of the draws put a risk, there it likely lies. Runs are drawn, and not
-transitions, because the transitions of one run come and go together.
+chain is learned and its risks are calibrated anew; the abstraction stays. Then each
+pair's risk is moved by as much as risks were off, pair by pair, in runs that the chain
+was not learned from: states remember, and what is right on average is not in each.
+Where the middle 95 % of the draws put a risk, there it likely lies. Runs are drawn, and
+not transitions, because the transitions of one run come and go together.
 
 Every run is read once: a draw only weighs what was counted in it.
 """
@@ -38,6 +40,12 @@ if TYPE_CHECKING:
 
 DRAWS = 200
 LEVEL = 0.95
+FEWEST_RUNS = 5
+"""Of a pair that fewer runs went through nobody can say how far its risk is off."""
+
+_MOST = 0.99
+_LEAST = 1e-4
+"""A beta distribution is around something between 0 and 1."""
 
 Shown = Callable[[Iterable[int], str, int], Iterable[int]]
 
@@ -88,6 +96,7 @@ def likely_risks(
     found: dict[str, dict[str, Any]] = {}
     for law, (automaton, letters), kept in zip(laws, read, tables, strict=True):
         ends = (0.5 - LEVEL / 2, 0.5 + LEVEL / 2)
+        heights[law.name].move(kept, random)
         low, high = np.quantile(np.array(kept), ends, axis=0).astype(np.float64)
         found[repr(law.formula)] = Likely(
             horizon_s, LEVEL, draws, curves[law.name],
@@ -203,3 +212,47 @@ class _Heights:
         """The curve of these runs, drawn so often, for a table of risks."""
         said = risks.ravel()[self.pair]
         return calibrated(said, self.happened, self.run, self.frames, weight)
+
+    def off(self, drawn: Sequence[Floats]) -> float:
+        """How far risks were off pair by pair: 0 by chance alone, 1 entirely.
+
+        As a share of what the outcome of a single run is off by. Chance, in what
+        happened and in the draws, is taken off.
+        """
+        pairs, place, runs, came = self._pairs()
+        told = np.array([each.ravel()[pairs] for each in drawn], np.float64)
+        mean, spread = told.mean(axis=0), told.var(axis=0)
+        share = came / runs
+        apart = (self.happened / self.frames - share[place]) ** 2
+        chance = np.bincount(place, apart) / np.maximum(runs * (runs - 1), 1)
+        weight = np.where(runs >= FEWEST_RUNS, runs, 0.0)
+        beyond = (weight * ((share - mean) ** 2 - chance - spread)).sum()
+        single = (weight * mean * (1.0 - mean)).sum()
+        return float(np.clip(beyond / single, 0.0, _MOST)) if single > 0.0 else 0.0
+
+    def move(self, drawn: list[Floats], random: np.random.Generator) -> None:
+        """Moves what was drawn, pair by pair, by as much as risks were off.
+
+        A pair's risk is taken for one of a beta distribution around what was drawn, and
+        for what the runs that went through the pair make of that.
+        """
+        off = self.off(drawn)
+        if off == 0.0:
+            return
+        pairs, _, runs, came = self._pairs()
+        firm = 1.0 / off - 1.0
+        happened, kept = (np.zeros(drawn[0].size) for _ in range(2))
+        happened[pairs], kept[pairs] = came, runs - came
+        for number, each in enumerate(drawn):
+            mean = np.clip(each.ravel(), _LEAST, 1.0 - _LEAST).astype(np.float64)
+            moved = random.beta(firm * mean + happened, firm * (1.0 - mean) + kept)
+            drawn[number] = moved.reshape(each.shape).astype(np.float32)
+
+    def _pairs(self) -> tuple[Ints, Ints, Floats, Floats]:
+        """The pairs, which of them each entry is, their runs, and how many came true.
+
+        The frames of one run come and go together: a run counts as one.
+        """
+        pairs, place = np.unique(self.pair, return_inverse=True)
+        runs, came = np.bincount(place), np.bincount(place, self.happened / self.frames)
+        return pairs, place, runs.astype(np.float64), came.astype(np.float64)

@@ -231,8 +231,8 @@ class Reference:
         lag_s = began_s - time_s
         ahead_s = self.least_lag_s - lag_s
         self.least_lag_s = min(lag_s, self.least_lag_s)
-        late = lag_s - self.least_lag_s > POLICY.max_age_s - 1e-9
-        leapt = not first and ahead_s > POLICY.max_age_s + PERIOD_S - 1e-9
+        late = lag_s - self.least_lag_s > POLICY.max_age_s + 1e-9
+        leapt = not first and ahead_s > POLICY.max_age_s + PERIOD_S + 1e-9
         if leapt or not sound:
             self.known = False
             return False, set()

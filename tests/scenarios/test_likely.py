@@ -114,6 +114,42 @@ def test_a_draw_calibrates_as_its_runs_would_have() -> None:
     assert np.array(found.points) == pytest.approx(np.array(direct.points), abs=1e-3)
 
 
+@pytest.mark.parametrize("firm", [3.0, 10.0, np.inf])
+def test_pairs_that_are_off_by_themselves_widen_it_and_no_others_do(
+    firm: float,
+) -> None:
+    """Risks that are right on average, and off in each pair by a known distribution."""
+    random = np.random.default_rng(7)
+    pairs, through = 400, 25
+    said = random.uniform(0.05, 0.95, pairs)
+    true = said if firm == np.inf else random.beta(firm * said, firm * (1 - said))
+    run = np.tile(np.arange(through), pairs)
+    pair = np.repeat(np.arange(pairs), through)
+    frames = random.integers(1, 9, len(pair)).astype(float)
+    happened = frames * (random.random(len(pair)) < true[pair])
+    heights = _Heights(through, run, pair, frames, happened)
+    spread = 0.02
+    drawn = [said + random.normal(0, spread, pairs) for _ in range(DRAWS * 10)]
+    drawn = [np.clip(each, 0, 1)[None] for each in drawn]
+    assert heights.off(drawn) == pytest.approx(1 / (firm + 1), abs=0.06)
+    heights.move(drawn, random)
+    low, high = np.quantile(np.array(drawn)[:, 0], (0.025, 0.975), axis=0)
+    if firm == np.inf:
+        assert float((high - low).mean()) < 0.15
+    assert float(((low <= true) & (true <= high)).mean()) >= 0.93
+
+
+def test_what_nobody_went_through_is_as_far_off_as_the_others() -> None:
+    one = np.ones(5)
+    heights = _Heights(5, np.arange(5), np.zeros(5, np.int64), one, one)
+    drawn = [np.array([[0.5, 0.5]]) for _ in range(1000)]
+    assert heights.off(drawn) == pytest.approx(0.99)
+    heights.move(drawn, np.random.default_rng(8))
+    low, high = np.quantile(np.array(drawn)[:, 0], (0.025, 0.975), axis=0)
+    assert low[0] > 0.9, "five of five"
+    assert (low[1], high[1]) == (pytest.approx(0, abs=0.01), pytest.approx(1, abs=0.01))
+
+
 def test_a_model_keeps_it_and_a_guard_judges_by_it() -> None:
     model, curves = knowing()
     kept = parse_model(model_as_dict(model), "x")

@@ -380,7 +380,7 @@ class Life(RuleBasedStateMachine):
         COUNTS["steps"] += 1
         self.loops[which].clock.now_s += by_s
 
-    @rule(which=which, by_s=st.sampled_from((LEASE_S, 1e6, -1.0, math.nan)))
+    @rule(which=which, by_s=st.sampled_from((LEASE_S + 0.01, 1e6, -1.0, math.nan)))
     def nobody_asks(self, which: int, by_s: float) -> None:
         COUNTS["steps"] += 1
         loop = self.loops[which]

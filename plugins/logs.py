@@ -32,6 +32,7 @@ from forewarn.monitors.guarding.decision import Action, Decision, Kind
 from forewarn.monitors.laws.clocking import regular_period
 from forewarn.plugins.actions import Actions, ActionSpec
 from forewarn.plugins.contracts import Example, Source
+from forewarn.plugins.driving.seeing.foresight import Foresight, lacking
 
 MOST_HELD_S = 1.0
 """For so long a row stands for the time after it; a longer gap ends the log."""
@@ -111,7 +112,11 @@ class LogWorld:
                 source=str(self._paths[0]),
                 mend="give the time between two frames as period_s",
             )
-        self.source = Source("log", vocabulary, self._provides, period_s, fixed=True)
+        self._foresight: tuple[str, ...] = ()
+        if self._vocabulary.name == "driving":
+            self._foresight = lacking(self._provides)
+        provides = (*self._provides, *self._foresight)
+        self.source = Source("log", vocabulary, provides, period_s, fixed=True)
         self._over: str | None = "the episode has not begun"
 
     def reset(self, seed: int) -> Frame:
@@ -126,6 +131,7 @@ class LogWorld:
         usual_s = float(np.median(gaps)) if gaps.size else 0.0
         self._late_s = _JITTER * min(usual_s, self.source.period_s)
         self._next = self._number = 0
+        self._ahead = Foresight(self.source.period_s)
         self._over = None
         return self._frame()
 
@@ -159,15 +165,17 @@ class LogWorld:
                 source=str(self._path),
                 mend="cut it into two logs",
             )
-        lacking = [name for name in self.source.provides if name not in values]
-        if lacking:
+        blank = [name for name in self._provides if name not in values]
+        if blank:
             raise InvalidInput(
-                f"{', '.join(lacking)} is blank {at_s:g} s after its beginning",
+                f"{', '.join(blank)} is blank {at_s:g} s after its beginning",
                 source=str(self._path),
                 mend="if that means that it is not there, set `blanks: none`",
             )
         if rows[-1][0] < by_s + period_s - 2.0 * self._late_s:
             self._over = "the log is over"
+        if self._foresight:
+            values = {**values, **self._ahead.worked_out(self._foresight, values)}
         return Frame(time_s, self._number, values)
 
     def _signals(self, path: Path) -> tuple[str, ...]:

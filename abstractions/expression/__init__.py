@@ -1,6 +1,10 @@
 """The expression language: what a predicate may say about one frame."""
 
-from forewarn.abstractions.expression.parser import parse_expression
+from forewarn.abstractions.expression.parser import (
+    parse_expression,
+    parse_quantity,
+    parse_score,
+)
 from forewarn.abstractions.expression.tree import Expression
 
-__all__ = ["Expression", "parse_expression"]
+__all__ = ["Expression", "parse_expression", "parse_quantity", "parse_score"]

@@ -17,8 +17,10 @@ from forewarn.abstractions.expression.tree import (
     And,
     Arithmetic,
     Call,
+    Choice,
     Compare,
     Constant,
+    Curve,
     Expression,
     Implies,
     IsNone,
@@ -28,19 +30,25 @@ from forewarn.abstractions.expression.tree import (
     Number,
     ObjectPredicate,
     Or,
+    Past,
     Text,
     within,
 )
-from forewarn.abstractions.expression.typing import common_unit
+from forewarn.abstractions.expression.typing import common_unit, unit_of
 from forewarn.abstractions.vocabularies.units import UNITS
 
 if TYPE_CHECKING:
     from forewarn.abstractions.vocabularies.vocabulary import Signal, Vocabulary
 
 _FUNCTIONS = {"abs": (1, 1), "min": (2, 8), "max": (2, 8)}
+_PAST = ("ago", "least", "most")
+_STEP_WORDS = {"below", "else"}
 _KEYWORDS = {"and", "or", "not", "true", "false", "is", "none"}
 _WORD = re.compile(r"[\w/²^%°]+")
-_NUMERIC = (Number, Arithmetic, Negative, Call)
+_NUMERIC = (Number, Arithmetic, Negative, Call, Curve, Choice, Past)
+MAX_SPAN_S = 60.0
+"""No while that is remembered is longer."""
+
 MAX_DEPTH = 40
 """How deep parentheses and operators may nest; a level takes some 16 Python frames."""
 
@@ -64,11 +72,22 @@ def parse_expression(
     return ExpressionParser(text, vocabulary, definitions).parse()
 
 
+def parse_quantity(text: str, vocabulary: Vocabulary | None = None) -> Expression:
+    """Parses a number over signals, in whatever unit."""
+    return ExpressionParser(text, vocabulary).parse_quantity()
+
+
+def parse_score(text: str, vocabulary: Vocabulary | None = None) -> Expression:
+    """Parses a number over signals that has no unit, as a score is."""
+    return ExpressionParser(text, vocabulary).parse_quantity(plain=True)
+
+
 class ExpressionParser(Cursor):
     """One parse of one text."""
 
     keywords: frozenset[str] = frozenset(_KEYWORDS)
     operators: frozenset[str] = frozenset()  # words like units that may follow a number
+    remembers = True  # whether `ago`, `least` and `most` may be said
 
     def __init__(
         self,
@@ -87,6 +106,13 @@ class ExpressionParser(Cursor):
         if self._peek.kind != "end":
             problem = f"expected an operator before {self._peek}"
             self._fail(problem, mend="conditions are joined by and, or, ->")
+        return node
+
+    def parse_quantity(self, plain: bool = False) -> Expression:
+        """The whole text as one number; plain: without unit."""
+        node = self._plain_number() if plain else self._number()
+        if self._peek.kind != "end":
+            self._fail(f"expected an operator before {self._peek}", mend="add a +")
         return node
 
     # -- truth-valued levels ----------------------------------------------------
@@ -310,7 +336,7 @@ class ExpressionParser(Cursor):
         match = re.compile(rf"\s*({pattern})(?![\w/²^])").match(self._text, number.end)
         if match is None:
             token = self._peek
-            known_word = token.text in self.keywords | self.operators
+            known_word = token.text in self.keywords | self.operators | _STEP_WORDS
             if token.kind == "name" and not known_word:
                 word = _WORD.match(self._text, token.start)
                 written = word.group() if word else token.text
@@ -336,12 +362,89 @@ class ExpressionParser(Cursor):
             node = Call(name.text, tuple(arguments))  # type: ignore[arg-type]
             self._check_units(node, name)
             return node
+        if name.text == "curve":
+            return self._curve()
+        if name.text in _PAST and self.remembers:
+            return self._past(name)
         words = [self._object()]
         while self._accept(","):
             words.append(self._object())
         self._expect(")")
         self._check_predicate(name, len(words))
         return ObjectPredicate(name.text, tuple(words))
+
+    def _curve(self) -> Expression:
+        """The steps of a curve, after its opening parenthesis."""
+        start = self._peek
+        self._deeper()
+        operand = self._implies()
+        self._depth -= 1
+        numeric = isinstance(operand, (*_NUMERIC, Name))
+        declared = self._declared(operand)
+        if not numeric or (declared is not None and declared.type == "bool"):
+            return self._choice(operand, start)
+        self._must_be_number(operand, start)
+        bounds: list[Number] = []
+        values: list[Expression] = []
+        absent: Expression | None = None
+        self._expect(",")
+        while True:
+            values.append(self._plain_number())
+            if not self._accept("below"):
+                break
+            token = self._peek
+            bounds.append(self._step_end(operand, token))
+            if len(bounds) > 1 and not bounds[-2].value < bounds[-1].value:
+                self._fail("the steps of a curve rise", token, mend="order them")
+            self._expect(",")
+        self._expect("else")
+        if self._accept(","):
+            absent = self._plain_number()
+            self._expect("none")
+        self._expect(")")
+        return Curve(operand, tuple(bounds), tuple(values), absent)
+
+    def _choice(self, condition: Expression, start: Token) -> Expression:
+        self._check_truth(condition, start)
+        self._expect(",")
+        if self._peek.text == "true":
+            self._fail("a number comes first", mend="write 0.3 true, 0 else")
+        holding = self._plain_number()
+        self._expect("true")
+        self._expect(",")
+        otherwise = self._plain_number()
+        self._expect("else")
+        self._expect(")")
+        return Choice(condition, holding, otherwise)
+
+    def _step_end(self, operand: Expression, token: Token) -> Number:
+        bound = self._negative()
+        if not isinstance(bound, Number):
+            self._fail("a step ends at a number", token, mend="write 0.4 below 2 s")
+        try:
+            common_unit(Compare("<", operand, bound))
+        except InvalidExpression as error:
+            self._fail(error.problem, token, mend=error.mend)
+        return bound
+
+    def _plain_number(self) -> Expression:
+        token = self._peek
+        node = self._number()
+        if (found := unit_of(node)) is not None and found.powers:
+            self._fail(f"{node!r} is more than a number", token, mend="drop its unit")
+        return node
+
+    def _past(self, name: Token) -> Expression:
+        operand = self._number()
+        self._expect(",")
+        token = self._peek
+        span = self._negative()
+        seconds = isinstance(span, Number) and span.unit == "s"
+        if not seconds or not 0 < span.value <= MAX_SPAN_S:  # type: ignore[attr-defined]
+            mend = f"write {name.text}(x, 0.5 s), with up to {MAX_SPAN_S:g} s"
+            self._fail("a while is some seconds", token, mend=mend)
+        self._expect(")")
+        return Past(name.text, operand, span)  # type: ignore[arg-type]
 
     def _number(self) -> Expression:
         token = self._peek

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import operator
+from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
@@ -19,8 +20,10 @@ from forewarn.abstractions.expression.tree import (
     And,
     Arithmetic,
     Call,
+    Choice,
     Compare,
     Constant,
+    Curve,
     Expression,
     Implies,
     IsNone,
@@ -30,6 +33,7 @@ from forewarn.abstractions.expression.tree import (
     Number,
     ObjectPredicate,
     Or,
+    Past,
     Text,
 )
 from forewarn.abstractions.expression.typing import common_unit, unit_of
@@ -204,12 +208,15 @@ def compile_quantity(node: Expression, target: Unit | None) -> Quantity:
             fixed = converted(node, target)
             return lambda values: fixed
         case Name(name=name):
-
-            def of_name(values: Values) -> float | None:
-                value = values[name]
-                return None if value is None else finite(value * factor, name)
-
-            return of_name
+            return _value_of(name, factor)
+        case Past():
+            return _value_of(repr(node), factor)
+        case Curve():
+            return _curve(node, target)
+        case Choice(condition=condition, holding=holding, otherwise=otherwise):
+            holds = compile_test(condition)
+            yes, no = (compile_quantity(x, target) for x in (holding, otherwise))
+            return lambda values: yes(values) if holds(values) else no(values)
         case Negative(operand=operand):
             return _apply(operator.neg, [compile_quantity(operand, target)])
         case Arithmetic(operator=symbol, left=left, right=right) if symbol in "*/":
@@ -223,6 +230,35 @@ def compile_quantity(node: Expression, target: Unit | None) -> Quantity:
             parts = [compile_quantity(operand, target) for operand in arguments]
             return _apply(FUNCTIONS[function], parts)
     raise TypeError(f"{node!r} is not a number")
+
+
+def _value_of(key: str, factor: float) -> Quantity:
+    def value_of(values: Values) -> float | None:
+        value = values[key]
+        return None if value is None else finite(value * factor, key)
+
+    return value_of
+
+
+def _curve(node: Curve, target: Unit | None) -> Quantity:
+    operand = compile_quantity(node.operand, unit_of(node.operand) or PLAIN)
+    bounds = bounds_of(node)
+    steps = [compile_quantity(value, target) for value in node.values]
+    absent = None if node.absent is None else compile_quantity(node.absent, target)
+
+    def curve(values: Values) -> float | None:
+        number = operand(values)
+        if number is None:
+            return None if absent is None else absent(values)
+        return steps[bisect_right(bounds, number)](values)
+
+    return curve
+
+
+def bounds_of(node: Curve) -> list[float]:
+    """Where the steps of a curve end, in the unit of what they are of."""
+    own = unit_of(node.operand) or PLAIN
+    return [converted(bound, own) for bound in node.bounds]
 
 
 def _apply(compute: Callable[..., float], parts: list[Quantity]) -> Quantity:

@@ -187,6 +187,77 @@ class Call(Expression):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
+class Curve(Expression):
+    """A number by steps of another: `curve(speed, 0.1 below 30 km/h, 0.4 else)`.
+
+    Args:
+        operand: What the steps are of.
+        bounds: Where they end, ascending; one value more than there are bounds.
+        values: The number in each, from below the first bound upwards.
+        absent: The number where the operand is none; without it, none.
+    """
+
+    operand: Expression
+    bounds: tuple[Number, ...]
+    values: tuple[Expression, ...]
+    absent: Expression | None = None
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        absent = () if self.absent is None else (self.absent,)
+        return (self.operand, *self.bounds, *self.values, *absent)
+
+    def __repr__(self) -> str:
+        steps = zip(self.values, self.bounds, strict=False)
+        parts = [f"{value!r} below {bound!r}" for value, bound in steps]
+        parts.append(f"{self.values[-1]!r} else")
+        if self.absent is not None:
+            parts.append(f"{self.absent!r} none")
+        return f"curve({self.operand!r}, {', '.join(parts)})"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Choice(Expression):
+    """A number by whether something holds: `curve(braking, 0.3 true, -0.1 else)`."""
+
+    condition: Expression
+    holding: Expression
+    otherwise: Expression
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        return (self.condition, self.holding, self.otherwise)
+
+    def __repr__(self) -> str:
+        cases = f"{self.holding!r} true, {self.otherwise!r} else"
+        return f"curve({self.condition!r}, {cases})"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Past(Expression):
+    """`ago(x, 0.5 s)`, `least(x, 1 s)` or `most(x, 1 s)`: of a while that has passed.
+
+    It is no function of one frame: who encodes frames remembers what it needs
+    (`states.remembering`) and hands its value in under its text.
+    """
+
+    function: Literal["ago", "least", "most"]
+    operand: Expression
+    span: Number
+
+    @property
+    def children(self) -> tuple[Expression, ...]:
+        return (self.operand, self.span)
+
+    @property
+    def span_s(self) -> float:
+        return self.span.value
+
+    def __repr__(self) -> str:
+        return f"{self.function}({self.operand!r}, {self.span!r})"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Not(Expression):
     operand: Expression
     level: ClassVar[int] = 5

@@ -6,11 +6,14 @@ from forewarn.abstractions.errors import InvalidExpression
 from forewarn.abstractions.expression.tree import (
     Arithmetic,
     Call,
+    Choice,
     Compare,
+    Curve,
     Expression,
     Name,
     Negative,
     Number,
+    Past,
 )
 from forewarn.abstractions.vocabularies.units import PLAIN, Unit, unit
 
@@ -24,6 +27,10 @@ def unit_of(node: Expression) -> Unit | None:
             return unit(name)
         case Negative(operand=operand):
             return unit_of(operand)
+        case Past(operand=operand):
+            return unit_of(operand)
+        case Curve() | Choice():
+            return None
         case Arithmetic(operator="*", left=left, right=right):
             return _product(left, right, 1)
         case Arithmetic(operator="/", left=left, right=right):

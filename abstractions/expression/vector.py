@@ -7,6 +7,7 @@ An infinite number and a division by zero raise SignalFault, as in `scalar`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import reduce
 from typing import Any
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from forewarn.abstractions.errors import SignalFault
 from forewarn.abstractions.expression.scalar import (
     OPERATORS,
+    bounds_of,
     constant_in,
     converted,
     ratio,
@@ -25,8 +27,10 @@ from forewarn.abstractions.expression.tree import (
     And,
     Arithmetic,
     Call,
+    Choice,
     Compare,
     Constant,
+    Curve,
     Expression,
     Implies,
     IsNone,
@@ -36,6 +40,7 @@ from forewarn.abstractions.expression.tree import (
     Number,
     ObjectPredicate,
     Or,
+    Past,
     Text,
 )
 from forewarn.abstractions.expression.typing import common_unit, unit_of
@@ -122,6 +127,13 @@ def quantity(node: Expression, target: Unit | None, columns: Columns) -> Any:
             return np.float64(converted(node, target))
         case Name(name=name):
             return _numbers(_numbers(columns[name], name) * factor, name)
+        case Past():
+            return _numbers(columns[repr(node)] * factor, repr(node))
+        case Curve():
+            return _curve(node, target, columns)
+        case Choice(condition=condition, holding=holding, otherwise=otherwise):
+            parts = [quantity(x, target, columns) for x in (holding, otherwise)]
+            return np.where(evaluate(condition, columns), *parts)
         case Negative(operand=operand):
             return -quantity(operand, target, columns)
         case Arithmetic(operator=symbol, left=left, right=right) if symbol in "*/":
@@ -134,6 +146,21 @@ def quantity(node: Expression, target: Unit | None, columns: Columns) -> Any:
             parts = [quantity(operand, target, columns) for operand in arguments]
             return reduce(_FOLDS[function], parts) if parts[1:] else np.abs(parts[0])
     raise TypeError(f"{node!r} is not a number")
+
+
+def _curve(node: Curve, target: Unit | None, columns: Columns) -> Any:
+    numbers = quantity(node.operand, unit_of(node.operand) or PLAIN, columns)
+    absent = np.float64(math.nan)
+    if node.absent is not None:
+        absent = quantity(node.absent, target, columns)
+    steps = [quantity(value, target, columns) for value in node.values]
+    step = np.searchsorted(bounds_of(node), numbers, side="right")
+    known = numbers == numbers
+    if all(np.ndim(value) == 0 for value in steps):
+        found = np.array(steps)[np.where(known, step, 0)]
+    else:
+        found = np.select([step == i for i in range(len(steps))], steps)
+    return np.where(known, found, absent)
 
 
 def _computed(result: Any, operands: list[Any]) -> Any:

@@ -20,11 +20,21 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from forewarn.abstractions.errors import InvalidAbstraction, InvalidInput
-from forewarn.abstractions.expression import Expression, parse_expression
-from forewarn.abstractions.expression.tree import Name, signals_of
+from forewarn.abstractions.expression import (
+    Expression,
+    parse_expression,
+    parse_score,
+)
+from forewarn.abstractions.expression.tree import Name, Past, signals_of
 from forewarn.abstractions.files import read_yaml
 from forewarn.abstractions.schema import Strict, validated
 from forewarn.abstractions.states.encoding import ArrayEncoder, Encode, compile_states
+from forewarn.abstractions.states.remembering import (
+    Reader,
+    Score,
+    past_of,
+    remembered_columns,
+)
 from forewarn.abstractions.states.sugar import expand_bands
 from forewarn.abstractions.states.validity import Validity
 from forewarn.abstractions.vocabularies.embedding import vocabulary_reference
@@ -89,6 +99,7 @@ class _AbstractionFile(Strict):
     name: str
     vocabulary: str | dict[str, Any] | None = None
     period_s: float | None = Field(default=None, gt=0)
+    scores: dict[str, str] = {}
     predicates: list[_PredicateFile] = Field(min_length=1)
     constraints: list[str] = []
     irreversible: list[str] = []
@@ -104,6 +115,7 @@ class Abstraction:
         constraints: Expressions that always hold; they prune states.
         irreversible: Predicates that stay true once true; they prune transitions.
         period_s: The tick of the monitors that use it; None for every frame.
+        scores: Numbers that predicates may cut as they cut signals.
     """
 
     def __init__(
@@ -115,6 +127,7 @@ class Abstraction:
         constraints: Sequence[Expression] = (),
         irreversible: Sequence[Expression] = (),
         period_s: float | None = None,
+        scores: Sequence[Score] = (),
     ) -> None:
         if not 1 <= len(predicates) <= MAX_PREDICATES:
             raise InvalidAbstraction(
@@ -137,6 +150,8 @@ class Abstraction:
         self.constraints = tuple(constraints)
         self.irreversible = tuple(irreversible)
         self.period_s = period_s
+        self.scores = tuple(scores)
+        self.past: tuple[Past, ...] = past_of(self._expressions)
         self._check_lags()
         self._lasting = sum(1 << texts.index(repr(node)) for node in irreversible)
 
@@ -153,6 +168,11 @@ class Abstraction:
                     f" {self.period_s:g} s"
                 )
 
+    @property
+    def _expressions(self) -> list[Expression]:
+        scores = [score.expression for score in self.scores]
+        return scores + [predicate.expression for predicate in self.predicates]
+
     # -- what it is ---------------------------------------------------------------
 
     @cached_property
@@ -163,8 +183,9 @@ class Abstraction:
     @cached_property
     def signals(self) -> tuple[str, ...]:
         """The signals that a frame must carry."""
-        names = (name for p in self.predicates for name in signals_of(p.expression))
-        return tuple(dict.fromkeys(names))
+        own = {score.name for score in self.scores}
+        names = (name for node in self._expressions for name in signals_of(node))
+        return tuple(dict.fromkeys(name for name in names if name not in own))
 
     def as_dict(self) -> dict[str, Any]:
         """The content of its file."""
@@ -184,6 +205,8 @@ class Abstraction:
             content["vocabulary"] = vocabulary_reference(self.vocabulary)
         if self.period_s is not None:
             content["period_s"] = self.period_s
+        if self.scores:
+            content["scores"] = {s.name: repr(s.expression) for s in self.scores}
         content["predicates"] = predicates
         content["constraints"] = [repr(node) for node in self.constraints]
         content["irreversible"] = [repr(node) for node in self.irreversible]
@@ -193,7 +216,7 @@ class Abstraction:
         """A digest of everything that gives its states their meaning."""
         content = self.as_dict()
         del content["name"]
-        nodes = (node for p in self.predicates for node in p.expression.walk())
+        nodes = (node for whole in self._expressions for node in whole.walk())
         content["units"] = {n.name: n.unit for n in nodes if isinstance(n, Name)}
         text = json.dumps(content, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
@@ -215,17 +238,34 @@ class Abstraction:
         """Encodes one frame's values; raises `SignalFault` where one is unusable.
 
         Predicates with a lag are told of this frame; a `Latcher` puts them in place.
+        What a `Reader` works out must be among the values.
         """
         return compile_states([p.expression for p in self.predicates])
+
+    def reader(self) -> Reader:
+        """Encodes the frames of one episode, one after the other."""
+        return Reader(self.encode, self.past, self.scores)
 
     @cached_property
     def _arrays(self) -> ArrayEncoder:
         return ArrayEncoder([p.expression for p in self.predicates])
 
     def encode_arrays(
-        self, columns: Mapping[str, NDArray[Any]], length: int
+        self,
+        columns: Mapping[str, NDArray[Any]],
+        length: int,
+        times_s: NDArray[np.float64] | None = None,
     ) -> NDArray[np.int64]:
-        """Encodes whole columns; see `expression.vector` for how they look."""
+        """Encodes whole columns; see `expression.vector` for how they look.
+
+        Args:
+            columns: The signals.
+            length: How many frames there are.
+            times_s: When they were, for an abstraction that remembers.
+        """
+        if self.past or self.scores:
+            times_s = np.zeros(length) if times_s is None else times_s
+            columns = remembered_columns(self.past, self.scores, columns, times_s)
         return self._arrays.encode(columns, length)
 
     # -- states -------------------------------------------------------------------
@@ -311,9 +351,23 @@ class Abstraction:
                 else vocabulary_from(named, f"{source}: vocabulary")
             )
 
+        scores: list[Score] = []
+        for name, text in file.scores.items():
+            if not name.isidentifier() or (vocabulary and name in vocabulary.signals):
+                raise InvalidAbstraction(
+                    f"{name!r:.60} cannot be the name of a score",
+                    source=source,
+                    mend="take a word that is no signal",
+                )
+            try:
+                scores.append(Score(name, parse_score(text, vocabulary)))
+            except InvalidInput as error:
+                raise error.within(source, f"score {name}") from None
+        known = {score.name: Name(score.name) for score in scores}
+
         def parsed(text: str, place: str) -> Expression:
             try:
-                return parse_expression(text, vocabulary)
+                return parse_expression(text, vocabulary, known)
             except InvalidInput as error:
                 raise error.within(source, place) from None
 
@@ -332,6 +386,7 @@ class Abstraction:
                 constraints=[parsed(t, "constraints") for t in file.constraints],
                 irreversible=[parsed(t, "irreversible") for t in file.irreversible],
                 period_s=file.period_s,
+                scores=scores,
             )
         except InvalidInput as error:
             raise error.within(source) from None

@@ -1,26 +1,32 @@
-"""Which abstraction warns best: the one made by hand, picked predicates, or a tree.
+"""Which abstraction warns best: made by hand, picked predicates, a tree, or a score.
 
-Each is judged by how well the risks that come of it foretell what happens in runs that
-neither it nor the chain was made from.
+Each is judged by how its risks warn in runs that neither it nor the chain was made
+from: how many violations in time, and how early, where one clean run in ten has an
+alarm. How well the risks foretell what happens stands beside it.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from forewarn.abstractions.states.abstraction import Abstraction
 from forewarn.monitors.finding.corpus import Corpus
 from forewarn.monitors.finding.greedy import GreedyRecipe
+from forewarn.monitors.finding.inputs import for_scores
+from forewarn.monitors.finding.score import ScoreRecipe
 from forewarn.monitors.finding.tree import Leaf, TreeRecipe, tree_text
 from forewarn.monitors.trust.hindsight import (
     Counting,
     Foretold,
+    Found,
     Recipe,
     mostly_harmless,
     out_of_fold,
     skill,
+    warned_in_time,
 )
 
 FOLDS = 5
@@ -29,7 +35,20 @@ MOST_RUNS = 400
 """So many runs are enough to tell the ways apart; the one taken learns from all."""
 _FIRST_LEAST = 150
 
-Origin = Literal["hand-made", "picked", "learned"]
+LOOKS_S = (1.0, 2.0)
+"""How far ahead scores are fitted to tell, beside the horizon: what is told best at
+the last moment is not what is told best long before."""
+
+ALLOWED = 0.10
+"""At how many false alarms a clean run ways to warn are compared."""
+
+WORSE = 0.02
+"""So much less warned of is as good as equal: it is within chance."""
+
+LOW = 0.3
+"""A law whose risk never climbs higher before it is broken is hardly foreseen."""
+
+Origin = Literal["hand-made", "picked", "learned", "scored"]
 Progress = Callable[[Iterable[Any], str, int], Iterable[Any]]
 
 
@@ -41,19 +60,49 @@ class Evidence:
         kind: Which way.
         name: What exactly.
         skill: How much better than the base rate its risks were, by law.
+        warned: The share of violations that it warned of in time, by law.
+        ahead_s: How early it did, on average.
+        top: The highest risk short of a violation.
     """
 
     kind: Origin
     name: str
     skill: dict[str, float]
+    warned: dict[str, float] = field(default_factory=dict)
+    ahead_s: dict[str, float] = field(default_factory=dict)
+    top: dict[str, float] = field(default_factory=dict)
 
     @property
     def mean(self) -> float:
-        return sum(self.skill.values()) / max(len(self.skill), 1)
+        return _mean(self.skill)
 
     def as_dict(self) -> dict[str, Any]:
-        rounded = {law: round(value, 4) for law, value in self.skill.items()}
-        return {"kind": self.kind, "name": self.name, "skill": rounded}
+        facts = {
+            "skill": self.skill, "warned": self.warned, "ahead_s": self.ahead_s,
+            "top": self.top,
+        }  # fmt: skip
+        return {"kind": self.kind, "name": self.name} | {
+            fact: {law: round(value, 4) for law, value in by_law.items()}
+            for fact, by_law in facts.items()
+            if by_law or fact == "skill"
+        }
+
+
+def _mean(by_law: dict[str, float]) -> float:
+    return sum(by_law.values()) / max(len(by_law), 1)
+
+
+def best_first(evidence: Iterable[Evidence]) -> list[Evidence]:
+    """Most warned of first; of those about as good, the earlier, then the truer."""
+    left = sorted(evidence, key=lambda each: -_mean(each.warned))
+    ordered: list[Evidence] = []
+    while left:
+        least = _mean(left[0].warned) - WORSE
+        equals = [each for each in left if _mean(each.warned) >= least]
+        best = max(equals, key=lambda each: (round(_mean(each.ahead_s), 1), each.mean))
+        ordered.append(best)
+        left.remove(best)
+    return ordered
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,16 +110,20 @@ class Choice:
     """The abstraction that was chosen, and why.
 
     Args:
-        abstraction: As it is found from all runs.
+        found: As it is found from all runs.
         recipe: How it is found from some.
         evidence: Of everything that was tried, the best first.
         leaves: The leaves of the tree, if it is one.
     """
 
-    abstraction: Abstraction
+    found: Found
     recipe: Recipe
     evidence: tuple[Evidence, ...]
     leaves: tuple[Leaf, ...] = ()
+
+    @property
+    def abstraction(self) -> Abstraction:
+        return self.found.abstraction
 
     @property
     def kind(self) -> Origin:
@@ -89,13 +142,34 @@ class Choice:
         return tree_text(self.abstraction, self.leaves, said)
 
     def sentences(self) -> Iterator[str]:
-        """For people: what was tried, and how it fared."""
+        """For people: what was tried, and how it fared, law by law."""
         yield (
-            "Skill of the risk in runs that were left out: 1 is perfect, 0 no better"
-            " than the base rate."
+            "Skill of the risk in runs that were left out, law by law: 1 is perfect, 0"
+            f" no better than the base rate. At {ALLOWED:g} false alarms a clean run:"
+            " the share that was warned of in time, and how early."
         )
         for each in self.evidence:
-            yield f"  {each.mean:6.3f}  {each.kind}: {each.name}"
+            yield f"  {each.kind}: {each.name}"
+            for law, value in each.skill.items():
+                warned = ""
+                if law in each.warned:
+                    share, ahead_s = each.warned[law], each.ahead_s[law]
+                    warned = f", {share:.2f} warned of, {ahead_s:.1f} s ahead"
+                yield f"    {law}: skill {value:.3f}{warned}"
+
+    def warnings(self) -> Iterator[str]:
+        """What should be said of the one that was taken."""
+        best = self.evidence[0]
+        for law, top in best.top.items():
+            if top < LOW:
+                yield (
+                    f"the risk of {law} is {top:.2g} at most before it is broken: this"
+                    " model hardly foresees it; give it signals that tell, more runs,"
+                    " or a model of its own"
+                )
+        for law, value in best.skill.items():
+            if value <= 0.0:
+                yield f"the risks of {law} foretell no better than its base rate"
 
 
 def choose(
@@ -103,6 +177,7 @@ def choose(
     hand: Abstraction | None,
     horizon_s: float,
     counting: Counting | None = None,
+    scores: bool = True,
     progress: Progress = lambda items, *_: items,
 ) -> Choice:
     """Tries all ways and takes the best.
@@ -112,41 +187,69 @@ def choose(
         hand: The abstraction that was made by hand, if there is one.
         horizon_s: H.
         counting: How the chains are learned.
+        scores: Whether scores are tried too, and the ways compared by how they warn.
+            Without, they are compared by skill: scores take many times as long to
+            find, and pay where runs are few and were not simulated.
         progress: Shows how far it is.
     """
-    judged = _Judged(corpus, horizon_s, counting or Counting())
+    judged = _Judged(corpus, horizon_s, counting or Counting(), scores)
     todo = _candidates(corpus, hand, horizon_s, judged)
-    for kind, name, recipe in progress(todo, "abstractions tried", 0):
+    total = (hand is not None) + len(corpus.families()) + len(LEAST)
+    if scores:
+        todo = itertools.chain(todo, _scored(corpus, horizon_s))
+        total += len(_looks_s(horizon_s))
+    for kind, name, recipe in progress(todo, "abstractions tried", total):
         judged.add(kind, name, recipe)
     evidence = sorted(judged.evidence, key=lambda each: -each.mean)
+    if scores:
+        evidence = best_first(evidence)
     recipe = judged.recipes[evidence[0].name]
     everything = range(len(corpus.runs))
     if isinstance(recipe, TreeRecipe):
         abstraction, leaves = recipe.grown(everything)
-        return Choice(abstraction, recipe, tuple(evidence), tuple(leaves))
+        return Choice(Found(abstraction), recipe, tuple(evidence), tuple(leaves))
     return Choice(recipe(everything), recipe, tuple(evidence))
 
 
+def _looks_s(horizon_s: float) -> list[float]:
+    return [*(look_s for look_s in LOOKS_S if look_s < horizon_s), horizon_s]
+
+
 class _Judged:
-    def __init__(self, corpus: Corpus, horizon_s: float, counting: Counting) -> None:
+    def __init__(
+        self, corpus: Corpus, horizon_s: float, counting: Counting, warned: bool
+    ) -> None:
         self._corpus, self._horizon_s, self._counting = corpus, horizon_s, counting
+        self._warned = warned
         self.evidence: list[Evidence] = []
         self.recipes: dict[str, Recipe] = {}
 
     def add(self, kind: Origin, name: str, recipe: Recipe) -> None:
         found: dict[str, list[Foretold]] = {law.name: [] for law in self._corpus.laws}
+        runs, way = self._corpus.runs[:MOST_RUNS], recipe
+        if isinstance(recipe, ScoreRecipe):
+            way = recipe.without(recipe(range(len(runs))), len(runs))
         for fold in out_of_fold(
-            self._corpus.runs[:MOST_RUNS], recipe, self._corpus.laws, [self._horizon_s],
-            self._counting, FOLDS,
+            runs, way, self._corpus.laws, [self._horizon_s],
+            self._counting, FOLDS, self._warned,
         ):  # fmt: skip
             for law, several in fold.items():
                 found[law] += several
-        skills = {
-            law: skill(several, self._horizon_s, idle=not mostly_harmless(several))
-            for law, several in found.items()
-            if sum(each.broken_s is not None for each in several) >= FOLDS
-        }
-        self.evidence.append(Evidence(kind, name, skills))
+        evidence = Evidence(kind, name, {})
+        for law, several in found.items():
+            if sum(each.broken_s is not None for each in several) < FOLDS:
+                continue
+            idle = not mostly_harmless(several)
+            evidence.skill[law] = skill(several, self._horizon_s, idle)
+            if not self._warned:
+                continue
+            evidence.warned[law], evidence.ahead_s[law] = warned_in_time(
+                several, self._horizon_s, ALLOWED
+            )
+            evidence.top[law] = max(
+                float(each.risks[self._horizon_s].max(initial=0.0)) for each in several
+            )
+        self.evidence.append(evidence)
         self.recipes[name] = recipe
 
     def best_tree(self) -> TreeRecipe:
@@ -161,7 +264,8 @@ def _candidates(
 ) -> Iterator[tuple[Origin, str, Recipe]]:
     """What is tried; where to look further depends on how the first fared."""
     if hand is not None:
-        yield "hand-made", hand.name, lambda _: hand
+        by_hand = Found(hand)
+        yield "hand-made", hand.name, lambda _: by_hand
     for family in corpus.families():
         tree = TreeRecipe(corpus, family, horizon_s, _FIRST_LEAST)
         yield "learned", tree.name, tree
@@ -172,3 +276,10 @@ def _candidates(
             yield "learned", tree.name, tree
     greedy = GreedyRecipe(corpus, best.family, horizon_s)
     yield "picked", greedy.name, greedy
+
+
+def _scored(corpus: Corpus, horizon_s: float) -> Iterator[tuple[Origin, str, Recipe]]:
+    family = for_scores(corpus.families(), corpus.runs, corpus.vocabulary)
+    for look_s in _looks_s(horizon_s):
+        score = ScoreRecipe(corpus, family, look_s)
+        yield "scored", score.name, score

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ from forewarn.monitors.finding.inputs import (
     features,
     table,
 )
+from forewarn.monitors.finding.terms import Term, matrix, terms
 from forewarn.monitors.laws.clocking import law_latches
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.trust.hindsight import LawPaths
@@ -82,6 +84,7 @@ class Corpus:
         self.runs, self.laws = tuple(runs), tuple(laws)
         self.vocabulary, self.period_s = vocabulary, period_s
         self._tables: dict[Family, tuple[list[Feature], Floats]] = {}
+        self._terms: dict[Family, tuple[list[Term], Floats]] = {}
         self.basis = Abstraction(
             self._law_predicates(), vocabulary=vocabulary, period_s=period_s
         )
@@ -112,6 +115,14 @@ class Corpus:
             self._tables[family] = found, table(found, self.runs)
         return self._tables[family]
 
+    def terms(self, family: Family) -> tuple[list[Term], Floats]:
+        """What a score may add up, and its values at each frame of all runs."""
+        if family not in self._terms:
+            found, _ = self.features(family)
+            offered = terms(found, family, self.vocabulary, self.period_s)
+            self._terms[family] = offered, matrix(offered, self.runs)
+        return self._terms[family]
+
     @cached_property
     def _paths(self) -> list[list[tuple[Ints, Bools, tuple[float, float] | None]]]:
         """Of each run and law: its ticks before the violation, what is owed, when."""
@@ -138,15 +149,16 @@ class Corpus:
         ]
         return sum(owing) > len(owing) / 2
 
-    def moments(self, horizon_s: float) -> Moments:
-        """The moments that may tell of any of the laws."""
+    def moments(self, horizon_s: float, of: Law | None = None) -> Moments:
+        """The moments that may tell of a law, or of any of them."""
+        among = [of is None or law is of for law in self.laws]
         runs, rows, doomed, weights = [], [], [], []
         light = 1.0 if self.harmless else PENDING_WEIGHT
         start = 0
         for number, run in enumerate(self.runs):
             ends = tick_ends(run.times(), self.period_s)
             times = run.times()[ends]
-            of_run = self._paths[number]
+            of_run = list(compress(self._paths[number], among))
             n = min(len(path) for path, _, _ in of_run)
             event, owing = np.zeros(n, bool), np.zeros(n, bool)
             for _, pending, broken_s in of_run:

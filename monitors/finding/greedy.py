@@ -13,6 +13,7 @@ from forewarn.abstractions.expression import parse_expression
 from forewarn.abstractions.states.abstraction import Abstraction, Predicate
 from forewarn.monitors.finding.corpus import Corpus
 from forewarn.monitors.finding.inputs import Family
+from forewarn.monitors.trust.hindsight import Found
 
 MOST = 8
 CUTS = 7
@@ -45,7 +46,7 @@ class GreedyRecipe:
             f"{self.most} predicates on {self.family.name}, {self.horizon_s:g} s ahead"
         )
 
-    def __call__(self, runs: Sequence[int]) -> Abstraction:
+    def __call__(self, runs: Sequence[int]) -> Found:
         corpus = self.corpus
         found, values = corpus.features(self.family)
         moments = corpus.moments(self.horizon_s).of(runs)
@@ -63,7 +64,7 @@ class GreedyRecipe:
         picked = _pick(codes, columns, doomed, weight, least, self.most)
         nodes = [parse_expression(texts[i], corpus.vocabulary) for i in sorted(picked)]
         known = {repr(predicate) for predicate in corpus.basis.predicates}
-        return Abstraction(
+        abstraction = Abstraction(
             [
                 *corpus.basis.predicates,
                 *(Predicate(node) for node in nodes if repr(node) not in known),
@@ -72,6 +73,7 @@ class GreedyRecipe:
             vocabulary=corpus.vocabulary,
             period_s=corpus.period_s,
         )
+        return Found(abstraction)
 
 
 def _cuts(column: NDArray[np.float64], doomed: NDArray[np.bool_]) -> list[float]:

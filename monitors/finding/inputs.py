@@ -11,6 +11,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from forewarn.abstractions.expression import parse_quantity
+from forewarn.abstractions.expression.tree import signals_of
 from forewarn.abstractions.files import read_yaml
 from forewarn.abstractions.schema import Strict, validated
 from forewarn.abstractions.trace import Kept
@@ -36,6 +38,7 @@ class _FamilyFile(Strict):
     format: Literal["forewarn.families/1"]
     vocabulary: str
     none_is_low: list[str]
+    pairs: list[str]
     families: dict[str, _Family]
 
 
@@ -47,11 +50,13 @@ class Family:
         name: For people.
         signals: The signals.
         none_is_low: Those whose none is like little, and not like much.
+        pairs: What some of them tell together.
     """
 
     name: str
     signals: tuple[str, ...]
     none_is_low: frozenset[str] = frozenset()
+    pairs: tuple[str, ...] = ()
 
 
 @cache
@@ -73,7 +78,9 @@ def families_of(laws: Sequence[Law], vocabulary: Vocabulary | None) -> list[Fami
         ]
         for name, family in file.families.items():
             if of_law and family.reads == of_law[0]:
-                found[name] = Family(name, tuple(family.signals), low)
+                found[name] = Family(
+                    name, tuple(family.signals), low, tuple(file.pairs)
+                )
     return list(found.values())
 
 
@@ -81,6 +88,22 @@ def every_signal(runs: Sequence[Kept]) -> Family:
     """The family of all that changes within a run, where nobody named one."""
     signals = (name for name in runs[0].signals if varies(runs, name))
     return Family("every signal", tuple(signals))
+
+
+def for_scores(
+    known: Sequence[Family], runs: Sequence[Kept], vocabulary: Vocabulary | None
+) -> Family:
+    """What a score may read: these families and what stands in pairs, together."""
+    file = _shipped()
+    if vocabulary is None or vocabulary.name != file.vocabulary:
+        return known[0]
+    name = " and ".join(family.name for family in known)
+    signals = [signal for family in known for signal in family.signals]
+    pairs = (parse_quantity(text, vocabulary) for text in file.pairs)
+    paired = [name for node in pairs for name in signals_of(node)]
+    wanted = dict.fromkeys([*signals, *paired])
+    here = tuple(signal for signal in wanted if signal in runs[0].signals)
+    return Family(name, here, frozenset(file.none_is_low), tuple(file.pairs))
 
 
 def varies(runs: Sequence[Kept], name: str) -> bool:

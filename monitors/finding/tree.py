@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from forewarn.abstractions.errors import InvalidInput, MissingDependency
-from forewarn.abstractions.expression import parse_expression
+from forewarn.abstractions.expression import Expression, parse_expression
+from forewarn.abstractions.expression.tree import Arithmetic, within
 from forewarn.abstractions.states.abstraction import (
     MAX_PREDICATES,
     Abstraction,
@@ -23,6 +24,7 @@ from forewarn.abstractions.states.abstraction import (
 )
 from forewarn.monitors.finding.corpus import Corpus
 from forewarn.monitors.finding.inputs import Family, Feature
+from forewarn.monitors.trust.hindsight import Found
 
 MOST_LEAVES = 24
 LAG_S = 0.5
@@ -72,8 +74,8 @@ class TreeRecipe:
             f" ahead, {self.least} moments a leaf"
         )
 
-    def __call__(self, runs: Sequence[int]) -> Abstraction:
-        return self.grown(runs)[0]
+    def __call__(self, runs: Sequence[int]) -> Found:
+        return Found(self.grown(runs)[0])
 
     def grown(self, runs: Sequence[int]) -> tuple[Abstraction, list[Leaf]]:
         """The abstraction, and its leaves in the order of its predicates."""
@@ -200,6 +202,11 @@ def tree_text(abstraction: Abstraction, leaves: Sequence[Leaf], said: str) -> st
     lines += [f"{key}: {_quoted(content[key])}"
               for key in ("format", "name", "vocabulary", "period_s")
               if key in content]  # fmt: skip
+    if abstraction.scores:
+        lines += ["# A score adds up what each of its curves gives.", "scores:"]
+    for score in abstraction.scores:
+        lines.append(f"  {score.name}: >-")
+        lines += [f"    {part}" for part in _summands(score.expression)]
     lines.append("predicates:")
     for entry in content["predicates"]:
         when = entry["when"] if isinstance(entry, dict) else entry
@@ -210,6 +217,15 @@ def tree_text(abstraction: Abstraction, leaves: Sequence[Leaf], said: str) -> st
             )
         lines.append(f"  - {_quoted(entry)}")
     return "\n".join(lines) + "\n"
+
+
+def _summands(node: Expression) -> list[str]:
+    """The parts of a sum, each with its sign."""
+    parts: list[str] = []
+    while isinstance(node, Arithmetic) and node.operator in "+-":
+        parts.append(f"{node.operator} {within(node.right, 8)}")
+        node = node.left
+    return [repr(node), *reversed(parts)]
 
 
 def _quoted(value: Any) -> str:

@@ -255,7 +255,7 @@ class Watch:
             raise InvalidModel("the model has no state that was ever left in training")
         self._known = {bits: self._place(bits, i, (i,)) for bits, i in known.items()}
         self._unknown: dict[int, _Place] = {}
-        self._encode = abstraction.encode
+        self._reader = abstraction.reader()
         self._latcher = Latcher(period_s, abstraction.latches, abstraction.lags_s)
         self._words: dict[int, tuple[str, ...]] = {}
         self.unknown_seen = 0
@@ -266,6 +266,7 @@ class Watch:
         for law in self.laws:
             law.reset()
         self._latcher.reset()
+        self._reader.reset()
         if self.drift is not None:
             self.drift.reset()
         self.violated: tuple[str, ...] = ()
@@ -297,7 +298,7 @@ class Watch:
 
     def abstracted(self, frame: Frame) -> int | None:
         """The state that a frame completes; None if its tick goes on."""
-        return self._latcher.frame(frame.time_s, self._encode(frame.values))
+        return self._latcher.frame(frame.time_s, self._reader.frame(frame))
 
     def advance(self, bits: int | None) -> bool:
         """Moves every law on by the state just completed; False if none is.
@@ -326,7 +327,7 @@ class Watch:
         for law in ahead.laws:
             law.broken = False
         ahead.violated = ()
-        ahead._move(self._latcher.peek(self._encode(frame.values)))
+        ahead._move(self._latcher.peek(self._reader.peek(frame)))
         return ahead
 
     def _wait(self, ticks: int) -> None:

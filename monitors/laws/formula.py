@@ -196,6 +196,7 @@ class _FormulaParser(ExpressionParser):
     keywords = ExpressionParser.keywords | {"always", "eventually", "once",
         "historically", "until", "since", "next"}  # fmt: skip
     operators = frozenset(_INFIX)
+    remembers = False  # a law speaks of the past by once, historically and since
 
     def _unary(self) -> Expression:
         token = self._peek

@@ -32,7 +32,7 @@ from forewarn.monitors.risk.evidence import (
 from forewarn.monitors.risk.likely import Likely, monitor_digest
 from forewarn.monitors.risk.product import Floats, Ints
 from forewarn.monitors.risk.tables import guard_risk
-from forewarn.monitors.trust.hindsight import Foretold, Run
+from forewarn.monitors.trust.hindsight import Foretold, Found, Run
 from forewarn.monitors.trust.training import encode_trace
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ def likely_risks(
     curves: Mapping[str, Calibration],
     draws: int = DRAWS,
     progress: Shown = lambda items, *_: items,
+    found: Found | None = None,
 ) -> dict[str, dict[str, Any]]:
     """What a model keeps of where its laws' risks likely lie, by the laws' texts.
 
@@ -72,13 +73,15 @@ def likely_risks(
         curves: The curves.
         draws: How often runs are drawn.
         progress: Shows how far it is.
+        found: By what each run was counted, if not all were by the model's abstraction.
     """
     if model.abstraction is None or model.counts is None or model.period_s is None:
         raise InvalidModel("it has no abstraction, no counts or no period")
     abstraction = Abstraction.from_dict(dict(model.abstraction), "the model")
     truth = truth_in_abstraction(model.chain, abstraction)
     random = np.random.default_rng(0)
-    redrawn = _Redrawn(model, model.counts, _seen(model, abstraction, runs))
+    by = [(found or Found(abstraction)).counting(i) for i in range(len(runs))]
+    redrawn = _Redrawn(model, model.counts, _seen(model, abstraction, runs, by))
     heights = {law.name: _Heights.of(told[law.name], horizon_s) for law in laws}
     steps = round(horizon_s / model.period_s)
     read = []
@@ -110,7 +113,12 @@ def _draw(random: np.random.Generator, runs: int) -> Floats:
     return np.bincount(random.integers(0, runs, runs), minlength=runs).astype(float)
 
 
-def _seen(model: Model, abstraction: Abstraction, runs: Sequence[Run]) -> csr_array:
+def _seen(
+    model: Model,
+    abstraction: Abstraction,
+    runs: Sequence[Run],
+    by: Sequence[Abstraction],
+) -> csr_array:
     """How often each run took each of the model's transitions: [run, transition]."""
     from scipy.sparse import csr_array
 
@@ -120,8 +128,8 @@ def _seen(model: Model, abstraction: Abstraction, runs: Sequence[Run]) -> csr_ar
               if i != chain.end}  # fmt: skip
     keys = _keys(counts.indptr, counts.indices)
     place: list[Ints] = []
-    for run in runs:
-        states = [number[bits] for bits in encode_trace(run, abstraction).tolist()]
+    for run, counted in zip(runs, by, strict=True):
+        states = [number[bits] for bits in encode_trace(run, counted).tolist()]
         if chain.end is not None:
             states.append(chain.end)
         path = np.array(states, np.int64)

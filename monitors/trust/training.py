@@ -171,11 +171,11 @@ def encode_trace(trace: Trace | Kept, abstraction: Abstraction) -> NDArray[np.in
         if not trace.header.can_know(name):
             raise InvalidTrace(f"the trace does not provide {name}")
     columns = trace.columns(abstraction.signals)
-    states = abstraction.encode_arrays(columns, len(trace))
+    times = trace.times()
+    states = abstraction.encode_arrays(columns, len(trace), times)
     period_s = abstraction.period_s
     if period_s is None:
         return states
-    times = trace.times()
     ends = tick_ends(times, period_s)
     ticks = latch(states, ends, abstraction.latches)
     return look_back(ticks, times[ends], period_s, abstraction.lags_s)

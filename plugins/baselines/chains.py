@@ -80,16 +80,17 @@ class _Recipe:
             for i, name in enumerate(chain.states)
             if i != chain.end
         }
-        self._encode = abstraction.encode
+        self._reader = abstraction.reader()
         self._latcher = Latcher(period_s, abstraction.latches)
         self.reset()
 
     def reset(self) -> None:
         self._latcher.reset()
+        self._reader.reset()
         self._monitor, self._score = self._automaton.initial, 0.0
 
     def score(self, frame: Frame) -> float:
-        bits = self._latcher.frame(frame.time_s, self._encode(frame.values))
+        bits = self._latcher.frame(frame.time_s, self._reader.frame(frame))
         if bits is None or self._monitor == self._automaton.violated:
             return self._score
         state = self._number.get(bits)

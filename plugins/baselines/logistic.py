@@ -36,7 +36,7 @@ class _Inputs:
     def __init__(self, law: Law, abstraction: Abstraction, period_s: float) -> None:
         self.followed = FollowedLaw(law, period_s)
         self.size = len(abstraction.predicates) + 1
-        self._encode = abstraction.encode
+        self._reader = abstraction.reader()
         self._latcher = Latcher(
             abstraction.period_s or period_s, abstraction.latches, abstraction.lags_s
         )
@@ -45,10 +45,11 @@ class _Inputs:
     def reset(self) -> None:
         self.followed.reset()
         self._latcher.reset()
+        self._reader.reset()
         self._bits = self._pending = 0
 
     def frame(self, frame: Frame) -> int:
-        bits = self._latcher.frame(frame.time_s, self._encode(frame.values))
+        bits = self._latcher.frame(frame.time_s, self._reader.frame(frame))
         self._bits = self._bits if bits is None else bits
         for verdict in self.followed.frame(frame):
             self._pending = int(verdict.status != "ok")

@@ -128,7 +128,7 @@ def train(
         raise InvalidInput("the traces do not say their period", source=str(paths[0]))
     learning, calibrating, aside = dealt(len(known))
     corpus = Corpus(known[learning], laws, vocabulary, period_s)
-    choice = choose(corpus, hand, scenario.horizon_s, progress=progress)
+    choice = choose(corpus, hand, scenario.horizon_s, scores=False, progress=progress)
     model = learned(paths[learning], known[learning], choice, laws)
     # At the scenario's own horizon: the best of several is partly the luckiest.
     hold_s = HOLD_S if holds(laws, known, period_s) else scenario.horizon_s
@@ -180,7 +180,7 @@ def settled(
         model,
         likely=likely_risks(
             model, laws, horizon_s, runs[learning], found.best.told,
-            found.best.calibration, progress=progress,
+            found.best.calibration, progress=progress, found=choice.found,
         ),
         training={
             **model.training,
@@ -213,8 +213,8 @@ def learned(
     """The model of these runs."""
     abstraction = choice.abstraction
     training, counting = Training(), Counting()
-    for path, run in zip(paths, runs, strict=True):
-        training.add(path, run, abstraction)
+    for number, (path, run) in enumerate(zip(paths, runs, strict=True)):
+        training.add(path, run, choice.found.counting(number))
     model = learn(
         training.tally,
         counting.support,

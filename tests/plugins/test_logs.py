@@ -58,19 +58,22 @@ def folder(tmp_path: Path) -> Path:
 def test_columns_become_signals_in_their_units(folder: Path) -> None:
     log = world(folder)
     assert log.source.provides == (
-        "speed", "lead_distance", "traffic_light", "collision",
+        "speed", "lead_distance", "traffic_light", "collision", "standing_age",
+        "headway",
     )  # fmt: skip
     frame = log.reset(1)
     assert frame.time_s == 0.0
     assert frame.values == {
         "speed": pytest.approx(11.0 * 3.6), "lead_distance": None,
-        "traffic_light": "green", "collision": False,
+        "traffic_light": "green", "collision": False, "standing_age": None,
+        "headway": None,
     }  # fmt: skip
     for _ in range(25):
         frame = log.step(Action("recorded"))
     assert frame.time_s == 2.5
     assert frame.values["speed"] == pytest.approx(8.5 * 3.6)
     assert frame.values["lead_distance"] == 27.5
+    assert frame.values["headway"] == pytest.approx(27.5 / 8.5, abs=1e-3)
     assert frame.values["traffic_light"] == "red"
     count = 26
     while log.ended() is None:

@@ -47,6 +47,12 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     help="Where the abstraction that was found goes; by default beside the model.",
 )
 @click.option(
+    "--horizon",
+    type=Number(min=0, min_open=True),
+    help="How far ahead, in seconds, the risk is to look that --abstraction auto"
+    " compares by; the scenario's, or 3.",
+)
+@click.option(
     "--law",
     "laws",
     multiple=True,
@@ -135,6 +141,8 @@ def learn(
     auto = abstraction == finding.AUTO
     if abstraction_out is not None and not auto:
         raise click.UsageError("--abstraction-out goes with --abstraction auto")
+    if wish["horizon"] is not None and not auto:
+        raise click.UsageError("--horizon goes with --abstraction auto")
     if auto and earlier is not None:
         raise click.UsageError("--update keeps the abstraction that the model has")
     given = Path(abstraction) if abstraction is not None and not auto else None
@@ -160,6 +168,8 @@ def learn(
     model = replace(model, training=training)
     write_json(out, model_as_dict(model))
     plain = [*model.chain.warnings(), *learner.warnings()]
+    if choice is not None:
+        plain += choice.warnings()
     verdict = fairness.verdict(learner.told)
     payload = {
         "out": str(out),

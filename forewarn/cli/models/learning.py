@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from forewarn.monitors.laws.automata.automaton import Automaton
     from forewarn.monitors.laws.lawbook import Law
     from forewarn.monitors.trust.fairness import FairnessReport
+    from forewarn.monitors.trust.hindsight import Found
     from forewarn.monitors.trust.training import Training
     from forewarn.scenarios.schema import Scenario
 
@@ -45,6 +46,7 @@ class Wish:
     end: str | None
     mix_guarded: bool
     candidates: tuple[str, ...]
+    horizon: float | None
 
 
 class Learner:
@@ -70,6 +72,7 @@ class Learner:
         self.abstraction = self._abstraction()
         self.candidates = self._candidates()
         self.training: Training = Training()
+        self._found: Found | None = None
         if earlier is not None:
             self.training = Training.of(earlier)
 
@@ -149,9 +152,9 @@ class Learner:
             self.vocabulary,
             self.abstraction,
             self.wish.period,
-            finding.HORIZON_S if known is None else known.horizon_s,
+            self.wish.horizon or (known.horizon_s if known else finding.HORIZON_S),
         )
-        self.abstraction = choice.abstraction
+        self.abstraction, self._found = choice.abstraction, choice.found
         return choice
 
     def _candidates(self) -> Abstraction | None:
@@ -191,9 +194,12 @@ class Learner:
             raise click.UsageError(
                 f"{path} holds frames: give their predicates by --abstraction or --law"
             )
+        by = self.abstraction
+        if self._found is not None:
+            by = self._found.counting(self.training.tally.traces)
         self.training.add_trace(
             path,
-            self.abstraction,
+            by,
             self.vocabulary,
             self.wish.period,
             self.candidates,

@@ -6,21 +6,47 @@ of driving frames has it alike. Nothing of it looks into a driver or ahead in ti
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-NAMES = (
-    "line_deceleration", "line_shortfall", "shortfall", "unanswered_age",
-    "turn_signal_age", "standing_age", "giving_way_age", "jam_age", "headway",
-    "lead_acceleration",
-)  # fmt: skip
-"""The signals that it adds."""
+INPUTS: dict[str, tuple[str, ...]] = {
+    "line_deceleration": ("speed", "stop_line_distance"),
+    "line_shortfall": ("speed", "acceleration", "stop_line_distance"),
+    "shortfall": ("acceleration", "required_deceleration"),
+    "unanswered_age": ("required_deceleration", "braking"),
+    "turn_signal_age": ("turn_signal",),
+    "standing_age": ("speed",),
+    "giving_way_age": ("priority_vehicle", "priority_pedestrian"),
+    "jam_age": ("traffic_jam",),
+    "headway": ("speed", "lead_distance"),
+    "lead_acceleration": ("lead_distance", "lead_speed"),
+}
+"""What each signal that it adds is worked out from."""
+
+NAMES = tuple(INPUTS)
+
+_UNKNOWN: dict[str, Any] = {
+    "speed": 0.0, "acceleration": 0.0, "braking": False, "stop_line_distance": None,
+    "required_deceleration": None, "turn_signal": "off", "priority_vehicle": False,
+    "priority_pedestrian": False, "traffic_jam": False, "lead_distance": None,
+    "lead_speed": None,
+}  # fmt: skip
+"""Stands for an input that a source does not know; what needs it is left out."""
 
 ASKS = 1.5  # m/s²: so much required braking is a demand
 _STANDS = 0.5  # km/h
 _NEAR_M = 0.1
 _MOST = 1000.0
 _NEW_LEAD_M = 3.0  # a lead vehicle does not jump so far in a frame
+
+
+def lacking(provides: Sequence[str]) -> tuple[str, ...]:
+    """What can be worked out for a source that provides so much, and does not have."""
+    return tuple(
+        name
+        for name, inputs in INPUTS.items()
+        if name not in provides and set(inputs) <= set(provides)
+    )
 
 
 class Foresight:
@@ -71,6 +97,13 @@ class Foresight:
             ),
             "lead_acceleration": self._of_lead(lead, values["lead_speed"]),
         }
+
+    def worked_out(
+        self, names: Iterable[str], values: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Some of it, for a source that does not know what the rest needs."""
+        found = self.of({**_UNKNOWN, **values})
+        return {name: found[name] for name in names}
 
     def _age(self, name: str, holds: bool) -> float | None:
         """For how long it has held; none if it does not."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,13 +15,20 @@ from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.states.abstraction import Abstraction, from_expressions
 from forewarn.abstractions.trace import Kept, Trace, TraceHeader
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
-from forewarn.monitors.finding.choice import choose
+from forewarn.monitors.finding.choice import WORSE, choose
 from forewarn.monitors.finding.corpus import PENDING_WEIGHT, Corpus
 from forewarn.monitors.finding.greedy import GreedyRecipe
 from forewarn.monitors.finding.inputs import FAR, Family, Feature, families_of
 from forewarn.monitors.finding.tree import TreeRecipe
 from forewarn.monitors.laws.lawbook import find_laws
-from forewarn.monitors.trust.hindsight import Counting, Judge, out_of_fold, skill
+from forewarn.monitors.trust.hindsight import (
+    Counting,
+    Found,
+    Judge,
+    Recipe,
+    out_of_fold,
+    skill,
+)
 from forewarn.monitors.trust.training import encode_trace
 
 pytestmark = pytest.mark.needs("sklearn")
@@ -162,11 +168,11 @@ def test_words_and_truths_are_conditions_too() -> None:
 
 
 def test_found_predicates_foretell_what_the_laws_own_cannot() -> None:
-    def fares(recipe: Callable[[Any], Abstraction]) -> float:
+    def fares(recipe: Recipe) -> float:
         folds = out_of_fold(RUNS.runs, recipe, LAWS, [2.0], Counting(), 4)
         return skill([each for fold in folds for each in fold["ram"]], 2.0, idle=True)
 
-    blind = fares(lambda _: RUNS.basis)
+    blind = fares(lambda _: Found(RUNS.basis))
     assert fares(tree()) > blind + 0.2
     assert fares(GreedyRecipe(RUNS, RUNS.families()[0], 2.0, 10)) > blind + 0.2
 
@@ -174,14 +180,15 @@ def test_found_predicates_foretell_what_the_laws_own_cannot() -> None:
 def test_the_choice_shows_its_evidence_the_best_first() -> None:
     hand = from_expressions(["collision", "speed > 20"], period_s=PERIOD_S)
     choice = choose(RUNS, hand, 2.0)
-    means = [each.mean for each in choice.evidence]
-    assert means == sorted(means, reverse=True)
+    shares = [each.warned["ram"] for each in choice.evidence]
+    assert shares[0] >= max(shares) - WORSE
     kinds = {each.kind for each in choice.evidence}
-    assert kinds == {"hand-made", "learned", "picked"}
+    assert kinds == {"hand-made", "learned", "picked", "scored"}
     assert choice.kind != "hand-made"
     assert choice.as_dict()["chosen"] == choice.kind
-    assert len(list(choice.sentences())) == 1 + len(means)
-    assert choice.abstraction.as_dict() == choice.recipe(ALL).as_dict()
+    assert len(list(choice.sentences())) == 1 + 2 * len(shares)
+    again = choice.recipe(ALL).abstraction
+    assert choice.abstraction.as_dict() == again.as_dict()
 
 
 def test_what_never_happens_cannot_be_told() -> None:
@@ -224,7 +231,7 @@ def test_a_law_belongs_to_the_first_family_that_it_reads() -> None:
 
 def test_a_family_of_one_word_signals_is_enough() -> None:
     family = Family("brakes", ("braking", "speed"))
-    found = TreeRecipe(RUNS, family, 2.0, 10, 4)(ALL)
+    found = TreeRecipe(RUNS, family, 2.0, 10, 4)(ALL).abstraction
     assert set(found.signals) <= {"collision", "braking", "speed"}
 
 

@@ -1,0 +1,132 @@
+"""Scores: curves that add up, and what they remember, alike live and in columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from forewarn.abstractions.errors import InvalidAbstraction, InvalidExpression
+from forewarn.abstractions.expression import parse_expression, parse_score
+from forewarn.abstractions.frame import Frame
+from forewarn.abstractions.states.abstraction import Abstraction
+from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
+from forewarn.monitors.laws.lawbook import find_laws
+
+DRIVING = load_vocabulary("driving")
+DANGER = (
+    "-0.5 + curve(time_to_collision, 1.2 below 2 s, 0.4 below 4 s, -0.3 else,"
+    " -0.8 none) + curve(least(headway, 1 s), 1 below 0.5 s, 0 else, 0.25 none)"
+    " + curve(speed - ago(speed, 0.3 s), 1 below -5 km/h, 0 else)"
+    " + curve(braking, 0.3 true, -0.1 else)"
+    " + curve(speed, curve(headway, 2 below 1 s, 0 else, 0 none) below 5 m/s, 0.5 else)"
+)
+
+
+def scored(**more: Any) -> Abstraction:
+    content = {
+        "format": "forewarn.abstraction/1",
+        "name": "scored",
+        "vocabulary": "driving",
+        "period_s": 0.1,
+        "scores": {"danger": DANGER},
+        "predicates": [
+            "bands(danger, -1, 0, 0.5, 1, 2)",
+            {"when": "danger < 1.5", "lag_s": 0.2},
+            "most(speed, 0.5 s) > 15",
+        ],
+    }
+    return Abstraction.from_dict({**content, **more}, "scored.yaml")
+
+
+def test_what_is_printed_is_read_again_and_means_the_same() -> None:
+    node = parse_score(DANGER, DRIVING)
+    assert parse_score(repr(node), DRIVING) == node
+    found = scored()
+    again = Abstraction.from_dict(found.as_dict(), "again")
+    assert again.fingerprint() == found.fingerprint()
+    assert found.fingerprint() != scored(scores={"danger": "1"}).fingerprint()
+    assert set(found.signals) == {"time_to_collision", "headway", "speed", "braking"}
+
+
+def optional(high: float) -> st.SearchStrategy[float | None]:
+    return st.none() | st.integers(0, 16).map(lambda n: n * high / 16)
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(1, 4), optional(6), optional(2), st.integers(0, 40),
+            st.booleans(),
+        ),
+        min_size=1,
+        max_size=25,
+    )
+)  # fmt: skip
+def test_frame_by_frame_and_in_columns_it_is_the_same(rows: list[Any]) -> None:
+    found = scored()
+    times = np.round(np.cumsum([row[0] for row in rows]) * 0.1, 6)
+    columns = {
+        "time_to_collision": np.array([row[1] for row in rows], float),
+        "headway": np.array([row[2] for row in rows], float),
+        "speed": np.array([row[3] for row in rows], float),
+        "braking": np.array([row[4] for row in rows]),
+    }
+    expected = found.encode_arrays(columns, len(rows), times).tolist()
+    reader = found.reader()
+    for _ in range(2):
+        reader.reset()
+        for number, (_, ttc, headway, speed, braking) in enumerate(rows):
+            values = {
+                "time_to_collision": ttc, "headway": headway, "speed": speed,
+                "braking": braking,
+            }  # fmt: skip
+            frame = Frame(float(times[number]), number, values)
+            assert reader.peek(frame) == expected[number]
+            assert reader.frame(frame) == expected[number]
+
+
+def test_a_score_is_what_its_curves_add_up_to() -> None:
+    found = scored(scores={"danger": DANGER}, predicates=["danger >= 1.05"])
+    reader = found.reader()
+    values = {
+        "time_to_collision": None, "headway": 0.4, "speed": 30, "braking": True,
+    }  # fmt: skip
+    # -0.5 - 0.8 + 1 + 0 + 0.3 + 0.5 = 0.5, then the braking by 7 km/h adds 1.
+    assert reader.frame(Frame(0.0, 0, values)) == 0
+    assert reader.frame(Frame(0.3, 1, {**values, "speed": 23})) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("curve(speed, 1 below 2 s, 0 else)", "not of the same unit"),
+        ("curve(speed, 1 below 2, 3 m else)", "more than a number"),
+        ("curve(speed, 1 below 3, 2 below 2, 1 else)", "rise"),
+        ("curve(speed, 1)", "expected 'else'"),
+        ("curve(speed, 1 below lead_speed, 0 else)", "ends at a number"),
+        ("curve(braking, true 1, 0 else)", "number"),
+        ("ago(speed, 3 m)", "some seconds"),
+        ("least(speed, 90 s)", "some seconds"),
+        ("speed", "more than a number"),
+    ],
+)
+def test_what_is_no_score_is_refused(text: str, said: str) -> None:
+    with pytest.raises(InvalidExpression, match=said):
+        parse_score(text, DRIVING)
+
+
+def test_a_law_speaks_of_the_past_in_its_own_words() -> None:
+    with pytest.raises(InvalidExpression):
+        find_laws("always not (ago(speed, 1 s) > 3)", vocabulary=DRIVING)
+    assert parse_expression("ago(speed, 1 s) > 3", DRIVING)
+
+
+@pytest.mark.parametrize("name", ["speed", "two words", "1st"])
+def test_a_score_has_a_name_of_its_own(name: str) -> None:
+    with pytest.raises(InvalidAbstraction, match="name of a score"):
+        scored(scores={name: "1"}, predicates=["speed > 5"])

@@ -117,11 +117,12 @@ def _seen(
     model: Model,
     abstraction: Abstraction,
     runs: Sequence[Run],
-    by: Sequence[Abstraction],
+    apart: Sequence[Abstraction] = (),
 ) -> csr_array:
     """How often each run took each of the model's transitions: [run, transition]."""
     from scipy.sparse import csr_array
 
+    by = apart or [abstraction] * len(runs)
     chain, counts = model.chain, model.counts
     assert counts is not None  # noqa: S101
     number = {abstraction.bits(n): i for i, n in enumerate(chain.states)

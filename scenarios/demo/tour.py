@@ -16,6 +16,7 @@ from forewarn.monitors.chains.formats.own import model_as_dict
 from forewarn.monitors.finding.choice import Choice, Evidence
 from forewarn.monitors.guarding.decision import Kind
 from forewarn.monitors.guarding.policy import Policy
+from forewarn.monitors.trust.hindsight import Found
 from forewarn.scenarios.measuring.measure import (
     LawRow,
     Measurement,
@@ -162,7 +163,8 @@ def _learn(
     signals = [*hand.signals, *(name for law in scenario.laws for name in law.signals)]
     known = kept_runs(paths, dict.fromkeys(signals), shown)
     laws = applicable(scenario.laws, known)
-    choice = Choice(hand, lambda _: hand, (Evidence("hand-made", hand.name, {}),))
+    found = Found(hand)
+    choice = Choice(found, lambda _: found, (Evidence("hand-made", hand.name, {}),))
     learning, *_ = dealt(len(known))
     model = learned(paths[learning], known[learning], choice, laws)
     name = f"the demo's, at most {FALSE_ALARMS:g} false alarms a clean run"

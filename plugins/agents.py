@@ -36,6 +36,7 @@ from forewarn.plugins.loop.interventions import Outcome
 from forewarn.plugins.loop.loop import EpisodeClock, GuardedLoop
 from forewarn.plugins.loop.records import keep_model, open_record
 from forewarn.plugins.loop.reflection import quoted
+from forewarn.plugins.loop.tallies import TallyFile
 
 STOPPED = "The guard stopped you. No further action is carried out."
 WITHHELD = "The guard withheld this action, because it may break a rule soon."
@@ -94,6 +95,7 @@ class AgentGuard:
         approver: Who is asked; without one `ask` escalates.
         judges: Rules and guard programs that judge beside the risk. With them each
             call is judged before it is made, together with what came of the last.
+        tally: Where the transitions go that were seen while nobody stepped in.
     """
 
     def __init__(
@@ -109,6 +111,7 @@ class AgentGuard:
         alerts: Sequence[Alert] = (),
         approver: Approver | None = None,
         judges: Sequence[Judge] = (),
+        tally: TallyFile | None = None,
     ) -> None:
         if policy.when != "after" and foresee is None:
             raise InvalidInput(
@@ -129,6 +132,7 @@ class AgentGuard:
             alerts=alerts,
             approver=approver,
             record=record,
+            tally=tally,
             foresee=None if policy.when == "after" else self._ahead,
         )
         self._turn = threading.Lock()
@@ -144,6 +148,7 @@ class AgentGuard:
         laws: Sequence[str] = (),
         record: Path | None = None,
         judges: Sequence[Judge] = (),
+        tally: Path | None = None,
         **rest: Any,
     ) -> AgentGuard:
         """A guard by a model's file.
@@ -154,17 +159,20 @@ class AgentGuard:
             laws: Names or formulas; by default those that the model was learned for.
             record: The file of its run record.
             judges: Rules and guard programs that judge beside the risk.
+            tally: The file of what it counts.
             rest: As the class has it.
         """
         policy = policy or Policy()
+        known = load_model(model)
         watch = load_watch(
-            load_model(model),
+            known,
             horizon_s=policy.horizon_s,
             delta=policy.delta,
             laws=laws,
             source=str(model),
         )
-        guarded = cls(watch, policy, judges=judges, **rest)
+        counted = None if tally is None else TallyFile(tally, known)
+        guarded = cls(watch, policy, judges=judges, tally=counted, **rest)
         if record is not None:
             facts = {"sha256": keep_model(model, record.parent), "name": model.name}
             kept = open_record(record, guarded.guard, facts, source="agent")

@@ -190,14 +190,14 @@ def clopper_pearson(
     tail = delta / max(int(np.where(ways > 2, ways, ways == 2).sum()), 1) / 2
     visits = counts.visits.astype(np.float64)
     trials = np.repeat(visits, lengths)
-    low, high = _binomial_bounds(hits, trials, tail)
+    low, high = binomial_bounds(hits, trials, tail)
     certain = np.repeat(ways, lengths) == 1
     low[certain] = high[certain] = 1.0
     indptr = np.append(0, np.cumsum(lengths))
     unseen = None
     if opened.any():
         # Only its upper end is used, so all of its share of delta goes there.
-        _, most = _binomial_bounds(np.zeros_like(visits), visits, 2 * tail)
+        _, most = binomial_bounds(np.zeros_like(visits), visits, 2 * tail)
         unseen = np.where(opened, most, 0.0)
     return IntervalChain(tuple(states), indptr, indices, low, high, unseen)
 
@@ -284,9 +284,7 @@ def _with_ends(counts: Counts, end: int | None, opened: Bools) -> Counts:
     return Counts.from_rows(rows)
 
 
-def _binomial_bounds(
-    hits: Floats, trials: Floats, tail: float
-) -> tuple[Floats, Floats]:
+def binomial_bounds(hits: Floats, trials: Floats, tail: float) -> tuple[Floats, Floats]:
     """Lower and upper Clopper-Pearson bounds with `tail` on each side."""
     from scipy.special import betaincinv
 

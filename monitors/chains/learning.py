@@ -94,6 +94,18 @@ class Tally:
         for code in codes[last].tolist():
             self.finish(names[code])
 
+    def add(self, other: Tally) -> None:
+        """Takes in what another one counted; in which order makes no difference."""
+        for before, row in other.seen.items():
+            kept = self.seen.setdefault(before, {})
+            for after, times in row.items():
+                kept[after] = kept.get(after, 0) + times
+        for ours, theirs in ((self.starts, other.starts), (self.ends, other.ends)):
+            for state, times in theirs.items():
+                ours[state] = ours.get(state, 0) + times
+        self.traces += other.traces
+        self.frames += other.frames
+
     @classmethod
     def of(cls, model: Model) -> Tally:
         """What a learned model was learned from, to be continued."""

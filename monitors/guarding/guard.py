@@ -61,10 +61,7 @@ class _Held:
 
 
 class _Interference:
-    """Tells the test for drift of what the guard did.
-
-    What follows an intervention says nothing of the model.
-    """
+    """Tells those who learn from what they see of what the guard did."""
 
     def __init__(self, watch: Watch, policy: Policy) -> None:
         self._watch, self._policy = watch, policy
@@ -72,8 +69,8 @@ class _Interference:
     def reviewed(
         self, frame: Frame, proposal: Action | None, decision: Decision, *_: object
     ) -> None:
-        if self._watch.drift is not None and _interferes(decision, self._policy):
-            self._watch.drift.reset()
+        if _interferes(decision, self._policy):
+            self._watch.interfered()
 
 
 class Guard:

@@ -19,6 +19,7 @@ from forewarn.abstractions.states.latching import Latcher
 from forewarn.monitors.chains.intervals import model_intervals
 from forewarn.monitors.chains.model import Model
 from forewarn.monitors.chains.riskless import is_riskless
+from forewarn.monitors.chains.tallying import LiveTally
 from forewarn.monitors.guarding.decision import Risk
 from forewarn.monitors.guarding.drift import Drift
 from forewarn.monitors.laws.lawbook import Law, find_laws
@@ -258,6 +259,7 @@ class Watch:
         self._reader = abstraction.reader()
         self._latcher = Latcher(period_s, abstraction.latches, abstraction.lags_s)
         self._words: dict[int, tuple[str, ...]] = {}
+        self.tally: LiveTally | None = None
         self.unknown_seen = 0
         self.reset()
 
@@ -269,6 +271,8 @@ class Watch:
         self._reader.reset()
         if self.drift is not None:
             self.drift.reset()
+        if self.tally is not None:
+            self.tally.begin()
         self.violated: tuple[str, ...] = ()
         self.ticks = 0
         self.bits = 0
@@ -294,7 +298,16 @@ class Watch:
                 law.lose()
             if self.drift is not None:
                 self.drift.reset()
+            if self.tally is not None:
+                self.tally.skip()
         self._expecting = True
+
+    def interfered(self) -> None:
+        """Someone steps in: what follows says nothing of the model."""
+        if self.drift is not None:
+            self.drift.reset()
+        if self.tally is not None:
+            self.tally.stop()
 
     def abstracted(self, frame: Frame) -> int | None:
         """The state that a frame completes; None if its tick goes on."""
@@ -310,6 +323,8 @@ class Watch:
             if self._latcher.missed:
                 self._wait(self._latcher.missed)
             self._observed(bits)
+            if self.tally is not None and not self._lost:
+                self.tally.observe(bits)
             if self._lost:
                 # Of this tick, or of one before it, not every frame was seen.
                 for law in self.laws:
@@ -338,6 +353,9 @@ class Watch:
             )
         for _ in range(ticks):
             self._observed(self.bits)
+        if self.tally is not None:
+            # The same state over and over was supposed, not seen.
+            self.tally.skip()
 
     def _observed(self, bits: int) -> None:
         self._move(bits)

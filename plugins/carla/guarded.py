@@ -30,6 +30,7 @@ from forewarn.plugins.loop.alerts import Alert
 from forewarn.plugins.loop.approval import Approver
 from forewarn.plugins.loop.interventions import Outcome
 from forewarn.plugins.loop.loop import GuardedLoop, Turn
+from forewarn.plugins.loop.tallies import TallyFile
 
 _TOLD = frozenset(Surroundings.model_fields) - {"rain", "fog"}
 PROVIDES = tuple(name for name in ALL if name not in _TOLD)
@@ -143,6 +144,7 @@ class GuardedVehicle:
         alerts: Told of each intervention when it begins.
         approver: Who is asked; without one `ask` escalates.
         record: Where everything is written.
+        tally: Where the transitions go that were seen while nobody stepped in.
         actuator: What slows and stops; by default the pedals do.
         clock: The loop's clock.
         sensor: As for `Watching`.
@@ -158,6 +160,7 @@ class GuardedVehicle:
         alerts: Sequence[Alert] = (),
         approver: Approver | None = None,
         record: RunRecord | None = None,
+        tally: TallyFile | None = None,
         actuator: CarlaActuator | None = None,
         clock: Callable[[], float] = time.monotonic,
         sensor: bool = True,
@@ -168,7 +171,12 @@ class GuardedVehicle:
         self.actuator.look = self.watching.around
         guard.clock = self._time = WorldClock(clock)
         self.loop = GuardedLoop(
-            guard, clock=clock, alerts=alerts, approver=approver, record=record
+            guard,
+            clock=clock,
+            alerts=alerts,
+            approver=approver,
+            record=record,
+            tally=tally,
         )
         self.begin()
 

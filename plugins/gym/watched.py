@@ -17,6 +17,7 @@ from forewarn.plugins.gym.spaces import ACT
 from forewarn.plugins.loop.alerts import Alert
 from forewarn.plugins.loop.approval import Approver
 from forewarn.plugins.loop.loop import EpisodeClock, GuardedLoop, Turn
+from forewarn.plugins.loop.tallies import TallyFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,7 @@ class Equipment:
         period_s: How much time a step takes.
         alerts: Told of each intervention when it begins.
         approver: Who is asked; without one `ask` escalates.
+        tally: Where the transitions go that were seen while nobody stepped in.
     """
 
     make_guard: Callable[[Clock], Guard]
@@ -38,6 +40,7 @@ class Equipment:
     period_s: float
     alerts: Sequence[Alert] = ()
     approver: Approver | None = None
+    tally: TallyFile | None = None
 
 
 class Watched:
@@ -55,7 +58,7 @@ class Watched:
         self.guard = equipment.make_guard(clock)
         self.loop = GuardedLoop(
             self.guard, clock=clock, alerts=equipment.alerts,
-            approver=equipment.approver, record=record,
+            approver=equipment.approver, record=record, tally=equipment.tally,
         )  # fmt: skip
         self.frame: Frame | None = None
         self._turn: Turn | None = None

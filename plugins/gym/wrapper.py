@@ -11,6 +11,7 @@ from forewarn.monitors.guarding.record import RunRecord
 from forewarn.plugins.contracts import Actuator
 from forewarn.plugins.loop.alerts import Alert
 from forewarn.plugins.loop.approval import Approver
+from forewarn.plugins.loop.tallies import TallyFile
 
 try:
     import gymnasium
@@ -44,6 +45,7 @@ class GuardedEnv(
         alerts: Told of each intervention when it begins.
         approver: Who is asked; without one `ask` escalates.
         record: Where everything is written; closing the environment ends it.
+        tally: Where the transitions go that were seen while nobody stepped in.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class GuardedEnv(
         alerts: Sequence[Alert] = (),
         approver: Approver | None = None,
         record: RunRecord | None = None,
+        tally: TallyFile | None = None,
     ) -> None:
         RecordConstructorArgs.__init__(
             self,
@@ -67,9 +70,12 @@ class GuardedEnv(
             alerts=alerts,
             approver=approver,
             record=record,
+            tally=tally,
         )
         gymnasium.Wrapper.__init__(self, env)
-        equipment = Equipment(make_guard, signals, actuator, period_s, alerts, approver)
+        equipment = Equipment(
+            make_guard, signals, actuator, period_s, alerts, approver, tally
+        )
         self._watched = Watched(equipment, record)
         self.guard, self.loop = self._watched.guard, self._watched.loop
 

@@ -18,6 +18,7 @@ from forewarn.plugins.contracts import Foresight, World
 from forewarn.plugins.loop.alerts import Alert
 from forewarn.plugins.loop.approval import Approver
 from forewarn.plugins.loop.records import digest_of
+from forewarn.plugins.loop.tallies import TallyFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,7 @@ class Guarding:
             its own run.
         alerts: Told of each intervention when it begins.
         approver: Who is asked; without one `ask` escalates.
+        tally: Where the transitions go that were seen while nobody stepped in.
     """
 
     model: Model
@@ -44,6 +46,7 @@ class Guarding:
     judges: Callable[[], Sequence[Judge]] = tuple
     alerts: Sequence[Alert] = ()
     approver: Approver | None = None
+    tally: TallyFile | None = None
 
     @classmethod
     def load(cls, path: Path, policy: Policy | None = None, **rest: Any) -> Guarding:

@@ -30,6 +30,7 @@ from forewarn.plugins.loop.approval import Approver
 from forewarn.plugins.loop.interventions import Intervener, Outcome
 from forewarn.plugins.loop.lease import Lease, LeasedActuator, Watchdog
 from forewarn.plugins.loop.reflection import Prompter
+from forewarn.plugins.loop.tallies import TallyFile, Tallying
 
 Foresee = Callable[[Action], Frame]
 
@@ -91,6 +92,7 @@ class GuardedLoop:
         observers: Hear of every review.
         witnesses: Hear of every decision, and what became of it.
         foresee: What an action would lead to, for a policy that asks.
+        tally: Where the transitions go that were seen while nobody stepped in.
     """
 
     def __init__(
@@ -104,6 +106,7 @@ class GuardedLoop:
         observers: Sequence[Observer] = (),
         witnesses: Sequence[Witness] = (),
         foresee: Foresee | None = None,
+        tally: TallyFile | None = None,
     ) -> None:
         self.guard, self.record = guard, record
         self._clock, self._alerts, self._approver = clock, tuple(alerts), approver
@@ -114,6 +117,7 @@ class GuardedLoop:
         # The record hears what it comes to in the end, whoever fails before it.
         guard.observers += [*observers, *([record] if record else [])]
         self._actuator: LeasedActuator | None = None
+        self._tallying = None if tally is None else Tallying(guard.watch, tally)
         self.decisions: dict[str, int] = {}
         self.review_s = self.longest_review_s = 0.0
 
@@ -138,6 +142,8 @@ class GuardedLoop:
             repeat_s: How often it does so again.
         """
         guard, policy = self.guard, self.guard.policy
+        if self._tallying is not None:
+            self._tallying.end()
         self._watching.close()
         guard.reset()
         if guard.watch.drift is not None:
@@ -158,7 +164,17 @@ class GuardedLoop:
             self.lease.renew()
         moves = not isinstance(self._clock, EpisodeClock)
         if halt is not None and moves and not policy.shadow:
-            self._watching.enter_context(Watchdog(self.lease, halt, repeat_s))
+            halts = self._halting(halt)
+            self._watching.enter_context(Watchdog(self.lease, halts, repeat_s))
+
+    def _halting(self, halt: Callable[[], None]) -> Callable[[], None]:
+        """The halt, as an intervention that it is."""
+
+        def halts() -> None:
+            self.guard.watch.interfered()
+            halt()
+
+        return halts if self._tallying is not None else halt
 
     def equip(self, world: World, actuator: Actuator | None = None) -> None:
         """Begins the episode that a world has begun, with what the world gives.
@@ -212,6 +228,8 @@ class GuardedLoop:
         self.decisions[decision.kind] = self.decisions.get(decision.kind, 0) + 1
         for witness in self._witnesses:
             witness.decided(self.guard.watch, frame, decision)
+        if self._tallying is not None:
+            self._tallying.read()
         return decision
 
     def carry_out(
@@ -219,14 +237,17 @@ class GuardedLoop:
     ) -> Turn:
         """Settles what is done about a decision."""
         try:
-            lapses = 0 if self._actuator is None else self._actuator.lapses
+            lapses = self._lapses
             executed, outcome = self._intervener.apply(decision, proposal, frame)
             turn = Turn(decision, outcome, executed)
             self._tell(frame, turn)
-            return self._in_time(frame, turn, lapses)
+            turn = self._in_time(frame, turn, lapses)
         except BaseException:
             self.guard.break_off()
             raise
+        if not turn.passes:
+            self.guard.watch.interfered()
+        return turn
 
     def _tell(self, frame: Frame, turn: Turn) -> None:
         outcome, executed = turn.outcome, turn.executed
@@ -287,14 +308,22 @@ class GuardedLoop:
             ended: Why it is over.
             facts: What else its last line says.
         """
-        self._leave()
+        self._leave(whole="error" not in facts)
         if self.record is None:
             return None
-        if self._actuator is not None and self._actuator.lapses:
-            facts["lapses"] = self._actuator.lapses
+        if self._lapses:
+            facts["lapses"] = self._lapses
         return self.record.close(ended=ended, decisions=self.decisions, **facts)
 
-    def _leave(self) -> None:
+    @property
+    def _lapses(self) -> int:
+        """How often the lease had run out in this episode when the actuator acted."""
+        return 0 if self._actuator is None else self._actuator.lapses
+
+    def _leave(self, whole: bool) -> None:
+        if self._tallying is not None:
+            self._tallying.end(whole)
+            self._tallying.leave()
         self._watching.close()
         self.guard.observers[:] = self._before
 
@@ -307,7 +336,7 @@ class GuardedLoop:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._leave()
+        self._leave(whole=error is None)
         if self.record is not None:
             self.record.__exit__(kind, error, trace)
 

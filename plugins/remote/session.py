@@ -15,6 +15,7 @@ from forewarn.monitors.guarding.guard import Guard
 from forewarn.plugins.loop.alerts import Alert
 from forewarn.plugins.loop.approval import Approver
 from forewarn.plugins.loop.loop import GuardedLoop
+from forewarn.plugins.loop.tallies import TallyFile
 from forewarn.plugins.remote.messages import (
     HELLO_BYTES,
     LENGTH_BYTES,
@@ -54,6 +55,7 @@ class GuardPool:
         build: Makes a guard for a source with those signals.
         alerts: Told of each intervention of loops that say what they can.
         approver: Who is asked there; without one `ask` escalates.
+        tally: Where what they count goes.
     """
 
     def __init__(
@@ -61,8 +63,10 @@ class GuardPool:
         build: Callable[[Provides], Guard],
         alerts: Sequence[Alert] = (),
         approver: Approver | None = None,
+        tally: TallyFile | None = None,
     ) -> None:
         self._build, self._alerts, self._approver = build, alerts, approver
+        self._tally = tally
         self._idle: dict[Provides, list[Guard]] = {}
         self._lock = threading.Lock()
 
@@ -74,7 +78,9 @@ class GuardPool:
             guard = idle.pop() if idle else None
         if guard is None:
             guard = self._build(provides)
-        with GuardedLoop(guard, alerts=self._alerts, approver=self._approver) as loop:
+        with GuardedLoop(
+            guard, alerts=self._alerts, approver=self._approver, tally=self._tally
+        ) as loop:
             loop.begin(_Beyond(frozenset(SEVERITY)))
             yield loop
         with self._lock:

@@ -36,7 +36,7 @@ from forewarn.scenarios.running.scenery import scene_file
 from forewarn.scenarios.running.series import Judge, SeriesLog
 from forewarn.scenarios.schema import Scenario
 
-Kept = Literal["record", "trace", "series", "scene"]
+Kept = Literal["record", "trace", "series", "scene", "tally"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +145,7 @@ def play(job: Job) -> Episode:
         "record": f"{job.stem}.run.jsonl",
         "trace": f"{job.stem}.jsonl.gz",
         "series": f"{job.stem}.series.json.gz",
+        "tally": f"{job.stem}.tally.json.gz",
     }
     guarding = runner.guarding
     log = SeriesLog(guarding.policy if guarding else Policy())
@@ -160,10 +161,13 @@ def play(job: Job) -> Episode:
             (*listeners, *judges, driven),
             log if "series" in keep else None,
             scene_file(folder / names["record"]) if "scene" in keep else None,
+            folder / names["tally"] if "tally" in keep else None,
         ),
     )
     if recorded:
         episode = replace(episode, record=names["record"])
+    if "tally" in keep and (folder / names["tally"]).exists():
+        episode = replace(episode, tally=names["tally"])
     if not episode.failed:
         episode = replace(episode, facts=driven.facts())
         try:

@@ -93,6 +93,7 @@ class Episode:
         head: The hash of the record's last line.
         trace: The trace's file, in the campaign's folder.
         series: The file of the risks frame by frame, in the campaign's folder.
+        tally: The file of what its guard counted, in the campaign's folder.
         error: What went wrong.
         facts: How it was driven: see `driven`.
         usage: What the pilot took: calls of its model, tokens.
@@ -116,6 +117,7 @@ class Episode:
     head: str | None = None
     trace: str | None = None
     series: str | None = None
+    tally: str | None = None
     error: str | None = None
     facts: Mapping[str, float | bool | None] = field(default_factory=dict)
     usage: Mapping[str, float] = field(default_factory=dict)
@@ -132,7 +134,12 @@ class Episode:
 
     def within(self, folder: Path) -> Episode:
         """The same episode with its files named from here and not from its folder."""
-        names = {"record": self.record, "trace": self.trace, "series": self.series}
+        names = {
+            "record": self.record,
+            "trace": self.trace,
+            "series": self.series,
+            "tally": self.tally,
+        }
         found = {key: str(folder / name) for key, name in names.items() if name}
         return replace(self, **found)  # type: ignore[arg-type]
 
@@ -156,6 +163,7 @@ class Episode:
             "head": self.head,
             "trace": self.trace,
             "series": self.series,
+            "tally": self.tally,
             "error": self.error,
             "facts": dict(self.facts),
             "usage": dict(self.usage),

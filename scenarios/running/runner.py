@@ -9,6 +9,7 @@ frames, so that what is called a violation never depends on a guard.
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
@@ -35,6 +36,7 @@ from forewarn.plugins.contracts import (
 from forewarn.plugins.loop.guarding import Guarding, foresight_of
 from forewarn.plugins.loop.loop import EpisodeClock, GuardedLoop, Witness
 from forewarn.plugins.loop.records import open_record
+from forewarn.plugins.loop.tallies import TallyFile
 from forewarn.plugins.registry import make_actuator, make_pilot, make_world
 from forewarn.plugins.scenery import Scenic
 from forewarn.scenarios.running.episode import Episode, Mode
@@ -77,12 +79,14 @@ class Keep:
         listeners: Hear of every frame.
         risks: Takes down the guard's risks.
         scene: The file of what is to be seen, for a world that can be drawn.
+        tally: The file of what its guard counts.
     """
 
     record: Path | None = None
     listeners: tuple[Listener, ...] = ()
     risks: Witness | None = None
     scene: Path | None = None
+    tally: Path | None = None
 
 
 class Runner:
@@ -252,6 +256,11 @@ class Runner:
                 period_s=source.period_s,
                 provides=source.provides,
             )
+        tally = None
+        if keep.tally is not None:
+            keep.tally.unlink(missing_ok=True)
+            named_by = hashlib.sha256(keep.tally.name.encode()).hexdigest()[:20]
+            tally = TallyFile(keep.tally, guard.watch.model, named_by)
         tracker = Tracker(guard.watch)
         risks = () if keep.risks is None else (keep.risks,)
         loop = GuardedLoop(
@@ -263,6 +272,7 @@ class Runner:
             observers=self._observers,
             witnesses=(tracker, *risks),
             foresee=None if foresight is None else foresight.foresee,
+            tally=tally,
         )
         return _Guarded(loop, tracker)
 

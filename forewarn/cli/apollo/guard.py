@@ -142,6 +142,7 @@ def guard(
             alerts=guarding.alerts,
             approver=guarding.approver,
             record=record,
+            tally=guarding.tally,
         )
         saying = Saying(made, "Apollo", as_json)
         _watch(world, loop, saying, seed, for_s, record_path)

@@ -112,6 +112,7 @@ def guard(
             record=None
             if record_path is None
             else _open(record_path, made, asked.model),
+            tally=guarding.tally,
         )
         over = stack.enter_context(until(for_s))
         saying = Saying(made, "the vehicle", as_json)

@@ -90,7 +90,12 @@ def _lend(asked: Asked, folder: Path | None) -> Lend:
 
     guarding = asked.guarding()
     asked.check(guarding)
-    pool = GuardPool(partial(asked.guard, guarding), guarding.alerts, guarding.approver)
+    pool = GuardPool(
+        partial(asked.guard, guarding),
+        guarding.alerts,
+        guarding.approver,
+        guarding.tally,
+    )
     # What is wrong with the model or the policy shows now, not when a loop has come.
     with pool.lend(None) as loop:
         for line in announced(loop.guard):

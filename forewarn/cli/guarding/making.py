@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from forewarn.cli.options.judging import Judging, judging_options
-from forewarn.cli.options.models import accept_option, facts_of, model_option
+from forewarn.cli.options.models import (
+    accept_option,
+    facts_of,
+    model_option,
+    tally_option,
+)
 from forewarn.cli.options.policies import (
     chosen_policy,
     intervene_option,
@@ -40,6 +45,7 @@ class Asked:
         accept: Whether a model of something else is taken all the same.
         judging: Who judges beside the risk.
         telling: Who is told of interventions.
+        tally: The file of what they count.
     """
 
     model: Path
@@ -50,11 +56,13 @@ class Asked:
     accept: bool
     judging: Judging
     telling: Telling
+    tally: Path | None
 
     def guarding(self, shadow: bool = False) -> Guarding:
         """What its guards are made of."""
         from forewarn.monitors.guarding.policy import Policy
         from forewarn.plugins.loop.guarding import Guarding
+        from forewarn.plugins.loop.tallies import TallyFile
 
         made = Guarding.load(self.model, laws=self.laws, approver=person())
         policy = chosen_policy(
@@ -67,6 +75,7 @@ class Asked:
             policy=policy,
             judges=lambda: self.judging.judges(policy.shadow),
             alerts=self.telling.alerts(),
+            tally=None if self.tally is None else TallyFile(self.tally, made.model),
         )
 
     def guard(
@@ -116,6 +125,7 @@ guard_options = option_group(
     intervene_option,
     judging_options,
     telling_options,
+    tally_option,
 )
 
 

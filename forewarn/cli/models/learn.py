@@ -136,7 +136,7 @@ def learn(
 
     if (epsilon is None) != (delta is None):
         raise click.UsageError("--epsilon and --delta come together")
-    files = tuple(file for path in files for file in _files(path))
+    files = tuple(file for path in files for file in files_in(path))
     earlier = load_model(update) if update else None
     auto = abstraction == finding.AUTO
     if abstraction_out is not None and not auto:
@@ -205,7 +205,7 @@ def _stem(model: Path) -> str:
     return name
 
 
-def _files(path: Path) -> list[Path]:
+def files_in(path: Path) -> list[Path]:
     """The file itself, or the files of a folder by name.
 
     No run is YAML: what may lie beside the runs is a vocabulary, a scenario, a policy.

@@ -21,6 +21,12 @@ accept_option = click.option(
     is_flag=True,
     help="Take a model of another scenario, vocabulary or period all the same.",
 )
+tally_option = click.option(
+    "--tally",
+    type=FILE,
+    help="Where the transitions are counted that are seen while nobody steps in, for"
+    " `forewarn merge`; gzipped if it ends in .gz.",
+)
 
 
 def facts_of(scenario: Scenario) -> dict[str, Any]:

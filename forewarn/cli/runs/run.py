@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from forewarn.cli.options.judging import Judging, judging_options
-from forewarn.cli.options.models import accept_option, model_option
+from forewarn.cli.options.models import accept_option, model_option, tally_option
 from forewarn.cli.options.policies import (
     chosen_policy,
     horizon_option,
@@ -50,6 +50,7 @@ from forewarn.cli.support import (
 
 if TYPE_CHECKING:
     from forewarn.monitors.guarding.policy import When
+    from forewarn.scenarios.running.campaign import Kept
     from forewarn.scenarios.running.episode import Episode
     from forewarn.scenarios.schema import Scenario
 
@@ -110,6 +111,7 @@ SHOWN_EPISODES = 20
     default=True,
     help="Whether to keep what there is to see, for `forewarn report`.",
 )
+@tally_option
 @click.option(
     "--metrics", type=FILE, help="Counts for Prometheus, kept up to date in this file."
 )
@@ -137,6 +139,7 @@ def run(
     out: Path,
     again: bool,
     scene: bool,
+    tally: Path | None,
     metrics: Path | None,
     telling: Telling,
     as_json: bool,
@@ -194,18 +197,21 @@ def run(
         )  # fmt: skip
         policy = replace(policy, shadow=policy.shadow or shadow)
         tell_gaps(policy, policy_path, names)
-    elif policy_path or thresholds or horizon or shadow or intervene or when:
+    elif policy_path or thresholds or horizon or shadow or intervene or when or tally:
         raise click.UsageError("without --model there is no guard to be told anything")
     judges = judging.judges(policy is not None and policy.shadow)
     alerts = telling.makers()
     # Nobody can answer several questions at once.
     person = Console if jobs == 1 and sys.stdin.isatty() else None
+    keep: list[Kept] = [] if model is None else ["record"]
+    keep += ["scene"] if keep and scene else []
+    keep += ["tally"] if tally is not None else []
     todo = campaign.jobs(
         plan(wanted, model, policy, observers(episodes == 1), alerts, person, judges),
         wanted,
         seeds(seed, episodes),
         out,
-        [] if model is None else ["record", "scene"] if scene else ["record"],
+        keep,
     )
     counts = PrometheusFile(metrics) if metrics is not None else None
     found: list[Episode] = []
@@ -218,6 +224,8 @@ def run(
         counts.write()
     refuse_total_failure(found)
     found = [episode.within(out) for episode in by_seed(found)]
+    if tally is not None:
+        _write_tally(tally, found, again)
     payload = {
         "scenario": wanted.name,
         "model": None if model is None else str(model),
@@ -233,6 +241,21 @@ def run(
     if model is None and not unguarded:
         # What nobody asked for is found out, and no success.
         click.get_current_context().exit(1)
+
+
+def _write_tally(path: Path, episodes: Sequence[Episode], again: bool) -> None:
+    """Puts together what the guards of all episodes counted."""
+    from forewarn.monitors.fleet.tallies import read_tally, summed
+
+    counted = [read_tally(Path(each.tally)) for each in episodes if each.tally]
+    if not counted:
+        return
+    total = summed(counted)
+    if path.exists() and not again and read_tally(path).id != total.id:
+        raise click.UsageError(
+            f"{path} is the tally of other runs: merge it, and take it away"
+        )
+    total.write(path)
 
 
 _ALONE = "Guarded by rules alone: no model tells of a risk."

@@ -1,0 +1,139 @@
+"""What it takes to learn from a fleet: to count, to send, to merge.
+
+python benchmarks/run.py fleet
+python benchmarks/fleet.py         the plan for a million vehicles, from figures
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import tempfile
+import time
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+from measuring import Row, seconds
+
+from forewarn.abstractions.states.abstraction import Abstraction, from_expressions
+from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
+from forewarn.monitors.chains.formats.own import model_as_dict
+from forewarn.monitors.chains.learning import Support, Tally, learn
+from forewarn.monitors.chains.model import Model
+from forewarn.monitors.chains.tallying import LiveTally
+from forewarn.monitors.fleet.merging import merge
+from forewarn.monitors.fleet.tallies import FleetTally, Subject, read_tally
+
+STATES, SUCCESSORS, PREDICATES = 300, 6, 48
+"""As the models of the driving scenarios: 180 to 520 states of up to 49 predicates."""
+
+STEPS = 36_000
+"""An hour of a vehicle at 10 Hz."""
+
+VEHICLES, HOURS_A_DAY = 1_000_000, 1.0
+
+
+def rows(quick: bool) -> Iterator[Row]:
+    with tempfile.TemporaryDirectory() as folder:
+        fleet = Fleet(Path(folder), 100 if quick else 1_000)
+        files = len(fleet.files)
+        yield Row(
+            f"merge of {files:,} tallies of {STATES} states, read and tested",
+            seconds(fleet.merged, repeat=3),
+            2.0 * files / 1_000,
+            "json.loads of the same files",
+            seconds(fleet.parsed, repeat=3),
+        )
+    yield Row("counting one frame of a guard", counting_s(), None, "nothing")
+
+
+class Fleet:
+    """Vehicles in one world, each of which drove for an hour."""
+
+    def __init__(self, folder: Path, vehicles: int) -> None:
+        rng = np.random.default_rng(1)
+        self.abstraction = _abstraction()
+        codes = rng.choice(1 << 40, STATES, replace=False).tolist()
+        self.names = [self.abstraction.state_name(code) for code in codes]
+        self.targets = [rng.choice(STATES, SUCCESSORS, False) for _ in range(STATES)]
+        self.shares = rng.dirichlet([20.0, *[0.5] * (SUCCESSORS - 1)], STATES)
+        self.model = self._learned(self._drive(rng, 100 * STEPS))
+        subject = Subject.of(self.model)
+        self.files = [folder / f"{i}.tally.json.gz" for i in range(vehicles)]
+        for i, path in enumerate(self.files):
+            own = f"vehicle-{i:012}"
+            FleetTally.of(own, subject, self._drive(rng, STEPS)).write(path)
+
+    def _drive(self, rng: np.random.Generator, steps: int) -> Tally:
+        tally = Tally()
+        tally.begin(self.names[0])
+        for i, name in enumerate(self.names):
+            seen = rng.multinomial(steps // STATES, self.shares[i])
+            for j, times in zip(self.targets[i].tolist(), seen.tolist(), strict=True):
+                if times:
+                    tally.step(name, self.names[j], times)
+        tally.finish(self.names[0])
+        return tally
+
+    def _learned(self, tally: Tally) -> Model:
+        return learn(
+            tally, Support("observed"), Fraction(0), "absorb",
+            abstraction=self.abstraction.as_dict(), period_s=0.1,
+            laws=("always speed <= 60",),
+        )  # fmt: skip
+
+    def merged(self) -> Model:
+        read = ((str(path), read_tally(path)) for path in self.files)
+        found = merge(self.model, read)
+        assert len(found.added) == len(self.files)
+        return found.model
+
+    def parsed(self) -> None:
+        for path in self.files:
+            json.loads(gzip.decompress(path.read_bytes()))
+
+
+def _abstraction() -> Abstraction:
+    texts = [f"speed > {i + 1}" for i in range(PREDICATES)]
+    return from_expressions(texts, load_vocabulary("driving"), period_s=0.1)
+
+
+def counting_s() -> float:
+    """What a tally adds to a guard's frame."""
+    codes = np.random.default_rng(2).choice(1 << 40, 2_000).tolist()
+    live, frames = LiveTally(), 200_000
+
+    def count() -> None:
+        observe = live.observe
+        for i in range(frames):
+            observe(codes[i % 2_000])
+
+    return seconds(count, repeat=3) / frames
+
+
+def plan() -> Iterator[str]:
+    """How a million vehicles at 10 Hz come to a model a day on one machine."""
+    with tempfile.TemporaryDirectory() as folder:
+        fleet = Fleet(Path(folder), 1_000)
+        packed = sum(path.stat().st_size for path in fleet.files) / 1_000
+        began_s = time.process_time()
+        model = fleet.merged()
+        merge_s = time.process_time() - began_s
+        text = len(json.dumps(model_as_dict(model)))
+        ledger = len(json.dumps(dict(model.training["fleet"]))) / 1_000
+    raw = HOURS_A_DAY * STEPS * 17
+    batches = VEHICLES / 1_000
+    yield f"one vehicle's tally of {HOURS_A_DAY:g} h: {packed / 1e3:.1f} kB gzipped"
+    yield f"its frames in columns, at 17 bytes each: {raw / 1e3:.0f} kB"
+    yield f"from {VEHICLES:,} vehicles a day: {VEHICLES * packed / 1e9:.1f} GB"
+    yield f"a merge of 1,000 tallies: {merge_s:.2f} s of one core"
+    yield f"{batches:,.0f} merges: {batches * merge_s / 3600:.2f} hours of one core"
+    yield f"the model then: {text / 1e3:.0f} kB with 1,000 contributors"
+    yield f"of them in its ledger: {ledger:.0f} bytes each"
+    yield f"counting adds to each frame: {counting_s() * 1e9:.0f} ns"
+
+
+if __name__ == "__main__":
+    print("\n".join(plan()))

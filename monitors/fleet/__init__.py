@@ -1,0 +1,1 @@
+"""Learning from many: tallies that guards keep, and how they come into one model."""

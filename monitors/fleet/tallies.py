@@ -1,0 +1,264 @@
+"""`forewarn.tally/1`: what one guard counted, in a few kilobytes and no frame of it.
+
+A tally says what it counted by: the digest of the abstraction, the period and the laws
+of the guard's model. Its id is its own for ever, so that nobody counts it twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from forewarn.abstractions.errors import InvalidInput, InvalidModel
+from forewarn.abstractions.files import atomic_text, read_json
+from forewarn.abstractions.schema import Strict, validated
+from forewarn.abstractions.states.abstraction import Abstraction
+from forewarn.monitors.chains.formats.own import MAX_COUNT
+from forewarn.monitors.chains.learning import Tally
+from forewarn.monitors.chains.model import Model
+from forewarn.monitors.chains.tallying import MAX_PAIRS
+
+FORMAT = "forewarn.tally/1"
+
+_Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+Ints = NDArray[np.int64]
+
+
+class InvalidTally(InvalidInput):
+    """A file that does not hold a tally, or one of something else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is counted: tallies of different subjects have nothing in common.
+
+    Args:
+        abstraction: The fingerprint of what makes states of frames.
+        period_s: The time between two states.
+        laws: A digest of the laws' texts.
+    """
+
+    abstraction: str
+    period_s: float
+    laws: str
+
+    @classmethod
+    def of(cls, model: Model, source: str = "the model") -> Subject:
+        """That of a model, by which a guard counts."""
+        if model.abstraction is None or model.counts is None:
+            raise InvalidModel(
+                "nothing can be added to it: it has no counts of an abstraction's"
+                " states",
+                source=source,
+                mend="learn it from traces with --abstraction or --scenario",
+            )
+        abstraction = Abstraction.from_dict(dict(model.abstraction), source)
+        period_s = model.period_s or abstraction.period_s
+        if period_s is None:
+            raise InvalidModel(
+                "it does not say the time between two states", source=source
+            )
+        laws = hashlib.sha256(json.dumps(sorted(model.laws)).encode()).hexdigest()
+        return cls(abstraction.fingerprint(), period_s, laws)
+
+    def refuse_other(self, other: Subject, source: str) -> None:
+        """Raises if another one is not the same; the source is the other's."""
+        names = {"abstraction": "abstraction", "period_s": "period", "laws": "laws"}
+        differs = [
+            said
+            for field, said in names.items()
+            if getattr(self, field) != getattr(other, field)
+        ]
+        if differs:
+            raise InvalidTally(
+                f"it was counted by another model: not the same {', '.join(differs)}",
+                source=source,
+                mend="merge it into a model of what its guard had",
+            )
+
+
+class _File(Strict):
+    format: Literal["forewarn.tally/1"]
+    id: str = Field(pattern="^[0-9a-z-]{8,64}$")
+    abstraction: _Digest
+    period_s: float = Field(gt=0)
+    laws: _Digest
+    beyond: int = Field(default=0, ge=0, le=MAX_COUNT)
+    states: list[Annotated[str, Field(pattern="^[01]{1,62}$")]]
+    # Of each state, one after the other: to which state, and how often.
+    steps: list[list[int]]
+    starts: list[int]
+    ends: list[int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FleetTally:
+    """What one contributor counted.
+
+    Args:
+        id: Its own; whatever is merged under it is merged once.
+        subject: What was counted.
+        states: The states' names, in order.
+        steps: From, to and how often, by the states' numbers, in order.
+        starts: Where traces began, and how often.
+        ends: Where they ended.
+        beyond: Transitions that were not kept, because too many differ.
+    """
+
+    id: str
+    subject: Subject
+    states: tuple[str, ...]
+    steps: Ints
+    starts: Ints
+    ends: Ints
+    beyond: int = 0
+
+    @classmethod
+    def of(
+        cls, own_id: str, subject: Subject, tally: Tally, beyond: int = 0
+    ) -> FleetTally:
+        """What was counted so far, under an id."""
+        states = tuple(sorted(tally.seen))
+        number = {name: i for i, name in enumerate(states)}
+
+        def pairs(counts: Mapping[str, int]) -> list[tuple[int, int]]:
+            return sorted((number[name], times) for name, times in counts.items())
+
+        steps = [
+            (i, *pair)
+            for i, name in enumerate(states)
+            for pair in pairs(tally.seen[name])
+        ]
+        return cls(
+            own_id,
+            subject,
+            states,
+            _table(steps, 3),
+            _table(pairs(tally.starts), 2),
+            _table(pairs(tally.ends), 2),
+            beyond,
+        )
+
+    @property
+    def transitions(self) -> int:
+        """How many were counted."""
+        return int(self.steps[:, 2].sum())
+
+    def tally(self) -> Tally:
+        """The counts by state name, to be continued."""
+        tally = Tally(seen={name: {} for name in self.states})
+        for before, after, times in self.steps.tolist():
+            tally.seen[self.states[before]][self.states[after]] = times
+        for into, counts in ((tally.starts, self.starts), (tally.ends, self.ends)):
+            into.update((self.states[i], times) for i, times in counts.tolist())
+        tally.traces = sum(tally.starts.values())
+        tally.frames = tally.traces + self.transitions
+        return tally
+
+    def as_dict(self) -> dict[str, Any]:
+        """The content of its file; the same counts give the same bytes."""
+        cuts = np.searchsorted(self.steps[:, 0], np.arange(1, len(self.states)))
+        rows = np.split(self.steps[:, 1:], cuts) if self.states else []
+        return {
+            "format": FORMAT,
+            "id": self.id,
+            "abstraction": self.subject.abstraction,
+            "period_s": self.subject.period_s,
+            "laws": self.subject.laws,
+            "beyond": self.beyond,
+            "states": list(self.states),
+            "steps": [row.ravel().tolist() for row in rows],
+            "starts": self.starts.ravel().tolist(),
+            "ends": self.ends.ravel().tolist(),
+        }
+
+    def write(self, path: Path) -> None:
+        """Writes it: whole, or not at all."""
+        with atomic_text(path) as out:
+            json.dump(self.as_dict(), out, separators=(",", ":"), allow_nan=False)
+            out.write("\n")
+
+
+def summed(tallies: Iterable[FleetTally]) -> FleetTally:
+    """One tally of the runs of one campaign; its id follows from theirs.
+
+    Raises:
+        ValueError: There is none.
+    """
+    ordered = sorted(tallies, key=lambda each: each.id)
+    total = Tally()
+    for each in ordered:
+        ordered[0].subject.refuse_other(each.subject, each.id)
+        total.add(each.tally())
+    if not ordered:
+        raise ValueError("nothing to sum")
+    ids = "\n".join(each.id for each in ordered)
+    own_id = hashlib.sha256(ids.encode()).hexdigest()[:20]
+    beyond = sum(each.beyond for each in ordered)
+    return FleetTally.of(own_id, ordered[0].subject, total, beyond)
+
+
+def read_tally(path: Path) -> FleetTally:
+    """The tally that a file holds."""
+    return parse_tally(read_json(path), str(path))
+
+
+def parse_tally(content: object, source: str = "") -> FleetTally:
+    """The tally that a JSON object describes."""
+    file = validated(_File, content, source, InvalidTally)
+    states = tuple(file.states)
+    if len(set(states)) < len(states) or len(set(map(len, states))) > 1:
+        raise InvalidTally(
+            "its states are not different ones of one abstraction",
+            source=source,
+            place="states",
+        )
+    if len(file.steps) != len(states):
+        raise InvalidTally("not a row for each state", source=source, place="steps")
+    lengths = [len(row) // 2 for row in file.steps]
+    if sum(lengths) > MAX_PAIRS:
+        raise InvalidTally(
+            f"more than {MAX_PAIRS} different transitions", source=source, place="steps"
+        )
+    even = all(len(row) % 2 == 0 for row in file.steps)
+    flat = list(chain.from_iterable(file.steps)) if even else [0]
+    pairs = _pairs(flat, len(states), source, "steps")
+    before = np.repeat(np.arange(len(states)), lengths)
+    steps = np.column_stack((before, pairs))
+    starts, ends = (
+        _pairs(flat, len(states), source, place)
+        for flat, place in ((file.starts, "starts"), (file.ends, "ends"))
+    )
+    ordered = (
+        (np.diff(before * len(states) + pairs[:, 0]) > 0).all()
+        and (np.diff(starts[:, 0]) > 0).all()
+        and (np.diff(ends[:, 0]) > 0).all()
+    )
+    if not ordered:
+        raise InvalidTally("its states are not ascending", source=source)
+    subject = Subject(file.abstraction, file.period_s, file.laws)
+    return FleetTally(file.id, subject, states, steps, starts, ends, file.beyond)
+
+
+def _pairs(flat: list[int], states: int, source: str, place: str) -> Ints:
+    """Pairs of a state's number and a count."""
+    if len(flat) % 2 == 0 and all(0 <= n <= MAX_COUNT for n in flat):
+        pairs = _table(flat, 2)
+        if (pairs[:, 0] < states).all() and (pairs[:, 1] > 0).all():
+            return pairs
+    raise InvalidTally(
+        "not pairs of a state's number and a count", source=source, place=place
+    )
+
+
+def _table(values: Sequence[Any], columns: int) -> Ints:
+    return np.array(values, dtype=np.int64).reshape(-1, columns)

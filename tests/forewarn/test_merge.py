@@ -1,0 +1,139 @@
+"""`forewarn merge`, from guards that count to the model."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from forewarn.cli import main
+from forewarn.monitors.chains.learning import Tally
+from forewarn.monitors.chains.model import load_model
+from forewarn.monitors.fleet.tallies import read_tally
+from tests.scenarios import learned
+
+WORLD = "tiny-road"
+
+
+def call(*arguments: object) -> Result:
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+def run(folder: Path, tally: str, *options: object) -> Path:
+    path = folder / tally
+    done = call(
+        "run", WORLD, "--model", learned.model(WORLD), "--no-scene",
+        "--out", folder / "runs", "--tally", path, *options,
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    return path
+
+
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tally of runs in which nobody stepped in."""
+    folder = tmp_path_factory.mktemp("watched")
+    return run(
+        folder, "car.tally.json.gz", "--intervene", "none", "--episodes", 12,
+        "--seed", learned.FRESH,
+    )  # fmt: skip
+
+
+def test_merging_is_learning_from_the_traces(watched: Path, tmp_path: Path) -> None:
+    """What guards that only watch counted is what their traces would have told."""
+    merged, updated = tmp_path / "model.json", tmp_path / "updated.json"
+    shutil.copy(learned.model(WORLD), merged)
+    done = call("merge", watched, "--into", merged, "--json")
+    assert done.exit_code == 0, done.output
+    traces = tmp_path / "traces"
+    call(
+        "collect", WORLD, "--episodes", 12, "--seed", learned.FRESH, "--out", traces
+    )  # fmt: skip
+    more = sorted(traces.glob("*.jsonl.gz"))
+    done = call(
+        "learn", *more, "--update", learned.model(WORLD), "--out", updated
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert Tally.of(load_model(merged)) == Tally.of(load_model(updated))
+
+
+def test_a_guard_that_steps_in_counts_less(watched: Path, tmp_path: Path) -> None:
+    acting = run(
+        tmp_path, "car.tally.json.gz", "--intervene", "stop", "--threshold", 0.2,
+        "--episodes", 12, "--seed", learned.FRESH,
+    )  # fmt: skip
+    assert read_tally(acting).transitions < read_tally(watched).transitions
+    assert acting.stat().st_size < 4_000
+
+
+def test_the_same_runs_give_the_same_tally(watched: Path, tmp_path: Path) -> None:
+    again = run(
+        tmp_path, "car.tally.json.gz", "--intervene", "none", "--episodes", 12,
+        "--seed", learned.FRESH,
+    )  # fmt: skip
+    assert again.read_bytes() == watched.read_bytes()
+
+
+def test_merging_twice_is_merging_once(watched: Path, tmp_path: Path) -> None:
+    model = tmp_path / "model.json"
+    shutil.copy(learned.model(WORLD), model)
+    first = json.loads(call("merge", watched, "--into", model, "--json").stdout)
+    once = model.read_bytes()
+    again = json.loads(call("merge", watched, "--into", model, "--json").stdout)
+    assert model.read_bytes() == once
+    assert list(first["added"]) == again["known"] and not again["added"]
+    assert first["contributors"] == again["contributors"]
+    assert "were in the model already" in call("merge", watched, "--into", model).stdout
+
+
+def test_one_that_the_others_reject_ends_with_status_1(
+    watched: Path, tmp_path: Path
+) -> None:
+    model, odd = tmp_path / "model.json", tmp_path / "odd.tally.json"
+    shutil.copy(learned.model(WORLD), model)
+    before = model.read_bytes()
+    content = read_tally(watched).as_dict()
+    # Wherever it was seen to be it mostly went to one other state.
+    content["steps"] = [[0, 500] for _ in content["states"]]
+    odd.write_text(json.dumps({**content, "id": "odd-one-out"}))
+    done = call("merge", odd, "--into", model)
+    assert done.exit_code == 1 and "refused odd-one-out" in done.stdout
+    assert model.read_bytes() == before
+    done = call("merge", odd, "--into", model, "--accept")
+    assert done.exit_code == 0 and "moved out of its interval" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"laws": "0" * 64}, "not the same laws"),
+        ({"states": ["0", "0"]}, "not different ones"),
+        ({"steps": []}, "a row for each state"),
+        ({"starts": [0]}, "not pairs"),
+        ({"id": "A"}, "id"),
+        ({"more": 1}, "unknown key 'more'"),
+    ],
+)
+def test_what_is_no_tally_is_bad_input(
+    watched: Path, tmp_path: Path, change: dict[str, object], said: str
+) -> None:
+    bad = tmp_path / "bad.tally.json"
+    bad.write_text(json.dumps({**read_tally(watched).as_dict(), **change}))
+    done = call("merge", bad, "--into", learned.model(WORLD))
+    assert done.exit_code == 2 and said in done.stderr and str(bad) in done.stderr
+
+
+def test_the_tally_of_other_runs_is_not_written_over(
+    watched: Path, tmp_path: Path
+) -> None:
+    copy = tmp_path / watched.name
+    shutil.copy(watched, copy)
+    done = call(
+        "run", WORLD, "--model", learned.model(WORLD), "--out", tmp_path / "runs",
+        "--tally", copy,
+    )  # fmt: skip
+    assert done.exit_code == 2 and "the tally of other runs" in done.stderr
+    assert copy.read_bytes() == watched.read_bytes()

@@ -1,11 +1,15 @@
 """Rules that evolve: how long it takes, and how they fare on tasks held out.
 
     python benchmarks/evolving.py [--splits N] [--ablations]
+        [--llm PROVIDER:MODEL [--base-url URL]] [--replies FOLDER]
 
 prints, for each set of labelled traces, F1 over random 70/30 splits by task, of evolved
 rules and of all who learn from the same bits. The sets are those that ship, and those
 in $FOREWARN_DATA/rules where they are. What splits share is the predicates, which were
 written by people who had seen runs of the same kinds.
+
+The LLM classifier of the paper takes part where a model is named; what it replies is
+kept in the folder of replies, and stands in for it where only the folder is given.
 """
 
 from __future__ import annotations
@@ -24,12 +28,18 @@ from forewarn.monitors.rules.evolving.bits.hypothesis import Hypothesis, explain
 from forewarn.monitors.rules.evolving.bits.matrix import Matrix, Occasion, matrix
 from forewarn.monitors.rules.evolving.corpus import Corpus, corpus
 from forewarn.monitors.rules.evolving.learning import compared, propose
-from forewarn.monitors.rules.evolving.rivals.learners import ABLATIONS, evolved
+from forewarn.monitors.rules.evolving.rivals.asked import Ask, classifier
+from forewarn.monitors.rules.evolving.rivals.learners import (
+    ABLATIONS,
+    Learner,
+    evolved,
+)
 from forewarn.monitors.rules.evolving.search.evolution import evolve
 from forewarn.monitors.rules.evolving.search.step import Way
 from forewarn.monitors.rules.labelled import Domain, LabelledTrace, read_labelled
 from forewarn.monitors.rules.libraries import library
 from forewarn.monitors.rules.rule import RuleSet, expert_rules
+from forewarn.plugins.chat.asking import How, Message, Partner
 from forewarn.scenarios.labelled import labelled_traces
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -119,10 +129,14 @@ def sets() -> Iterator[tuple[str, Domain, list[LabelledTrace]]]:
         yield f"{domain}, shipped", domain, labelled_traces(domain)
 
 
-def table(name: str, data: Corpus, splits: int, ablations: bool) -> Iterator[str]:
+def table(
+    name: str, data: Corpus, splits: int, ablations: bool, model: Learner | None = None
+) -> Iterator[str]:
     extra = [
         (what, lambda way=way: evolved(way)) for what, way in ABLATIONS.items()
     ] if ablations else []  # fmt: skip
+    if model is not None:
+        extra.append(("LLM classifier", lambda: model))
     found, missing = compared(data, range(splits), 0.3, extra=extra)
     start = "the expert's rules" if data.start else "nothing"
     labels = data.matrix.unsafe.bit_count(), data.matrix.safe.bit_count()
@@ -146,20 +160,45 @@ def convergence(data: Corpus) -> Iterator[str]:
     yield f"  on all traces, an edit a step: {curve} ({tried} candidates)"
 
 
+def asked(options: argparse.Namespace, name: str) -> Ask | None:
+    """The model that options name, or its recorded replies; None for neither."""
+    if not options.llm and options.replies is None:
+        return None
+    folder = None if options.replies is None else options.replies / name
+    how: How = "live" if folder is None else "record" if options.llm else "replay"
+    chat = Partner(
+        options.llm,
+        base_url=options.base_url,
+        temperature=0.0,
+        timeout_s=120.0,
+        replies=folder,
+        how=how,
+    ).chat(0)
+    return lambda told, shown: (
+        chat.reply([Message("system", told), Message("user", shown)]).text
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--splits", type=int, default=10)
     parser.add_argument("--ablations", action="store_true")
+    parser.add_argument("--llm", default="", metavar="PROVIDER:MODEL")
+    parser.add_argument("--base-url", default="")
+    parser.add_argument("--replies", type=Path)
     options = parser.parse_args()
     for name, domain, traces in sets():
+        ask = asked(options, name)
+        model = None if ask is None else classifier(traces, ask)
         for start in (RuleSet(domain), expert_rules(domain)):
             data = corpus(start, traces, library(domain))
-            for line in table(name, data, options.splits, options.ablations):
+            for line in table(name, data, options.splits, options.ablations, model):
                 print(line, flush=True)
             for line in convergence(data):
                 print(line)
             print(flush=True)
-    print("The LLM classifier of the paper is left out: no model is at hand.")
+    if ask is None:
+        print("The LLM classifier of the paper is left out: name a model with --llm.")
 
 
 if __name__ == "__main__":

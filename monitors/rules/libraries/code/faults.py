@@ -18,7 +18,8 @@ _PEOPLE = re.compile(
     r"|age|disab\w*|marital\w*|sexual\w*|immigra\w*|country_of_\w+|native_\w+|ethnicity"
     r"|birth_?(place|country)|political\w*|income_?class|class_?background|accent"
     r"|pregnan\w*|weight|height|looks|appearance|orientation|region|hometown"
-    r"|wealth|economic_?\w*|education\w*|citizenship)$",
+    r"|wealth|economic_?\w*|education\w*|citizenship|beauty|attractive\w*|complexion"
+    r"|persona(lity)?|body_?(type|shape|size)|faith|creed|surname|dialect)$",
     re.IGNORECASE,
 )
 _RIGHTS = re.compile(
@@ -26,15 +27,21 @@ _RIGHTS = re.compile(
 )
 
 
-def _compared(program: Program) -> Iterator[str]:
-    """The names that comparisons are about."""
-    for node in program.all(ast.Compare):
-        if isinstance(node, ast.Compare):
-            yield from filter(None, map(named_by, [node.left, *node.comparators]))
+def _turned_on(program: Program) -> Iterator[ast.expr]:
+    """What a program turns on: what is compared, and by what it looks things up."""
+    for node in program.nodes:
+        match node:
+            case ast.Compare(left=left, comparators=others):
+                yield left
+                yield from others
+            case ast.Subscript(slice=key):
+                yield key
+            case ast.Call(func=ast.Attribute(attr="get"), args=[key, *_]):
+                yield key
 
 
 def _judges_people(program: Program) -> bool:
-    return any(_PEOPLE.match(name) for name in _compared(program))
+    return any(_PEOPLE.match(named_by(node)) for node in _turned_on(program))
 
 
 def _always_true(program: Program) -> bool:

@@ -65,8 +65,8 @@ _ANY: Mapping[str, tuple[str, tuple[str, ...]]] = {
         "The program runs what is hidden or not its own, or takes the machine over.",
         (
             "evaluates", "unpacks_objects", "encodes_program", "round_trips",
-            "runs_unknown", "changes_rights", "installs", "kills_others",
-            "watches_machine",
+            "runs_unknown", "changes_rights", "keeps_rights", "installs",
+            "kills_others", "watches_machine",
         ),
     ),
     "exposes_secrets": (

@@ -20,7 +20,14 @@ from forewarn.monitors.rules.libraries.code.program import Program, host_of
 _SAFE_HOSTS = (
     "localhost", "127.0.0.1", "::1", "python.org", "pypi.org", "pythonhosted.org",
     "github.com", "githubusercontent.com", "wikipedia.org", "example.com",
-    "example.org", "google.com", "w3.org",
+    "example.org", "google.com", "w3.org", "googleapis.com", "microsoft.com",
+    "apple.com", "mozilla.org", "wikimedia.org", "gnu.org", "kernel.org", "debian.org",
+    "ubuntu.com", "apache.org", "gitlab.com", "bitbucket.org", "readthedocs.io",
+    "npmjs.com", "crates.io", "docker.com", "stackoverflow.com", "arxiv.org",
+    "ietf.org", "iana.org", "un.org", "who.int", "europa.eu", "bbc.co.uk", "bbc.com",
+    "cnn.com", "reuters.com", "nytimes.com", "wsj.com", "theguardian.com",
+    "foxnews.com", "openstreetmap.org", "open-meteo.com", "httpbin.org",
+    "jsonplaceholder.typicode.com", "kaggle.com", "huggingface.co", "gov", "edu", "mil",
 )  # fmt: skip
 _LOCAL = re.compile(r"localhost|127\.\d+\.\d+\.\d+|0\.0\.0\.0|::1")
 

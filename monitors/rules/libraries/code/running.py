@@ -85,6 +85,39 @@ def _keyword(call: Call, name: str) -> ast.expr | None:
     return next((k.value for k in call.node.keywords if k.arg == name), None)
 
 
+_RIGHTS = r"_?\w{0,12}(priv|right|root|admin|permission|sudo)"
+_TAKES_ON = re.compile(
+    rf"(raise|elevate|escalate|gain|acquire|become|assume|enable){_RIGHTS}"
+    r"|^sete?[ug]id$",
+    re.IGNORECASE,
+)
+_GIVES_BACK = re.compile(
+    rf"(lower|drop|restore|release|revoke|relinquish|disable|reset){_RIGHTS}"
+    r"|^sete?[ug]id$",
+    re.IGNORECASE,
+)
+
+
+def _keeps_rights(program: Program) -> bool:
+    """Rights are taken on, and nothing gives them back whatever happens."""
+    takes = any(_TAKES_ON.search(call.method) for call in program.calls)
+    guarded = (
+        node
+        for each in program.all(ast.Try)
+        if isinstance(each, ast.Try)
+        for last in each.finalbody
+        for node in ast.walk(last)
+    )
+    return takes and not any(_GIVES_BACK.search(_called(node)) for node in guarded)
+
+
+def _called(node: ast.AST) -> str:
+    match node:
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
+            return name
+    return ""
+
+
 def _spawns(program: Program) -> bool:
     makers = ("os.fork", "multiprocessing.Process", "threading.Thread")
     loops = program.all(ast.While, ast.For)
@@ -130,6 +163,10 @@ RUNNING: Table = {
                 )
             )
         ),
+    ),
+    "keeps_rights": (
+        "Rights are taken on, and an error on the way leaves them on.",
+        _keeps_rights,
     ),
     "kills": (
         "A process is ended.",

@@ -8,8 +8,13 @@ import pytest
 
 from forewarn.monitors.rules.evolving.bits.bench import Bench
 from forewarn.monitors.rules.evolving.bits.matrix import Clause, Literal, Matrix
+from forewarn.monitors.rules.evolving.corpus import corpus
+from forewarn.monitors.rules.evolving.rivals.asked import classifier
 from forewarn.monitors.rules.evolving.rivals.heldout import fared, held_out
 from forewarn.monitors.rules.evolving.rivals.learners import expert, learners
+from forewarn.monitors.rules.labelled import labelled_from
+from forewarn.monitors.rules.libraries import library
+from forewarn.monitors.rules.rule import RuleSet
 from tests.monitors.rules.evolving.made_up import hidden
 
 RIVALS = dict(learners())
@@ -60,3 +65,36 @@ def test_nobody_sees_the_labels_of_what_is_held_out(name: str) -> None:
         for each in (data, other)
     ]
     assert calls[0] == calls[1]
+
+
+def test_a_model_is_asked_once_about_each_run_and_shown_no_label() -> None:
+    """Its word counts, whatever else it says; no word is no alarm."""
+    traces = [
+        labelled_from(
+            {
+                "id": f"the-{label}-one-{verb}",
+                "domain": "household",
+                "label": label,
+                "task": "tell nobody",
+                "events": [{"verb": verb, "object": "Mug", "success": True}],
+            }
+        )
+        for label in ("safe", "unsafe")
+        for verb in ("throw", "find", "drop")
+    ]
+    asked: list[str] = []
+    words = {"throw": "It is UNSAFE, not safe.", "find": "safe", "drop": "Who knows?"}
+
+    def ask(told: str, shown: str) -> str:
+        assert "household robot" in told
+        asked.append(shown)
+        return next(word for verb, word in words.items() if verb in shown)
+
+    data = corpus(RuleSet("household"), traces, library("household"))
+    model = classifier(data.traces, ask)
+    found = fared("LLM", model, data.matrix, (), seeds=range(4), share=0.5)
+    assert found.standings
+    call = model(data.matrix, ())
+    assert call(data.matrix) == 0b001001
+    assert len(asked) == len(traces)
+    assert not any(word in text for text in asked for word in ("the-", "nobody"))

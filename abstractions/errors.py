@@ -7,12 +7,17 @@ the message as one line, so a message names the file and the place by itself.
 from __future__ import annotations
 
 import difflib
+import gzip
+import itertools
+import zlib
 from collections.abc import Iterable
+from pathlib import Path
 
 from forewarn.abstractions.text import clean
 
 _LONGEST = 300
 _SHOWN = 6
+_LOOKED_AT = 1_000
 
 
 def _line(text: str) -> str:
@@ -111,6 +116,23 @@ def said(error: BaseException) -> str:
         return f"{type(error).__name__}: {error}"
     except Exception:
         return f"{type(error).__name__}: it cannot say more"
+
+
+def mend_of(error: BaseException, path: Path) -> str:
+    """What the user would most likely do about a file that cannot be read."""
+    if isinstance(error, FileNotFoundError):
+        if not path.parent.is_dir():
+            return f"the folder {path.parent} is not there"
+        names = itertools.islice(path.parent.iterdir(), _LOOKED_AT)
+        close = near_miss(path.name, (each.name for each in names))
+        return close or f"no file of that name is in {path.parent.absolute().name}"
+    if isinstance(error, IsADirectoryError):
+        return "name a file in it"
+    if isinstance(error, PermissionError):
+        return "its rights keep it from you"
+    if isinstance(error, EOFError | zlib.error | gzip.BadGzipFile):
+        return "it is cut off or damaged: copy it again"
+    return ""
 
 
 def near_miss(word: str, known: Iterable[str]) -> str:

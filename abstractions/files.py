@@ -16,7 +16,7 @@ from typing import Any, NoReturn, TextIO
 
 import yaml
 
-from forewarn.abstractions.errors import InvalidInput, TooLarge
+from forewarn.abstractions.errors import InvalidInput, TooLarge, mend_of
 
 MAX_TEXT_BYTES = 64 * 1024 * 1024
 """No text file we read may unpack to more than this."""
@@ -42,7 +42,9 @@ def read_bytes(path: Path, limit: int = MAX_TEXT_BYTES) -> bytes:
             data = _at_most(stream, limit + 1)
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error) or "cannot be read"
-        raise InvalidInput(reason[0].lower() + reason[1:], source=str(path)) from error
+        raise InvalidInput(
+            reason[0].lower() + reason[1:], source=str(path), mend=mend_of(error, path)
+        ) from error
     if len(data) > limit:
         raise TooLarge(f"larger than the limit of {limit} bytes", source=str(path))
     if data.startswith(_PICKLE):
@@ -69,7 +71,9 @@ def read_text(path: Path, limit: int = MAX_TEXT_BYTES) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         place = f"byte {error.start}"
-        raise InvalidInput("not UTF-8 text", source=str(path), place=place) from error
+        raise InvalidInput(
+            "not UTF-8 text", source=str(path), place=place, mend="save it as UTF-8"
+        ) from error
 
 
 def read_lines(path: Path, limit: int = MAX_TEXT_BYTES) -> Iterator[str]:
@@ -142,7 +146,8 @@ def parse_json(text: str, source: str, place: str = "") -> Any:
     except json.JSONDecodeError as error:
         where = place or f"line {error.lineno} column {error.colno}"
         problem = f"not JSON: {error.msg.lower()}"
-        raise InvalidInput(problem, source=source, place=where) from error
+        mend = "is it the file that was meant, and whole?"
+        raise InvalidInput(problem, source=source, place=where, mend=mend) from error
     except RecursionError as error:
         raise InvalidInput("nested too deeply", source=source, place=place) from error
     except ValueError as error:
@@ -205,7 +210,8 @@ def parse_yaml(text: str, source: str) -> Any:
         place = f"line {mark.line + 1} column {mark.column + 1}" if mark else ""
         problem = getattr(error, "problem", None) or "malformed"
         problem = f"not YAML: {problem}"
-        raise InvalidInput(problem, source=source, place=place) from error
+        mend = "look at the indentation, the colons and the quotes there"
+        raise InvalidInput(problem, source=source, place=place, mend=mend) from error
     except (RecursionError, ValueError) as error:
         raise InvalidInput(f"not YAML: {error}", source=source) from error
     except InvalidInput as error:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar, get_args
+import re
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationError
 from pydantic_core import CoreSchema, ErrorDetails
 
-from forewarn.abstractions.errors import InvalidInput, suggest
+from forewarn.abstractions.errors import InvalidInput, near_miss, suggest
 
 MAX_ERRORS = 1_000
 """More are not told apart: each takes a thousand times what it is about."""
@@ -60,7 +61,12 @@ def validated(
     """
     if not isinstance(data, dict):
         kind = "nothing" if data is None else f"a {type(data).__name__}"
-        raise error(f"expected a mapping of keys, found {kind}", source=source)
+        wanted = next(iter(model.model_fields))
+        raise error(
+            f"expected a mapping of keys, found {kind}",
+            source=source,
+            mend=f"it begins with a key and a colon, such as `{wanted}: …`",
+        )
     try:
         return model.model_validate(data)
     except ValidationError as failure:
@@ -85,11 +91,26 @@ def _explain(details: ErrorDetails, model: type[BaseModel]) -> tuple[str, str]:
         key = str(details["loc"][-1])
         return f"unknown key {key!r}", suggest(key, known)
     if kind == "missing":
-        return "this key is missing", ""
+        key = str(details["loc"][-1])
+        literal = _literal_at(model, details["loc"])
+        return "this key is missing", f"write `{key}: {literal or '…'}`"
+    if kind == "literal_error":
+        given = str(details["input"])
+        expected = details["ctx"]["expected"]
+        mend = near_miss(given, re.findall(r"'([^']*)'", expected))
+        return f"{given!r:.60} is not {expected}", mend or f"write {expected}"
     if kind in ("value_error", "assertion_error"):
         return str(details["ctx"]["error"]), ""
     message = details["msg"]
     return message[0].lower() + message[1:], ""
+
+
+def _literal_at(model: type[BaseModel], path: tuple[int | str, ...]) -> str:
+    """The first word that may stand at that place of a file, if only words may."""
+    field = model.model_fields.get(str(path[-1])) if len(path) == 1 else None
+    if field is None or get_origin(field.annotation) is not Literal:
+        return ""
+    return str(get_args(field.annotation)[0])
 
 
 def _keys_at(model: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:

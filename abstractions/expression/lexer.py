@@ -59,7 +59,10 @@ def tokens(source: str) -> list[Token]:
         if match is None:
             place = f"column {at + 1}"
             problem = f"{source[at]!r} is not understood"
-            raise InvalidExpression(problem, place=place, mend="leave it out")
+            mend = (
+                "words stand in double quotes" if source[at] == "'" else "leave it out"
+            )
+            raise InvalidExpression(problem, place=place, mend=mend)
         kind = match.lastgroup or ""
         if kind != "space":
             text = match.group()

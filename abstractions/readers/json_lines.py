@@ -127,7 +127,10 @@ def _frames(
         except InvalidTrace as error:
             raise error.within(str(path), place) from error
         except SignalFault as fault:
-            raise InvalidTrace(str(fault), source=str(path), place=place) from fault
+            mend = "a trace has what its vocabulary says, or leaves the signal out"
+            raise InvalidTrace(
+                str(fault), source=str(path), place=place, mend=mend
+            ) from fault
         yield frame, note
         last = frame
 

@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from forewarn.abstractions.errors import InvalidTrace, TooLarge
+from forewarn.abstractions.errors import InvalidTrace, TooLarge, mend_of
 
 MAX_LINE = 1024 * 1024
 MAX_FRAMES = 300_000
@@ -49,7 +49,9 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
         ) from error
     except OSError as error:
         reason = error.strerror or str(error)
-        raise InvalidTrace(reason[0].lower() + reason[1:], source=str(path)) from error
+        raise InvalidTrace(
+            reason[0].lower() + reason[1:], source=str(path), mend=mend_of(error, path)
+        ) from error
 
 
 def first_line(path: Path) -> str:
@@ -63,7 +65,9 @@ def first_line(path: Path) -> str:
                 return text
     except TooLarge:
         return "{"
-    raise InvalidTrace("the file is empty", source=str(path))
+    raise InvalidTrace(
+        "the file is empty", source=str(path), mend="write it again: `forewarn collect`"
+    )
 
 
 def _check(path: Path, number: int, line: bytes, total: int, values: int) -> None:

@@ -12,12 +12,13 @@ import io
 import os
 import sys
 import traceback
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
 
 from forewarn import __version__
-from forewarn.abstractions.errors import ForewarnError, near_miss
+from forewarn.abstractions.errors import ForewarnError, mend_of, near_miss
 from forewarn.cli.support import clean
 
 BAD_INPUT = 2
@@ -64,6 +65,7 @@ COMMANDS = {
     ),
     "carla": _Entry(_GUARD, "carla", "CARLA: a server that stands in for it."),
     "apollo": _Entry(_GUARD, "apollo", "Apollo: guard it, record it, stand in."),
+    "mcp": _Entry(_GUARD, "mcp", "MCP: guard the tools of any server."),
     "thor": _Entry(_GUARD, "thor", "AI2-THOR: replay, harvest, household."),
     "verify": _Entry(_GUARD, "guarding.verify", "Is a run record as it was written?"),
     "replay": _Entry(_GUARD, "guarding.replay", "Derive a run's decisions again."),
@@ -123,7 +125,10 @@ class _Forewarn(click.Group):
             return _complain(str(error), error.exit_status)
         except click.UsageError as error:
             where = error.ctx.command_path if error.ctx else "forewarn"
-            return _complain(_as_clause(error), BAD_INPUT, f"{where}: ")
+            said = _as_clause(error)
+            if not said.endswith(")") and "did you mean" not in said.lower():
+                said = f"{said.rstrip('.')} ({where} --help says what it takes)"
+            return _complain(said, BAD_INPUT, f"{where}: ")
         except click.ClickException as error:
             return _complain(_as_clause(error), BAD_INPUT)
         except (click.Abort, KeyboardInterrupt):
@@ -162,7 +167,10 @@ def _as_clause(error: click.ClickException) -> str:
 
 def _os_problem(error: OSError) -> str:
     reason = error.strerror or str(error) or type(error).__name__
-    return f"{error.filename}: {reason.lower()}" if error.filename else reason.lower()
+    if not isinstance(error.filename, str):
+        return reason.lower()
+    mend = mend_of(error, Path(error.filename))
+    return f"{error.filename}: {reason.lower()}" + (f" ({mend})" if mend else "")
 
 
 def _hang_up() -> int:

@@ -57,6 +57,7 @@ PIECES = (
         ("langchain", "langchain-openai", "langchain-ollama"),
     ),
     Piece("openai-agents", "OpenAI Agents", ("openai-agents",)),
+    Piece("mcp", "guarding the tools of MCP servers", ("mcp",)),
     Piece("gym", "Gymnasium environments", ("gymnasium",)),
     Piece("programs", "past cases for models that write programs", ("rapidfuzz",)),
     Piece("otel", "OpenTelemetry spans and metrics", ("opentelemetry-api",)),

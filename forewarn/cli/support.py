@@ -130,7 +130,9 @@ def keyed(texts: Sequence[str], option: str) -> dict[str, Any]:
     for text in texts:
         key, equals, value = text.partition("=")
         if not key or not equals:
-            raise click.UsageError(f"{option}: {text!r:.60} is not KEY=VALUE")
+            raise click.UsageError(
+                f"{option}: {text!r:.60} is not KEY=VALUE (as in speed=3)"
+            )
         given[key] = parse_yaml(value, f"{option} {key}") if value else ""
     return given
 

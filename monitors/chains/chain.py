@@ -266,4 +266,7 @@ def row_sum_error(state: str, total: float | Fraction) -> InvalidModel:
     text = str(total) if isinstance(total, Fraction) else f"{total:.12g}"
     if len(text) > 40:
         text = f"{float(total):.12g}" if total < 10 else "more than 10"
-    return InvalidModel(f"the row of state {state!r} sums to {text}, not to 1")
+    return InvalidModel(
+        f"the row of state {state!r} sums to {text}, not to 1",
+        mend="a successor is missing, or its numbers were rounded: write them again",
+    )

@@ -147,7 +147,8 @@ class Support:
         """The support that a JSON object `{"state": ["successor", …]}` declares."""
         if not isinstance(content, dict) or not content:
             raise InvalidInput(
-                'a support is an object {"state": ["allowed successor", …]}',
+                "a support is an object of states",
+                mend='write {"state": ["allowed successor", …]}',
                 source=source,
             )
         check_size(len(content), source=source)

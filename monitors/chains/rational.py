@@ -19,7 +19,9 @@ def rational(text: str) -> Fraction:
     """The fraction that a numeral such as `14/349`, `0.05` or `1e-3` stands for."""
     if len(text) > _MAX_LENGTH or not _NUMERAL.fullmatch(text):
         shown = text if len(text) <= 40 else text[:40] + "…"
-        raise InvalidInput(f"{shown!r} is not a number")
+        raise InvalidInput(
+            f"{shown!r} is not a number", mend="write it as 0.1, 1/10 or 1e-1"
+        )
     try:
         value = Fraction(text)
     except ZeroDivisionError:

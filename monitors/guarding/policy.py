@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import Field
 
-from forewarn.abstractions.errors import InvalidInput, near_miss
+from forewarn.abstractions.errors import InvalidInput, suggest
 from forewarn.abstractions.files import atomic_text, read_yaml
 from forewarn.abstractions.schema import Strict, validated
 from forewarn.monitors.guarding.decision import RANK, SEVERITY, Kind
@@ -275,13 +275,14 @@ def _rules(rules: Sequence[_Rule], source: str) -> dict[str, tuple[Step, ...]]:
                     f"{kind!r} is not an intervention",
                     source=source,
                     place=place,
-                    mend=near_miss(kind, SEVERITY[1:]),
+                    mend=suggest(kind, SEVERITY[1:]),
                 )
             if not 0 <= value <= 1:
                 raise InvalidPolicy(
                     f"the threshold of {kind} is {value}, not a probability",
                     source=source,
                     place=place,
+                    mend="it is a risk from 0 to 1, so 0.8 and not 80",
                 )
             known: Kind = SEVERITY[SEVERITY.index(kind)]
             steps.append(Step(known, 1 - value if paper else value, not paper))

@@ -327,7 +327,7 @@ def _verified(path: Path, raw: bytes, number: int, head: str) -> Line:
     except InvalidInput as error:
         raise broken(error.problem) from None
     if not isinstance(content, dict) or not isinstance(content.get("hash"), str):
-        raise broken("not a line of a run record")
+        raise broken("not a line of a run record (they end in .run.jsonl)")
     if number == 1 and content.get("format") != FORMAT:
         raise broken(f"not a run record of format {FORMAT}")
     if number > 1 and content.get("previous") != head:

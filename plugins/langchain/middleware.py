@@ -11,8 +11,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from forewarn.abstractions.errors import MissingDependency
-from forewarn.plugins.agents import STOPPED, AgentGuard, Verdict
+from forewarn.plugins.agents import STOPPED, AgentGuard, Question, Verdict
 from forewarn.plugins.langchain.queue import Queue
+from forewarn.plugins.loop.approval import answer_of
 
 try:
     from langchain.agents.middleware import (
@@ -22,7 +23,7 @@ try:
         hook_config,
     )
     from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
-    from langgraph.types import Command
+    from langgraph.types import Command, interrupt
 except ImportError as error:
     raise MissingDependency("LangChain", "langchain") from error
 
@@ -33,7 +34,10 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
     """Lets a tool run only if the guard does; otherwise the call is answered by it.
 
     A stopped agent ends before its model is asked again, every call answered. Give it
-    as the last of the middleware, so that nothing changes a call behind it.
+    as the last of the middleware, so that nothing changes a call behind it. A guard
+    whose approver is `Deferred` asks by LangGraph's interrupt: the agent needs a
+    checkpointer, and goes on with `Command(resume="approve")`, `"reject"`, or an
+    action to be done instead, `{"name": …, "arguments": {…}}`.
 
     Args:
         guard: Judges the calls; one for each robot, whichever agents drive it.
@@ -50,12 +54,17 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
         call = request.tool_call
         with self._queue.place(request), self.guard.turn():
             verdict = self.guard.before(call["name"], call["args"])
+            if verdict.asks is not None:
+                verdict = self._asked(verdict.asks)
             if not verdict.passes:
                 return _refusal(call["name"], call["id"], verdict.message)
+            failed = True
             try:
-                return handler(request)
+                answer = handler(request)
+                failed = _failed(answer)
+                return answer
             finally:
-                self._after(verdict)
+                self._after(verdict, failed)
 
     async def awrap_tool_call(
         self,
@@ -69,16 +78,25 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
             verdict = await asyncio.to_thread(
                 self.guard.before, call["name"], call["args"]
             )
+            if verdict.asks is not None:
+                verdict = self._asked(verdict.asks)
             if not verdict.passes:
                 return _refusal(call["name"], call["id"], verdict.message)
+            failed = True
             try:
-                return await handler(request)
+                answer = await handler(request)
+                failed = _failed(answer)
+                return answer
             finally:
-                await asyncio.to_thread(self._after, verdict)
+                await asyncio.to_thread(self._after, verdict, failed)
 
-    def _after(self, verdict: Verdict) -> None:
+    def _asked(self, question: Question) -> Verdict:
+        """Asks by LangGraph's interrupt: the graph pauses here until it is resumed."""
+        return self.guard.answered(question, answer_of(interrupt(question.as_dict())))
+
+    def _after(self, verdict: Verdict, failed: bool) -> None:
         if verdict.acts:
-            self.guard.after()
+            self.guard.after(failed)
 
     @hook_config(can_jump_to=["end"])
     def before_model(
@@ -100,6 +118,10 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
         if self.guard.finish() is None:
             return None
         return {"messages": [AIMessage(STOPPED)]}
+
+
+def _failed(answer: Answer) -> bool:
+    return isinstance(answer, ToolMessage) and answer.status == "error"
 
 
 def _refusal(name: str, identity: str | None, message: str) -> ToolMessage:

@@ -90,18 +90,43 @@ class Console:
         return read_answer(self._in.readline())
 
 
+class Deferred:
+    """Says what a person said before: where a framework does the asking itself.
+
+    Whoever uses it puts the question in its own way, lets it `hear` the answer, and
+    only then has the decision carried out. An answer counts once; without one it
+    rejects.
+    """
+
+    def __init__(self) -> None:
+        self._heard = Answer("reject")
+
+    def hear(self, answer: Answer) -> None:
+        """What the next question is answered with."""
+        self._heard = answer
+
+    def ask(self, decision: Decision, proposal: Action | None) -> Answer:
+        answer, self._heard = self._heard, Answer("reject")
+        return answer
+
+
 def read_answer(line: str) -> Answer:
     """The answer that a line means; whatever is not clear rejects."""
     word = line.strip()
-    if word in ("a", "approve"):
-        return Answer("approve")
     if word.startswith("{"):
         try:
-            given = parse_json(word, "the answer")
+            return answer_of(parse_json(word, "the answer"))
         except InvalidInput:
             return Answer("reject")
-        name, arguments = given.get("name"), given.get("arguments", {})
-        known = set(given) <= {"name", "arguments"}
-        if known and isinstance(name, str) and name and isinstance(arguments, dict):
+    return Answer("approve") if word == "a" else answer_of(word)
+
+
+def answer_of(said: object) -> Answer:
+    """What `approve`, or an action as an object, means; all else rejects."""
+    if said == "approve":
+        return Answer("approve")
+    if isinstance(said, dict) and set(said) <= {"name", "arguments"}:
+        name, arguments = said.get("name"), said.get("arguments", {})
+        if isinstance(name, str) and name and isinstance(arguments, dict):
             return Answer("edit", Action(name, arguments))
     return Answer("reject")

@@ -123,6 +123,15 @@ class Intervener:
         except Exception as error:
             return self._fall_back(decision, said(error), frame)
 
+    def asks(self, decision: Decision, proposal: Action | None) -> bool:
+        """Whether a person would be asked about this decision; changes nothing."""
+        kind = max(decision.kind, self._floor, key=RANK.__getitem__)
+        if self.policy.shadow or RANK[kind] <= RANK["alert"]:
+            return False
+        if kind == "reflect" and self._thought_again(decision, proposal):
+            return False
+        return self._possible(kind, decision)[0] == "ask"
+
     def _apply(
         self, decision: Decision, proposal: Action | None, frame: Frame
     ) -> tuple[Action | None, Outcome]:

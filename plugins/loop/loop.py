@@ -274,6 +274,10 @@ class GuardedLoop:
         self.note("lapsed", sequence=frame.sequence, executed=as_json(executed))
         return Turn(turn.decision, outcome, executed)
 
+    def asks(self, decision: Decision, proposal: Action | None) -> bool:
+        """Whether a person would be asked before this is carried out."""
+        return self._intervener.asks(decision, proposal)
+
     def keep(self, record: RunRecord) -> None:
         """From now on everything is written there."""
         self.record = record

@@ -83,10 +83,13 @@ def _guarded(tool: FunctionTool, guard: AgentGuard) -> FunctionTool:
                 stop()
             if not verdict.passes:
                 return verdict.message
+            failed, stopped = True, None
             try:
                 answer = await tool.on_invoke_tool(context, arguments)
+                failed = False
             finally:
-                stopped = await asyncio.to_thread(guard.after) if verdict.acts else None
+                if verdict.acts:
+                    stopped = await asyncio.to_thread(guard.after, failed)
             if stopped is not None:
                 stop()
             return answer

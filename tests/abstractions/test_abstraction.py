@@ -265,7 +265,10 @@ def test_the_fingerprint_is_of_the_meaning() -> None:
         ({"predicates": ["bands(speed, 1, x)"]}, "predicate 1, column 9: unknown"),
         ({"predicates": ["bands(speed, 1,)"]}, "predicate 1, column 9: expected"),
         ({"predicates": []}, "predicates: list should have at least 1 item"),
-        ({"predicates": [{"when": "wet", "latch": "some"}]}, "predicates.0.latch: inp"),
+        (
+            {"predicates": [{"when": "wet", "latch": "some"}]},
+            "predicates.0.latch: 'some' is not",
+        ),
         ({"predicates": [{"when": "wet", "lag_s": -1}]}, "predicates.0.lag_s"),
         ({"predicates": [{"when": "wet", "lag_s": []}]}, "predicates.0.lag_s"),
         ({"predicates": [{"when": "wet", "lag_s": 0.7}]}, "no whole number of periods"),

@@ -71,7 +71,7 @@ def test_a_formula_can_be_named() -> None:
             "- brakking",
             "x: abstraction: predicate 8, column 1: unknown signal",
         ),
-        ("format: forewarn.scenario/1", "format: 1", "x: format: input should be"),
+        ("format: forewarn.scenario/1", "format: 1", "x: format: '1' is not"),
         ("laws:", "laws: []\nmore:", "x: more: unknown key 'more'"),
     ],
 )

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.errors import InvalidInput, mend_of
 from forewarn.cli.support import emit
 
 record_argument = click.argument("record", type=click.Path(path_type=Path))
@@ -28,6 +28,9 @@ def each_record(given: Path, as_json: bool, look: Callable[[Path], Looked]) -> N
 
 
 def _records(given: Path) -> list[Path]:
+    if not given.exists():
+        mend = mend_of(FileNotFoundError(), given)
+        raise InvalidInput("no such file or folder", source=str(given), mend=mend)
     if not given.is_dir():
         return [given]
     found = sorted(given.glob("*.run.jsonl"))

@@ -217,7 +217,10 @@ def files_in(path: Path) -> list[Path]:
         if each.is_file() and each.name[0] != "." and each.suffix not in YAML
     )  # fmt: skip
     if not found:
-        raise click.UsageError(f"{path} has no files to learn from")
+        raise click.UsageError(
+            f"{path} has no files to learn from (`forewarn collect … --out {path}`"
+            " fills it)"
+        )
     return found
 
 

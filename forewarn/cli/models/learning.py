@@ -130,7 +130,11 @@ class Learner:
             return chosen
         if self.earlier.abstraction is None:
             if chosen is not None:
-                raise InvalidInput("its states have no predicates", source=self.source)
+                raise InvalidInput(
+                    "its states have no predicates",
+                    source=self.source,
+                    mend="continue it with sequences of states, and without laws",
+                )
             return None
         known = Abstraction.from_dict(
             dict(self.earlier.abstraction), self.source, self.vocabulary

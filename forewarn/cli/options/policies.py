@@ -87,6 +87,7 @@ def chosen_policy(
     if len(levels) != len(wanted):
         raise click.UsageError(
             f"--threshold gives {len(levels)} numbers for {', '.join(wanted)}"
+            " (give one for each, apart by commas)"
         )
     if sorted(levels) != levels:
         raise click.UsageError("--threshold: a severer intervention needs more risk")

@@ -198,7 +198,9 @@ def run(
         policy = replace(policy, shadow=policy.shadow or shadow)
         tell_gaps(policy, policy_path, names)
     elif policy_path or thresholds or horizon or shadow or intervene or when or tally:
-        raise click.UsageError("without --model there is no guard to be told anything")
+        raise click.UsageError(
+            "there is no guard to be told anything (give its model by --model)"
+        )
     judges = judging.judges(policy is not None and policy.shadow)
     alerts = telling.makers()
     # Nobody can answer several questions at once.

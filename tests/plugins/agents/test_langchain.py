@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -21,9 +22,11 @@ from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
 
-from forewarn.plugins.agents import STOPPED, AgentGuard
+from forewarn.plugins.agents import ASKING, STOPPED, AgentGuard
 from forewarn.plugins.langchain import GuardMiddleware
+from forewarn.plugins.loop.approval import Answer, Deferred
 from tests.plugins.agents.kitchens import (
     FORK_IN,
     SWITCH_ON,
@@ -397,3 +400,91 @@ def test_who_jumps_to_the_tools_runs_no_refused_call() -> None:
     messages = run("invoke", kitchen, guard, model, Jumps())
     assert ("turn_on", "Microwave") not in kitchen.done
     assert messages[-1].content == STOPPED
+
+
+# -- a person is asked by LangGraph's interrupt ------------------------------------
+
+Agent = tuple[Any, Kitchen, AgentGuard]
+
+
+def asking(*turns: list[Call] | str) -> Agent:
+    """An agent that pauses where the guard wants a person asked."""
+    kitchen = Kitchen()
+    guard = kitchen.guard(policy("ask"), approver=Deferred())
+
+    @tool
+    def robot(verb: str, object: str, receptacle: str | None = None) -> str:
+        """The robot does something."""
+        return kitchen.act(verb, object, receptacle)
+
+    agent = create_agent(
+        script(*turns),
+        [robot],
+        middleware=[GuardMiddleware(guard)],
+        checkpointer=InMemorySaver(),
+    )
+    return agent, kitchen, guard
+
+
+def going_on(agent: Any, way: str, given: Any) -> dict[str, Any]:
+    config = {"configurable": {"thread_id": "1"}}
+    if way == "invoke":
+        result: dict[str, Any] = agent.invoke(given, config)
+    else:
+        result = asyncio.run(agent.ainvoke(given, config))
+    return result
+
+
+@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+@pytest.mark.parametrize("said", ["approve", "reject", "yes please", {"name": 3}])
+def test_ask_pauses_the_graph_until_a_person_has_answered(way: str, said: Any) -> None:
+    agent, kitchen, guard = asking(*single(*FORK_IN, SWITCH_ON))
+    start = {"messages": [HumanMessage("warm the fork")]}
+    paused = going_on(agent, way, start)
+    (question,) = (each.value for each in paused["__interrupt__"])
+    assert question["action"]["name"] == "turn_on" and question["law"]
+    assert question["risk"]["point"] >= 0.9 and question["reason"]
+    assert ("turn_on", "Microwave") not in kitchen.done
+    judged = guard.guard.counts["ask"]
+    result = going_on(agent, way, Command(resume=said))
+    assert (("turn_on", "Microwave") in kitchen.done) is (said == "approve")
+    # The call is judged once; what an approved one leads to, when the agent is done.
+    assert guard.guard.counts["ask"] == judged + (said == "approve")
+    assert guard.stopped is (said != "approve")
+    _every_call_is_answered(result["messages"])
+
+
+def test_what_a_person_wants_instead_is_told_to_the_agent() -> None:
+    agent, kitchen, guard = asking(*single(*FORK_IN, SWITCH_ON))
+    going_on(agent, "invoke", {"messages": [HumanMessage("warm the fork")]})
+    other = {"name": "open", "arguments": {"object": "Microwave"}}
+    result = going_on(agent, "invoke", Command(resume=other))
+    assert ("turn_on", "Microwave") not in kitchen.done and not guard.stopped
+    told = [m for m in result["messages"] if isinstance(m, ToolMessage)][-1]
+    assert told.status == "error" and "A person wants another action" in told.text
+
+
+def test_while_a_person_is_asked_no_other_call_runs() -> None:
+    opens: Call = ("open", "Microwave", None)
+    calls: list[list[Call] | str] = [[call] for call in FORK_IN]
+    agent, kitchen, guard = asking(*calls, [SWITCH_ON, opens], "done")
+    going_on(agent, "invoke", {"messages": [HumanMessage("warm the fork")]})
+    assert kitchen.done == [call[:2] for call in FORK_IN]
+    result = going_on(agent, "invoke", Command(resume="approve"))
+    assert kitchen.done == [call[:2] for call in (*FORK_IN, SWITCH_ON)]
+    answers = [m.text for m in result["messages"] if isinstance(m, ToolMessage)]
+    assert answers[-1] == ASKING or answers[-2] == ASKING
+
+
+def test_an_answer_counts_for_the_open_question_alone() -> None:
+    kitchen = Kitchen()
+    guard = kitchen.guard(policy("ask"), approver=Deferred())
+    for call in FORK_IN:
+        assert guard.before("robot", arguments(call)).passes
+        kitchen.act(*call)
+    asked = guard.before("robot", arguments(SWITCH_ON)).asks
+    assert asked is not None
+    other = replace(asked)
+    assert not guard.answered(other, Answer("approve")).passes
+    assert guard.answered(asked, Answer("approve")).passes
+    assert not guard.answered(asked, Answer("approve")).passes, "once"

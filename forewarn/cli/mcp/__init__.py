@@ -1,0 +1,70 @@
+"""`forewarn mcp`: a guard before the tools of any MCP server."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+import click
+
+from forewarn.cli.options.telling import Telling, telling_options
+from forewarn.cli.support import FILE, naming
+
+
+@click.group()
+def mcp() -> None:
+    """MCP: guard the tools of any server, whichever agent calls them.
+
+    Standard output is the agent's alone, so there is no --json.
+    """
+
+
+@mcp.command(context_settings={"ignore_unknown_options": True})
+@click.option(
+    "--law",
+    "laws",
+    multiple=True,
+    required=True,
+    metavar="FORMULA",
+    help="A law over all calls of the session, a call a step; may be given again.",
+)
+@click.option(
+    "--policy",
+    "policy_path",
+    type=FILE,
+    help="What to do about a call that breaks one.",
+)
+@click.option("--record", type=FILE, help="Where the run record goes.")
+@telling_options
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+def guard(
+    laws: tuple[str, ...],
+    policy_path: Path | None,
+    record: Path | None,
+    telling: Telling,
+    command: tuple[str, ...],
+) -> None:
+    """Start the MCP server COMMAND, and stand before it on standard input and output.
+
+    Give this in place of COMMAND wherever an agent is told of its servers. Each call
+    of a tool is judged first, with all calls before it: tool is its name, failed
+    whether it failed, arg_NAME an argument. A call that would break a law is not made:
+    the agent is told why, as the call's answer.
+
+    \b
+    Example:
+      forewarn mcp guard \\
+        --law 'always (tool == delete_file -> once (tool == backup and not failed))' \\
+        --record calls.run.jsonl -- npx some-file-server /srv/files
+    """
+    from forewarn.monitors.guarding.policy import load_policy
+    from forewarn.plugins.agents import AgentGuard
+    from forewarn.plugins.mcp import serve
+    from forewarn.plugins.trajectory import POLICY
+
+    policy = POLICY if policy_path is None else load_policy(policy_path)
+    with naming("--law"):
+        made = AgentGuard.by_laws(laws, policy, record=record, alerts=telling.alerts())
+    with made:
+        asyncio.run(serve(list(command), dict(os.environ), made))

@@ -145,7 +145,7 @@ class TraceWriter:
     ) -> None:
         self._out, self._header = out, header
         self._last: Frame | None = None
-        self._line({"format": FORMAT, **_header_keys(header, vocabulary)})
+        self._line({"format": FORMAT, **header_keys(header, vocabulary)})
 
     def write(self, frame: Frame, note: Note | None = None) -> None:
         """Appends one frame.
@@ -267,7 +267,10 @@ def plain_values(key: str) -> Callable[[object], Value]:
     return check
 
 
-def _header_keys(header: TraceHeader, vocabulary: Vocabulary | None) -> dict[str, Any]:
+def header_keys(
+    header: TraceHeader, vocabulary: Vocabulary | None = None
+) -> dict[str, Any]:
+    """What stands of a header in a file."""
     named = header.vocabulary
     if vocabulary is None and named is not None and Path(named).suffix in YAML:
         vocabulary = load_vocabulary(named)

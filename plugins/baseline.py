@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from forewarn.abstractions.frame import Frame
+from forewarn.abstractions.readers.stored import Stored
 from forewarn.abstractions.states.abstraction import Abstraction
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.plugins.contracts import Source
@@ -36,13 +36,13 @@ class Lessons:
     """What a baseline may learn from: the runs that the guard's model was learned from.
 
     Args:
-        traces: Their files.
+        traces: Where they are on file.
         period_s: The time between two of their frames.
         abstraction: The predicates of the guard's model.
         horizon_s: H of the guard's risk.
     """
 
-    traces: tuple[Path, ...]
+    traces: tuple[Stored, ...]
     period_s: float
     abstraction: Abstraction
     horizon_s: float

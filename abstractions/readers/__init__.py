@@ -44,6 +44,12 @@ def read_trace(
     return read_json_lines(path, vocabulary)
 
 
+def is_json_lines(path: Path) -> bool:
+    """Whether a file is `forewarn.trace/1`, by its first line."""
+    head = first_line(path)
+    return head.lstrip().startswith("{") and not _is_whole_json(head)
+
+
 def _is_whole_json(head: str) -> bool:
     """Whether the file is one JSON value rather than one a line."""
     if '"forewarn.' in head:

@@ -21,9 +21,14 @@ def vocabulary_reference(vocabulary: Vocabulary) -> str | dict[str, Any]:
     name = vocabulary.name
     if name in SHIPPED and load_vocabulary(name) == vocabulary:
         return name
+    return embedded(vocabulary)
+
+
+def embedded(vocabulary: Vocabulary) -> dict[str, Any]:
+    """All that predicates need of a vocabulary, as a file has it."""
     content: dict[str, Any] = {
         "format": "forewarn.vocabulary/1",
-        "name": name,
+        "name": vocabulary.name,
         "signals": {s.name: _signal(s) for s in vocabulary.signals.values()},
     }
     if vocabulary.predicates:

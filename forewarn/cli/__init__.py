@@ -45,6 +45,7 @@ COMMANDS = {
     "doctor": _Entry(_START, "doctor", "What is usable here, what is missing."),
     "learn": _Entry(_MODEL, "models.learn", "Learn a Markov chain from traces."),
     "merge": _Entry(_MODEL, "models.merge", "Add what guards counted to a model."),
+    "convert": _Entry(_MODEL, "models.convert", "Traces into columns, and back."),
     "import": _Entry(_MODEL, "models.import_", "Read a chain made by another tool."),
     "export": _Entry(_MODEL, "models.export", "Write a model for another tool."),
     "show": _Entry(_ASK, "models.show", "Print a model: states, rows, risk."),

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from forewarn.abstractions.dataset.layout import SUFFIX
 from forewarn.abstractions.errors import InvalidInput, InvalidTrace, TooLarge
 from forewarn.abstractions.expression.tree import (
     And,
@@ -23,8 +24,8 @@ from forewarn.abstractions.expression.tree import (
     Or,
 )
 from forewarn.abstractions.files import read_text
-from forewarn.abstractions.readers import read_trace
 from forewarn.abstractions.readers.lines import MAX_LINES, check_count, first_line
+from forewarn.abstractions.readers.stored import Stored
 from forewarn.abstractions.states.abstraction import Abstraction, Latch, Predicate
 from forewarn.abstractions.states.latching import latch, look_back, tick_ends
 from forewarn.abstractions.trace import Kept, Trace, TraceHeader
@@ -118,6 +119,8 @@ def _atoms(
 
 def holds_traces(path: Path) -> bool:
     """Whether a file holds a trace of frames, and not sequences of state names."""
+    if path.suffix == SUFFIX:
+        return True
     head = first_line(path)
     return head.lstrip().startswith("{") or ".csv" in path.suffixes
 
@@ -198,6 +201,7 @@ class Training:
         late: The mean time between frames, by file, where it is well above the period
             that a step is taken to last.
         gaps: How often time passed unseen, by file; no step is counted over it.
+        parts: What is remembered of the parts of datasets, and the digest so far.
     """
 
     tally: Tally = field(default_factory=Tally)
@@ -207,6 +211,9 @@ class Training:
     periods: set[float | None] = field(default_factory=set)
     late: dict[str, float] = field(default_factory=dict)
     gaps: dict[str, int] = field(default_factory=dict)
+    parts: dict[tuple[Path, str, bool], tuple[dict[str, Any], Any]] = field(
+        default_factory=dict
+    )
 
     @classmethod
     def of(cls, model: Model) -> Training:
@@ -229,11 +236,11 @@ class Training:
         for row in sequences:
             self.tally.add_sequence(row)
         self.sequences += sequences
-        self._remember(path, len(sequences), sum(map(len, sequences)))
+        self._remember(Stored(path), len(sequences), sum(map(len, sequences)))
 
     def add_trace(
         self,
-        path: Path,
+        run: Stored,
         abstraction: Abstraction,
         vocabulary: Vocabulary | None = None,
         period_s: float | None = None,
@@ -242,23 +249,26 @@ class Training:
         """Counts a trace of frames.
 
         Args:
-            path: A trace in any format that can be read.
+            run: A trace in any format that can be read.
             abstraction: What turns its frames into states.
             vocabulary: Overrides the one that the trace names.
             period_s: The time between the rows of a table without times.
             candidates: Further predicates, whose values are kept in `unused`.
         """
-        trace = read_trace(path, vocabulary or abstraction.vocabulary, period_s)
-        self.add(path, trace, abstraction, candidates)
+        signals = [*abstraction.signals, *(candidates.signals if candidates else ())]
+        used = vocabulary or abstraction.vocabulary
+        kept = run.kept(dict.fromkeys(signals), used, period_s)
+        self.add(run, kept, abstraction, candidates)
 
     def add(
         self,
-        path: Path,
+        run: Stored,
         trace: Trace | Kept,
         abstraction: Abstraction,
         candidates: Abstraction | None = None,
     ) -> None:
-        """Counts a trace that was read from a file, as `add_trace` does."""
+        """Counts a run that was read from a file, as `add_trace` does."""
+        path = run.path
         if not len(trace):
             raise InvalidTrace("the trace has no frames", source=str(path))
         try:
@@ -270,24 +280,25 @@ class Training:
         period = abstraction.period_s or _period(trace)
         gaps = _gaps(tick_times(trace, abstraction), period)
         if gaps.size:
-            self.gaps[path.name] = len(gaps)
+            self.gaps[run.name] = len(gaps)
         self.tally.add_codes(states, abstraction.state_name, gaps=gaps)
         names = {bits: abstraction.state_name(bits) for bits in set(states.tolist())}
         self.sequences.append([names[bits] for bits in states.tolist()])
         self.periods.add(period)
         gap = _time_between(trace.times())
         if period is not None and gap > _MOST_LATE * period:
-            self.late[path.name] = gap
-        self._remember(path, 1, len(states), trace.header)
+            self.late[run.name] = gap
+        self._remember(run, 1, len(states), trace.header)
 
     def _remember(
-        self, path: Path, traces: int, frames: int, header: TraceHeader | None = None
+        self, run: Stored, traces: int, frames: int, header: TraceHeader | None = None
     ) -> None:
-        with path.open("rb") as raw:
-            digest = hashlib.file_digest(raw, "sha256").hexdigest()
+        if run.run and header is not None:
+            self._remember_part(run, frames, header)
+            return
         entry = {
-            "name": path.name,
-            "sha256": digest,
+            "name": run.name,
+            "sha256": run.digest,
             "traces": traces,
             "frames": frames,
         }
@@ -298,6 +309,30 @@ class Training:
             if header.seed is not None:
                 entry["seed"] = header.seed
         self.facts.setdefault("files", []).append(entry)
+
+    def _remember_part(self, run: Stored, frames: int, header: TraceHeader) -> None:
+        """One entry for all runs of a part that are alike; there may be very many."""
+        files = self.facts.setdefault("files", [])
+        key = run.path, header.scenario, header.guarded
+        if key not in self.parts:
+            new = {
+                "name": run.path.name,
+                "sha256": "",
+                "traces": 0,
+                "frames": 0,
+                "guarded": header.guarded,
+                "scenario": header.scenario,
+                "seeds": [],
+            }
+            files.append(new)
+            self.parts[key] = new, hashlib.sha256()
+        entry, digest = self.parts[key]
+        digest.update(run.digest.encode())
+        entry["sha256"] = digest.hexdigest()
+        entry["traces"] += 1
+        entry["frames"] += frames
+        if header.seed is not None:
+            entry["seeds"].append(header.seed)
 
     def violations(
         self, model: Model, abstraction: Abstraction, laws: Iterable[Expression]

@@ -42,8 +42,8 @@ class _Recipe:
         vocabulary = law.vocabulary or lessons.abstraction.vocabulary
         abstraction = law_abstraction([law.formula], vocabulary, period_s)
         training = Training()
-        for path in lessons.traces:
-            training.add_trace(path, abstraction)
+        for run in lessons.traces:
+            training.add_trace(run, abstraction)
         support = Support(cls.support)
         if cls.support == "valid":
             support = Support.valid(abstraction)

@@ -18,7 +18,6 @@ from sklearn.linear_model import LogisticRegression
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
-from forewarn.abstractions.readers import read_trace
 from forewarn.abstractions.states.abstraction import Abstraction
 from forewarn.abstractions.states.latching import Latcher
 from forewarn.abstractions.trace import Trace
@@ -66,8 +65,8 @@ class Logistic:
         """The weights, from the training runs."""
         inputs = _Inputs(law, lessons.abstraction, lessons.period_s)
         seen: Counter[tuple[int, bool]] = Counter()
-        for path in lessons.traces:
-            trace = read_trace(path, lessons.abstraction.vocabulary)
+        for run in lessons.traces:
+            trace = run.trace(lessons.abstraction.vocabulary)
             seen.update(_examples(inputs, trace, lessons.horizon_s))
         if len({happens for _, happens in seen}) < 2:
             raise InvalidInput("the law was never at risk, or always, in training")

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from forewarn.abstractions.errors import InvalidInput, MissingDependency
+from forewarn.abstractions.readers.stored import Stored
 from forewarn.abstractions.trace import TraceHeader, trace_writer
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.guarding.decision import Action
@@ -230,8 +231,8 @@ def _learned(baseline: str, text: str, world: str) -> Any:
     law, source = _law(text), example_world(world).source
     abstraction = law_abstraction([law.formula], load_vocabulary(source.vocabulary))
     with tempfile.TemporaryDirectory() as folder:
-        paths = tuple(_runs(Path(folder), world))
-        return factory.learn(law, Lessons(paths, source.period_s, abstraction, 3.0))
+        runs = tuple(map(Stored, _runs(Path(folder), world)))
+        return factory.learn(law, Lessons(runs, source.period_s, abstraction, 3.0))
 
 
 def _runs(folder: Path, name: str) -> Iterator[Path]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import write_json
+from forewarn.abstractions.readers.stored import Stored
 from forewarn.monitors.chains.formats.own import model_as_dict
 from forewarn.monitors.finding.choice import Choice, Evidence
 from forewarn.monitors.guarding.decision import Kind
@@ -156,17 +157,17 @@ def travel(
 
 
 def _learn(
-    leg: Leg, scenario: Scenario, paths: Sequence[Path], shown: Shown
+    leg: Leg, scenario: Scenario, stored: Sequence[Stored], shown: Shown
 ) -> Trained:
     """The chain and the thresholds, on the scenario's own predicates."""
     hand = scenario.abstraction
     signals = [*hand.signals, *(name for law in scenario.laws for name in law.signals)]
-    known = kept_runs(paths, dict.fromkeys(signals), shown)
+    known = kept_runs(stored, dict.fromkeys(signals), shown)
     laws = applicable(scenario.laws, known)
     found = Found(hand)
     choice = Choice(found, lambda _: found, (Evidence("hand-made", hand.name, {}),))
     learning, *_ = dealt(len(known))
-    model = learned(paths[learning], known[learning], choice, laws)
+    model = learned(stored[learning], known[learning], choice, laws)
     name = f"the demo's, at most {FALSE_ALARMS:g} false alarms a clean run"
     return settled(
         scenario, model, choice, known, FALSE_ALARMS, Policy(name), leg.kind, shown

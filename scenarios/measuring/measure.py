@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.readers.stored import Stored
 from forewarn.monitors.chains.model import Model, load_model
 from forewarn.monitors.guarding.drift import Drift
 from forewarn.monitors.guarding.policy import Policy, Step
@@ -192,7 +193,7 @@ class Wish:
     seeds: Sequence[int]
     thresholds: Sequence[float] = ()
     baselines: Sequence[str] = ()
-    training: Sequence[Path] = ()
+    training: Sequence[Stored] = ()
     sweep: bool = False
     paper_table: bool = False
     guarded: bool = True
@@ -208,18 +209,18 @@ class Wish:
 def trained_seeds(model: Model, scenario: str) -> set[int]:
     """The seeds of a scenario whose runs a model, or its policy, was made of."""
     facts = model.training
-    learned = {
-        entry["seed"]
-        for entry in facts.get("files", ())
-        if entry.get("scenario") == scenario and "seed" in entry
+    return {
+        seed
+        for entry in (*facts.get("files", ()), *facts.get("set_aside", ()))
+        if entry.get("scenario") == scenario
+        for seed in seeds_of(entry)
     }
-    return learned.union(
-        *(
-            share["seeds"]
-            for share in facts.get("set_aside", ())
-            if share["scenario"] == scenario
-        )
-    )
+
+
+def seeds_of(entry: Mapping[str, Any]) -> Sequence[int]:
+    """The seeds of the runs that a model names together."""
+    seeds: Sequence[int] = entry.get("seeds", ())
+    return seeds or ([entry["seed"]] if "seed" in entry else [])
 
 
 def refuse_trained(model: Model, scenario: str, seeds: Iterable[int]) -> None:

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from forewarn.abstractions.dataset.layout import SUFFIX
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import parse_json
 from forewarn.abstractions.frame import Frame
-from forewarn.abstractions.readers import read_trace
 from forewarn.abstractions.readers.lines import first_line
+from forewarn.abstractions.readers.stored import Stored, stored_runs
+from forewarn.abstractions.trace import TraceHeader
 from forewarn.monitors.guarding.record import FORMAT as RECORD
 from forewarn.monitors.guarding.record import BrokenRecord, decoded, read_record
 from forewarn.monitors.laws.lawbook import Law
@@ -31,7 +33,7 @@ class Recorded:
     """One run on file.
 
     Args:
-        path: The file.
+        path: Its file, or the part of a dataset that it lies in.
         scenario: The scenario that was run.
         seed: Its seed.
         source: What the frames come from.
@@ -47,42 +49,59 @@ class Recorded:
     error: str = ""
 
 
-def recorded_runs(folder: Path) -> list[Path]:
-    """The traces and run records in a folder."""
+def recorded_runs(folder: Path) -> list[Stored]:
+    """The traces and run records in a folder, in files of their own or in columns."""
     paths = sorted(
         path
         for path in folder.glob("*")
-        if path.name.endswith((".jsonl", ".jsonl.gz")) and not path.name.startswith(".")
+        if path.name.endswith((".jsonl", ".jsonl.gz", SUFFIX))
+        and not path.name.startswith(".")
     )
     if not paths:
         raise InvalidInput("there is no trace or run record", source=str(folder))
-    return paths
+    return stored_runs(paths)
 
 
-def read_run(path: Path) -> Recorded:
+def is_record(run: Stored) -> bool:
+    """Whether it is a run record, and no trace."""
+    if run.run:
+        return False
+    head = first_line(run.path)
+    content = parse_json(head, str(run.path), "line 1") if head.startswith("{") else {}
+    return isinstance(content, dict) and content.get("format") == RECORD
+
+
+def read_run(run: Stored) -> Recorded:
     """A trace or a run record.
 
     Raises:
         InvalidInput: It cannot be read, or a guard intervened in it: nobody knows what
             would have happened without.
     """
-    head = first_line(path)
-    content = parse_json(head, str(path), "line 1") if head.startswith("{") else {}
-    if isinstance(content, dict) and content.get("format") == RECORD:
-        return _from_record(path)
-    trace = read_trace(path)
-    header = trace.header
-    _refuse_guarded(path, header.guarded)
+    if is_record(run):
+        return _from_record(run.path)
+    trace = run.trace()
+    source, seed = check_header(run, trace.header)
+    return Recorded(run.path, trace.header.scenario, seed, source, trace.frames)
+
+
+def check_header(run: Stored, header: TraceHeader) -> tuple[Source, int]:
+    """What a trace comes from, and its seed.
+
+    Raises:
+        InvalidInput: It does not say, or a guard intervened in it.
+    """
+    _refuse_guarded(run.path, header.guarded)
     if header.period_s is None or header.seed is None:
         raise InvalidInput(
             "the header gives no period_s or no seed",
-            source=str(path),
+            source=str(run.path),
             mend="write traces with `forewarn collect`",
         )
     source = Source(
         header.source, header.vocabulary or "", header.provides, header.period_s
     )
-    return Recorded(path, header.scenario, header.seed, source, trace.frames)
+    return source, header.seed
 
 
 def _refuse_guarded(path: Path, guarded: bool) -> None:
@@ -182,8 +201,8 @@ class Spectator:
 
 
 def look_at_all(
-    paths: Sequence[Path], spectator: Spectator
+    runs: Sequence[Stored], spectator: Spectator
 ) -> Iterator[tuple[Episode, Series]]:
     """All runs, as a spectator sees them."""
-    for path in paths:
-        yield spectator.look(read_run(path))
+    for run in runs:
+        yield spectator.look(read_run(run))

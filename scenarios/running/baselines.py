@@ -12,7 +12,7 @@ from typing import Any
 
 from forewarn.abstractions.errors import InvalidInput, InvalidModel
 from forewarn.abstractions.files import read_json, write_json
-from forewarn.abstractions.readers import read_trace
+from forewarn.abstractions.readers.stored import Stored
 from forewarn.abstractions.states.abstraction import Abstraction
 from forewarn.monitors.chains.model import load_model
 from forewarn.monitors.laws.lawbook import Law
@@ -47,15 +47,16 @@ def learns(name: str) -> bool:
     return isinstance(load("baseline", name), LearningBaseline)
 
 
-def lessons_of(model_path: Path, traces: Sequence[Path], horizon_s: float) -> Lessons:
+def lessons_of(model_path: Path, traces: Sequence[Stored], horizon_s: float) -> Lessons:
     """What baselines may learn from, where a model was learned from these traces."""
     model = load_model(model_path)
     if model.abstraction is None:
         raise InvalidModel("it has no abstraction", source=str(model_path))
     abstraction = Abstraction.from_dict(dict(model.abstraction), str(model_path))
-    period_s = read_trace(traces[0], abstraction.vocabulary).header.period_s
+    period_s = traces[0].kept((), abstraction.vocabulary).header.period_s
     if period_s is None:
-        raise InvalidInput("the header gives no period_s", source=str(traces[0]))
+        source = str(traces[0].path)
+        raise InvalidInput("the header gives no period_s", source=source)
     return Lessons(tuple(traces), period_s, abstraction, horizon_s)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -18,6 +19,14 @@ from pathlib import Path
 from typing import Literal
 
 from forewarn import __version__
+from forewarn.abstractions.dataset.joining import (
+    PENDING,
+    group_of,
+    join,
+    join_all,
+    pend,
+)
+from forewarn.abstractions.dataset.tables import RunTable, run_table
 from forewarn.abstractions.errors import ForewarnError
 from forewarn.abstractions.files import atomic_text
 from forewarn.abstractions.frame import Frame
@@ -36,7 +45,8 @@ from forewarn.scenarios.running.scenery import scene_file
 from forewarn.scenarios.running.series import Judge, SeriesLog
 from forewarn.scenarios.schema import Scenario
 
-Kept = Literal["record", "trace", "series", "scene", "tally"]
+Kept = Literal["record", "trace", "columns", "series", "scene", "tally"]
+"""What is kept of an episode; its frames as JSON Lines (trace) or in columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +70,20 @@ class Job:
     baselines: tuple[Rival, ...] = ()
 
     @property
-    def stem(self) -> str:
-        """The beginning of its files' names."""
+    def family(self) -> str:
+        """What the names of its files and of its like begin with, before the seed."""
         plan = self.plan
         made_of = [
             __version__, plan.digest, plan.model_digest, plan.policy, *plan.judges,
             sorted(self.keep), [rival.identity for rival in self.baselines],
         ]  # fmt: skip
         digest = hashlib.sha256(json.dumps(made_of).encode()).hexdigest()
-        return f"{self.scenario}-{digest[:12]}-{self.seed:06}"
+        return f"{self.scenario}-{digest[:12]}"
+
+    @property
+    def stem(self) -> str:
+        """The beginning of its files' names."""
+        return f"{self.family}-{self.seed:06}"
 
     @property
     def result(self) -> Path:
@@ -82,7 +97,8 @@ class Job:
 
     def tidy(self) -> None:
         """Takes away what a process that died left half written."""
-        for folder in (Path(self.folder), self.result.parent):
+        own = Path(self.folder)
+        for folder in (own, own / PENDING, self.result.parent):
             for half in folder.glob(f".{self.stem}.*"):
                 half.unlink(missing_ok=True)
 
@@ -123,7 +139,9 @@ def campaign(
             yield read_episode(job.result)
         else:
             left.append(job)
-    if left:
+    with _Joined(left, todo) as joined:
+        if not left:
+            return
         # The model is there before the first record that needs it.
         if "record" in left[0].keep:
             left[0].plan.keep_model(Path(left[0].folder))
@@ -134,7 +152,34 @@ def campaign(
                     # Nothing is written: the next call runs it again.
                     job.tidy()
                     episode = Episode(job.seed, mode, FAILED, error=episode.error)
+                joined.done(job)
                 yield episode
+
+
+class _Joined:
+    """Joins the columns of episodes into parts, as soon as those are whole.
+
+    What was done before an end that came too early is joined then too.
+    """
+
+    def __init__(self, left: Sequence[Job], todo: Sequence[Job]) -> None:
+        kept = [job for job in todo if "columns" in job.keep]
+        self._families = {job.family: Path(job.folder) for job in kept[:1]}
+        self._left = Counter(group_of(job.seed) for job in left)
+
+    def __enter__(self) -> _Joined:
+        return self
+
+    def done(self, job: Job) -> None:
+        group = group_of(job.seed)
+        self._left[group] -= 1
+        if not self._left[group]:
+            for family, folder in self._families.items():
+                join(folder, family, group)
+
+    def __exit__(self, *_: object) -> None:
+        for family, folder in self._families.items():
+            join_all(folder, family)
 
 
 def play(job: Job) -> Episode:
@@ -151,7 +196,7 @@ def play(job: Job) -> Episode:
     log = SeriesLog(guarding.policy if guarding else Policy())
     recorder = _Recorder(job)
     judges = _judges(job.plan, job.baselines)
-    listeners: list[Listener] = [recorder] if "trace" in keep else []
+    listeners: list[Listener] = [recorder] if {"trace", "columns"} & {*keep} else []
     driven = Driven()
     recorded = "record" in keep and guarding is not None
     episode = runner.run(
@@ -174,6 +219,9 @@ def play(job: Job) -> Episode:
             if "trace" in keep:
                 write_trace(folder / names["trace"], recorder.trace(episode))
                 episode = replace(episode, trace=names["trace"])
+            if "columns" in keep:
+                pend(folder, recorder.table(episode))
+                episode = replace(episode, trace=job.stem)
             if "series" in keep:
                 log.series(judges).write(folder / names["series"])
                 episode = replace(episode, series=names["series"])
@@ -212,8 +260,17 @@ class _Recorder:
 
     def trace(self, episode: Episode) -> Trace:
         """The trace of what was heard."""
+        return Trace(self._header(episode), tuple(self._frames), self._notes)
+
+    def table(self, episode: Episode) -> RunTable:
+        """What was heard, in columns."""
+        noted = ((f, self._notes.get(i)) for i, f in enumerate(self._frames))
+        vocabulary = runner_of(self._job.plan).scenario.abstraction.vocabulary
+        return run_table(self._job.stem, self._header(episode), noted, vocabulary)
+
+    def _header(self, episode: Episode) -> TraceHeader:
         source = self._source
-        header = TraceHeader(
+        return TraceHeader(
             source.vocabulary,
             source.provides,
             source.period_s,
@@ -222,4 +279,3 @@ class _Recorder:
             source.name,
             episode.mode == "guarded",
         )
-        return Trace(header, tuple(self._frames), self._notes)

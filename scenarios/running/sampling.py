@@ -14,6 +14,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
 
+from forewarn.abstractions.readers.stored import Stored
 from forewarn.monitors.chains.learning import Support, learn
 from forewarn.monitors.chains.model import Model
 from forewarn.monitors.laws.lawbook import Law
@@ -121,8 +122,8 @@ class Sampler:
         for episode in good:
             if episode.seed not in self._counted and episode.trace is not None:
                 self._counted.add(episode.seed)
-                path = self._folder / episode.trace
-                self._training.add_trace(path, self._scenario.abstraction)
+                run = Stored(self._folder / episode.trace)
+                self._training.add_trace(run, self._scenario.abstraction)
         if not self._counted:
             return []
         model = learn(

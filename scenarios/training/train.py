@@ -17,6 +17,7 @@ import numpy as np
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import atomic_text, write_json
+from forewarn.abstractions.readers.stored import Stored
 from forewarn.abstractions.trace import Kept
 from forewarn.monitors.chains.formats.own import model_as_dict
 from forewarn.monitors.chains.learning import learn
@@ -98,20 +99,20 @@ def collected(
     on: Pool,
     folder: Path,
     progress: Progress = lambda items, *_: items,
-) -> list[Path]:
+) -> list[Stored]:
     """The traces of unguarded runs; those that are in the folder are not run again."""
     todo = jobs(plan(scenario), scenario, seeds, folder, ["trace"])
-    traces: list[Path] = []
+    traces: list[Stored] = []
     for episode in progress(campaign(todo, on), "episodes", len(todo)):
         if episode.failed or episode.trace is None:
             raise InvalidInput(f"seed {episode.seed} failed: {episode.error}")
-        traces.append(folder / episode.trace)
+        traces.append(Stored(folder / episode.trace))
     return sorted(traces)
 
 
 def train(
     scenario: Scenario,
-    paths: Sequence[Path],
+    stored: Sequence[Stored],
     progress: Shown = lambda items, *_: items,
 ) -> Trained:
     """Chooses, learns and tunes on these runs."""
@@ -121,15 +122,16 @@ def train(
     wanted = [*hand.signals, *(name for law in scenario.laws for name in law.signals)]
     wanted += [name for family in families for name in family.signals]
     wanted.append(_CROSSING)
-    known = kept_runs(paths, dict.fromkeys(wanted) if families else None, progress)
+    known = kept_runs(stored, dict.fromkeys(wanted) if families else None, progress)
     laws = applicable(scenario.laws, known)
     period_s = hand.period_s or known[0].header.period_s
     if period_s is None:
-        raise InvalidInput("the traces do not say their period", source=str(paths[0]))
+        source = str(stored[0].path)
+        raise InvalidInput("the traces do not say their period", source=source)
     learning, calibrating, aside = dealt(len(known))
     corpus = Corpus(known[learning], laws, vocabulary, period_s)
     choice = choose(corpus, hand, scenario.horizon_s, scores=False, progress=progress)
-    model = learned(paths[learning], known[learning], choice, laws)
+    model = learned(stored[learning], known[learning], choice, laws)
     # At the scenario's own horizon: the best of several is partly the luckiest.
     hold_s = HOLD_S if holds(laws, known, period_s) else scenario.horizon_s
     base = Policy(
@@ -205,7 +207,7 @@ def holds(laws: Sequence[Law], runs: Sequence[Kept], period_s: float) -> bool:
 
 
 def learned(
-    paths: Sequence[Path],
+    stored: Sequence[Stored],
     runs: Sequence[Kept],
     choice: Choice,
     laws: Sequence[Law],
@@ -213,8 +215,8 @@ def learned(
     """The model of these runs."""
     abstraction = choice.abstraction
     training, counting = Training(), Counting()
-    for number, (path, run) in enumerate(zip(paths, runs, strict=True)):
-        training.add(path, run, choice.found.counting(number))
+    for number, (origin, run) in enumerate(zip(stored, runs, strict=True)):
+        training.add(origin, run, choice.found.counting(number))
     model = learn(
         training.tally,
         counting.support,

@@ -11,7 +11,6 @@ violating runs say how many violations are missed at most.
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from forewarn.abstractions.errors import InvalidInput, InvalidModel
+from forewarn.abstractions.readers.stored import Stored
 from forewarn.abstractions.states.abstraction import Abstraction
 from forewarn.abstractions.trace import Kept, Trace, TraceHeader
 from forewarn.monitors.chains.model import Model, load_model
@@ -37,7 +37,7 @@ from forewarn.monitors.trust.hindsight import (
     mostly_harmless,
 )
 from forewarn.scenarios.measuring.measure import Progress, refuse_trained
-from forewarn.scenarios.measuring.recorded import Recorded, read_run
+from forewarn.scenarios.measuring.recorded import check_header, is_record, read_run
 from forewarn.scenarios.measuring.warning_times import Warned
 from forewarn.scenarios.running.campaign import campaign, jobs
 from forewarn.scenarios.running.plan import plan
@@ -190,7 +190,7 @@ def training_runs(
     on: Pool,
     folder: Path,
     progress: Progress = lambda items, *_: items,
-) -> list[Path]:
+) -> list[Stored]:
     """The runs that a model was learned from, run once more.
 
     Raises:
@@ -209,45 +209,43 @@ def training_runs(
             mend="give their traces with --runs",
         )
     todo = jobs(plan(scenario), scenario, sorted(files), folder, ["trace"])
-    paths: list[Path] = []
+    runs: list[Stored] = []
     for episode in progress(campaign(todo, on), "training runs", len(todo)):
-        path = folder / str(episode.trace)
-        if episode.failed or digest_of_file(path) != files[episode.seed]:
+        run = Stored(folder / str(episode.trace))
+        if episode.failed or run.digest != files[episode.seed]:
             raise InvalidInput(
                 f"the training run with seed {episode.seed} comes out differently now",
                 source=str(model),
                 mend="give the traces with --runs, or learn anew",
             )
-        paths.append(path)
-    return sorted(paths)
-
-
-def digest_of_file(path: Path) -> str:
-    """The SHA-256 of a file as it is, packed or not."""
-    with path.open("rb") as raw:
-        return hashlib.file_digest(raw, "sha256").hexdigest()
+        runs.append(run)
+    return sorted(runs)
 
 
 def kept_runs(
-    paths: Sequence[Path],
+    runs: Sequence[Stored],
     names: Iterable[str] | None = None,
     progress: Callable[[Iterable[Any], str, int], Iterable[Any]] = lambda x, *_: x,
 ) -> list[Kept]:
     """Runs on file, with these signals or all."""
     wanted = None if names is None else list(names)
-    return [_kept(read_run(path), wanted)
-            for path in progress(paths, "runs read", len(paths))]  # fmt: skip
+    return [_kept(run, wanted) for run in progress(runs, "runs read", len(runs))]
 
 
-def _kept(run: Recorded, names: Sequence[str] | None) -> Kept:
-    if run.error:
-        raise InvalidInput(run.error, source=str(run.path))
-    source = run.source
+def _kept(run: Stored, names: Sequence[str] | None) -> Kept:
+    if not is_record(run):
+        kept = run.kept(names)
+        check_header(run, kept.header)
+        return kept
+    record = read_run(run)
+    if record.error:
+        raise InvalidInput(record.error, source=str(run.path))
+    source = record.source
     header = TraceHeader(
-        source.vocabulary, source.provides, source.period_s, run.scenario, run.seed,
-        source.name,
+        source.vocabulary, source.provides, source.period_s, record.scenario,
+        record.seed, source.name,
     )  # fmt: skip
-    return Kept.of(Trace(header, run.frames), names or source.provides)
+    return Kept.of(Trace(header, record.frames), names or source.provides)
 
 
 def applicable(laws: Sequence[Law], runs: Sequence[Kept]) -> list[Law]:
@@ -259,7 +257,7 @@ def applicable(laws: Sequence[Law], runs: Sequence[Kept]) -> list[Law]:
 def tune(
     scenario: Scenario,
     path: Path,
-    runs: Sequence[Path],
+    runs: Sequence[Stored],
     false_alarm_rate: float,
     horizons_s: Sequence[float],
     policy: Policy,

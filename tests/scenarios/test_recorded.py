@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.readers.stored import Stored
 from forewarn.monitors.guarding.judges import Judge
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.plugins.loop.guarding import Guarding
@@ -70,7 +71,7 @@ def test_a_record_that_is_cut_is_a_failed_episode(runs: Path, tmp_path: Path) ->
     lines = record.read_bytes().splitlines(keepends=True)
     path = tmp_path / record.name
     path.write_bytes(b"".join(lines[:6]))
-    episode, series = spectator().look(read_run(path))
+    episode, series = spectator().look(read_run(Stored(path)))
     assert episode.failed and "cut" in str(episode.error)
     assert series.times_s == ()
 
@@ -79,7 +80,7 @@ def test_a_run_without_frames_is_a_failed_episode(runs: Path, tmp_path: Path) ->
     record = next(runs.glob("*.run.jsonl"))
     path = tmp_path / record.name
     path.write_bytes(record.read_bytes().splitlines(keepends=True)[0])
-    run = read_run(path)
+    run = read_run(Stored(path))
     assert run.frames == ()
     assert spectator().look(run)[0].failed
 
@@ -95,7 +96,7 @@ def test_a_trace_must_say_its_seed(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_text("\n".join(json.dumps(line) for line in (header, frame)))
     with pytest.raises(InvalidInput, match="the header gives no period_s or no seed"):
-        read_run(path)
+        read_run(Stored(path))
 
 
 def test_the_guard_of_one_source_serves_all_its_runs(runs: Path) -> None:

@@ -159,8 +159,8 @@ def test_training_runs_come_out_again_or_are_refused(tmp_path: Path) -> None:
     model = learned.model("tiny-road")
     found = training_runs(ROAD, model, Here(), tmp_path / "a")
     ours = learned.traces("tiny-road")
-    assert [p.read_bytes() for p in found] == [
-        p.read_bytes() for p in recorded_runs(ours)
+    assert [p.path.read_bytes() for p in found] == [
+        p.path.read_bytes() for p in recorded_runs(ours)
     ]
     content = read_json(model)
     content["training"]["files"][3]["sha256"] = "0" * 64

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from forewarn.abstractions.vocabularies.vocabulary import YAML
 from forewarn.cli.models.learning import Learner, Wish
 from forewarn.cli.support import Number, emit, json_option, naming, progress
 
@@ -128,6 +127,7 @@ def learn(
       forewarn learn traces --scenario s3 --abstraction auto --out s3.json
     """
     from forewarn.abstractions.files import write_json
+    from forewarn.abstractions.readers.stored import files_in
     from forewarn.cli.models import finding
     from forewarn.monitors.chains.formats.own import model_as_dict
     from forewarn.monitors.chains.model import load_model
@@ -203,25 +203,6 @@ def _stem(model: Path) -> str:
     for ending in (".gz", ".json", ".model"):
         name = name.removesuffix(ending)
     return name
-
-
-def files_in(path: Path) -> list[Path]:
-    """The file itself, or the files of a folder by name.
-
-    No run is YAML: what may lie beside the runs is a vocabulary, a scenario, a policy.
-    """
-    if not path.is_dir():
-        return [path]
-    found = sorted(
-        each for each in path.iterdir()
-        if each.is_file() and each.name[0] != "." and each.suffix not in YAML
-    )  # fmt: skip
-    if not found:
-        raise click.UsageError(
-            f"{path} has no files to learn from (`forewarn collect … --out {path}`"
-            " fills it)"
-        )
-    return found
 
 
 def _kept_facts(report: PacReport) -> dict[str, Any]:

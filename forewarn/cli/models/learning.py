@@ -90,7 +90,7 @@ class Learner:
 
     def _vocabulary(self, sample: Path) -> Vocabulary | None:
         """The one that was asked for, or else that of the model or the first trace."""
-        from forewarn.abstractions.readers import read_trace
+        from forewarn.abstractions.readers.stored import stored_runs
         from forewarn.abstractions.states.abstraction import Abstraction
         from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
         from forewarn.monitors.trust.training import holds_traces
@@ -106,7 +106,8 @@ class Learner:
             return None
         if self.wish.format == "auto" and not holds_traces(sample):
             return None
-        return read_trace(sample, period_s=self.wish.period).vocabulary
+        first = stored_runs([sample])[0]
+        return first.kept((), period_s=self.wish.period).vocabulary
 
     def _abstraction(self) -> Abstraction | None:
         from forewarn.abstractions.errors import InvalidInput
@@ -186,6 +187,7 @@ class Learner:
 
     def add(self, path: Path) -> None:
         """Counts one file."""
+        from forewarn.abstractions.readers.stored import stored_runs
         from forewarn.monitors.trust.training import holds_traces
 
         kind = self.wish.format
@@ -198,16 +200,17 @@ class Learner:
             raise click.UsageError(
                 f"{path} holds frames: give their predicates by --abstraction or --law"
             )
-        by = self.abstraction
-        if self._found is not None:
-            by = self._found.counting(self.training.tally.traces)
-        self.training.add_trace(
-            path,
-            by,
-            self.vocabulary,
-            self.wish.period,
-            self.candidates,
-        )
+        for run in stored_runs([path]):
+            by = self.abstraction
+            if self._found is not None:
+                by = self._found.counting(self.training.tally.traces)
+            self.training.add_trace(
+                run,
+                by,
+                self.vocabulary,
+                self.wish.period,
+                self.candidates,
+            )
 
     def model(self) -> Model:
         """The model of all that was counted."""

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from forewarn.cli.models.learn import files_in
 from forewarn.cli.support import Number, emit, json_option, progress, table
 
 if TYPE_CHECKING:
@@ -69,6 +68,7 @@ def merge(
       forewarn merge car.tally.json.gz --into model.json
     """
     from forewarn.abstractions.files import write_json
+    from forewarn.abstractions.readers.stored import files_in
     from forewarn.monitors.chains.formats.own import model_as_dict
     from forewarn.monitors.chains.model import load_model
     from forewarn.monitors.fleet import merging

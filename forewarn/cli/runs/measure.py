@@ -38,6 +38,7 @@ from forewarn.cli.support import (
 )
 
 if TYPE_CHECKING:
+    from forewarn.abstractions.readers.stored import Stored
     from forewarn.scenarios.measuring.measure import Measurement, Wish
 
 FIRST_SEED = 1_000_000
@@ -250,7 +251,7 @@ def _measure_family(
 
 def _training(
     wish: Wish, given: Path | None, jobs: int, folder: Path
-) -> Sequence[Path]:
+) -> Sequence[Stored]:
     """The training runs for the baselines that learn; none if none of them does."""
     from forewarn.abstractions.errors import InvalidInput
     from forewarn.monitors.chains.model import load_model

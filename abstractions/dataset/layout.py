@@ -1,0 +1,285 @@
+"""How traces lie in columns: names, kinds, and what the file says of its runs.
+
+A row is a frame. Its columns are `run`, `sequence` and `time_s`, the signals under
+their own names, and what a frame's note may say. None is null. Where a signal is absent
+from some frame, a column `known.SIGNAL` says where it is there. What holds for whole
+runs stands in the file's metadata, under the name of the format, as JSON.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import NonNegativeInt
+
+from forewarn.abstractions.errors import InvalidTrace, MissingDependency
+from forewarn.abstractions.files import parse_json
+from forewarn.abstractions.schema import Strict, validated
+from forewarn.abstractions.trace import TraceHeader, header_keys
+from forewarn.abstractions.vocabularies.embedding import embedded
+from forewarn.abstractions.vocabularies.vocabulary import (
+    SHIPPED,
+    Vocabulary,
+    load_vocabulary,
+    named_vocabulary,
+    vocabulary_from,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FORMAT = "forewarn.traces/1"
+SUFFIX = ".parquet"
+
+ROWS = 1 << 16
+"""So many rows make a group, or the whole runs that fit into so many."""
+
+NOTES = ("proposal", "executed", "tool_output", "interventions")
+"""What a note may hold besides its label; each a column of JSON."""
+
+LABEL = "label"
+UNLABELLED = "unlabelled"
+"""The label of a note that has none; a frame without a note has a null there."""
+
+_OWN = frozenset(("run", "sequence", "time_s", LABEL, *NOTES))
+_SIGNAL, _KNOWN = "signal.", "known."
+
+Kind = Literal["nothing", "truth", "whole", "number", "word", "json"]
+"""What the values of a signal are; json where they are of several kinds."""
+
+
+def parquet() -> Any:
+    """pyarrow's Parquet module, if it is installed."""
+    try:
+        import pyarrow.parquet
+    except ImportError as error:
+        raise MissingDependency("traces in columns", "fleet") from error
+    return pyarrow.parquet
+
+
+def is_installed() -> bool:
+    """Whether traces can be kept in columns here."""
+    from importlib.util import find_spec
+
+    return find_spec("pyarrow") is not None
+
+
+def column_of(signal: str) -> str:
+    """The name of a signal's column: its own, unless that is taken."""
+    taken = signal in _OWN or signal.startswith((_SIGNAL, _KNOWN))
+    return _SIGNAL + signal if taken else signal
+
+
+def known_of(signal: str) -> str:
+    """The name of the column that says in which frames a signal is there."""
+    return _KNOWN + signal
+
+
+def known_signal(column: str) -> str | None:
+    """The signal of which a column says where it is there; None for others."""
+    known = column.startswith(_KNOWN)
+    return column.removeprefix(_KNOWN) if known else None
+
+
+def signal_of(column: str) -> str | None:
+    """The signal that a column holds; None for the columns of ours."""
+    if column in _OWN or column.startswith(_KNOWN):
+        return None
+    return column.removeprefix(_SIGNAL)
+
+
+def type_of(kind: Kind) -> pa.DataType:
+    """How a kind is stored."""
+    import pyarrow as pa
+
+    return {
+        "nothing": pa.null(),
+        "truth": pa.bool_(),
+        "whole": pa.int64(),
+        "number": pa.float64(),
+        "word": pa.dictionary(pa.int32(), pa.string()),
+        "json": pa.string(),
+    }[kind]
+
+
+def kind_of(stored: pa.DataType) -> Kind:
+    """The kind that is stored so."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(stored):
+        return "word"
+    kinds: dict[pa.DataType, Kind] = {
+        pa.null(): "nothing",
+        pa.bool_(): "truth",
+        pa.int64(): "whole",
+        pa.float64(): "number",
+        pa.string(): "json",
+    }
+    if stored not in kinds:
+        raise InvalidTrace(f"a column of {stored} holds no signal")
+    return kinds[stored]
+
+
+_TYPES: dict[str, Kind] = {"number": "number", "bool": "truth", "enum": "word"}
+
+
+def declared_kind(vocabulary: Vocabulary | None, signal: str) -> Kind | None:
+    """The kind that a vocabulary gives a signal, if it knows it."""
+    if vocabulary is None or not vocabulary.knows(signal):
+        return None
+    declared = vocabulary.signals.get(signal)
+    return "truth" if declared is None else _TYPES[declared.type]
+
+
+def common_kind(kinds: Iterable[Kind]) -> Kind:
+    """The kind that holds what several kinds hold."""
+    found = set(kinds) - {"nothing"}
+    if not found:
+        return "nothing"
+    if found == {"whole", "number"}:
+        return "number"
+    return found.pop() if len(found) == 1 else "json"
+
+
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    """What a file says of one of its runs.
+
+    Args:
+        name: Its name, by which no other run of the dataset goes.
+        frames: How many rows it has.
+        header: What holds for all of it.
+        digest: The SHA-256 of its content, in whichever file it lies.
+    """
+
+    name: str
+    frames: int
+    header: TraceHeader
+    digest: str
+
+
+class _Header(Strict):
+    vocabulary: str | None
+    provides: list[str]
+    period_s: float | None
+    scenario: str
+    source: str
+    guarded: bool
+
+
+class _Run(Strict):
+    name: str
+    frames: NonNegativeInt
+    header: NonNegativeInt
+    seed: int | None
+    digest: str
+
+
+class _Facts(Strict):
+    format: Literal["forewarn.traces/1"]
+    vocabularies: dict[str, Any]
+    vocabulary_digests: dict[str, str]
+    headers: list[_Header]
+    runs: list[_Run]
+
+
+@dataclass(frozen=True, slots=True)
+class PartFacts:
+    """What a file says of itself.
+
+    Args:
+        runs: The runs in it, in the order of their rows.
+        vocabularies: By name those that they speak and that do not ship, as files have
+            them.
+    """
+
+    runs: tuple[RunFacts, ...]
+    vocabularies: Mapping[str, Any] = field(default_factory=dict)
+
+    def dumped(self) -> bytes:
+        """As it stands in the file's metadata."""
+        headers: dict[str, int] = {}
+        runs = []
+        for run in self.runs:
+            shared = header_keys(run.header)
+            seed = shared.pop("seed")
+            number = headers.setdefault(json.dumps(shared), len(headers))
+            runs.append(
+                {
+                    "name": run.name,
+                    "frames": run.frames,
+                    "header": number,
+                    "seed": seed,
+                    "digest": run.digest,
+                }
+            )
+        named = {run.header.vocabulary for run in self.runs} - {None}
+        content = {
+            "format": FORMAT,
+            "vocabularies": dict(self.vocabularies),
+            "vocabulary_digests": {
+                name: self._digest(name) for name in sorted(filter(None, named))
+            },
+            "headers": [json.loads(text) for text in headers],
+            "runs": runs,
+        }
+        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
+
+    def _digest(self, name: str) -> str:
+        content = self.vocabularies.get(name)
+        if content is None and name in SHIPPED:
+            # All of it: of one that ships a file gives no more than the name.
+            content = embedded(load_vocabulary(name))
+        text = json.dumps(content, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def vocabulary(self, name: str | None, path: Path) -> Vocabulary | None:
+        """The vocabulary of that name, as the file at `path` has it."""
+        if name is None:
+            return None
+        content = self.vocabularies.get(name)
+        if content is not None:
+            return vocabulary_from(content, f"{path}: vocabulary {name}")
+        return named_vocabulary(name, str(path), path.parent)
+
+    @classmethod
+    def loaded(cls, metadata: bytes, source: str) -> PartFacts:
+        """From a file's metadata.
+
+        Raises:
+            InvalidTrace: They are not what `dumped` writes.
+        """
+        content = parse_json(metadata.decode("utf-8", "replace"), source)
+        file = validated(_Facts, content, source, InvalidTrace)
+        headers = [
+            TraceHeader(
+                each.vocabulary, tuple(each.provides), each.period_s, each.scenario,
+                None, each.source, each.guarded,
+            )
+            for each in file.headers
+        ]  # fmt: skip
+        names = [run.name for run in file.runs]
+        for name in names:
+            if Path(name).name != name or name[:1] in ("", ".") or "\0" in name:
+                problem = f"{name!r:.60} cannot be the name of a run"
+                raise InvalidTrace(problem, source=source)
+        if len(set(names)) < len(names):
+            raise InvalidTrace("two runs have one name", source=source)
+        try:
+            runs = [
+                RunFacts(
+                    run.name,
+                    run.frames,
+                    replace(headers[run.header], seed=run.seed),
+                    run.digest,
+                )
+                for run in file.runs
+            ]
+        except IndexError:
+            raise InvalidTrace("a run has no header", source=source) from None
+        return cls(tuple(runs), file.vocabularies)

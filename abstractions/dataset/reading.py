@@ -1,0 +1,398 @@
+"""Reading `forewarn.traces/1`: the columns that are asked for, some runs at a time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forewarn.abstractions.dataset.checking import first_fault
+from forewarn.abstractions.dataset.layout import (
+    FORMAT,
+    LABEL,
+    NOTES,
+    UNLABELLED,
+    Kind,
+    PartFacts,
+    RunFacts,
+    column_of,
+    kind_of,
+    known_of,
+    known_signal,
+    parquet,
+    signal_of,
+)
+from forewarn.abstractions.dataset.tables import RunTable
+from forewarn.abstractions.errors import InvalidInput, InvalidTrace
+from forewarn.abstractions.files import parse_json
+from forewarn.abstractions.frame import Frame
+from forewarn.abstractions.trace import Note
+from forewarn.abstractions.vocabularies.vocabulary import (
+    Vocabulary,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+HELD = 4
+"""So many parts are kept open, with the last rows that were read of each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Consecutive rows of a run, by columns.
+
+    Args:
+        facts: Of the run.
+        begins: Whether the run begins with them.
+        ends: Whether it ends with them.
+        times_s: The time of each.
+        signals: As `Trace.columns` has them: those that the run can know.
+    """
+
+    facts: RunFacts
+    begins: bool
+    ends: bool
+    times_s: NDArray[np.float64]
+    signals: Mapping[str, NDArray[Any]]
+
+
+class Part:
+    """A Parquet file of runs.
+
+    Args:
+        path: The file.
+
+    Raises:
+        InvalidTrace: It is no such file, or not whole.
+    """
+
+    def __init__(self, path: Path) -> None:
+        pq = parquet()
+        import pyarrow as pa
+
+        self.path = path
+        try:
+            self._file = pq.ParquetFile(path)
+        except (OSError, pa.ArrowException) as error:
+            raise self._unreadable(error) from error
+        metadata = (self._file.metadata.metadata or {}).get(FORMAT.encode())
+        if metadata is None:
+            raise InvalidTrace(
+                f"the file does not say that it is {FORMAT}",
+                source=str(path),
+                mend="write it with `forewarn collect` or `forewarn convert`",
+            )
+        self.facts = PartFacts.loaded(metadata, str(path))
+        self._first = np.cumsum([0, *(run.frames for run in self.facts.runs)]).tolist()
+        whole = self._file.metadata
+        if self._first[-1] != whole.num_rows:
+            problem = f"it holds {whole.num_rows} frames, its runs {self._first[-1]}"
+            raise InvalidTrace(problem, source=str(path))
+        sizes = [whole.row_group(i).num_rows for i in range(whole.num_row_groups)]
+        self._bounds = np.cumsum([0, *sizes])
+        try:
+            self.kinds: dict[str, Kind] = {
+                each.name: kind_of(each.type)
+                for each in self._file.schema_arrow
+                if each.name != "run"
+            }
+        except InvalidInput as error:
+            raise error.within(str(path)) from None
+        self._number = {run.name: i for i, run in enumerate(self.facts.runs)}
+        self._whole: tuple[int, pa.Table] | None = None
+        self._last: tuple[tuple[object, ...], Vocabulary | None, _Arrays] | None = None
+
+    def _unreadable(self, error: Exception) -> InvalidTrace:
+        reason = getattr(error, "strerror", None) or "this is no whole Parquet file"
+        return InvalidTrace(reason[0].lower() + reason[1:], source=str(self.path))
+
+    def run(self, name: str) -> RunFacts:
+        """The facts of one of its runs."""
+        return self.facts.runs[self._number[name]]
+
+    def vocabulary(self, name: str | None) -> Vocabulary | None:
+        """The vocabulary of that name, as this file has it."""
+        return self.facts.vocabulary(name, self.path)
+
+    # -- columns ------------------------------------------------------------------
+
+    def rows(
+        self, name: str, signals: Sequence[str], vocabulary: Vocabulary | None
+    ) -> Iterator[Rows]:
+        """A run by these of its signals, a group of rows after the other.
+
+        Args:
+            name: The run.
+            signals: Those that are wanted.
+            vocabulary: What their values are checked against.
+
+        Raises:
+            InvalidTrace: A value cannot be one of its signal, a signal is absent from
+                a frame, or time does not increase.
+        """
+        facts = self.run(name)
+        wanted = tuple(s for s in signals if facts.header.can_know(s))
+        first, last = self._span(name)
+        before = -np.inf
+        for at, start, stop in self._pieces(first, last):
+            arrays = self._arrays(at, wanted, vocabulary)
+            begin = int(self._bounds[at])
+            rows = arrays.part(slice(start - begin, stop - begin), before)
+            problem = rows.problem(vocabulary)
+            if problem is not None:
+                frame, text = problem
+                place = f"run {name}, frame {frame + start - first}"
+                raise InvalidTrace(text, source=str(self.path), place=place)
+            before = rows.times_s[-1]
+            yield Rows(facts, start == first, stop == last, rows.times_s, rows.signals)
+
+    def _span(self, name: str) -> tuple[int, int]:
+        number = self._number[name]
+        return self._first[number], self._first[number + 1]
+
+    def _pieces(self, first: int, last: int) -> Iterator[tuple[int, int, int]]:
+        """The groups that hold these rows, and which of the file's rows each holds."""
+        at = int(np.searchsorted(self._bounds, first, side="right")) - 1
+        while first < last:
+            stop = min(last, int(self._bounds[at + 1]))
+            yield at, first, stop
+            first, at = stop, at + 1
+
+    def _arrays(
+        self, number: int, signals: tuple[str, ...], vocabulary: Vocabulary | None
+    ) -> _Arrays:
+        """The columns of a group of rows; the last are kept, for its other runs."""
+        key = number, signals
+        last = self._last
+        if last is None or last[0] != key or last[1] is not vocabulary:
+            self._last = None
+            last = key, vocabulary, self._read_arrays(number, signals, vocabulary)
+            self._last = last
+        return last[2]
+
+    def _read_arrays(
+        self, number: int, signals: tuple[str, ...], vocabulary: Vocabulary | None
+    ) -> _Arrays:
+        stored = {s: column_of(s) for s in signals if column_of(s) in self.kinds}
+        marks = {s: known_of(s) for s in signals if known_of(s) in self.kinds}
+        table = self._table(number, ["time_s", *stored.values(), *marks.values()])
+        there = {s: np.asarray(table.column(mark)) for s, mark in marks.items()}
+        held: dict[str, NDArray[Any]] = {}
+        distinct: dict[str, list[Any]] = {}
+        for signal in signals:
+            if signal not in stored:
+                held[signal] = np.empty(len(table), object)
+                there[signal] = np.zeros(len(table), bool)
+                continue
+            column = table.column(stored[signal])
+            held[signal] = numpy_of(column, self.kinds[stored[signal]])
+            if self.kinds[stored[signal]] == "word":
+                distinct[signal] = words_of(column)
+        clean = not there and first_fault(held, vocabulary, distinct) is None
+        return _Arrays(np.asarray(table.column("time_s")), held, there, clean)
+
+    def _table(self, number: int, columns: Sequence[str]) -> pa.Table:
+        """These columns of a group of rows."""
+        import pyarrow as pa
+
+        try:
+            return self._file.read_row_group(
+                number, columns=list(columns), use_threads=False
+            )
+        except (OSError, pa.ArrowException) as error:
+            raise InvalidTrace("it is damaged", source=str(self.path)) from error
+
+    # -- whole runs ---------------------------------------------------------------
+
+    def _tables(self, name: str) -> Iterator[pa.Table]:
+        """The rows of a run group by group, without what only other runs have."""
+        empty = True
+        for at, start, stop in self._pieces(*self._span(name)):
+            begin = int(self._bounds[at])
+            if self._whole is None or self._whole[0] != at:
+                self._whole = at, self._table(at, list(self.kinds))
+            rows = self._whole[1].slice(start - begin, stop - start)
+            yield rows.select([c for c in self.kinds if self._has(rows, c)])
+            empty = False
+        if empty:
+            yield self._file.schema_arrow.empty_table().select(["sequence", "time_s"])
+
+    def _has(self, rows: pa.Table, column: str) -> bool:
+        """Whether a column says anything of these rows of a run."""
+        import pyarrow.compute as pc
+
+        signal, marked = signal_of(column), known_signal(column)
+        if marked is not None:
+            known = rows.column(column)
+            return bool(pc.any(known).as_py() and not pc.all(known).as_py())
+        if signal is not None:
+            mark = known_of(signal)
+            return mark not in self.kinds or bool(pc.any(rows.column(mark)).as_py())
+        own = column in ("sequence", "time_s")
+        return own or rows.column(column).null_count < len(rows)
+
+    def run_table(self, name: str) -> RunTable:
+        """A run as it was written, to be written again."""
+        facts = self.run(name)
+        chunks = tuple(self._own_words(rows) for rows in self._tables(name))
+        spoken = self.vocabulary(facts.header.vocabulary)
+        return RunTable(name, facts.header, chunks, facts.digest, spoken)
+
+    def _own_words(self, rows: pa.Table) -> pa.Table:
+        """The same with the words of these rows alone, in the order they come in."""
+        import pyarrow as pa
+
+        for i, column in enumerate(rows.column_names):
+            if self.kinds[column] == "word":
+                words = rows.column(column).cast(pa.string()).dictionary_encode()
+                rows = rows.set_column(i, column, words)
+        return rows
+
+    def frames(self, name: str) -> Iterator[tuple[Frame, Note | None]]:
+        """The frames of a run, as they were written; nothing is checked."""
+        for rows in self._tables(name):
+            yield from self._frames(rows)
+
+    def _frames(self, rows: pa.Table) -> Iterator[tuple[Frame, Note | None]]:
+        signals: dict[str, list[Any]] = {}
+        absent: dict[str, list[bool]] = {}
+        for column in rows.column_names:
+            values = self._values(rows, column)
+            if (signal := signal_of(column)) is not None:
+                signals[signal] = values
+            elif (signal := known_signal(column)) is not None:
+                absent[signal] = values
+        moments = zip(
+            rows.column("sequence").to_pylist(),
+            rows.column("time_s").to_pylist(),
+            self._notes(rows),
+            strict=True,
+        )
+        for i, (sequence, time_s, note) in enumerate(moments):
+            held = {
+                signal: column[i]
+                for signal, column in signals.items()
+                if signal not in absent or absent[signal][i]
+            }
+            yield Frame(time_s, sequence, held), note
+
+    def _notes(self, rows: pa.Table) -> Iterator[Note | None]:
+        if LABEL not in rows.column_names:
+            yield from (None for _ in range(len(rows)))
+            return
+        held = {
+            key: self._values(rows, key) for key in NOTES if key in rows.column_names
+        }
+        for i, label in enumerate(self._values(rows, LABEL)):
+            if label is None:
+                yield None
+                continue
+            said = {key: column[i] for key, column in held.items()}
+            said["interventions"] = tuple(said.get("interventions") or ())
+            yield Note(label=None if label == UNLABELLED else label, **said)
+
+    def _values(self, rows: pa.Table, column: str) -> list[Any]:
+        values: list[Any] = rows.column(column).to_pylist()
+        if self.kinds[column] != "json":
+            return values
+        return [None if v is None else self._parsed(v) for v in values]
+
+    def _parsed(self, text: str) -> Any:
+        try:
+            return parse_json(text, str(self.path))
+        except InvalidInput as error:
+            raise InvalidTrace(error.problem, source=str(self.path)) from error
+
+
+@dataclass(frozen=True, slots=True)
+class _Arrays:
+    """Columns of some rows.
+
+    Args:
+        times_s: The time of each row.
+        signals: The signals.
+        there: Where some of them are there.
+        clean: Whether every value is one of its signal.
+        before: The time before the first row.
+    """
+
+    times_s: NDArray[np.float64]
+    signals: Mapping[str, NDArray[Any]]
+    there: Mapping[str, NDArray[np.bool_]]
+    clean: bool
+    before: float = -np.inf
+
+    def part(self, rows: slice, before: float) -> _Arrays:
+        return _Arrays(
+            self.times_s[rows],
+            {name: column[rows] for name, column in self.signals.items()},
+            {name: known[rows] for name, known in self.there.items()},
+            self.clean,
+            before,
+        )
+
+    def problem(self, vocabulary: Vocabulary | None) -> tuple[int, str] | None:
+        """The first row with which something is wrong, and what."""
+        times = self.times_s
+        later = (np.diff(times, prepend=self.before) > 0) & np.isfinite(times)
+        found: list[tuple[int, str]] = []
+        if not later.all():
+            at = int(np.argmin(later))
+            found.append((at, f"the time {times[at]:g} s does not come after the last"))
+        for name, known in self.there.items():
+            if not known.all():
+                text = f"{name} is provided, but absent from this frame"
+                found.append((int(np.argmin(known)), text))
+        if not self.clean and not found:
+            fault = first_fault(self.signals, vocabulary)
+            if fault is not None:
+                found.append((fault[0], str(fault[1])))
+        return min(found, default=None)
+
+
+@lru_cache(maxsize=HELD)
+def _opened(path: Path, size: int, changed_ns: int) -> Part:
+    return Part(path)
+
+
+def part_of(path: Path) -> Part:
+    """The part that lies in a file; it stays open until the file changes."""
+    try:
+        facts = path.stat()
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise InvalidTrace(reason, source=str(path)) from error
+    return _opened(path, facts.st_size, facts.st_mtime_ns)
+
+
+def words_of(column: pa.ChunkedArray) -> list[str | None]:
+    """The words that a column may hold, and None where it holds that."""
+    words = {word for chunk in column.chunks for word in chunk.dictionary.to_pylist()}
+    return [*words, None] if column.null_count else [*words]
+
+
+def numpy_of(column: pa.ChunkedArray, kind: Kind) -> NDArray[Any]:
+    """A column as `Trace.columns` has it: NaN or None for none."""
+    if kind == "word":
+        parts = []
+        for chunk in column.chunks:
+            words = np.array([*chunk.dictionary.to_pylist(), None], object)
+            parts.append(words[np.asarray(chunk.indices.fill_null(len(words) - 1))])
+        return np.concatenate([np.empty(0, object), *parts])
+    if kind in ("number", "whole"):
+        return np.asarray(column.to_numpy(), np.float64)
+    if kind == "truth" and not column.null_count:
+        return np.asarray(column.to_numpy(), bool)
+    values = column.to_pylist()
+    if kind == "json":
+        values = [None if value is None else json.loads(value) for value in values]
+    found = np.empty(len(values), object)
+    found[:] = values
+    return found

@@ -1,0 +1,282 @@
+"""The frames of a run as a table: one typed column a signal."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from operator import itemgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forewarn.abstractions.dataset.layout import (
+    LABEL,
+    NOTES,
+    ROWS,
+    UNLABELLED,
+    Kind,
+    column_of,
+    declared_kind,
+    known_of,
+    type_of,
+)
+from forewarn.abstractions.errors import InvalidTrace, SignalFault
+from forewarn.abstractions.frame import Frame
+from forewarn.abstractions.trace import (
+    Note,
+    TraceHeader,
+    check_order,
+    header_keys,
+    is_value,
+)
+from forewarn.abstractions.vocabularies.vocabulary import (
+    SHIPPED,
+    YAML,
+    Vocabulary,
+    load_vocabulary,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_ABSENT: Any = object()
+
+_WIDEST = 2**53
+"""Up to here a float holds every whole number."""
+
+_dumped = json.JSONEncoder(allow_nan=False, ensure_ascii=False).encode
+
+
+@dataclass(frozen=True, slots=True)
+class RunTable:
+    """A run as tables, and what is said of it.
+
+    Args:
+        name: Its name in the dataset.
+        header: What holds for all of it.
+        chunks: Its rows, without the run's name, `ROWS` at a time.
+        digest: The SHA-256 of its content.
+        vocabulary: What its values mean.
+    """
+
+    name: str
+    header: TraceHeader
+    chunks: tuple[pa.Table, ...]
+    digest: str
+    vocabulary: Vocabulary | None = None
+
+    @property
+    def frames(self) -> int:
+        """How many rows it has."""
+        return sum(map(len, self.chunks))
+
+
+def run_table(
+    name: str,
+    header: TraceHeader,
+    frames: Iterable[tuple[Frame, Note | None]],
+    vocabulary: Vocabulary | None = None,
+    spool: Path | None = None,
+) -> RunTable:
+    """A run as tables.
+
+    Args:
+        name: Its name in the dataset.
+        header: What holds for all of it.
+        frames: Its frames, each with what was noted of it.
+        vocabulary: Gives a signal its kind, also where all of its values are none.
+        spool: A folder that what does not fit into a chunk is written to; else all of
+            it is held.
+
+    Raises:
+        InvalidTrace: A frame does not come after the last one, or carries a signal
+            that the header does not provide.
+        SignalFault: A value is not a finite number, a truth value or a name.
+    """
+    vocabulary = vocabulary or _spoken(header)
+    if vocabulary is not None:
+        header = replace(header, vocabulary=vocabulary.name)
+    content = hashlib.sha256(_dumped(header_keys(header)).encode())
+    chunks: list[pa.Table] = []
+    last: Frame | None = None
+    coming = iter(frames)
+    while (some := list(islice(coming, ROWS))) or not chunks:
+        _check_order(last, [frame for frame, _ in some])
+        table, digest = _chunk(some, header, vocabulary)
+        content.update(digest)
+        if spool is not None and len(some) == ROWS:
+            table = _on_disk(table, spool / f"{len(chunks)}.arrow")
+        chunks.append(table)
+        if len(some) < ROWS:
+            break
+        last = some[-1][0]
+    return RunTable(name, header, tuple(chunks), content.hexdigest(), vocabulary)
+
+
+def _spoken(header: TraceHeader) -> Vocabulary | None:
+    """The vocabulary that a header names by its name or by the path of its file."""
+    named = header.vocabulary
+    if named is None or (named not in SHIPPED and Path(named).suffix not in YAML):
+        return None
+    return load_vocabulary(named)
+
+
+def _on_disk(table: pa.Table, path: Path) -> pa.Table:
+    """The same table, on a disk instead of in memory."""
+    import pyarrow as pa
+
+    with pa.OSFile(str(path), "wb") as out, pa.ipc.new_file(out, table.schema) as ipc:
+        ipc.write_table(table)
+    return pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+
+
+def _chunk(
+    noted: Sequence[tuple[Frame, Note | None]],
+    header: TraceHeader,
+    vocabulary: Vocabulary | None,
+) -> tuple[pa.Table, bytes]:
+    """Some frames as a table, and its digest."""
+    import pyarrow as pa
+
+    digests: list[bytes] = []
+    columns: dict[str, pa.Array] = {}
+
+    def add(column: str, values: Sequence[Any], kind: Kind) -> None:
+        content = hashlib.sha256(_dumped([column, kind]).encode())
+        try:
+            columns[column] = _array(values, kind, content.update)
+        except _NotFinite:
+            _refuse(column, values)
+        digests.append(content.digest())
+
+    frames = [frame for frame, _ in noted]
+    add("sequence", [frame.sequence for frame in frames], "whole")
+    add("time_s", [frame.time_s for frame in frames], "number")
+    for signal, values in _by_signal(frames):
+        if not header.can_know(signal):
+            raise InvalidTrace(f"the header does not provide {signal}")
+        if any(value is _ABSENT for value in values):
+            known = [value is not _ABSENT for value in values]
+            add(known_of(signal), known, "truth")
+            values = [None if value is _ABSENT else value for value in values]
+        add(column_of(signal), values, _kind(signal, values, vocabulary))
+    if any(note is not None for _, note in noted):
+        for key in NOTES:
+            held = [None if note is None else getattr(note, key) for _, note in noted]
+            held = [None if value == () else value for value in held]
+            if any(value is not None for value in held):
+                add(key, held, "json")
+        labels = [None if n is None else n.label or UNLABELLED for _, n in noted]
+        add(LABEL, labels, "word")
+    # In which order the signals come makes no difference.
+    return pa.table(columns), b"".join(sorted(digests))
+
+
+def _check_order(last: Frame | None, frames: Sequence[Frame]) -> None:
+    """Raises `InvalidTrace` unless every frame comes after the one before it."""
+    before = [] if last is None else [last]
+    sequence = [frame.sequence for frame in (*before, *frames)]
+    times = np.array([frame.time_s for frame in (*before, *frames)], np.float64)
+    if sequence and max(sequence) > _WIDEST:
+        raise InvalidTrace(f"the sequence {max(sequence)} is too large a number")
+    if np.isfinite(times).all() and (np.diff(times) > 0).all():
+        if (np.diff(sequence) > 0).all():
+            return
+    for frame in frames:
+        check_order(last, frame)
+        last = frame
+
+
+def _by_signal(frames: Sequence[Frame]) -> Iterator[tuple[str, Sequence[Any]]]:
+    """Each signal with its values, one a frame."""
+    if not frames:
+        return
+    names = list(frames[0].values)
+    if len(names) > 1 and all(len(f.values) == len(names) for f in frames):
+        picked = itemgetter(*names)
+        try:
+            rows = [picked(frame.values) for frame in frames]
+        except KeyError:
+            pass
+        else:
+            yield from zip(names, zip(*rows, strict=True), strict=True)
+            return
+    for name in dict.fromkeys(name for frame in frames for name in frame.values):
+        yield name, [frame.values.get(name, _ABSENT) for frame in frames]
+
+
+def _kind(signal: str, values: Sequence[Any], vocabulary: Vocabulary | None) -> Kind:
+    """The kind that holds all of these values as they are."""
+    declared = declared_kind(vocabulary, signal)
+    types = set(map(type, values))
+    types.discard(type(None))
+    if not types:
+        return declared or "nothing"
+    if types == {bool}:
+        return "truth"
+    if types == {str}:
+        return "word"
+    if types == {float}:
+        return "number"
+    _refuse(signal, values)
+    if types <= {int, float} and all(
+        abs(v) <= _WIDEST for v in values if isinstance(v, int)
+    ):
+        # Held as floats, such whole numbers stay what they are.
+        return "whole" if types == {int} and declared != "number" else "number"
+    return "json"
+
+
+def _refuse(signal: str, values: Sequence[Any]) -> None:
+    """Raises for the first of these values that no frame may hold."""
+    for value in values:
+        if not is_value(value):
+            raise SignalFault(f"{signal} cannot be written: {value!r:.60}")
+
+
+class _NotFinite(Exception):
+    """Some of the numbers are not finite."""
+
+
+def _nones(values: Sequence[Any], mask: NDArray[np.bool_]) -> int:
+    return sum(values[i] is None for i in np.flatnonzero(mask).tolist())
+
+
+def _array(values: Sequence[Any], kind: Kind, heard: Callable[[Any], None]) -> pa.Array:
+    """An array of a kind; `heard` is told its content as bytes."""
+    import pyarrow as pa
+
+    if kind == "nothing":
+        return pa.nulls(len(values))
+    if kind == "json":
+        try:
+            texts = [None if value is None else _dumped(value) for value in values]
+        except (TypeError, ValueError) as error:
+            raise InvalidTrace(f"this frame is not JSON: {error}") from error
+        heard(_dumped(texts).encode())
+        return pa.array(texts, pa.string())
+    if kind == "word":
+        # In the order in which they come: the same values, the same bytes.
+        words = [word for word in dict.fromkeys(values) if word is not None]
+        number = {word: i for i, word in enumerate(words)}
+        codes = np.array([number.get(value, -1) for value in values], np.int32)
+        heard(codes.tobytes() + _dumped(words).encode())
+        indices = pa.array(codes, mask=codes < 0)
+        return pa.DictionaryArray.from_arrays(indices, pa.array(words, pa.string()))
+    if kind == "number":
+        numbers = np.array(values, np.float64)
+        mask = np.isnan(numbers)
+        if np.isinf(numbers).any() or mask.sum() > _nones(values, mask):
+            raise _NotFinite
+    else:
+        none = None in values
+        held = [0 if value is None else value for value in values] if none else values
+        numbers = np.array(held, np.bool_ if kind == "truth" else np.int64)
+        mask = np.array([v is None for v in values]) if none else np.zeros(0, bool)
+    heard(numbers.tobytes() + mask.tobytes())
+    return pa.array(numbers, type_of(kind), mask=mask if mask.any() else None)

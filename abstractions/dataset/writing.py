@@ -1,0 +1,164 @@
+"""Writing `forewarn.traces/1`: tables of runs into parts, and parts into one.
+
+The bytes of a part follow from its runs alone: in which order they were made, by how
+many processes and with how many interruptions leaves no trace in it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from forewarn.abstractions.dataset.layout import (
+    FORMAT,
+    ROWS,
+    Kind,
+    PartFacts,
+    RunFacts,
+    column_of,
+    common_kind,
+    kind_of,
+    known_of,
+    known_signal,
+    parquet,
+    signal_of,
+    type_of,
+)
+from forewarn.abstractions.dataset.tables import RunTable
+from forewarn.abstractions.files import atomic_bytes
+from forewarn.abstractions.vocabularies.embedding import vocabulary_reference
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_LEVEL = 6
+"""Of zstd: beyond it little is won for much time."""
+
+
+def write_part(path: Path, runs: Sequence[RunTable]) -> None:
+    """A file of these runs in this order; it appears whole or not at all."""
+    pq = parquet()
+    import pyarrow as pa
+
+    schema = _schema(runs)
+    words = [each.name for each in schema if kind_of(each.type) == "word"]
+    with (
+        atomic_bytes(path) as out,
+        pq.ParquetWriter(
+            out,
+            schema,
+            compression="zstd",
+            compression_level=_LEVEL,
+            use_dictionary=words,
+            write_statistics=["run", "time_s"],
+        ) as writer,
+    ):
+        for group in _groups(runs):
+            fitted = [_fitted(name, chunk, schema) for name, chunk in group]
+            rows = pa.concat_tables(fitted).unify_dictionaries().combine_chunks()
+            writer.write_table(rows, row_group_size=ROWS)
+
+
+def _schema(runs: Sequence[RunTable]) -> pa.Schema:
+    """Every column that some run has, of a type that holds what all of them hold."""
+    import pyarrow as pa
+
+    kinds: dict[str, set[Kind]] = {}
+    having: Counter[str] = Counter()
+    chunks = [chunk for run in runs for chunk in run.chunks]
+    for chunk in chunks:
+        for each in chunk.schema:
+            kinds.setdefault(each.name, set()).add(kind_of(each.type))
+            having[each.name] += 1
+    for column in list(kinds):
+        signal = signal_of(column)
+        if signal is not None and having[column] < len(chunks):
+            kinds[known_of(signal)] = {"truth"}
+    columns = {name: type_of(common_kind(found)) for name, found in kinds.items()}
+    return pa.schema(
+        [("run", type_of("word")), *columns.items()],
+        {FORMAT: _facts(runs).dumped()},
+    )
+
+
+def _facts(runs: Sequence[RunTable]) -> PartFacts:
+    spoken = {run.vocabulary.name: run.vocabulary for run in runs if run.vocabulary}
+    told = {name: vocabulary_reference(each) for name, each in spoken.items()}
+    return PartFacts(
+        tuple(RunFacts(r.name, r.frames, r.header, r.digest) for r in runs),
+        {name: content for name, content in told.items() if name != content},
+    )
+
+
+def _groups(runs: Sequence[RunTable]) -> Iterator[list[tuple[str, pa.Table]]]:
+    """The chunks that share a group of rows, each with the name of its run."""
+    group: list[tuple[str, Any]] = []
+    rows = 0
+    for name, chunk in ((run.name, chunk) for run in runs for chunk in run.chunks):
+        if group and rows + len(chunk) > ROWS:
+            yield group
+            group, rows = [], 0
+        group.append((name, chunk))
+        rows += len(chunk)
+    if group:
+        yield group
+
+
+def _fitted(name: str, chunk: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Rows of a run with all the columns of a part."""
+    import pyarrow as pa
+
+    count, names = len(chunk), set(chunk.column_names)
+    columns: list[Any] = []
+    for each in schema:
+        if each.name == "run":
+            zeros = np.zeros(count, np.int32)
+            columns.append(pa.DictionaryArray.from_arrays(zeros, [name]))
+        elif each.name in names:
+            columns.append(_as(chunk.column(each.name), kind_of(each.type)))
+        elif (signal := known_signal(each.name)) is not None:
+            there = column_of(signal) in names
+            columns.append(pa.array(np.full(count, there)))
+        else:
+            columns.append(pa.nulls(count, each.type))
+    return pa.table(columns, schema=schema.remove_metadata())
+
+
+def _as(column: pa.ChunkedArray, kind: Kind) -> pa.ChunkedArray:
+    if kind_of(column.type) == kind:
+        return column
+    if kind != "json":
+        return column.cast(type_of(kind))
+    texts = [None if v is None else json.dumps(v) for v in column.to_pylist()]
+    import pyarrow as pa
+
+    return pa.chunked_array([pa.array(texts, type_of(kind))])
+
+
+def save_run(path: Path, run: RunTable) -> None:
+    """A run in a file of its own, quick to write and to map into memory."""
+    import pyarrow as pa
+
+    schema = _schema([run])
+    with atomic_bytes(path) as out, pa.ipc.new_file(out, schema) as ipc:
+        for chunk in run.chunks:
+            fitted = _fitted(run.name, chunk, schema).unify_dictionaries()
+            ipc.write_table(fitted)
+
+
+def load_run(path: Path) -> RunTable:
+    """What `save_run` wrote; its values stay on the disk until they are used."""
+    import pyarrow as pa
+
+    file = pa.ipc.open_file(pa.memory_map(str(path)))
+    facts = PartFacts.loaded(file.schema.metadata[FORMAT.encode()], str(path))
+    (run,) = facts.runs
+    batches = [file.get_batch(i) for i in range(file.num_record_batches)]
+    chunks = tuple(pa.Table.from_batches([b]).drop_columns("run") for b in batches)
+    spoken = facts.vocabulary(run.header.vocabulary, path)
+    return RunTable(run.name, run.header, chunks, run.digest, spoken)

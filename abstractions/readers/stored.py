@@ -1,0 +1,127 @@
+"""Runs on file: a file each, or many in the parts of a dataset."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from forewarn.abstractions.dataset.layout import SUFFIX
+from forewarn.abstractions.dataset.reading import part_of
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.frame import Frame
+from forewarn.abstractions.readers import is_json_lines, read_trace
+from forewarn.abstractions.readers.json_lines import stream_json_lines
+from forewarn.abstractions.trace import Kept, Note, Trace, TraceHeader
+from forewarn.abstractions.vocabularies.vocabulary import YAML, Vocabulary
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Stored:
+    """One run on file.
+
+    Args:
+        path: The file that it is, or the part of a dataset that it lies in.
+        run: Its name in the dataset; empty where the file holds nothing else.
+    """
+
+    path: Path
+    run: str = ""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self.run or self.path.name
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of its file as it is, packed or not, or of a run's content."""
+        if self.run:
+            return part_of(self.path).run(self.run).digest
+        with self.path.open("rb") as raw:
+            return hashlib.file_digest(raw, "sha256").hexdigest()
+
+    def trace(
+        self, vocabulary: Vocabulary | None = None, period_s: float | None = None
+    ) -> Trace:
+        """All of it."""
+        if not self.run:
+            return read_trace(self.path, vocabulary, period_s)
+        part = part_of(self.path)
+        header = part.run(self.run).header
+        used = vocabulary or part.vocabulary(header.vocabulary)
+        noted = list(part.frames(self.run))
+        notes = {i: note for i, (_, note) in enumerate(noted) if note is not None}
+        return Trace(header, tuple(frame for frame, _ in noted), notes, used)
+
+    def stream(
+        self,
+    ) -> tuple[TraceHeader, Vocabulary | None, Iterator[tuple[Frame, Note | None]]]:
+        """The header, its vocabulary, and the frames one after the other."""
+        if self.run:
+            part = part_of(self.path)
+            header = part.run(self.run).header
+            vocabulary = part.vocabulary(header.vocabulary)
+            return header, vocabulary, part.frames(self.run)
+        if is_json_lines(self.path):
+            return stream_json_lines(self.path)
+        trace = read_trace(self.path)
+        noted = ((f, trace.notes.get(i)) for i, f in enumerate(trace.frames))
+        return trace.header, trace.vocabulary, noted
+
+    def kept(
+        self,
+        names: Iterable[str] | None = None,
+        vocabulary: Vocabulary | None = None,
+        period_s: float | None = None,
+    ) -> Kept:
+        """These of its signals, by columns; without names all that it provides."""
+        if not self.run:
+            trace = read_trace(self.path, vocabulary, period_s)
+            return Kept.of(trace, trace.header.provides if names is None else names)
+        part = part_of(self.path)
+        header = part.run(self.run).header
+        used = vocabulary or part.vocabulary(header.vocabulary)
+        wanted = header.provides if names is None else tuple(names)
+        pieces = list(part.rows(self.run, wanted, used))
+        times = np.concatenate([np.empty(0), *(piece.times_s for piece in pieces)])
+        signals = {
+            name: np.concatenate([piece.signals[name] for piece in pieces])
+            for name in (pieces[0].signals if pieces else ())
+        }
+        return Kept(header, times, signals, used)
+
+
+def files_in(path: Path) -> list[Path]:
+    """The file itself, or the files of a folder by name.
+
+    No run is YAML: what may lie beside the runs is a vocabulary, a scenario, a policy.
+    """
+    if not path.is_dir():
+        return [path]
+    found = sorted(
+        each for each in path.iterdir()
+        if each.is_file() and each.name[0] != "." and each.suffix not in YAML
+    )  # fmt: skip
+    if not found:
+        raise InvalidInput(
+            "it has no files to learn from",
+            source=str(path),
+            mend=f"`forewarn collect … --out {path}` fills it",
+        )
+    return found
+
+
+def stored_runs(paths: Iterable[Path]) -> list[Stored]:
+    """The runs in these files; one that stands in two parts of a folder comes once."""
+    found: dict[tuple[Path, str], Stored] = {}
+    for path in paths:
+        if path.suffix != SUFFIX:
+            found[path, ""] = Stored(path)
+            continue
+        for run in part_of(path).facts.runs:
+            found.setdefault((path.parent, run.name), Stored(path, run.name))
+    return list(found.values())

@@ -100,18 +100,19 @@ class Browser:
 
     def open(
         self,
-        path: Path,
+        what: Path | str,
         width: int,
         height: int = 900,
         dark: bool = False,
         calm: bool = False,
     ) -> Page:
-        """Opens a file at a size, and waits until it is loaded."""
+        """Opens a file or an address at a size, and waits until it is loaded."""
+        url = what if isinstance(what, str) else what.as_uri()
         target = self.command("Target.createTarget", {"url": "about:blank"})
         session = self.command(
             "Target.attachToTarget", {"targetId": target["targetId"], "flatten": True}
         )["sessionId"]
-        page = self._pages[session] = Page(self, session, path.as_uri())
+        page = self._pages[session] = Page(self, session, url)
         for domain in ("Page", "Runtime", "Log", "Network"):
             page.command(f"{domain}.enable")
         page.command(
@@ -127,9 +128,13 @@ class Browser:
             {"name": "prefers-reduced-motion", "value": motion},
         ]
         page.command("Emulation.setEmulatedMedia", features=features)
-        page.command("Page.navigate", url=path.as_uri())
+        page.command("Page.navigate", url=url)
         page.wait_for("document.readyState === 'complete'")
         return page
+
+    def close(self, page: Page) -> None:
+        """Closes a page, as a reader does who has seen enough."""
+        page.command("Page.close")
 
     def command(
         self, method: str, params: dict[str, Any], session: str | None = None

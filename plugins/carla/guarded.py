@@ -29,7 +29,7 @@ from forewarn.plugins.driving.sense import Surroundings
 from forewarn.plugins.loop.alerts import Alert
 from forewarn.plugins.loop.approval import Approver
 from forewarn.plugins.loop.interventions import Outcome
-from forewarn.plugins.loop.loop import GuardedLoop, Turn
+from forewarn.plugins.loop.loop import Audience, GuardedLoop, Turn
 from forewarn.plugins.loop.tallies import TallyFile
 
 _TOLD = frozenset(Surroundings.model_fields) - {"rain", "fog"}
@@ -148,6 +148,8 @@ class GuardedVehicle:
         actuator: What slows and stops; by default the pedals do.
         clock: The loop's clock.
         sensor: As for `Watching`.
+        audience: Who watches live.
+        name: What the run is called to them.
     """
 
     def __init__(
@@ -164,6 +166,8 @@ class GuardedVehicle:
         actuator: CarlaActuator | None = None,
         clock: Callable[[], float] = time.monotonic,
         sensor: bool = True,
+        audience: Sequence[Audience] = (),
+        name: str = "carla",
     ) -> None:
         self.guard = guard
         self.watching = Watching(world, ego, route, sensor)
@@ -177,6 +181,8 @@ class GuardedVehicle:
             approver=approver,
             record=record,
             tally=tally,
+            witnesses=audience,
+            name=name,
         )
         self.begin()
 

@@ -17,6 +17,7 @@ from forewarn.monitors.guarding.watch import load_watch
 from forewarn.plugins.contracts import Foresight, World
 from forewarn.plugins.loop.alerts import Alert
 from forewarn.plugins.loop.approval import Approver
+from forewarn.plugins.loop.loop import Audience
 from forewarn.plugins.loop.records import digest_of
 from forewarn.plugins.loop.tallies import TallyFile
 
@@ -36,6 +37,7 @@ class Guarding:
         alerts: Told of each intervention when it begins.
         approver: Who is asked; without one `ask` escalates.
         tally: Where the transitions go that were seen while nobody stepped in.
+        audience: Who watches live.
     """
 
     model: Model
@@ -47,6 +49,7 @@ class Guarding:
     alerts: Sequence[Alert] = ()
     approver: Approver | None = None
     tally: TallyFile | None = None
+    audience: Sequence[Audience] = ()
 
     @classmethod
     def load(cls, path: Path, policy: Policy | None = None, **rest: Any) -> Guarding:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from forewarn.abstractions.errors import said
 from forewarn.abstractions.frame import Frame
@@ -31,6 +31,7 @@ from forewarn.plugins.loop.interventions import Intervener, Outcome
 from forewarn.plugins.loop.lease import Lease, LeasedActuator, Watchdog
 from forewarn.plugins.loop.reflection import Prompter
 from forewarn.plugins.loop.tallies import TallyFile, Tallying
+from forewarn.plugins.scenery import Scenic
 
 Foresee = Callable[[Action], Frame]
 
@@ -55,6 +56,26 @@ class Witness(Protocol):
 
     def carried_out(self, frame: Frame, turn: Turn) -> None:
         """Called once it is settled what is carried out on the frame."""
+
+
+@runtime_checkable
+class Audience(Witness, Protocol):
+    """A witness that hears of whole episodes, as who watches live does.
+
+    It never raises, and never waits.
+    """
+
+    def began(self, name: str, guard: Guard, scenic: Scenic | None) -> None:
+        """Called before the first frame of an episode is judged.
+
+        Args:
+            name: What the run is called.
+            guard: Who judges it.
+            scenic: Shows what there is to see, where anything does.
+        """
+
+    def ended(self, why: str) -> None:
+        """Called when it is over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +114,7 @@ class GuardedLoop:
         witnesses: Hear of every decision, and what became of it.
         foresee: What an action would lead to, for a policy that asks.
         tally: Where the transitions go that were seen while nobody stepped in.
+        name: What the run is called to those who watch it.
     """
 
     def __init__(
@@ -107,10 +129,14 @@ class GuardedLoop:
         witnesses: Sequence[Witness] = (),
         foresee: Foresee | None = None,
         tally: TallyFile | None = None,
+        name: str = "",
     ) -> None:
-        self.guard, self.record = guard, record
+        self.guard, self.record, self._name = guard, record, name
         self._clock, self._alerts, self._approver = clock, tuple(alerts), approver
         self._witnesses, self._foresee = tuple(witnesses), foresee
+        self._audience = [each for each in witnesses if isinstance(each, Audience)]
+        self._open = False
+        self._scenic: Scenic | None = None
         self.lease = Lease(guard.policy.lease_s, clock)
         self._watching = ExitStack()
         self._before = list(guard.observers)
@@ -129,6 +155,7 @@ class GuardedLoop:
         halt: Callable[[], None] | None = None,
         seen: bool = True,
         repeat_s: float | None = None,
+        scenic: Scenic | None = None,
     ) -> None:
         """Begins an episode.
 
@@ -140,6 +167,7 @@ class GuardedLoop:
                 simulated it stands still meanwhile, and there is no watchdog.
             seen: Whether a first frame is there; otherwise the watchdog halts at once.
             repeat_s: How often it does so again.
+            scenic: Shows what there is to see, to those who watch.
         """
         guard, policy = self.guard, self.guard.policy
         if self._tallying is not None:
@@ -166,6 +194,8 @@ class GuardedLoop:
         if halt is not None and moves and not policy.shadow:
             halts = self._halting(halt)
             self._watching.enter_context(Watchdog(self.lease, halts, repeat_s))
+        self._ended("it began anew")
+        self._scenic = scenic
 
     def _halting(self, halt: Callable[[], None]) -> Callable[[], None]:
         """The halt, as an intervention that it is."""
@@ -184,7 +214,12 @@ class GuardedLoop:
             actuator: Another one than its own.
         """
         halt = world.halt if isinstance(world, Unattended) else None
-        self.begin(actuator or world.actuator(), actions=world.actions, halt=halt)
+        self.begin(
+            actuator or world.actuator(),
+            actions=world.actions,
+            halt=halt,
+            scenic=world if isinstance(world, Scenic) else None,
+        )
 
     # -- a frame's way ----------------------------------------------------------------
 
@@ -217,6 +252,10 @@ class GuardedLoop:
     ) -> Decision:
         if isinstance(self._clock, EpisodeClock):
             self._clock.now_s = frame.time_s
+        if self._audience and not self._open:
+            self._open = True
+            for each in self._audience:
+                each.began(self._name, self.guard, self._scenic)
         self.lease.renew()
         began_s = time.perf_counter()
         decision = self.guard.review(
@@ -312,6 +351,7 @@ class GuardedLoop:
             ended: Why it is over.
             facts: What else its last line says.
         """
+        self._ended(ended)
         self._leave(whole="error" not in facts)
         if self.record is None:
             return None
@@ -324,7 +364,14 @@ class GuardedLoop:
         """How often the lease had run out in this episode when the actuator acted."""
         return 0 if self._actuator is None else self._actuator.lapses
 
+    def _ended(self, why: str) -> None:
+        if self._open:
+            self._open = False
+            for each in self._audience:
+                each.ended(why)
+
     def _leave(self, whole: bool) -> None:
+        self._ended("nobody guards it any more")
         if self._tallying is not None:
             self._tallying.end(whole)
             self._tallying.leave()

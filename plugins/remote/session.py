@@ -14,7 +14,7 @@ from forewarn.monitors.guarding.decision import SEVERITY, Action, Decision, Kind
 from forewarn.monitors.guarding.guard import Guard
 from forewarn.plugins.loop.alerts import Alert
 from forewarn.plugins.loop.approval import Approver
-from forewarn.plugins.loop.loop import GuardedLoop
+from forewarn.plugins.loop.loop import Audience, GuardedLoop
 from forewarn.plugins.loop.tallies import TallyFile
 from forewarn.plugins.remote.messages import (
     HELLO_BYTES,
@@ -56,6 +56,7 @@ class GuardPool:
         alerts: Told of each intervention of loops that say what they can.
         approver: Who is asked there; without one `ask` escalates.
         tally: Where what they count goes.
+        audience: Make who watches live, once a loop.
     """
 
     def __init__(
@@ -64,9 +65,11 @@ class GuardPool:
         alerts: Sequence[Alert] = (),
         approver: Approver | None = None,
         tally: TallyFile | None = None,
+        audience: Sequence[Callable[[], Audience]] = (),
     ) -> None:
         self._build, self._alerts, self._approver = build, alerts, approver
         self._tally = tally
+        self._audience, self._lent = tuple(audience), 0
         self._idle: dict[Provides, list[Guard]] = {}
         self._lock = threading.Lock()
 
@@ -74,12 +77,20 @@ class GuardPool:
     def lend(self, provides: Provides) -> Iterator[GuardedLoop]:
         """A loop at the beginning of an episode, to be given back at its end."""
         with self._lock:
+            self._lent += 1
+            name = f"loop {self._lent}"
             idle = self._idle.get(provides)
             guard = idle.pop() if idle else None
         if guard is None:
             guard = self._build(provides)
+        audience = [make() for make in self._audience]
         with GuardedLoop(
-            guard, alerts=self._alerts, approver=self._approver, tally=self._tally
+            guard,
+            alerts=self._alerts,
+            approver=self._approver,
+            tally=self._tally,
+            witnesses=audience,
+            name=name,
         ) as loop:
             loop.begin(_Beyond(frozenset(SEVERITY)))
             yield loop

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from forewarn.monitors.guarding.decision import Risk
+from forewarn.monitors.laws.lawbook import Law
 from forewarn.scenarios.report.runs import SLOW_S, LawStory, Run, vocabulary_of
+from forewarn.scenarios.report.scenes import concerned, tracks
 from forewarn.scenarios.report.scenes import runs as in_runs
-from forewarn.scenarios.report.scenes import tracks
 
 LONGEST = 1_400_000
 """How many characters a run may take; of a longer one fewer frames are shown."""
@@ -18,46 +19,66 @@ _DISTANCES = (
     "stop_line_distance", "lead_distance", "pedestrian_distance", "oncoming_distance",
     "nearest_distance", "junction_distance",
 )  # fmt: skip
-_TOLD = ("speed", "traffic_light", "last_action", "last_action_object", "holding")
-_BEFORE_S = 4.0
+TOLD = ("speed", "traffic_light", "last_action", "last_action_object", "holding")
+"""The signals that stand beside a picture."""
+_BEFORE_S, _AFTER_S = 4.0, 5.0
+
+Window = tuple[float, float]
+"""A part of a run, in its own seconds."""
 
 
-def film(run: Run, nodes: Mapping[int, int], share: int = LONGEST) -> dict[str, Any]:
+def film(
+    run: Run,
+    nodes: Mapping[int, int],
+    share: int = LONGEST,
+    window: Window | None = None,
+) -> dict[str, Any]:
     """A run for the page's script.
 
     Args:
         run: Which one.
         nodes: Of the model's states that are drawn, their number in the picture.
         share: How many characters it may take.
+        window: The part that is shown, with its curves alone; all of it if there is
+            none.
     """
     stride = 1
     while True:
-        found = _film(run, nodes, stride)
+        found = _film(run, nodes, stride, window)
         size = len(json.dumps(found, separators=(",", ":")))
         if size <= share or stride >= len(run.times_s):
             return found
         stride *= 2
 
 
-def _film(run: Run, nodes: Mapping[int, int], stride: int) -> dict[str, Any]:
-    shown = [*range(0, len(run.times_s), stride)]
-    if shown[-1] != len(run.times_s) - 1:
-        shown.append(len(run.times_s) - 1)
+def _film(
+    run: Run, nodes: Mapping[int, int], stride: int, window: Window | None
+) -> dict[str, Any]:
+    begin, end = window or (run.times_s[0], run.times_s[-1])
+    there = [i for i, time_s in enumerate(run.times_s) if begin <= time_s <= end]
+    shown = there[::stride]
+    if shown[-1] != there[-1]:
+        shown.append(there[-1])
 
     def kept(values: Sequence[Any]) -> list[Any]:
         return [values[i] for i in shown]
 
-    signals = {name: [_short(v) for v in kept(each)] for name, each in _signals(run)}
+    signals = {
+        name: [_short(v) for v in kept(each)]
+        for name, each in _signals(run)
+        if window is None or name in (*TOLD, *_DISTANCES)
+    }
     units = _units(run)
     scene = None
     if run.scenery is not None:
-        scene = tracks(run.scenery, kept(run.sequences), _names(run))
+        scene = tracks(run.scenery, kept(run.sequences), concerned(_laws(run)))
     visits = kept(run.visits) if run.visits else []
     return {
         "times": [round(t, 3) for t in kept(run.times_s)],
         "stride": stride,
         "step": run.period_s >= SLOW_S,
-        "start": _start(run),
+        "start": max(_start(run), round(begin, 3)),
+        "until": min(_until(run), round(end, 3)),
         "decisions": in_runs(kept(run.decisions)),
         "visits": in_runs([nodes.get(state) for state in visits]),
         "laws": [_law(law, run, kept) for law in run.laws],
@@ -74,7 +95,7 @@ def _film(run: Run, nodes: Mapping[int, int], stride: int) -> dict[str, Any]:
             for name, values in signals.items()
             if name in _law_signals(run) and all(isinstance(v, bool) for v in values)
         ],
-        "told": [[name, units.get(name)] for name in _TOLD if name in signals],
+        "told": [[name, units.get(name)] for name in TOLD if name in signals],
         "scene": scene,
     }
 
@@ -130,25 +151,29 @@ def _start(run: Run) -> float:
     return max(run.times_s[0], min(turns) - _BEFORE_S)
 
 
+def _until(run: Run) -> float:
+    """Where what plays by itself has shown what there is to see."""
+    moments = [e.time_s for e in run.events if e.kind in ("violated", "obeyed")]
+    alarms = [a for law in run.laws if (a := first_alarm(law, run)) is not None]
+    if not moments and not alarms:
+        return run.times_s[-1]
+    last = min(moments, default=0.0)
+    return min(run.times_s[-1], max(last, min(alarms, default=0.0)) + _AFTER_S)
+
+
 def _signals(run: Run) -> Iterable[tuple[str, Sequence[Any]]]:
     """Those of the laws and of the picture's words first."""
-    first = [*_TOLD, *_law_signals(run)]
+    first = [*TOLD, *_law_signals(run)]
     names = sorted(run.signals, key=lambda name: name not in first)
     return [(name, run.signals[name]) for name in names]
 
 
+def _laws(run: Run) -> list[Law]:
+    return [] if run.watch is None else [law.law for law in run.watch.laws]
+
+
 def _law_signals(run: Run) -> list[str]:
-    watched = () if run.watch is None else run.watch.laws
-    return list(dict.fromkeys(s for law in watched for s in law.law.signals))
-
-
-def _names(run: Run) -> set[str]:
-    """What the laws speak of: every word that stands in brackets."""
-    names: set[str] = set()
-    for signal in _law_signals(run):
-        _, _, inside = signal.partition("(")
-        names |= {part.strip(" )").partition("#")[0] for part in inside.split(",")}
-    return names - {""}
+    return list(dict.fromkeys(s for law in _laws(run) for s in law.signals))
 
 
 def _curves(run: Run, signals: Mapping[str, Sequence[Any]]) -> list[str]:

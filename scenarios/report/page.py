@@ -16,13 +16,28 @@ from forewarn.abstractions.files import atomic_text
 from forewarn.scenarios.report.film import LONGEST, film
 from forewarn.scenarios.report.markup import Markup, joined, tag
 from forewarn.scenarios.report.runs import Run
-from forewarn.scenarios.report.sections import MODES, chain_of, run_section
-from forewarn.scenarios.report.sources import Campaign, Content, Part, read_sources
+from forewarn.scenarios.report.sections import chain_of, pair_section, run_section
+from forewarn.scenarios.report.showing.gallery import wall
+from forewarn.scenarios.report.showing.stage import dialog
+from forewarn.scenarios.report.sources import (
+    WORDS,
+    Campaign,
+    Content,
+    Pair,
+    Part,
+    read_sources,
+)
 from forewarn.scenarios.report.tables import campaign, measurement
 
-_SCRIPTS = ("picture.js", "curves.js", "player.js")
+SCRIPTS = (
+    "ground.js", "bodies.js", "picture.js", "tracks.js", "curves.js", "player.js",
+    "gallery.js",
+    "film.js",
+)  # fmt: skip
 _WHOLE = 4 * LONGEST
 """How many characters all runs together may take."""
+CARD = 120_000
+"""How many a card of a gallery may take."""
 
 
 def write_report(
@@ -54,52 +69,81 @@ def write_report(
 
 def render(content: Content, title: str = "", lead: Sequence[str] = ()) -> str:
     """The page's text."""
-    runs = content.runs
-    places = {id(run): f"run-{i}" for i, run in enumerate(runs, start=1)}
-    share = min(LONGEST, _WHOLE // max(len(runs), 1))
+    shows = list(_shows(content.parts))
+    places = {id(show): f"run-{i}" for i, show in enumerate(shows, start=1)}
+    share = min(LONGEST, _WHOLE // max(len(content.runs), 1))
     films: list[dict[str, Any]] = []
     sections: dict[int, Markup] = {}
     told: set[tuple[str, str]] = set()
-    for run in runs:
+    for show in shows:
+        run = show.second if isinstance(show, Pair) else show
         chain, nodes = chain_of(run)
-        films.append(film(run, {node.state: node.number for node in nodes}, share))
-        stride = films[-1]["stride"]
+        played = film(run, {node.state: node.number for node in nodes}, share)
+        stride = played["stride"]
         # A law is drawn where it first comes.
         new = [law for law in run.laws if (law.name, law.text) not in told]
         told |= {(law.name, law.text) for law in new}
-        sections[id(run)] = run_section(run, places[id(run)], chain, new, stride)
+        if isinstance(show, Pair):
+            played["ghost"] = film(show.first, {}, share)
+            section = pair_section(show, places[id(show)], chain, new, stride)
+        else:
+            section = run_section(show, places[id(show)], chain, new, stride)
+        films.append(played)
+        sections[id(show)] = section
+    cards = [card for part in content.campaigns for card in part.cards]
+    excerpts = [film(card.run, {}, CARD, card.window) for card in cards]
     title = title or _title(content)
+    opening = next((show for show in shows if isinstance(show, Pair)), None)
+    parts = [part for part in content.parts if part is not opening]
+    first = [] if opening is None else [sections[id(opening)]]
     body = [
-        tag("header", *_header(title, lead, content.cautions)),
+        tag("header", *_header(title, content.cautions)),
         tag(
             "main",
-            *(_part(part, places, sections) for part in content.parts),
+            *first,
+            *(tag("p", sentence, class_="lead") for sentence in lead),
+            *_parts(parts, places, sections),
         ),
         tag("footer", *_footer(content)),
+        dialog() if cards else None,
     ]
-    return _document(title, joined(*body), films)
+    held = {"runs": films, "cards": excerpts}
+    data = tag("script", Markup(_data(held)), type="application/json", id="data")
+    text, _ = document(
+        title,
+        joined(*body, data),
+        styles=[asset("page.css")],
+        scripts=[asset(name) for name in SCRIPTS],
+    )
+    return text
+
+
+def _shows(parts: Sequence[Part]) -> Iterator[Run | Pair]:
+    """What has a stage of its own, in order."""
+    for part in parts:
+        if isinstance(part, Run | Pair):
+            yield part
+        elif isinstance(part, Campaign):
+            yield from part.runs
 
 
 def _title(content: Content) -> str:
-    if len(content.parts) == 1 and content.runs:
-        return content.runs[0].title
-    names: list[str] = []
+    """The scenarios in words, as far as a run tells them."""
+    names = {run.scenario: run.title for run in reversed(content.runs)}
+    told: list[str] = []
     for part in content.parts:
         if isinstance(part, Mapping):
-            names.append(str(part["scenario"]))
+            scenario = str(part["scenario"])
         else:
-            names.append(part.scenario)
-    return ", ".join(dict.fromkeys(names))
+            scenario = part.second.scenario if isinstance(part, Pair) else part.scenario
+        told.append(names.get(scenario, scenario))
+    return ", ".join(dict.fromkeys(told))
 
 
-def _header(
-    title: str, lead: Sequence[str], cautions: Sequence[str]
-) -> Iterator[Markup]:
+def _header(title: str, cautions: Sequence[str]) -> Iterator[Markup]:
     for text in cautions:
         yield tag("p", text, class_="caution", role="note")
     yield tag("h1", title)
-    for sentence in lead:
-        yield tag("p", sentence, class_="lead")
     yield tag(
         "noscript",
         tag(
@@ -114,36 +158,43 @@ def _footer(content: Content) -> Iterator[Markup]:
         f"Made by forewarn {__version__}. A risk is about the world that the training"
         " runs showed; its bounds follow from their counts.",
     )
-    for run in content.runs:
-        yield tag("p", f"Run record: {run.path.name}")
+    for name in dict.fromkeys(run.path.name for run in content.runs):
+        yield tag("p", f"Run record: {name}")
 
 
 # -- campaigns and measurements -------------------------------------------------------
 
 
-def _part(part: Part, places: dict[int, str], sections: dict[int, Markup]) -> Markup:
-    match part:
-        case Run():
-            return sections[id(part)]
-        case Campaign():
-            return _campaign(part, places, sections)
-    return _measurement(part)
+def _parts(
+    parts: Sequence[Part], places: dict[int, str], sections: dict[int, Markup]
+) -> Iterator[Markup]:
+    hung = 0
+    for part in parts:
+        match part:
+            case Run() | Pair():
+                yield sections[id(part)]
+            case Campaign():
+                yield _campaign(part, places, sections, hung)
+                hung += len(part.cards)
+            case _:
+                yield _measurement(part)
 
 
 def _campaign(
-    found: Campaign, places: dict[int, str], sections: dict[int, Markup]
+    found: Campaign, places: dict[int, str], sections: dict[int, Markup], hung: int
 ) -> Markup:
     shown = {
         run.seed: f"#{places[id(run)]}" for run in found.runs if run.seed is not None
     }
-    mode = MODES.get(found.mode, found.mode)
+    mode = WORDS.get(found.mode, found.mode)
     return joined(
+        *(sections[id(run)] for run in found.runs),
         tag(
             "section",
             tag("h2", f"{found.scenario}: {mode}"),
             campaign(found.episodes, shown),
+            wall(found.cards, hung),
         ),
-        *(sections[id(run)] for run in found.runs),
     )
 
 
@@ -164,12 +215,27 @@ def _measurement(facts: Any) -> Markup:
 # -- the document ---------------------------------------------------------------------
 
 
-def _document(title: str, body: Markup, films: Sequence[dict[str, Any]]) -> str:
-    style = _asset("page.css")
-    script = "\n".join(_asset(name) for name in _SCRIPTS)
+def document(
+    title: str,
+    body: Markup,
+    *,
+    styles: Sequence[str],
+    scripts: Sequence[str],
+    more: str = "",
+) -> tuple[str, str]:
+    """A whole page with its scripts in it, and the policy that it keeps.
+
+    Args:
+        title: What a browser's tab says.
+        body: What stands in it.
+        styles: Texts of style sheets.
+        scripts: Texts of scripts.
+        more: What else the policy allows, such as asking its own server.
+    """
+    style, script = "\n".join(styles), "\n".join(scripts)
     policy = (
         f"default-src 'none'; script-src {_digest(script)}; style-src {_digest(style)};"
-        " img-src data:; base-uri 'none'; form-action 'none'"
+        f" img-src data:; base-uri 'none'; form-action 'none'{more}"
     )
     head = joined(
         tag("meta", charset="utf-8"),
@@ -179,17 +245,17 @@ def _document(title: str, body: Markup, films: Sequence[dict[str, Any]]) -> str:
         tag("link", rel="icon", href="data:,"),
         tag("style", Markup(style)),
     )
-    data = tag("script", Markup(_data(films)), type="application/json", id="data")
     page = tag(
         "html",
         tag("head", head),
-        tag("body", body, data, tag("script", Markup(script))),
+        tag("body", body, tag("script", Markup(script))),
         lang="en",
     )
-    return f"<!doctype html>\n{page}\n"
+    return f"<!doctype html>\n{page}\n", policy
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """The text of one of the report's own scripts or style sheets."""
     return (files(__package__) / "assets" / name).read_text(encoding="utf-8")
 
 
@@ -198,7 +264,7 @@ def _digest(text: str) -> str:
     return f"'sha256-{digest}'"
 
 
-def _data(films: Sequence[dict[str, Any]]) -> str:
+def _data(held: Mapping[str, Any]) -> str:
     """JSON that cannot end the element it stands in."""
-    text = json.dumps({"runs": films}, separators=(",", ":"), allow_nan=False)
+    text = json.dumps(held, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

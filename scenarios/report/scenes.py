@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from forewarn.monitors.laws.lawbook import Law
 from forewarn.plugins.scenery import Point, Shape, Thing
 from forewarn.scenarios.running.scenery import Moment, Scenery
 
@@ -41,6 +42,15 @@ def tracks(
             for first, things in _presences(moments, near is not None)
         ],
     }
+
+
+def concerned(laws: Iterable[Law]) -> set[str]:
+    """What laws speak of: every word that stands in brackets."""
+    names: set[str] = set()
+    for signal in (signal for law in laws for signal in law.signals):
+        _, _, inside = signal.partition("(")
+        names |= {part.strip(" )").partition("#")[0] for part in inside.split(",")}
+    return names - {""}
 
 
 def _ego(moment: Moment | None) -> Point | None:

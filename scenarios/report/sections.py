@@ -1,49 +1,35 @@
-"""A run on the page: its picture and curves, its story, its chain and its laws."""
+"""A run or two on the page: the stage, the sentence, and all the rest folded away."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from shlex import quote
 
 from forewarn.monitors.laws.automata.outline import outline
 from forewarn.monitors.laws.automata.picture import draw
 from forewarn.scenarios.report.chains import Node, draw_chain, run_chain
-from forewarn.scenarios.report.film import first_alarm
 from forewarn.scenarios.report.markup import Markup, joined, tag
 from forewarn.scenarios.report.runs import LawStory, Run
-
-MODES = {
-    "guarded": "with the guard acting",
-    "shadow": "the guard only watched",
-    "unguarded": "without a guard",
-}
+from forewarn.scenarios.report.showing.sentences import bounds, compared, verdict
+from forewarn.scenarios.report.showing.stage import stage
+from forewarn.scenarios.report.sources import WORDS, Pair
 
 
 def run_section(
     run: Run, place: str, chain: Markup, laws: Sequence[LawStory], stride: int
 ) -> Markup:
-    """One run: its picture and curves, its story, its chain and its laws."""
-    told = (
-        f"{run.name}, {MODES.get(run.mode, run.mode)};"
-        f" {run.times_s[-1] - run.times_s[0]:.1f} s"
-    )
-    if stride > 1:
-        told += f"; every {stride}th frame is shown"
+    """One run: its picture, what it comes to, and all the rest folded away."""
+    told = f"{run.name}, {WORDS.get(run.mode, run.mode)}; {_length(run)}"
     return tag(
         "section",
         tag("h2", run.title, id=f"{place}-title"),
-        tag("p", told, class_="sub"),
-        *(tag("p", sentence, class_="lead") for sentence in _verdict(run)),
-        _stage(run),
-        *(tag("p", text, class_="note") for text in run.notes),
-        tag(
-            "div",
-            tag("div", tag("h3", "What happened"), _story(run), _marking(run)),
-            tag("div", tag("h3", "The signals at this moment"), _signals()),
-            class_="columns",
-        ),
-        chain,
+        tag("p", told + _thinned(stride), class_="sub"),
+        stage([run], verdict(run)),
+        _explained(run),
+        _folded("What happened", _story(run), _marking(run)),
+        _folded("The signals at this moment", _signals()),
+        _folded("The chain", chain) if chain else None,
         *(_law(law) for law in laws),
         id=place,
         class_="run",
@@ -51,94 +37,51 @@ def run_section(
     )
 
 
-def _verdict(run: Run) -> Iterator[str]:
-    """What the run comes to, in a sentence a law."""
-    for law in run.laws:
-        alarm = first_alarm(law, run)
-        if law.broken:
-            time_s, since_s = law.broken[0]
-            if alarm is None or alarm >= since_s:
-                late = "There was no warning."
-                if alarm is not None:
-                    late = f"The first warning, at {alarm:g} s, came too late."
-                yield f"{law.name} was broken at {time_s:g} s. {late}"
-                continue
-            ahead = f"{time_s - alarm:.1f} s before"
-            if since_s < time_s:
-                ahead += f" and {since_s - alarm:.1f} s before what led to it began"
-            yield f"{law.name} was broken at {time_s:g} s; the guard warned {ahead}."
-        elif alarm is not None:
-            done = "intervened" if run.mode == "guarded" else "warned"
-            yield f"The guard {done} at {alarm:g} s; {law.name} was not broken."
-        else:
-            yield f"{law.name} was not broken, and the guard had nothing to say."
-
-
-def _stage(run: Run) -> Markup:
-    times = run.times_s
-    unseen = None
-    if run.scenery is None:
-        unseen = tag("p", run.unseen, class_="unseen note")
-    view = tag(
-        "div",
-        tag("canvas", role="img", aria_label="The run from above")
-        if run.scenery is not None
-        else unseen,
-        tag("p", class_="hud") if run.scenery is not None else None,
-        class_="view",
-    )
-    controls = tag(
-        "div",
-        tag("button", "Play", type="button", class_="play"),
-        tag("input", type="range", min=times[0], max=times[-1], step="any",
-            value=times[0], aria_label="Time in the run"),
-        tag("output", f"{times[0]:.1f} s"),
-        tag(
-            "select",
-            *(
-                tag("option", f"{pace:g}×", value=pace, selected=pace == 1)
-                for pace in (0.25, 0.5, 1, 2, 4)
-            ),
-            aria_label="Pace",
-        ),
-        class_="controls",
-    )  # fmt: skip
-    curves = tag("div", class_="curves")
-    return joined(
-        tag(
-            "div",
-            view,
-            tag("div", curves, _key(run)),
-            controls,
-            class_="stage",
-            tabindex=0,
-            role="group",
-            aria_label="The run: space plays, arrows step, Home and End jump.",
-        ),
-        tag("p", run.scenery.problem, class_="note")
-        if run.scenery is not None and run.scenery.problem
-        else None,
-    )
-
-
-def _key(run: Run) -> Markup:
-    bounds = any(
-        r is not None and r.high > r.low for law in run.laws for r in law.risks
-    )
-    entries = [("k-risk", f"risk within {run.horizon_s:g} s")]
-    if bounds:
-        entries.append(("k-band", "its bounds"))
-    if any(r is not None and r.likely for law in run.laws for r in law.risks):
-        entries.append(("k-likely", "where it likely lies"))
-    entries += [("k-threshold", "threshold"), ("k-warn", "warning")]
-    if any(law.broken for law in run.laws):
-        entries.append(("k-bad", "law broken"))
-    if any(law.owes_later for law in run.laws):
-        entries.append(("k-pending", "something is owed"))
+def pair_section(
+    pair: Pair, place: str, chain: Markup, laws: Sequence[LawStory], stride: int
+) -> Markup:
+    """Two runs side by side, such as without a guard and with one."""
+    first, second = pair.runs
+    sides = pair.sides
+    told = f"{second.name}; {_length(first)} and {_length(second)}"
     return tag(
-        "ul",
-        *(tag("li", tag("b", class_=kind), words) for kind, words in entries),
-        class_="key",
+        "section",
+        tag("h2", second.title, id=f"{place}-title"),
+        tag("p", told + _thinned(stride), class_="sub"),
+        stage(pair.runs, compared(first, second, sides), sides),
+        _explained(second),
+        *(
+            _folded(f"What happened {side[:1].lower()}{side[1:]}", _story(run),
+                    _marking(run))
+            for side, run in zip(sides, pair.runs, strict=True)
+        ),
+        _folded("The signals at this moment", _signals()),
+        _folded("The chain", chain) if chain else None,
+        *(_law(law) for law in laws),
+        id=place,
+        class_="run",
+        aria_labelledby=f"{place}-title",
+    )  # fmt: skip
+
+
+def _length(run: Run) -> str:
+    return f"{run.times_s[-1] - run.times_s[0]:.1f} s"
+
+
+def _thinned(stride: int) -> str:
+    return f"; every {stride}th frame is shown" if stride > 1 else ""
+
+
+def _folded(name: str, *inside: Markup | None) -> Markup:
+    return tag("details", tag("summary", name), *inside, class_="fold")
+
+
+def _explained(run: Run) -> Markup:
+    """What the figures rest on, where a reader must know it."""
+    why = bounds(run)
+    return joined(
+        tag("p", why, class_="note") if why else None,
+        *(tag("p", text, class_="note") for text in run.notes),
     )
 
 
@@ -217,7 +160,6 @@ def chain_of(run: Run) -> tuple[Markup, list[Node]]:
     learned = watch.model.chain.n - 1
     title = f"{len(nodes)} of the chain's {learned} states, in the order of this run"
     return joined(
-        tag("h3", "The chain"),
         tag(
             "p",
             f"{title}; the higher, the riskier when the run first came there. Steps"
@@ -257,6 +199,4 @@ def _law(law: LawStory) -> Markup:
             role="group",
             aria_label="the automaton",
         )
-    return joined(
-        tag("h3", f"The law: {law.name}"), tag("pre", law.text or law.name), picture
-    )
+    return _folded(f"The law: {law.name}", tag("pre", law.text or law.name), picture)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import read_json
 from forewarn.scenarios.report.runs import Run, read_run
+from forewarn.scenarios.report.showing.gallery import Card, gallery
 from forewarn.scenarios.report.tables import cautions
 from forewarn.scenarios.running.episode import Episode, by_seed, read_episode
 from forewarn.scenarios.running.scenery import SUFFIX
@@ -17,24 +18,61 @@ from forewarn.scenarios.running.scenery import SUFFIX
 MEASUREMENT = "measurement.json"
 """What `forewarn measure --out` writes into its folder."""
 
-SHOWN_RUNS = 3
-"""How many runs of a campaign are shown in motion."""
+SHOWN_RUNS = 1
+"""How many runs of a campaign are shown large."""
+MOST_LOOSE = 3
+"""How many records of a folder are shown that are of no campaign."""
 
 
 @dataclass(frozen=True, slots=True)
 class Campaign:
-    """The episodes of one scenario in one mode, with those shown in motion."""
+    """The episodes of a scenario in one mode: some shown large, some in a gallery."""
 
     scenario: str
     mode: str
     episodes: tuple[Episode, ...]
     runs: tuple[Run, ...] = ()
+    cards: tuple[Card, ...] = ()
 
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two runs to be seen side by side, such as without a guard and with one."""
+
+    first: Run
+    second: Run
+
+    @property
+    def runs(self) -> tuple[Run, Run]:
+        return self.first, self.second
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        """What they are called."""
+        one, other = self.runs
+        if one.seed == other.seed and _acts(one, other):
+            return "Without the guard", "With the guard"
+        names = [f"{run.name}, {WORDS.get(run.mode, run.mode)}" for run in self.runs]
+        if names[0] == names[1]:
+            names = [run.path.name for run in self.runs]
+        return names[0], names[1]
+
+
+def _acts(one: Run, other: Run) -> bool:
+    return one.mode != "guarded" and other.mode == "guarded"
+
+
+WORDS = {
+    "guarded": "with the guard acting",
+    "shadow": "the guard only watched",
+    "unguarded": "without a guard",
+}
+"""What a run's mode is called."""
 
 Facts = Mapping[str, Any]
 """A measurement, as its JSON has it."""
 
-Part = Run | Campaign | Facts
+Part = Run | Pair | Campaign | Facts
 
 
 @dataclass(slots=True)
@@ -50,6 +88,8 @@ class Content:
         for part in self.parts:
             if isinstance(part, Run):
                 found.append(part)
+            elif isinstance(part, Pair):
+                found += part.runs
             elif isinstance(part, Campaign):
                 found += part.runs
         return found
@@ -82,7 +122,40 @@ def read_sources(paths: Iterable[Path]) -> Content:
             content.parts.append(_measurement(path))
         else:
             content.parts.append(read_run(path))
+    content.parts = list(_paired(content.parts))
     return content
+
+
+def _paired(parts: Sequence[Part]) -> Iterator[Part]:
+    """Runs that belong side by side become one part, in the place of the first.
+
+    They are of one scenario and seed, with a guard that acts and without; or the only
+    two that there are.
+    """
+    runs = [part for part in parts if isinstance(part, Run)]
+    alone = len(runs) == 2 and len(parts) == 2
+    done: list[Run] = []
+    for part in parts:
+        if not isinstance(part, Run):
+            yield part
+        elif not any(part is run for run in done):
+            other = _other(part, [r for r in runs if r is not part], alone)
+            done += [part] if other is None else [part, other]
+            yield part if other is None else _ordered(part, other)
+
+
+def _other(run: Run, others: Sequence[Run], alone: bool) -> Run | None:
+    for other in others:
+        if other.scenario != run.scenario:
+            continue
+        acts = _acts(run, other) or _acts(other, run)
+        if alone or (acts and run.seed is not None and run.seed == other.seed):
+            return other
+    return None
+
+
+def _ordered(one: Run, other: Run) -> Pair:
+    return Pair(other, one) if _acts(other, one) else Pair(one, other)
 
 
 def _folder(folder: Path) -> list[Part]:
@@ -104,11 +177,15 @@ def _folder(folder: Path) -> list[Part]:
             if each.record is not None and (folder / each.record).exists()
         ]
         runs = tuple(read_run(record) for record in records[:SHOWN_RUNS])
-        found.append(Campaign(scenario, mode, tuple(ordered), runs))
+        cards = tuple(gallery(folder, ordered)) if len(ordered) > len(runs) else ()
+        found.append(Campaign(scenario, mode, tuple(ordered), runs, cards))
+    pairs = list(_same_seeds(folder, found))
+    seen = {run.path for pair in pairs for run in pair.runs}
+    found = [*pairs, *(_without(each, seen) for each in found)]
     if not found:
         records = sorted(folder.glob("*.jsonl"))
         records = [each for each in records if not each.name.endswith(SUFFIX)]
-        found += [read_run(record) for record in records[:SHOWN_RUNS]]
+        found += [read_run(record) for record in records[:MOST_LOOSE]]
     if not found:
         raise InvalidInput(
             "there is no run record, campaign or measurement",
@@ -116,6 +193,40 @@ def _folder(folder: Path) -> list[Part]:
             mend="`forewarn run --out` and `forewarn measure --out` make such folders",
         )
     return found
+
+
+def _without(part: Part, seen: Collection[Path]) -> Part:
+    """A campaign without the large runs that stand beside others already."""
+    if not isinstance(part, Campaign):
+        return part
+    return replace(part, runs=tuple(r for r in part.runs if r.path not in seen))
+
+
+def _same_seeds(folder: Path, found: Sequence[Part]) -> Iterator[Pair]:
+    """A run that the guard saved, of a scenario that was run with it and without.
+
+    Where it saved none, the first that was broken without.
+    """
+    campaigns = [each for each in found if isinstance(each, Campaign)]
+    for without in (each for each in campaigns if each.mode == "shadow"):
+        for acting in campaigns:
+            if (acting.scenario, acting.mode) != (without.scenario, "guarded"):
+                continue
+            by_seed = {each.seed: each for each in acting.episodes}
+            pairs = [
+                (one, other)
+                for one in without.episodes
+                if one.violations and (other := by_seed.get(one.seed)) is not None
+            ]
+            pairs.sort(key=lambda pair: bool(pair[1].violations))
+            paths = [
+                [folder / each.record for each in pair if each.record is not None]
+                for pair in pairs
+            ]
+            for both in paths:
+                if len(both) == 2 and all(path.exists() for path in both):
+                    yield Pair(read_run(both[0]), read_run(both[1]))
+                    break
 
 
 def _telling(episodes: Sequence[Episode]) -> list[Episode]:

@@ -45,6 +45,39 @@ _WOULD: Mapping[str, str] = {
 }
 
 
+class Telling:
+    """Finds what is worth a sentence, while a run goes on or after it.
+
+    Args:
+        watched_only: Whether the guard would have acted, and did not.
+    """
+
+    def __init__(self, watched_only: bool) -> None:
+        self._words = _WOULD if watched_only else _DONE
+        self._raised, self._obeyed = 0, False
+
+    def decided(self, decision: Mapping[str, Any], more: str = "") -> Iterator[Event]:
+        """An alarm that rises, and one that is over.
+
+        Args:
+            decision: As JSON has it.
+            more: What else was said.
+        """
+        kind, time_s = decision["decision"], float(decision["time_s"])
+        if RANK[kind] > self._raised:
+            yield Event(time_s, kind, _alarm(self._words[kind], decision), more)
+            self._obeyed = False
+        elif kind == "proceed" and self._raised:
+            yield Event(time_s, "proceed", "The risk has passed.")
+        self._raised = RANK[kind]
+
+    def carried_out(self, time_s: float, outcome: Mapping[str, Any]) -> Iterator[Event]:
+        """That something was obeyed."""
+        if outcome.get("obeyed") and not self._obeyed:
+            self._obeyed = True
+            yield Event(time_s, "obeyed", "The world shows that it was obeyed.")
+
+
 def events(
     lines: Sequence[Mapping[str, Any]], watched_only: bool, acts: bool
 ) -> Iterator[Event]:
@@ -55,24 +88,16 @@ def events(
         watched_only: Whether the guard would have acted, and did not.
         acts: Whether every action is a turn, as a robot's is and a driver's is not.
     """
-    words = _WOULD if watched_only else _DONE
-    raised, time_s, obeyed = 0, 0.0, False
+    telling, time_s = Telling(watched_only), 0.0
     for line, after in zip(lines, [*lines[1:], {}], strict=True):
         if "decision" in line:
             time_s, decision = float(line["time_s"]), line["decision"]
             if acts and line.get("proposal"):
                 yield Event(time_s, "action", _wish(line["proposal"], after))
-            kind = decision["decision"]
-            if RANK[kind] > raised:
-                yield Event(time_s, kind, _alarm(words[kind], decision), _said(after))
-                obeyed = False
-            elif kind == "proceed" and raised:
-                yield Event(time_s, "proceed", "The risk has passed.")
-            raised = RANK[kind]
+            said = {**decision, "time_s": time_s}
+            yield from telling.decided(said, _said(after))
         elif line.get("event") == "carried_out":
-            if line.get("obeyed") and not obeyed:
-                obeyed = True
-                yield Event(time_s, "obeyed", "The world shows that it was obeyed.")
+            yield from telling.carried_out(time_s, line)
         elif line.get("event") == "violated":
             since = float(line["since_s"])
             owed = f"; that was owed since {since:g} s" if since < time_s else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from forewarn.monitors.trust.reliability import ReliabilityBin
@@ -66,7 +66,8 @@ def campaign(episodes: Sequence[Episode], shown: Mapping[int, str]) -> Markup:
         for name in names
     ]
     failed = len(episodes) - len(good)
-    lead = f"{len(episodes)} episodes, seeds {_seeds([e.seed for e in episodes])}"
+    several = "episode, seed" if len(episodes) == 1 else "episodes, seeds"
+    lead = f"{len(episodes)} {several} {_seeds([e.seed for e in episodes])}"
     if failed:
         lead += f"; {failed} failed and count in none of the shares"
     rows = [
@@ -86,9 +87,13 @@ def campaign(episodes: Sequence[Episode], shown: Mapping[int, str]) -> Markup:
         table(("law", "broken in", "of", "share", "95 %"), laws)
         if laws
         else tag("p", "No law was broken."),
-        tag("h3", "The episodes"),
-        table(("seed", "lasted", "broken", "first alarm", "done", "ended"), rows),
-        tag("p", f"… and {more} more.", class_="note") if more else None,
+        tag(
+            "details",
+            tag("summary", "The episodes"),
+            table(("seed", "lasted", "broken", "first alarm", "done", "ended"), rows),
+            tag("p", f"… and {more} more.", class_="note") if more else None,
+            class_="fold",
+        ),
     )
 
 
@@ -122,32 +127,51 @@ def measurement(facts: Mapping[str, Any]) -> Markup:
     for name, baseline in facts.get("baselines", {}).items():
         rows += [(name, row) for row in baseline["laws"]]
     return joined(
-        tag(
-            "p",
-            f"{good} held-out runs, seeds {_seeds(facts['seeds'])}; the risk looks"
-            f" {horizon:g} s ahead. Detected is a violation whose first alarm came"
-            " before its trigger; the warning times are over those. A false alarm is a"
-            " clean run with any alarm. In brackets: 95 % intervals.",
-        ),
-        table(
-            (
-                "method", "law", "threshold", "detected", "of", "rate",
-                "before the trigger", "before the violation", "false alarms", "of",
-                "false-alarm rate",
-            ),
-            (_row(name, row) for name, row in rows),
-        ),
-        *(
-            side_by_side(trade_off(facts, law), reliability(facts, law))
-            for law in laws
-        ),
-        *_notes(facts, laws),
+        *(tag("p", text, class_="lead") for text in _worth(facts["laws"])),
         _guarded(facts["guarded"]) if facts.get("guarded") else None,
         *(
             tag("p", f"Of {law} the policy only alerts: nothing was done about it.")
             for law in facts.get("only_alerts", ())
         ),
+        tag(
+            "details",
+            tag("summary", "The figures, with their intervals"),
+            tag(
+                "p",
+                f"{good} held-out runs, seeds {_seeds(facts['seeds'])}; the risk looks"
+                f" {horizon:g} s ahead. Detected is a violation whose first alarm came"
+                " before its trigger; the warning times are over those. A false alarm"
+                " is a clean run with any alarm. In brackets: 95 % intervals.",
+            ),
+            table(
+                (
+                    "method", "law", "threshold", "detected", "of", "rate",
+                    "before the trigger", "before the violation", "false alarms", "of",
+                    "false-alarm rate",
+                ),
+                (_row(name, row) for name, row in rows),
+            ),
+            *(
+                side_by_side(trade_off(facts, law), reliability(facts, law))
+                for law in laws
+            ),
+            *_notes(facts, laws),
+            class_="fold",
+        ),
     )  # fmt: skip
+
+
+def _worth(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """A sentence a law and threshold, for someone who reads nothing else."""
+    for row in rows:
+        ahead = row["awt_trigger_s"]["mean"]
+        early = "" if ahead is None else f", {ahead:.1f} s ahead on average"
+        yield (
+            f"{row['law']}, from risk {row['threshold']:g} on: of"
+            f" {row['violating']} violations {row['detected']} were warned of before it"
+            f" was too late{early}; of {row['clean']} clean runs"
+            f" {row['false_alarms']} had an alarm."
+        )
 
 
 def _row(name: str, row: Mapping[str, Any]) -> tuple[object, ...]:

@@ -37,7 +37,7 @@ from forewarn.plugins.contracts import Source
 from forewarn.plugins.loop.loop import as_json
 from forewarn.scenarios.running.baselines import Rival
 from forewarn.scenarios.running.episode import FORMAT, Episode, read_episode
-from forewarn.scenarios.running.journey import Driven
+from forewarn.scenarios.running.journey import Driven, Pace
 from forewarn.scenarios.running.plan import Plan, runner_of
 from forewarn.scenarios.running.pool import Here, Lost, Pool, Processes
 from forewarn.scenarios.running.runner import FAILED, Keep, Listener
@@ -198,6 +198,8 @@ def play(job: Job) -> Episode:
     judges = _judges(job.plan, job.baselines)
     listeners: list[Listener] = [recorder] if {"trace", "columns"} & {*keep} else []
     driven = Driven()
+    if job.plan.pace:
+        listeners.append(Pace(job.plan.pace))
     recorded = "record" in keep and guarding is not None
     episode = runner.run(
         job.seed,

@@ -5,6 +5,8 @@ A world that does not provide the signals for one of these has nothing to say of
 
 from __future__ import annotations
 
+import time
+
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.contracts import Source
@@ -50,3 +52,34 @@ class Driven:
         if self._reaches:
             facts["destination_s"] = self._reached_s
         return facts
+
+
+class Pace:
+    """Waits after each frame until its time has come; a `Listener`.
+
+    Args:
+        pace: How many seconds of the world pass in one of ours.
+    """
+
+    def __init__(self, pace: float) -> None:
+        self._pace = pace
+        self._waits = False
+        self._first: tuple[float, float] | None = None
+
+    def began(self, source: Source) -> None:
+        """Time that is not simulated passes by itself."""
+        self._waits, self._first = source.embedded, None
+
+    def frame(
+        self, frame: Frame, proposal: Action | None, executed: Action | None
+    ) -> None:
+        """Waits until the frame's time."""
+        if not self._waits:
+            return
+        now_s = time.monotonic()
+        if self._first is None:
+            self._first = now_s, frame.time_s
+        began_s, first_s = self._first
+        due_s = began_s + (frame.time_s - first_s) / self._pace
+        if due_s > now_s:
+            time.sleep(due_s - now_s)

@@ -17,6 +17,7 @@ from forewarn.plugins.loop.alerts import Alert
 from forewarn.plugins.loop.approval import Approver
 from forewarn.plugins.loop.guarding import Guarding
 from forewarn.plugins.loop.judges import make_judge
+from forewarn.plugins.loop.loop import Audience
 from forewarn.plugins.loop.records import digest_of, keep_model
 from forewarn.scenarios.running.episode import Mode
 from forewarn.scenarios.running.runner import EpisodeObserver, Runner
@@ -38,6 +39,8 @@ class Plan:
         observers: Make what hears of the episodes, once a process.
         alerts: Make what is told of each intervention when it begins.
         approver: Makes whoever is asked; None if there is nobody.
+        audience: Make who watches live, once a process.
+        pace: How many seconds of the world pass in one of ours; 0: as many as can.
     """
 
     scenario: str
@@ -50,6 +53,8 @@ class Plan:
     observers: tuple[Callable[[], EpisodeObserver], ...] = ()
     alerts: tuple[Callable[[], Alert], ...] = ()
     approver: Callable[[], Approver] | None = None
+    audience: tuple[Callable[[], Audience], ...] = ()
+    pace: float = 0.0
 
     @property
     def mode(self) -> Mode:
@@ -72,13 +77,15 @@ def plan(
     alerts: Sequence[Callable[[], Alert]] = (),
     approver: Callable[[], Approver] | None = None,
     judges: Sequence[Judge] = (),
+    audience: Sequence[Callable[[], Audience]] = (),
+    pace: float = 0.0,
 ) -> Plan:
     """The plan of running a scenario, with a guard if there is a model.
 
     The scenario's own rules judge in it too, before the others.
     """
     pilot = scenario.pilot.model_dump_json()
-    unguarded = Plan(scenario.source, scenario.digest, pilot)
+    unguarded = Plan(scenario.source, scenario.digest, pilot, pace=pace)
     if model is None:
         return unguarded
     return Plan(
@@ -92,6 +99,8 @@ def plan(
         tuple(observers),
         tuple(alerts),
         approver,
+        tuple(audience),
+        pace,
     )
 
 
@@ -130,6 +139,7 @@ def runner_of(plan: Plan) -> Runner:
         judges=lambda: [make_judge(json.loads(content)) for content in plan.judges],
         alerts=[make_alert() for make_alert in plan.alerts],
         approver=None if plan.approver is None else plan.approver(),
+        audience=[make_audience() for make_audience in plan.audience],
     )
     if guarding.facts["sha256"] != plan.model_digest:
         raise InvalidScenario("the model was changed meanwhile", source=plan.model)

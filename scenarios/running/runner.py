@@ -270,9 +270,10 @@ class Runner:
             approver=guarding.approver,
             record=record,
             observers=self._observers,
-            witnesses=(tracker, *risks),
+            witnesses=(tracker, *risks, *guarding.audience),
             foresee=None if foresight is None else foresight.foresee,
             tally=tally,
+            name=f"{scenario.name}, seed {seed}",
         )
         return _Guarded(loop, tracker)
 

@@ -68,7 +68,7 @@ class SceneLog:
         """Writes the ground."""
 
         def header() -> dict[str, Any]:
-            ground = [_shape_row(shape) for shape in self._world.ground()]
+            ground = [shape_row(shape) for shape in self._world.ground()]
             return {**self._run, "source": source.name, "ground": ground}
 
         self._try(header)
@@ -86,7 +86,7 @@ class SceneLog:
                 name = thing.name
                 known = before.get(name)
                 if known is None or known[0] is not thing:
-                    row = _thing_row(thing)
+                    row = thing_row(thing)
                     if known is None or known[1] != row:
                         new[name] = row
                     known = thing, row
@@ -118,12 +118,14 @@ class SceneLog:
         self._file.write(data)
 
 
-def _shape_row(shape: Shape) -> list[Any]:
+def shape_row(shape: Shape) -> list[Any]:
+    """A shape as JSON has it."""
     points = [[round(x, 2), round(y, 2)] for x, y in shape.points]
     return [shape.kind, round(shape.width_m, 2), points]
 
 
-def _thing_row(thing: Thing) -> list[Any]:
+def thing_row(thing: Thing) -> list[Any]:
+    """A thing as JSON has it, without its name."""
     return [
         thing.kind, round(thing.x, 2), round(thing.y, 2), round(thing.heading_deg, 1),
         round(thing.length_m, 2), round(thing.width_m, 2), thing.state,

@@ -14,11 +14,9 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from forewarn.abstractions.frame import Frame
 from forewarn.cli import main
 from forewarn.cli.options.policies import chosen_policy
-from forewarn.cli.runs.episodes import LiveLine, counted
-from forewarn.monitors.guarding.decision import Decision, Risk
+from forewarn.cli.runs.episodes import counted
 from forewarn.monitors.guarding.policy import Policy, Step, load_policy
 from forewarn.plugins.tiny import TinyWorld
 from forewarn.scenarios.running.episode import Episode
@@ -556,27 +554,6 @@ def test_a_model_of_another_scenario_is_taken_on_request(
     command = ["run", mine, "--model", model, "--out", tmp_path / "runs"]
     assert "it was learned on tiny-kitchen, and this is mine" in refused(*command)[1]
     assert told(*command, "--accept-model")["failed"] == 0
-
-
-def test_a_live_line_follows_the_episode(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    now = [0.0]
-    monkeypatch.setattr("time.monotonic", lambda: now[0])
-    line = LiveLine()
-    line.began(KITCHEN, 7)
-    frame = Frame(3.0, 3, {})
-    said = Decision("stop", 3, 3.0, "no_metal_heated", Risk(0.1, 0.5, 0.9))
-    line.reviewed(frame, None, said, ())
-    assert capsys.readouterr().err == ""  # not at once
-    now[0] = 1.0
-    line.reviewed(frame, None, said, ())
-    line.reviewed(frame, None, said, ())
-    shown = capsys.readouterr().err
-    # click leaves out what only a terminal understands: \x1b[K clears the line.
-    assert shown == "\rseed 7  3.0 s  stop  risk 0.50  no_metal_heated"
-    line.ended({})
-    assert capsys.readouterr().err == "\r"
 
 
 def test_a_campaign_counts_what_happened_so_far(

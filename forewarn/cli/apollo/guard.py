@@ -23,6 +23,7 @@ from forewarn.cli.apollo.shared import (
 )
 from forewarn.cli.guarding.making import Asked, guard_options
 from forewarn.cli.guarding.saying import Saying, until
+from forewarn.cli.options.live import live_option, made_of, watched_live
 from forewarn.cli.support import FILE, Number, json_option, seed_option
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
 @seed_option
 @pace_option
 @click.option("--record", "record_path", type=FILE, help="Where the run record goes.")
+@live_option
 @json_option
 def guard(
     bridge: str | None,
@@ -86,6 +88,7 @@ def guard(
     seed: int,
     pace: float,
     record_path: Path | None,
+    live: str | None,
     as_json: bool,
 ) -> None:
     """Watch Apollo, and stop or slow it down before it breaks a law.
@@ -143,6 +146,8 @@ def guard(
             approver=guarding.approver,
             record=record,
             tally=guarding.tally,
+            witnesses=made_of(stack.enter_context(watched_live(live))),
+            name=source.name,
         )
         saying = Saying(made, "Apollo", as_json)
         _watch(world, loop, saying, seed, for_s, record_path)

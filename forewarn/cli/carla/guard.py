@@ -12,6 +12,7 @@ import click
 
 from forewarn.cli.guarding.making import Asked, guard_options
 from forewarn.cli.guarding.saying import Saying, until
+from forewarn.cli.options.live import live_option, made_of, watched_live
 from forewarn.cli.support import FILE, Count, Number, emit, json_option
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ for_option = click.option(
 @click.option("--shadow", is_flag=True, help="Decide everything, enforce nothing.")
 @for_option
 @click.option("--record", "record_path", type=FILE, help="Where the run record goes.")
+@live_option
 @json_option
 def guard(
     host: str,
@@ -72,6 +74,7 @@ def guard(
     shadow: bool,
     for_s: float | None,
     record_path: Path | None,
+    live: str | None,
     as_json: bool,
 ) -> None:
     """Guard a vehicle that another client drives, in synchronous mode or not.
@@ -113,6 +116,8 @@ def guard(
             if record_path is None
             else _open(record_path, made, asked.model),
             tally=guarding.tally,
+            audience=made_of(stack.enter_context(watched_live(live))),
+            name=f"{role} ({ego.type_id})",
         )
         over = stack.enter_context(until(for_s))
         saying = Saying(made, "the vehicle", as_json)

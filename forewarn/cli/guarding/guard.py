@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import signal
 import sys
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,9 +14,11 @@ import click
 
 from forewarn.cli.guarding.making import Asked, guard_options
 from forewarn.cli.guarding.saying import announced
+from forewarn.cli.options.live import live_option, watched_live
 from forewarn.cli.support import FILE, FOLDER, clean, emit, json_option
 
 if TYPE_CHECKING:
+    from forewarn.plugins.loop.loop import Audience
     from forewarn.plugins.remote.session import Lend
 
 
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
     type=FOLDER,
     help="Where a run record of each connection goes.",
 )
+@live_option
 @json_option
 def guard(
     stdio: bool,
@@ -54,6 +58,7 @@ def guard(
     allow_remote: bool,
     asked: Asked,
     folder: Path | None,
+    live: str | None,
     as_json: bool,
 ) -> None:
     """Guard a loop that is not ours: one JSON frame in, one JSON decision out.
@@ -67,24 +72,22 @@ def guard(
     """
     if stdio == (address is not None):
         raise click.UsageError("give either --stdio or --socket HOST:PORT")
-    if address is None:
-        from forewarn.plugins.remote.session import serve_lines
-
-        serve_lines(sys.stdin.buffer, sys.stdout.buffer, _lend(asked, folder))
-    elif token_file is None:
+    if address is not None and token_file is None:
         raise click.UsageError("--socket needs --token-file")
-    else:
-        token = _token(token_file)
-        _listen(
-            _lend(asked, folder),
-            address,
-            token,
-            allow_remote=allow_remote,
-            as_json=as_json,
-        )
+    token = "" if token_file is None else _token(token_file)
+    with watched_live(live) as audience:
+        lend = _lend(asked, folder, audience)
+        if address is None:
+            from forewarn.plugins.remote.session import serve_lines
+
+            serve_lines(sys.stdin.buffer, sys.stdout.buffer, lend)
+        else:
+            _listen(lend, address, token, allow_remote=allow_remote, as_json=as_json)
 
 
-def _lend(asked: Asked, folder: Path | None) -> Lend:
+def _lend(
+    asked: Asked, folder: Path | None, audience: Sequence[Callable[[], Audience]]
+) -> Lend:
     from forewarn.plugins.remote.recording import Recorder
     from forewarn.plugins.remote.session import GuardPool
 
@@ -95,6 +98,7 @@ def _lend(asked: Asked, folder: Path | None) -> Lend:
         guarding.alerts,
         guarding.approver,
         guarding.tally,
+        audience,
     )
     # What is wrong with the model or the policy shows now, not when a loop has come.
     with pool.lend(None) as loop:

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import (
     Callable,
     Iterable,
     Iterator,
-    Mapping,
     Sequence,
 )
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from forewarn.cli.options.models import facts_of
-from forewarn.cli.support import Count, clean, keyed, progress
+from forewarn.cli.support import Count, keyed, progress
 
 if TYPE_CHECKING:
-    from forewarn.abstractions.frame import Frame
-    from forewarn.monitors.guarding.decision import Action, Decision
     from forewarn.scenarios.running.episode import Episode
     from forewarn.scenarios.running.runner import EpisodeObserver
     from forewarn.scenarios.schema import Scenario
@@ -149,48 +144,8 @@ def failure_lines(episodes: Sequence[Episode], folder: Path | None) -> Iterator[
             yield f"They stay in {folder}; --again runs all of it again."
 
 
-class LiveLine:
-    """One line on the terminal that follows an episode; observes its guard."""
-
-    def __init__(self) -> None:
-        self._due = time.monotonic() + 0.2
-        self._seed = 0
-        self._shown = False
-
-    def began(self, scenario: str, seed: int) -> None:
-        self._seed = seed
-
-    def reviewed(
-        self,
-        frame: Frame,
-        proposal: Action | None,
-        decision: Decision,
-        readings: tuple[float, ...],
-        foreseen: Frame | None = None,
-    ) -> None:
-        now = time.monotonic()
-        if now < self._due:
-            return
-        self._due, self._shown = now + 0.1, True
-        risk = "" if decision.risk is None else f"risk {decision.risk.point:.2f}"
-        words = (
-            f"seed {self._seed}  {frame.time_s:.1f} s  {decision.kind}  {risk}"
-            f"  {shown(decision.law)}"
-        )
-        click.echo(f"\r\x1b[K{clean(words)}", err=True, nl=False)
-
-    def ended(self, facts: Mapping[str, Any]) -> None:
-        if self._shown:
-            click.echo("\r\x1b[K", err=True, nl=False)
-
-
-def observers(live: bool) -> list[Callable[[], EpisodeObserver]]:
-    """What hears of every review: telemetry if it is installed, and a live line."""
+def observers() -> list[Callable[[], EpisodeObserver]]:
+    """What hears of every review: telemetry if it is installed."""
     from forewarn.plugins.telemetry import OpenTelemetry, is_installed
 
-    found: list[Callable[[], EpisodeObserver]] = []
-    if is_installed():
-        found.append(OpenTelemetry)
-    if live and sys.stderr.isatty():
-        found.append(LiveLine)
-    return found
+    return [OpenTelemetry] if is_installed() else []

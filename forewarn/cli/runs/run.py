@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from forewarn.cli.options.judging import Judging, judging_options
+from forewarn.cli.options.live import LINE, live_option, watched_live
 from forewarn.cli.options.models import accept_option, model_option, tally_option
 from forewarn.cli.options.policies import (
     chosen_policy,
@@ -41,6 +42,7 @@ from forewarn.cli.support import (
     FILE,
     FOLDER,
     Count,
+    Number,
     emit,
     json_option,
     numbers,
@@ -115,6 +117,13 @@ SHOWN_EPISODES = 20
 @click.option(
     "--metrics", type=FILE, help="Counts for Prometheus, kept up to date in this file."
 )
+@live_option
+@click.option(
+    "--pace",
+    type=Number(min=0.0),
+    help="How many seconds of a simulated world pass in one of ours, 0: as many as can;"
+    " by default 1 for one episode on a live page, else 0.",
+)
 @telling_options
 @json_option
 def run(
@@ -141,6 +150,8 @@ def run(
     scene: bool,
     tally: Path | None,
     metrics: Path | None,
+    live: str | None,
+    pace: float | None,
     telling: Telling,
     as_json: bool,
 ) -> None:
@@ -208,20 +219,32 @@ def run(
     keep: list[Kept] = [] if model is None else ["record"]
     keep += ["scene"] if keep and scene else []
     keep += ["tally"] if tally is not None else []
-    todo = campaign.jobs(
-        plan(wanted, model, policy, observers(episodes == 1), alerts, person, judges),
-        wanted,
-        seeds(seed, episodes),
-        out,
-        keep,
-    )
+    if live and model is None:
+        raise click.UsageError(
+            "--live shows a guard, and there is none without a model"
+        )
+    if pace is None:
+        pace = 1.0 if live not in (None, LINE) and episodes == 1 else 0.0
+    if live is None and episodes == 1:
+        live = LINE
     counts = PrometheusFile(metrics) if metrics is not None else None
     found: list[Episode] = []
-    running = campaign.campaign(todo, campaign.pool(jobs), again)
-    for episode in counted(running, "episodes", episodes):
-        found.append(episode)
-        if counts is not None:
-            counts.add(wanted.name, episode.as_dict())
+    with watched_live(live) as audience:
+        todo = campaign.jobs(
+            plan(
+                wanted, model, policy, observers(), alerts, person, judges, audience,
+                pace,
+            ),
+            wanted,
+            seeds(seed, episodes),
+            out,
+            keep,
+        )  # fmt: skip
+        running = campaign.campaign(todo, campaign.pool(jobs), again)
+        for episode in counted(running, "episodes", episodes):
+            found.append(episode)
+            if counts is not None:
+                counts.add(wanted.name, episode.as_dict())
     if counts is not None:
         counts.write()
     refuse_total_failure(found)

@@ -1,7 +1,8 @@
-// A run's clock: plays, seeks, and tells the picture, the curves and the table.
+// A run's clock, or that of two: plays, seeks, and tells pictures, curves and table.
 
 const calm = window.matchMedia("(prefers-reduced-motion: reduce)");
 const dark = window.matchMedia("(prefers-color-scheme: dark)");
+const REST_MS = 1500; // how long what plays by itself rests before it begins again
 
 function spread(runs, frames) {
   const values = [];
@@ -12,33 +13,99 @@ function spread(runs, frames) {
   return values;
 }
 
+// One run's picture, with the words of its moment.
+class View {
+  constructor(box, run) {
+    this.run = run;
+    const canvas = box.querySelector("canvas");
+    this.hud = box.querySelector(".hud");
+    this.values = Object.fromEntries(run.signals.map((signal) => [signal.name, signal.values || spread(signal.runs, run.times.length)]));
+    this.tracks = canvas && run.scene ? new Tracks(run.scene) : null;
+    this.picture = this.tracks ? new Picture(canvas, this.tracks.ground) : null;
+  }
+
+  // The last frame that is not after a time.
+  frame(time) {
+    const { times } = this.run;
+    let low = 0, high = times.length - 1;
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if (times[middle] <= time + 1e-9) low = middle; else high = middle - 1;
+    }
+    return low;
+  }
+
+  show(time) {
+    const { run } = this, i = this.frame(time), next = run.times[i + 1];
+    const share = next === undefined || calm.matches || run.step ? 0 : Math.min(1, Math.max(0, (time - run.times[i]) / (next - run.times[i])));
+    const broken = run.laws.some((law) => law.broken.some((moment) => moment <= time + 1e-9));
+    const decision = inRuns(run.decisions, i);
+    if (this.picture) this.picture.draw(this.tracks.seen(i, share), broken ? "bad" : decision === "proceed" ? "" : "warn");
+    if (this.hud) this.hud.textContent = this.words(i, decision, broken);
+    return i;
+  }
+
+  words(i, decision, broken) {
+    const parts = [];
+    for (const [name, unit] of this.run.told) {
+      const value = this.values[name] && this.values[name][i];
+      if (value !== null && value !== undefined) parts.push(`${name.replaceAll("_", " ")} ${typeof value === "number" ? +value.toFixed(1) : value}${unit ? " " + unit : ""}`);
+    }
+    const risks = this.run.laws.map((law) => law.point[i]).filter((risk) => risk !== null);
+    if (risks.length) parts.push("risk " + Math.max(...risks).toFixed(2));
+    parts.push(broken ? "law broken" : decision);
+    return parts.join(" · ");
+  }
+}
+
 class Player {
   constructor(section, run) {
     this.section = section;
     this.run = run;
-    this.time = run.times[0];
     this.playing = false;
     const find = (selector) => section.querySelector(selector);
+    const shown = run.ghost ? [run.ghost, run] : [run];
+    this.views = [...section.querySelectorAll(".stage .view")].map((box, k) => new View(box, shown[k]));
+    this.begin = Math.min(...shown.map((one) => one.times[0]));
+    this.end = Math.max(...shown.map((one) => one.times[one.times.length - 1]));
+    this.until = Math.max(...shown.map((one) => one.until));
     this.button = find(".play");
     this.slider = find("input[type=range]");
     this.clock = find("output");
     this.pace = find("select");
-    this.hud = find(".hud");
-    const canvas = find("canvas");
-    this.picture = canvas && run.scene ? new Picture(canvas, run.scene) : null;
-    this.curves = new Curves(find(".curves"), run, (time) => this.seek(time));
-    this.signals = this.table(find(".signals tbody"));
+    this.curves = new Curves(find(".curves"), run, (time) => { this.ours(); this.seek(time); }, run.ghost);
+    const body = find(".signals tbody");
+    this.signals = body ? this.table(body) : [];
     this.nodes = [...section.querySelectorAll(".state")];
-    this.button.addEventListener("click", () => this.toggle());
-    this.slider.addEventListener("input", () => this.seek(Number(this.slider.value)));
+    this.button.addEventListener("click", () => { this.ours(true); this.toggle(); });
+    this.slider.addEventListener("input", () => { this.ours(); this.seek(Number(this.slider.value)); });
     find(".stage").addEventListener("keydown", (event) => this.key(event));
     for (const button of section.querySelectorAll(".story button"))
-      button.addEventListener("click", () => this.seek(Number(button.dataset.t)));
-    const again = () => { this.curves.width = 0; this.curves.draw(); this.show(); };
-    new ResizeObserver(() => { this.curves.draw(); this.show(); }).observe(find(".stage"));
-    dark.addEventListener("change", again);
+      button.addEventListener("click", () => { this.ours(); this.seek(Number(button.dataset.t)); });
+    new ResizeObserver(() => this.again()).observe(find(".stage"));
+    dark.addEventListener("change", () => this.again(true));
     this.curves.draw();
-    this.seek(run.start);
+    this.seek(Math.min(...shown.map((one) => one.start)));
+    this.start = this.time;
+  }
+
+  // Whatever the time, at another size or in other colours.
+  again(colors) {
+    this.curves.draw(colors);
+    this.show();
+  }
+
+  // From the first touch on it is the reader who plays: what played by itself rests.
+  ours(goes) {
+    const stop = this.alone && this.playing && !goes;
+    this.alone = false;
+    if (stop) this.toggle();
+  }
+
+  // Plays the part that matters over and over, until it is touched.
+  playAlone() {
+    this.alone = true;
+    if (!this.playing) this.toggle();
   }
 
   key(event) {
@@ -48,10 +115,11 @@ class Player {
     const keys = {
       " ": () => this.toggle(), k: () => this.toggle(),
       ArrowLeft: () => this.seek(this.time - step), ArrowRight: () => this.seek(this.time + step),
-      Home: () => this.seek(times[0]), End: () => this.seek(times[times.length - 1]),
+      Home: () => this.seek(this.begin), End: () => this.seek(this.end),
     };
     if (event.key in keys && !event.target.closest("select")) {
       event.preventDefault();
+      this.ours(event.key === " " || event.key === "k");
       keys[event.key]();
     }
   }
@@ -60,15 +128,14 @@ class Player {
     this.playing = !this.playing;
     this.button.textContent = this.playing ? "Pause" : "Play";
     if (!this.playing) return;
-    const { times } = this.run;
-    if (this.time >= times[times.length - 1]) this.seek(times[0], true);
+    if (this.time >= this.end) this.seek(this.begin, true);
     this.before = null;
     requestAnimationFrame((now) => this.tick(now));
   }
 
   tick(now) {
     if (!this.playing) return;
-    const { times } = this.run, end = times[times.length - 1];
+    const end = this.alone ? Math.min(this.until, this.end) : this.end;
     if (this.before !== null) {
       const passed = ((now - this.before) / 1000) * Number(this.pace.value);
       // Who asked for less motion sees a frame each half second.
@@ -77,69 +144,45 @@ class Player {
         this.before = now;
       }
     } else this.before = now;
-    if (this.time >= end) this.toggle();
-    else requestAnimationFrame((next) => this.tick(next));
+    if (this.time < end) requestAnimationFrame((next) => this.tick(next));
+    else if (this.alone) setTimeout(() => this.anew(), REST_MS);
+    else this.toggle();
+  }
+
+  anew() {
+    if (!this.playing) return;
+    if (this.alone) this.seek(this.start, true);
+    this.before = null;
+    requestAnimationFrame((now) => this.tick(now));
   }
 
   seek(time, going) {
-    const { times } = this.run;
-    this.time = Math.min(Math.max(time, times[0]), times[times.length - 1]);
+    this.time = Math.min(Math.max(time, this.begin), this.end);
     if (!going && this.playing) this.before = null;
     this.show();
   }
 
-  frame() {
-    const { times } = this.run;
-    let low = 0, high = times.length - 1;
-    while (low < high) {
-      const middle = (low + high + 1) >> 1;
-      if (times[middle] <= this.time + 1e-9) low = middle; else high = middle - 1;
-    }
-    return low;
-  }
-
   show() {
     const { run, time } = this;
-    const i = this.frame();
-    const next = run.times[i + 1];
-    const share = next === undefined || calm.matches || run.step ? 0 : Math.min(1, (time - run.times[i]) / (next - run.times[i]));
-    const broken = run.laws.some((law) => law.broken.some((moment) => moment <= time + 1e-9));
-    const decision = inRuns(run.decisions, i);
-    const mood = broken ? "bad" : decision === "proceed" ? "" : "warn";
-    if (this.picture) this.picture.draw(i, share, mood);
-    if (this.hud) this.hud.textContent = this.words(i, decision, broken);
+    for (const view of this.views) view.show(time);
     this.curves.place(time);
     this.slider.value = time;
     this.clock.textContent = time.toFixed(1) + " s";
     this.slider.setAttribute("aria-valuetext", this.clock.textContent);
+    const i = this.views[this.views.length - 1].frame(time);
     this.fill(i);
     const here = run.visits.length ? inRuns(run.visits, i) : null;
     for (const node of this.nodes) node.classList.toggle("here", Number(node.dataset.node) === here);
   }
 
-  words(i, decision, broken) {
-    const parts = [];
-    for (const [name, unit] of this.run.told) {
-      const value = this.values[name][i];
-      if (value !== null && value !== undefined) parts.push(`${name.replaceAll("_", " ")} ${value}${unit ? " " + unit : ""}`);
-    }
-    const risks = this.run.laws.map((law) => law.point[i]).filter((risk) => risk !== null);
-    if (risks.length) parts.push("risk " + Math.max(...risks).toFixed(2));
-    parts.push(broken ? "law broken" : decision);
-    return parts.join(" · ");
-  }
-
   table(body) {
-    const frames = this.run.times.length;
-    this.values = {};
+    const { values } = this.views[this.views.length - 1];
     return this.run.signals.map((signal) => {
-      const values = signal.values || spread(signal.runs, frames);
-      this.values[signal.name] = values;
       const row = body.insertRow();
       row.insertCell().textContent = signal.name;
       const cell = row.insertCell();
       row.insertCell().textContent = signal.unit || "";
-      return { cell, values };
+      return { cell, values: values[signal.name] };
     });
   }
 
@@ -152,7 +195,3 @@ class Player {
     }
   }
 }
-
-const data = JSON.parse(document.getElementById("data").textContent);
-data.runs.forEach((run, k) => new Player(document.getElementById("run-" + (k + 1)), run));
-document.documentElement.dataset.ready = "yes";

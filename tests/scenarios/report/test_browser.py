@@ -167,6 +167,8 @@ def test_the_picture_is_drawn_and_moves(browser: Browser, report: Path) -> None:
 def test_the_keyboard_plays_and_steps(browser: Browser, report: Path) -> None:
     page = opened(browser, report, 1280)
     page.evaluate("document.querySelector('.stage').focus()")
+    assert page.evaluate("document.querySelector('.play').textContent") == "Pause"
+    page.press("ArrowRight")  # what plays by itself rests as soon as it is touched
     before = float(page.evaluate(TIME))
     page.press("ArrowRight")
     assert float(page.evaluate(TIME)) == pytest.approx(before + 1.0)

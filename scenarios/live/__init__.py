@@ -1,0 +1,1 @@
+"""Watching a guard while it guards: a page, and Foxglove."""

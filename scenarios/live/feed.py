@@ -1,0 +1,273 @@
+"""What a guarded loop tells the page's server, which is a process of its own.
+
+A message is a line of JSON, a list whose first entry says what it is:
+
+    begin    what the run is: its name, its laws with their steps, its predicates
+    ground   what does not move, where there is something to see
+    frame    a moment: risks, what is owed, what holds, what was decided
+    scene    what there is to see at a moment
+    event    something to be told in a sentence
+    end      why it is over
+
+The socket takes what it can at once. What finds no room is dropped and counted: no
+browser, and no server, ever makes the loop wait.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import socket
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from forewarn.abstractions.frame import Frame
+from forewarn.monitors.guarding.decision import RANK, Decision
+from forewarn.monitors.guarding.guard import Guard
+from forewarn.monitors.guarding.watch import LawWatch, Watch
+from forewarn.plugins.loop.loop import Turn
+from forewarn.plugins.scenery import Scenic, Thing
+from forewarn.scenarios.report.film import TOLD
+from forewarn.scenarios.report.scenes import SEEN_M, concerned
+from forewarn.scenarios.report.story import Telling
+from forewarn.scenarios.running.scenery import shape_row, thing_row
+
+MOST_WAITING = 4 * 1024 * 1024
+"""How many bytes of what must not be lost may wait for the socket."""
+SCENES_APART_S = 0.04
+"""How much of our time passes between two pictures: nobody sees more."""
+CONNECT_S = 1.0
+FAREWELL_S = 1.0
+"""How long the last words of a run may take; nothing is guarded any more then."""
+
+_encode = json.JSONEncoder(separators=(",", ":")).encode
+
+
+@dataclass(frozen=True, slots=True)
+class ToPage:
+    """Makes what tells a page's server of a loop; any process can.
+
+    Args:
+        host: Where the server listens.
+        port: Its port.
+        token: What it wants to be shown.
+    """
+
+    host: str
+    port: int
+    token: str
+
+    def __call__(self) -> Feed:
+        """What tells it of one loop."""
+        return Feed(self)
+
+    def connect(self) -> socket.socket:
+        """A line to the server that never makes its caller wait."""
+        line = socket.create_connection((self.host, self.port), timeout=CONNECT_S)
+        line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        head = (
+            f"POST /feed HTTP/1.1\r\nHost: {self.host}:{self.port}\r\n"
+            f"Authorization: Bearer {self.token}\r\n\r\n"
+        )
+        line.sendall(head.encode())
+        line.setblocking(False)
+        return line
+
+
+class Feed:
+    """Tells a page's server of one loop, run after run; an `Audience`.
+
+    Args:
+        server: Which one.
+    """
+
+    def __init__(self, server: ToPage) -> None:
+        self._server = server
+        self._socket: socket.socket | None = None
+        self._rest = b""
+        self._telling = Telling(watched_only=False)
+        self._told: list[str] | None = None
+        self._scenic: Scenic | None = None
+        self._rows: dict[str, tuple[Thing, list[Any]]] = {}
+        self._next_s, self._rank = 0.0, 0
+        self.dropped = self.failures = 0
+
+    # -- what the loop tells ----------------------------------------------------------
+
+    def began(self, name: str, guard: Guard, scenic: Scenic | None) -> None:
+        """Says what the run is, and what does not move in it."""
+        try:
+            self._socket, self._rest = self._server.connect(), b""
+            self._begin(name, guard, scenic)
+        except Exception:
+            self.failures += 1
+
+    def decided(self, watch: Watch, frame: Frame, decision: Decision) -> None:
+        """Says what was decided, and on what grounds."""
+        try:
+            if self._socket is None:
+                return
+            self._frame(watch, frame, decision)
+            if decision.kind != "proceed" or self._rank:
+                for event in self._telling.decided(decision.as_dict()):
+                    self._must("event", event.time_s, event.kind, event.text)
+            self._rank = RANK[decision.kind]
+            for law in decision.violated:
+                self._must("event", frame.time_s, "violated", f"{law} is broken.")
+            if self._scenic is not None:
+                self._scene(self._scenic, frame.time_s)
+        except Exception:
+            self.failures += 1
+
+    def carried_out(self, frame: Frame, turn: Turn) -> None:
+        """Says what became of it, where that is news."""
+        if turn.outcome.obeyed is None:
+            return
+        try:
+            outcome = turn.outcome
+            for event in self._telling.carried_out(frame.time_s, outcome.as_dict()):
+                self._must("event", event.time_s, event.kind, event.text)
+        except Exception:
+            self.failures += 1
+
+    def ended(self, why: str) -> None:
+        """Says why it is over, and waits a moment until that is said."""
+        line, self._socket = self._socket, None
+        if line is None:
+            return
+        try:
+            last = _encode(("end", why, self.dropped)).encode()
+            line.settimeout(FAREWELL_S)
+            line.sendall(self._rest + last + b"\n")
+        except Exception:
+            self.failures += 1
+        finally:
+            line.close()
+
+    # -- messages ---------------------------------------------------------------------
+
+    def _begin(self, name: str, guard: Guard, scenic: Scenic | None) -> None:
+        watch, policy = guard.watch, guard.policy
+        self._telling = Telling(watched_only=policy.shadow)
+        self._told, self._rows = None, {}
+        self._next_s, self._rank, self.dropped = 0.0, 0, 0
+        vocabulary = watch.abstraction.vocabulary
+        units = {} if vocabulary is None else vocabulary.signals
+        about = {
+            "name": name,
+            "shadow": policy.shadow,
+            "horizon_s": policy.horizon_s,
+            "laws": [
+                {
+                    "name": law.name,
+                    "text": law.law.text,
+                    "steps": [
+                        [s.kind, s.threshold] for s in policy.steps_for(law.name)
+                    ],
+                }
+                for law in watch.laws
+                for steps in [policy.steps_for(law.name)]
+            ],
+            "predicates": list(watch.abstraction.texts),
+            "concern": sorted(concerned(law.law for law in watch.laws)),
+            "units": {n: units[n].unit for n in TOLD if n in units and units[n].unit},
+        }
+        self._must("begin", about)
+        if scenic is not None:
+            self._must("ground", [shape_row(shape) for shape in scenic.ground()])
+        # What cannot show its ground shows nothing.
+        self._scenic = scenic
+
+    def _frame(self, watch: Watch, frame: Frame, decision: Decision) -> None:
+        values = frame.values
+        told = self._told
+        if told is None:
+            told = self._told = [name for name in TOLD if name in values]
+            self._must("told", told)
+        risks = [_risk(law) for law in watch.laws]
+        shown = [_plain(values.get(name)) for name in told]
+        news = bool(decision.violated) or RANK[decision.kind] != self._rank
+        time_s = frame.time_s if math.isfinite(frame.time_s) else None
+        content = (
+            "frame", time_s, news, decision.kind, decision.law, decision.left_s, risks,
+            f"{watch.bits:x}", watch.unknown, shown,
+        )  # fmt: skip
+        self._send(content)
+
+    def _scene(self, scenic: Scenic, time_s: float) -> None:
+        now_s = time.monotonic()
+        if now_s < self._next_s:
+            return
+        self._next_s = now_s + SCENES_APART_S
+        things = scenic.things()
+        ego = next((each for each in things if each.kind == "ego"), None)
+        before, rows = self._rows, []
+        self._rows = {}
+        for thing in things:
+            if ego is not None and _apart(ego, thing) > SEEN_M:
+                continue
+            known = before.get(thing.name)
+            if known is None or known[0] is not thing:
+                known = thing, [thing.name, *thing_row(thing)]
+            self._rows[thing.name] = known
+            rows.append(known[1])
+        self._send(("scene", time_s, rows))
+
+    # -- the socket -------------------------------------------------------------------
+
+    def _must(self, *content: Any) -> None:
+        """Says what must not be lost: it waits its turn, if there is room at all."""
+        data = _encode(content).encode() + b"\n"
+        if len(self._rest) + len(data) > MOST_WAITING:
+            self.dropped += 1
+            return
+        self._rest += data
+        self._flush()
+
+    def _send(self, content: Any) -> None:
+        """Says something now or never."""
+        if self._rest and not self._flush():
+            self.dropped += 1
+            return
+        self._rest = _encode(content).encode() + b"\n"
+        whole = len(self._rest)
+        self._flush()
+        if len(self._rest) == whole:
+            self._rest = b""
+            self.dropped += 1
+
+    def _flush(self) -> bool:
+        """Sends what waits, as far as it is taken at once; whether nothing is left."""
+        if self._socket is None:
+            self._rest = b""
+            return True
+        try:
+            self._rest = self._rest[self._socket.send(self._rest) :]
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._socket.close()
+            self._socket, self._rest = None, b""
+        return not self._rest
+
+
+def _risk(law: LawWatch) -> tuple[float | None, ...] | None:
+    """Low, point, high, where it likely lies, time left; None: it is not known."""
+    if law.point != law.point:
+        return None
+    low, high = law.likely or (None, None)
+    return law.low, law.point, law.high, low, high, law.left_s
+
+
+def _apart(one: Thing, other: Thing) -> float:
+    return math.hypot(one.x - other.x, one.y - other.y)
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case None | bool() | int():
+            return value
+        case float():
+            return round(value, 3) if math.isfinite(value) else str(value)
+    return str(value)[:60]

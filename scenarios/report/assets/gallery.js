@@ -1,0 +1,43 @@
+// A campaign's cards: each a still of its moment, played large on a click.
+
+const dialog = document.querySelector("dialog");
+
+class Card {
+  constructor(button, run) {
+    this.button = button;
+    this.run = run;
+    const canvas = button.querySelector("canvas");
+    if (canvas && run.scene) {
+      this.view = new View(button, run);
+      this.view.picture.small = true;
+      new ResizeObserver(() => this.still()).observe(canvas);
+      dark.addEventListener("change", () => this.still());
+    }
+    button.addEventListener("click", () => this.play());
+  }
+
+  still() {
+    const { times } = this.run;
+    if (this.view) this.view.show((2 * times[times.length - 1] + 3 * times[0]) / 5 + 1);
+  }
+
+  play() {
+    // A stage of its own each time: what was played before leaves nothing behind.
+    Card.stage = Card.stage || dialog.querySelector(".stage").cloneNode(true);
+    dialog.querySelector(".stage").replaceWith(Card.stage.cloneNode(true));
+    dialog.querySelector("h2").textContent = this.button.querySelector(".name").textContent.replace(/^Play /, "");
+    const { times } = this.run, slider = dialog.querySelector("input[type=range]");
+    slider.min = times[0];
+    slider.max = times[times.length - 1];
+    dialog.querySelector(".view").classList.toggle("none", !this.run.scene);
+    dialog.showModal();
+    const player = new Player(dialog, { ...this.run, start: times[0], until: times[times.length - 1] });
+    if (!calm.matches) player.playAlone();
+    dialog.addEventListener("close", () => { player.playing = player.alone = false; }, { once: true });
+  }
+}
+
+if (dialog) {
+  dialog.querySelector(".close").addEventListener("click", () => dialog.close());
+  dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
+}

@@ -1,0 +1,1 @@
+"""What a reader sees first: the stage, the sentence below it, a campaign's gallery."""

@@ -1,0 +1,159 @@
+"""What a run comes to, what two of them do, and why bounds are wide: in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from forewarn.monitors.guarding.decision import RANK, Risk
+from forewarn.scenarios.report.film import first_alarm
+from forewarn.scenarios.report.runs import LawStory, Run
+
+WIDE = 0.4
+"""From this width on bounds are explained."""
+
+OFTEN = 100
+"""From so many visits on it is not the state itself that is rare."""
+
+_DONE = {
+    "alert": "people were told",
+    "slow": "it was slowed down",
+    "reflect": "it was made to think again",
+    "substitute": "another action took the place of its own",
+    "skip": "the action was skipped",
+    "ask": "a person was asked",
+    "stop": "it was stopped",
+    "cut": "its power was cut",
+}
+
+
+def verdict(run: Run) -> Iterator[str]:
+    """What the run comes to: a sentence a law of which there is something to tell."""
+    calm = []
+    for law in run.laws:
+        alarm = first_alarm(law, run)
+        if law.broken:
+            yield _broken(law, alarm)
+        elif alarm is not None:
+            done = "intervened" if run.mode == "guarded" else "warned"
+            yield f"The guard {done} at {alarm:g} s; {law.name} was not broken."
+        else:
+            calm.append(law.name)
+    if not calm:
+        return
+    if len(calm) > 2:
+        yield f"{len(calm)} laws were not broken, and the guard did nothing for them."
+        return
+    for name in calm:
+        yield f"{name} was not broken, and the guard had nothing to say."
+
+
+def _broken(law: LawStory, alarm: float | None) -> str:
+    time_s, since_s = law.broken[0]
+    if alarm is None:
+        return f"{law.name} was broken at {time_s:g} s. There was no warning."
+    if alarm >= since_s:
+        late = f"The first warning, at {alarm:g} s, came too late."
+        return f"{law.name} was broken at {time_s:g} s. {late}"
+    ahead = f"{time_s - alarm:.1f} s before"
+    if since_s < time_s:
+        ahead += f" and {since_s - alarm:.1f} s before what led to it began"
+    return f"{law.name} was broken at {time_s:g} s; the guard warned {ahead}."
+
+
+def compared(first: Run, second: Run, sides: Sequence[str]) -> Iterator[str]:
+    """What became of the law that either run broke first.
+
+    Args:
+        first: Such as without a guard.
+        second: Such as with it.
+        sides: What they are called.
+    """
+    broken = [
+        (law.broken[0][0], law.name)
+        for run in (first, second)
+        for law in run.laws
+        if law.broken
+    ]
+    if not broken:
+        for side, run in zip(sides, (first, second), strict=True):
+            yield f"{side}: {' '.join(verdict(run))}"
+        return
+    time_s, name = min(broken)
+    for side, run in zip(sides, (first, second), strict=True):
+        law = next((each for each in run.laws if each.name == name), None)
+        yield f"{side}, {_became(name, law, run, time_s)}"
+
+
+def _became(name: str, law: LawStory | None, run: Run, other_s: float) -> str:
+    if law is None:
+        return f"{name} was not watched."
+    alarm = first_alarm(law, run)
+    fate = f"{name} was broken at {law.broken[0][0]:g} s" if law.broken else ""
+    if alarm is None or run.mode != "guarded":
+        return f"{fate or f'{name} was not broken'}."
+    kinds = [
+        kind
+        for time_s, kind in zip(run.times_s, run.decisions, strict=True)
+        if time_s >= alarm
+    ]
+    done = _DONE.get(max(kinds, key=RANK.__getitem__), "")
+    ahead = f", {other_s - alarm:.1f} s before that" if alarm < other_s else ""
+    end = fate or f"{name} was kept"
+    return f"a warning came at {alarm:g} s{ahead}; {done}, and {end}."
+
+
+# -- evidence -------------------------------------------------------------------------
+
+
+def moment_of(run: Run) -> int:
+    """The frame that matters: the first warning, else the breach, else the peak."""
+    alarms = [a for law in run.laws if (a := first_alarm(law, run)) is not None]
+    breaches = [law.broken[0][0] for law in run.laws if law.broken]
+    times = alarms or breaches
+    if times:
+        return min(
+            range(len(run.times_s)), key=lambda i: abs(run.times_s[i] - min(times))
+        )
+    return max(range(len(run.times_s)), key=lambda i: _worst(run, i)[1])
+
+
+def _worst(run: Run, i: int) -> tuple[str, float, Risk | None]:
+    known = [(law.name, law.risks[i]) for law in run.laws]
+    told = [(name, risk.point, risk) for name, risk in known if risk is not None]
+    return max(told, key=lambda each: each[1], default=("", 0.0, None))
+
+
+def bounds(run: Run) -> str | None:
+    """Why the bounds are wide where it matters; None where they are not."""
+    i = moment_of(run)
+    _, _, risk = _worst(run, i)
+    if risk is None or risk.high - risk.low < WIDE:
+        return None
+    said = (
+        f"At {run.times_s[i]:g} s the risk is put at {risk.point:.2f}, and its bounds"
+        f" are {risk.low:.2f} and {risk.high:.2f}. They hold whatever the chances are"
+        " that the training runs were drawn from, and leave room for what was never"
+        " seen"
+    )
+    visits = None if run.watch is None else run.watch.model.visits
+    state = run.visits[i] if run.visits else None
+    if visits is not None and state is not None:
+        count = int(visits[state])
+        came = f"training came to this state {count:,} time{'s' * (count != 1)}"
+        more = ", but to where it leads less often" if count >= OFTEN else ""
+        said += f": {came}{more}"
+    elif run.visits and state is None:
+        said += ": training never came to this state"
+    if risk.likely is not None:
+        low, high = risk.likely
+        said += f". The dotted lines say where it likely lies: {low:.2f} to {high:.2f}"
+    return f"{said}."
+
+
+def evidence(run: Run, i: int) -> list[str]:
+    """The predicates that held at a frame, as far as the model tells."""
+    watch, state = run.watch, run.visits[i] if run.visits else None
+    if watch is None or state is None:
+        return []
+    bits = watch.abstraction.bits(watch.model.chain.states[state])
+    return [text for k, text in enumerate(watch.abstraction.texts) if bits >> k & 1]

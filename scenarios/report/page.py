@@ -229,12 +229,13 @@ def document(
         title: What a browser's tab says.
         body: What stands in it.
         styles: Texts of style sheets.
-        scripts: Texts of scripts.
+        scripts: Texts of scripts; with none, none may run.
         more: What else the policy allows, such as asking its own server.
     """
     style, script = "\n".join(styles), "\n".join(scripts)
+    runs = _digest(script) if scripts else "'none'"
     policy = (
-        f"default-src 'none'; script-src {_digest(script)}; style-src {_digest(style)};"
+        f"default-src 'none'; script-src {runs}; style-src {_digest(style)};"
         f" img-src data:; base-uri 'none'; form-action 'none'{more}"
     )
     head = joined(
@@ -248,7 +249,7 @@ def document(
     page = tag(
         "html",
         tag("head", head),
-        tag("body", body, tag("script", Markup(script))),
+        tag("body", body, tag("script", Markup(script)) if scripts else None),
         lang="en",
     )
     return f"<!doctype html>\n{page}\n", policy

@@ -83,6 +83,7 @@ def evolve(
     from forewarn.monitors.rules.evolving.report import write_report
     from forewarn.monitors.rules.labelled import read_labelled
     from forewarn.monitors.rules.rule import save_rules
+    from forewarn.scenarios.report.proposals.page import write_proposal
 
     began = time.perf_counter()
     rules, domain = _begin(rules_path, domain_name)
@@ -95,6 +96,7 @@ def evolve(
         save_rules(out, found.rules)
     if folder is not None:
         write_report(folder, found)
+        write_proposal(folder / "report.html", found)
     say_unknown(found.corpus.unknown)
     payload = found.as_dict()
     payload["seconds"] = round(time.perf_counter() - began, 3)

@@ -1,0 +1,1 @@
+"""A proposed change of rules as a page, for whoever accepts or refuses it."""

@@ -1,0 +1,146 @@
+"""The page about a proposed change: what changes, which runs flip, what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from forewarn import __version__
+from forewarn.abstractions.files import atomic_text
+from forewarn.monitors.rules.evolving.proposal import Proposal
+from forewarn.monitors.rules.evolving.report import report
+from forewarn.scenarios.report.markup import Markup, joined, tag
+from forewarn.scenarios.report.page import asset, document
+
+_RIGHTED = {True: "right now", False: "wrong now", None: "not labelled"}
+
+
+def write_proposal(path: Path, proposal: Proposal) -> None:
+    """Writes the page; equal input, equal bytes."""
+    with atomic_text(path) as out:
+        out.write(render(proposal))
+
+
+def render(proposal: Proposal) -> str:
+    """The page's text."""
+    facts = report(proposal)
+    rules = proposal.corpus.rules
+    title = f"A change of rules: {rules.name}, {rules.domain}"
+    sections = (
+        ("The change", _change(proposal)),
+        ("Runs that flip", _flips(proposal)),
+        ("What no rule gets right", _unresolved(proposal)),
+        ("How it came about", _steps(facts)),
+        ("What to do with it", _next()),
+    )
+    body = (
+        tag("header", tag("h1", title), *_lead(facts)),
+        tag(
+            "main",
+            *(tag("section", tag("h2", name), *parts) for name, parts in sections),
+        ),
+        tag("footer", tag("p", f"Made by forewarn {__version__}.")),
+    )
+    text, _ = document(title, joined(*body), styles=[asset("page.css")], scripts=[])
+    return text
+
+
+def _lead(facts: Mapping[str, Any]) -> Iterator[Markup]:
+    yield tag(
+        "p",
+        f"F1 on the labelled runs: {facts['f1_before']:.3f} before,"
+        f" {facts['f1_after']:.3f} after, with {facts['rules_before']} rules before and"
+        f" {facts['rules_after']} after.",
+        class_="lead",
+    )
+    held = facts["holdout"]
+    if not held:
+        yield tag(
+            "p", "Nothing was held out: what this is worth on others is not known."
+        )
+        return
+    yield tag(
+        "p",
+        f"On {held['traces']} runs of tasks that were held out: precision"
+        f" {held['precision']:.3f}, recall {held['recall']:.3f}, F1"
+        f" {held['f1_before']:.3f} before and {held['f1']:.3f} after.",
+        class_="lead",
+    )
+
+
+def _change(proposal: Proposal) -> Iterator[Markup]:
+    lines = proposal.diff().splitlines()
+    if not lines:
+        yield tag("p", "No change is worth it.")
+        return
+    kinds = {"+": "plus", "-": "minus", "@": "at"}
+    shown = (tag("span", f"{line}\n", class_=kinds.get(line[:1])) for line in lines)
+    yield tag("pre", *shown, class_="diff")
+
+
+def _flips(proposal: Proposal) -> Iterator[Markup]:
+    rows = [
+        (flip.trace, flip.label or "-", flip.called, _RIGHTED[flip.righted])
+        for flip in proposal.flips()
+    ]
+    yield from _table(("run", "label", "called now", "which is"), rows)
+
+
+def _unresolved(proposal: Proposal) -> Iterator[Markup]:
+    rows = [
+        (
+            each.trace,
+            each.kind,
+            each.rule or "-",
+            ", ".join(each.lacks) or "-",
+            each.like or "-",
+            ", ".join(each.apart) or "no predicate",
+        )
+        for each in proposal.unresolved()
+    ]
+    yield tag("p", "The wish list for new predicates.", class_="sub")
+    head = ("run", "what is wrong", "by, or nearest", "lacks", "most like", "apart by")
+    yield from _table(head, rows)
+
+
+def _steps(facts: Mapping[str, Any]) -> Iterator[Markup]:
+    rows = [
+        (
+            number,
+            "; ".join(f"{edit['operator']} {edit['clause']}" for edit in step["edits"]),
+            f"{step['f1']:.3f}",
+            f"{step['precision']:.3f}",
+            f"{step['recall']:.3f}",
+            step["candidates"],
+        )
+        for number, step in enumerate(facts["steps"], 1)
+    ]
+    yield from _table(("step", "edits", "F1", "precision", "recall", "tried"), rows)
+    yield tag("p", f"It ends because: {facts['stop']}.")
+    least = facts["least_hypothesis"]
+    if least is not None:
+        proof = "nothing is smaller: proven" if least["proven"] else "not proven least"
+        groups = "; ".join(least["groups"]) or "nothing"
+        errors = f"{least['errors']} runs against it"
+        said = f"The least that explains what was missed: {groups} ({errors}; {proof})."
+        yield tag("p", said)
+
+
+def _next() -> Iterator[Markup]:
+    for said, command in (
+        ("Try it in shadow: ", "forewarn rules accept RULES PROPOSED"),
+        ("Put it in force: ", "forewarn rules accept RULES --enforce"),
+        ("Take it back: ", "forewarn rules rollback RULES"),
+    ):
+        yield tag("p", said, tag("code", command))
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> Iterator[Markup]:
+    if not rows:
+        yield tag("p", "None.")
+        return
+    names = tag("tr", *(tag("th", name, scope="col") for name in head))
+    lines = (tag("tr", *(tag("td", cell) for cell in row)) for row in rows)
+    whole = tag("table", tag("thead", names), tag("tbody", *lines))
+    yield tag("div", whole, class_="scroll", tabindex=0, role="group")

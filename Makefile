@@ -11,15 +11,17 @@ ARGS ?=
 DEMO := $(VENV)/.installed-demo
 TEST_CORE := $(VENV)/.installed-test-core
 TEST := $(VENV)/.installed-test
+DOCS := $(VENV)/.installed-docs
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-core check mutants bench protos trained
+.PHONY: help demo test test-core check docs mutants bench protos trained
 
 help:
 	@echo 'make demo       collect, learn, warn, intervene, measure, report: a minute'
 	@echo 'make test       the tests, with everything they can use'
 	@echo 'make test-core  the tests, with the core alone (others are skipped)'
 	@echo 'make check      lint, format, types and import rules'
+	@echo 'make docs       the pages as a site, in out/site'
 	@echo 'make mutants    whether the tests notice faults in the guard and the monitors'
 	@echo 'make bench      the benchmarks'
 	@echo 'make protos     compiles the .proto files of Apollo again'
@@ -40,6 +42,9 @@ check: $(TEST)
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+docs: $(DOCS)
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 mutants: $(TEST)
 	@$(BIN)/python -m tests.mutation.runner $(ARGS)
@@ -77,6 +82,11 @@ $(DEMO): pyproject.toml | $(BIN)/python
 $(TEST_CORE): pyproject.toml | $(BIN)/python
 	@echo 'Installing forewarn and its test runner (about 300 MB, once)'
 	@$(PIP_INSTALL) --editable '.[test-core]'
+	@touch $@
+
+$(DOCS): pyproject.toml | $(BIN)/python
+	@echo 'Installing forewarn and what makes the site (about 300 MB, once)'
+	@$(PIP_INSTALL) --editable '.[docs]'
 	@touch $@
 
 $(TEST): pyproject.toml | $(BIN)/python

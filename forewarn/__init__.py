@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from forewarn.monitors.laws.monitor import Monitor
     from forewarn.monitors.rules.judging import read_judge
     from forewarn.plugins.agents import AgentGuard
+    from forewarn.plugins.loop.approval import Deferred
     from forewarn.scenarios.schema import load_scenario
     from forewarn.scenarios.shipped import shipped_with
 
@@ -60,6 +61,7 @@ __all__ = [
     "Action",
     "AgentGuard",
     "Decision",
+    "Deferred",
     "ForewarnError",
     "Frame",
     "Guard",
@@ -107,6 +109,7 @@ __getattr__, __dir__ = _front(
         "monitors.laws.monitor": ("Monitor",),
         "monitors.rules.judging": ("read_judge",),
         "plugins.agents": ("AgentGuard",),
+        "plugins.loop.approval": ("Deferred",),
         "scenarios.schema": ("load_scenario",),
         "scenarios.shipped": ("shipped_with",),
     },

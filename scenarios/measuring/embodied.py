@@ -27,7 +27,7 @@ from forewarn.monitors.trust.training import encode_trace, law_abstraction
 from forewarn.plugins.contracts import Source
 from forewarn.plugins.loop.guarding import Guarding
 from forewarn.scenarios.running.episode import Episode
-from forewarn.scenarios.running.pool import Lost, Pool
+from forewarn.scenarios.running.pools.local import Lost, Pool
 from forewarn.scenarios.running.runner import Keep, Runner
 from forewarn.scenarios.schema import Plug, Scenario, load_family
 

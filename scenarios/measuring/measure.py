@@ -38,7 +38,7 @@ from forewarn.scenarios.running.baselines import Rival, lessons_of, rivals
 from forewarn.scenarios.running.campaign import campaign, jobs
 from forewarn.scenarios.running.episode import Episode, by_seed
 from forewarn.scenarios.running.plan import plan
-from forewarn.scenarios.running.pool import Pool
+from forewarn.scenarios.running.pools.local import Pool
 from forewarn.scenarios.running.series import Series, read_series
 from forewarn.scenarios.running.tracker import UNKNOWN
 from forewarn.scenarios.running.truth import Broken

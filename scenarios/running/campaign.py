@@ -39,7 +39,7 @@ from forewarn.scenarios.running.baselines import Rival
 from forewarn.scenarios.running.episode import FORMAT, Episode, read_episode
 from forewarn.scenarios.running.journey import Driven, Pace
 from forewarn.scenarios.running.plan import Plan, runner_of
-from forewarn.scenarios.running.pool import Here, Lost, Pool, Processes
+from forewarn.scenarios.running.pools.local import Here, Lost, Pool, Processes
 from forewarn.scenarios.running.runner import FAILED, Keep, Listener
 from forewarn.scenarios.running.scenery import scene_file
 from forewarn.scenarios.running.series import Judge, SeriesLog
@@ -118,8 +118,17 @@ def jobs(
     ]
 
 
-def pool(processes: int) -> Pool:
-    """As many processes as are asked for; with one, none is started."""
+def pool(processes: int, on: str | None = None) -> Pool:
+    """As many processes as are asked for; with one, none is started.
+
+    Args:
+        processes: How many.
+        on: The Ray cluster where they run; None: here.
+    """
+    if on is not None:
+        from forewarn.scenarios.running.pools.on_ray import OnRay
+
+        return OnRay(on, processes)
     return Here() if processes == 1 else Processes(processes)
 
 

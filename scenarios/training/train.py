@@ -34,7 +34,7 @@ from forewarn.monitors.trust.training import Training
 from forewarn.scenarios.measuring.measure import Progress
 from forewarn.scenarios.running.campaign import campaign, jobs
 from forewarn.scenarios.running.plan import plan
-from forewarn.scenarios.running.pool import Pool
+from forewarn.scenarios.running.pools.local import Pool
 from forewarn.scenarios.schema import Scenario
 from forewarn.scenarios.shipped import Shipped
 from forewarn.scenarios.training.tune import (

@@ -41,7 +41,7 @@ from forewarn.scenarios.measuring.recorded import check_header, is_record, read_
 from forewarn.scenarios.measuring.warning_times import Warned
 from forewarn.scenarios.running.campaign import campaign, jobs
 from forewarn.scenarios.running.plan import plan
-from forewarn.scenarios.running.pool import Pool
+from forewarn.scenarios.running.pools.local import Pool
 from forewarn.scenarios.schema import Scenario
 from forewarn.scenarios.training.thresholds import (
     LOWEST_THRESHOLD,

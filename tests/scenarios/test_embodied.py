@@ -25,7 +25,7 @@ from forewarn.scenarios.measuring.embodied_table import (
     table,
     ways,
 )
-from forewarn.scenarios.running.pool import Here
+from forewarn.scenarios.running.pools.local import Here
 from forewarn.scenarios.schema import (
     InvalidScenario,
     is_family,

@@ -17,7 +17,7 @@ from forewarn.plugins.loop.guarding import Guarding
 from forewarn.scenarios.measuring.recorded import Spectator, read_run, recorded_runs
 from forewarn.scenarios.running.campaign import campaign, jobs
 from forewarn.scenarios.running.plan import plan
-from forewarn.scenarios.running.pool import Here
+from forewarn.scenarios.running.pools.local import Here
 from forewarn.scenarios.schema import load_scenario
 from tests.scenarios import learned
 

@@ -15,7 +15,7 @@ from forewarn.monitors.guarding.policy import Policy, Step
 from forewarn.monitors.risk.promise import at_most, spared
 from forewarn.scenarios.measuring.recorded import recorded_runs
 from forewarn.scenarios.measuring.warning_times import alarms, warned_run
-from forewarn.scenarios.running.pool import Here
+from forewarn.scenarios.running.pools.local import Here
 from forewarn.scenarios.running.series import Series
 from forewarn.scenarios.running.truth import Broken
 from forewarn.scenarios.schema import load_scenario

@@ -17,6 +17,7 @@ from forewarn.cli.runs.episodes import (
     counted,
     failure_lines,
     jobs_option,
+    on_option,
     refuse_total_failure,
     scenario_named,
     seeds,
@@ -87,6 +88,7 @@ _SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
 @seed_option
 @world_option
 @jobs_option
+@on_option
 @click.option(
     "--out", type=FOLDER, required=True, help="The folder that the traces go to."
 )
@@ -103,6 +105,7 @@ def collect(
     seed: int,
     world: str | None,
     jobs: int,
+    on: str | None,
     out: Path,
     again: bool,
     as_json: bool,
@@ -131,7 +134,7 @@ def collect(
 
     wanted = scenario_named(scenario, world)
     model = without_risk(wanted, out) if wanted.judges else None
-    campaign = _Campaign(wanted, plan(wanted, model), seed, jobs, out, again)
+    campaign = _Campaign(wanted, plan(wanted, model), seed, jobs, on, out, again)
     reached: dict[str, Any] = {}
     told: list[str] = []
     if until is None:
@@ -163,6 +166,7 @@ class _Campaign:
     plan: Plan
     seed: int
     jobs: int
+    on: str | None
     out: Path
     again: bool
 
@@ -173,7 +177,7 @@ class _Campaign:
 
         wanted = seeds(self.seed, episodes)
         todo = campaign.jobs(self.plan, self.scenario, wanted, self.out, ["trace"])
-        running = campaign.campaign(todo, campaign.pool(self.jobs), self.again)
+        running = campaign.campaign(todo, campaign.pool(self.jobs, self.on), self.again)
         found: list[Episode] = []
         for episode in counted(running, "episodes", episodes):
             found.append(episode)

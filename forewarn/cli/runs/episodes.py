@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import (
     Callable,
     Iterable,
@@ -47,6 +48,21 @@ jobs_option = click.option(
     default=1,
     show_default=True,
     help="How many processes run episodes.",
+)
+
+
+def _ray(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    if value is None or value == "ray" or re.fullmatch(r"ray://[^\s/]+:\d+", value):
+        return value
+    raise click.BadParameter(f"{value!r:.60} is neither ray nor ray://HOST:PORT")
+
+
+on_option = click.option(
+    "--on",
+    metavar="ray[://HOST:PORT]",
+    callback=_ray,
+    help="Run episodes on Ray: on a cluster, or on one that is started here and ended"
+    " with the command. --jobs says how many at a time.",
 )
 again_option = click.option(
     "--again", is_flag=True, help="Run also what is in the folder already."

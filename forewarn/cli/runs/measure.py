@@ -22,6 +22,7 @@ from forewarn.cli.options.policies import (
 from forewarn.cli.runs.episodes import (
     counted,
     jobs_option,
+    on_option,
     scenario_named,
     seeds,
     unless_given,
@@ -40,6 +41,7 @@ from forewarn.cli.support import (
 if TYPE_CHECKING:
     from forewarn.abstractions.readers.stored import Stored
     from forewarn.scenarios.measuring.measure import Measurement, Wish
+    from forewarn.scenarios.running.pools.local import Pool
 
 FIRST_SEED = 1_000_000
 
@@ -74,6 +76,7 @@ FIRST_SEED = 1_000_000
 )
 @world_option
 @jobs_option
+@on_option
 @click.option(
     "--runs",
     type=FOLDER,
@@ -137,6 +140,7 @@ def measure(
     seed: int,
     world: str | None,
     jobs: int,
+    on: str | None,
     runs: Path | None,
     baselines: tuple[str, ...],
     training: Path | None,
@@ -207,13 +211,15 @@ def measure(
     )
     with ExitStack() as stack:
         folder = out or Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        wish = replace(wish, training=_training(wish, training, jobs, folder))
+        wish = replace(
+            wish, training=_training(wish, training, campaign.pool(jobs, on), folder)
+        )
         if runs is not None:
             found = _on_file(wish, runs, folder, allow_training_seeds)
         else:
             if not allow_training_seeds:
                 refuse_trained(load_model(model), wanted.name, wish.seeds)
-            found = measured(wish, campaign.pool(jobs), folder, counted)
+            found = measured(wish, where, folder, counted)
     if csv_path is not None:
         write_csv(csv_path, found)
     if out is not None:
@@ -250,14 +256,13 @@ def _measure_family(
 
 
 def _training(
-    wish: Wish, given: Path | None, jobs: int, folder: Path
+    wish: Wish, given: Path | None, on: Pool, folder: Path
 ) -> Sequence[Stored]:
     """The training runs for the baselines that learn; none if none of them does."""
     from forewarn.abstractions.errors import InvalidInput
     from forewarn.monitors.chains.model import load_model
     from forewarn.scenarios.measuring.recorded import recorded_runs
     from forewarn.scenarios.running.baselines import learns
-    from forewarn.scenarios.running.campaign import pool
     from forewarn.scenarios.training.tune import training_runs
 
     learners = [name for name in wish.baselines if learns(name)]
@@ -274,7 +279,7 @@ def _training(
     )
     again = folder / "training"
     try:
-        return training_runs(wish.scenario, wish.model, pool(jobs), again, counted)
+        return training_runs(wish.scenario, wish.model, on, again, counted)
     except InvalidInput as error:
         raise InvalidInput(
             error.problem, source=error.source, mend="give its traces with --training"

@@ -29,6 +29,7 @@ from forewarn.cli.runs.episodes import (
     failure_lines,
     jobs_option,
     observers,
+    on_option,
     pilot_option,
     refuse_total_failure,
     scenario_named,
@@ -100,6 +101,7 @@ SHOWN_EPISODES = 20
 @pilot_option
 @settings_option
 @jobs_option
+@on_option
 @click.option(
     "--out",
     type=FOLDER,
@@ -145,6 +147,7 @@ def run(
     pilot: str | None,
     settings: tuple[str, ...],
     jobs: int,
+    on: str | None,
     out: Path,
     again: bool,
     scene: bool,
@@ -240,7 +243,7 @@ def run(
             out,
             keep,
         )  # fmt: skip
-        running = campaign.campaign(todo, campaign.pool(jobs), again)
+        running = campaign.campaign(todo, campaign.pool(jobs, on), again)
         for episode in counted(running, "episodes", episodes):
             found.append(episode)
             if counts is not None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from forewarn.cli.runs.episodes import counted, jobs_option, seeds, shown
+from forewarn.cli.runs.episodes import counted, jobs_option, on_option, seeds, shown
 from forewarn.cli.runs.tune import promised
 from forewarn.cli.support import (
     FOLDER,
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     " comes out once more.",
 )
 @jobs_option
+@on_option
 @click.option(
     "--runs",
     type=FOLDER,
@@ -64,6 +65,7 @@ def train(
     seed: int,
     again: bool,
     jobs: int,
+    on: str | None,
     runs: Path | None,
     out: Path,
     as_json: bool,
@@ -95,7 +97,7 @@ def train(
             base = runs or Path(stack.enter_context(tempfile.TemporaryDirectory()))
             wished = _shipped_seeds(wanted) if again else seeds(seed, episodes)
             folder = base / wanted.name
-            paths = training.collected(wanted, wished, pool(jobs), folder, counted)
+            paths = training.collected(wanted, wished, pool(jobs, on), folder, counted)
             trained = training.train(wanted, paths, progress)
         files = trained.write(out, wanted.name)
         found.append(

@@ -13,7 +13,7 @@ import click
 
 from forewarn.cli.options.models import model_option
 from forewarn.cli.options.policies import kind, policy_option
-from forewarn.cli.runs.episodes import counted, jobs_option, seeds, shown
+from forewarn.cli.runs.episodes import counted, jobs_option, on_option, seeds, shown
 from forewarn.cli.support import (
     FILE,
     FOLDER,
@@ -81,6 +81,7 @@ FIRST_SEED = 2_000_000
 )
 @policy_option
 @jobs_option
+@on_option
 @click.option("--out", type=FILE, required=True, help="Where the policy goes.")
 @json_option
 @click.pass_context
@@ -96,6 +97,7 @@ def tune(
     intervene: str,
     policy_path: Path | None,
     jobs: int,
+    on: str | None,
     out: Path,
     as_json: bool,
 ) -> None:
@@ -134,7 +136,7 @@ def tune(
         else:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
             wished = seeds(seed, episodes)
-            paths = collected(wanted, wished, pool(jobs), folder, counted)
+            paths = collected(wanted, wished, pool(jobs, on), folder, counted)
         found = tuning.tune(wanted, model, paths, allowed, horizons, base, progress)
     if found.thresholds:
         write_policy(out, tuning.tuned_policy(found, base, kind(intervene)))

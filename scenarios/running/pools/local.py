@@ -199,16 +199,19 @@ def _serve(pipe: Connection[Any, Any], work: Callable[[Any], Any]) -> None:
             job = pipe.recv()
         except EOFError:
             return
-        answer: tuple[str, Any]
-        try:
-            answer = "done", work(job)
-        except ForewarnError as error:
-            answer = "cannot", (str(error), error.exit_status)
-        except Exception as error:
-            problem = f"a defect in forewarn: {type(error).__name__}: {error}"
-            answer = "cannot", (problem, DEFECT)
         with suppress(OSError):
-            pipe.send(answer)
+            pipe.send(answered(work, job))
+
+
+def answered(work: Callable[[Any], Any], job: Any) -> tuple[str, Any]:
+    """What another process says of a job: its result, or what makes it impossible."""
+    try:
+        return "done", work(job)
+    except ForewarnError as error:
+        return "cannot", (str(error), error.exit_status)
+    except Exception as error:
+        problem = f"a defect in forewarn: {type(error).__name__}: {error}"
+        return "cannot", (problem, DEFECT)
 
 
 def _leave(number: int, frame: object) -> None:

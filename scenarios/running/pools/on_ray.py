@@ -1,0 +1,157 @@
+"""Episodes on a Ray cluster: actors that stay, and jobs that survive them.
+
+An actor is a process somewhere in the cluster, which keeps what it has loaded from one
+episode to the next. What travels is a job and an episode's figures, some kilobytes:
+traces and records are files, in a folder that all nodes share. A job whose process or
+node is lost is done again by another, and leaves the same bytes, because an episode
+follows from its seed and its files appear whole or not at all.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from forewarn.abstractions.errors import MissingDependency, Unreachable
+from forewarn.scenarios.running.pools.local import (
+    CannotRun,
+    Job,
+    Lost,
+    Result,
+    answered,
+)
+
+HERE = "ray"
+"""A cluster of this machine alone, for as long as it is needed."""
+
+MAX_LOST = 3
+"""A job that has taken so many processes with it is given up."""
+
+OBJECT_STORE_BYTES = 100 * 1024 * 1024
+"""Of a cluster that is started here; nothing large is ever put into it."""
+
+
+class OnRay:
+    """Does jobs on Ray.
+
+    Args:
+        address: `ray`, or `ray://HOST:PORT` of a cluster that runs.
+        count: How many actors there are at a time, each with one processor.
+    """
+
+    def __init__(self, address: str, count: int) -> None:
+        self._address, self._count = address, count
+
+    def map(
+        self, work: Callable[[Job], Result], jobs: Iterable[Job]
+    ) -> Iterator[tuple[Job, Result | Lost]]:
+        with _connected(self._address, self._count) as ray:
+            crew = _Crew(ray, work, self._count)
+            try:
+                yield from crew.work_off(deque(jobs))
+            finally:
+                crew.leave()
+
+
+class _Crew:
+    """The actors, and which job each has."""
+
+    def __init__(self, ray: Any, work: Callable[[Any], Any], count: int) -> None:
+        self._ray, self._count = ray, count
+
+        class Hand:
+            """One process; it says when it is there."""
+
+            def __init__(self, folder: str) -> None:
+                os.chdir(folder)
+
+            def ready(self) -> None:
+                pass
+
+            def do(self, job: Any) -> tuple[str, Any]:
+                return answered(work, job)
+
+        self._make = ray.remote(num_cpus=1, max_restarts=0)(Hand)
+        # What is waited for, with the actor, and its job once it has one.
+        self._busy: dict[Any, tuple[Any, Any]] = {}
+
+    def work_off(self, waiting: deque[Any]) -> Iterator[tuple[Any, Any]]:
+        """Each job with its result; those that were lost are done again."""
+        lost: dict[int, int] = {}
+        while True:
+            self._hire(len(waiting))
+            if not self._busy:
+                return
+            done, _ = self._ray.wait(list(self._busy), num_returns=1)
+            hand, job = self._busy.pop(done[0])
+            try:
+                answer = self._ray.get(done[0])
+            except self._ray.exceptions.RayError as error:
+                # Whatever the actor was at, it is gone.
+                self._ray.kill(hand)
+                if job is None:
+                    continue
+                times = lost[id(job)] = lost.get(id(job), 0) + 1
+                if times < MAX_LOST:
+                    waiting.appendleft(job)
+                else:
+                    yield job, Lost(f"the process was lost {times} times: {error}")
+                continue
+            if answer is not None:
+                kind, result = answer
+                if kind == "cannot":
+                    raise CannotRun(*result)
+                yield job, result
+            if waiting:
+                job = waiting.popleft()
+                self._busy[hand.do.remote(job)] = hand, job
+            else:
+                self._ray.kill(hand)
+
+    def _hire(self, waiting: int) -> None:
+        """As many actors as there is work for; they begin when there is a place."""
+        idle = sum(job is None for _, job in self._busy.values())
+        for _ in range(min(self._count - len(self._busy), waiting - idle)):
+            hand = self._make.remote(os.getcwd())
+            self._busy[hand.ready.remote()] = hand, None
+
+    def leave(self) -> None:
+        """Ends all actors, whatever they are at."""
+        for hand, _ in self._busy.values():
+            self._ray.kill(hand)
+        self._busy.clear()
+
+
+@contextmanager
+def _connected(address: str, count: int) -> Iterator[Any]:
+    """Ray itself, connected; what was begun here is ended here."""
+    # Nobody is told of what is run here.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        import ray
+    except ImportError as error:
+        raise MissingDependency("episodes on Ray", "ray") from error
+    if ray.is_initialized():
+        yield ray
+        return
+    try:
+        if address == HERE:
+            ray.init(
+                address="local",
+                num_cpus=count,
+                object_store_memory=OBJECT_STORE_BYTES,
+                include_dashboard=False,
+                log_to_driver=False,
+                _node_ip_address="127.0.0.1",
+            )
+        else:
+            ray.init(address=address, log_to_driver=False)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        raise Unreachable(f"no Ray cluster at {address}: {error}") from error
+    try:
+        yield ray
+    finally:
+        ray.shutdown()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +48,7 @@ def cluster() -> Iterator[Any]:
     """Two nodes of one processor each, on this machine, and the driver beside them."""
     from ray.cluster_utils import Cluster
 
-    node = {"num_cpus": 1, "object_store_memory": OBJECT_STORE_BYTES}
+    node: dict[str, Any] = {"num_cpus": 1, "object_store_memory": OBJECT_STORE_BYTES}
     cluster = Cluster(
         initialize_head=True, head_node_args={**node, "include_dashboard": False}
     )
@@ -92,11 +91,8 @@ def test_processes_that_die_and_jobs_that_cannot_be_done(
     done = dict(OnRay("ray", 1).map(fragile, [shaky, hopeless]))
     assert done[shaky] == "shaky"
     assert isinstance(done[hopeless], Lost)
-    with (
-        pytest.raises(CannotRun, match="sumo") as error,
-        closing(OnRay("ray", 1).map(fragile, [tmp_path / "impossible"])) as running,
-    ):
-        list(running)
+    with pytest.raises(CannotRun, match="sumo") as error:
+        list(OnRay("ray", 1).map(fragile, [tmp_path / "impossible"]))
     assert error.value.exit_status == 3
 
 

@@ -211,9 +211,8 @@ def measure(
     )
     with ExitStack() as stack:
         folder = out or Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        wish = replace(
-            wish, training=_training(wish, training, campaign.pool(jobs, on), folder)
-        )
+        where = campaign.pool(jobs, on)
+        wish = replace(wish, training=_training(wish, training, where, folder))
         if runs is not None:
             found = _on_file(wish, runs, folder, allow_training_seeds)
         else:

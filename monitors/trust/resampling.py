@@ -96,16 +96,16 @@ def likely_risks(
             again = heights[law.name]
             curve = again.curve(risks, _draw(random, again.runs))
             kept.append(curve(risks).astype(np.float32))
-    found: dict[str, dict[str, Any]] = {}
+    likely: dict[str, dict[str, Any]] = {}
     for law, (automaton, letters), kept in zip(laws, read, tables, strict=True):
         ends = (0.5 - LEVEL / 2, 0.5 + LEVEL / 2)
         heights[law.name].move(kept, random)
         low, high = np.quantile(np.array(kept), ends, axis=0).astype(np.float64)
-        found[repr(law.formula)] = Likely(
+        likely[repr(law.formula)] = Likely(
             horizon_s, LEVEL, draws, curves[law.name],
             monitor_digest(automaton, letters), low, high,
         ).as_dict()  # fmt: skip
-    return found
+    return likely
 
 
 def _draw(random: np.random.Generator, runs: int) -> Floats:

@@ -31,7 +31,7 @@ from forewarn.abstractions.errors import (
 from forewarn.abstractions.schema import Strict, validated
 from forewarn.plugins.contracts import Actuator, Pilot, Settings, TaskBook, World
 
-Kind = Literal["world", "pilot", "actuator", "baseline", "task_book"]
+Role = Literal["world", "pilot", "actuator", "baseline", "task_book"]
 
 _OURS = "forewarn"
 _CONTRACTS: dict[str, Any] = {
@@ -52,7 +52,7 @@ class BrokenPlug(ForewarnError):
 class Plug:
     """What a package's metadata says of one plug."""
 
-    kind: Kind
+    role: Role
     name: str
     package: str
     target: str
@@ -60,9 +60,9 @@ class Plug:
 
 
 @cache
-def _found(kind: Kind) -> dict[str, list[EntryPoint]]:
+def _found(role: Role) -> dict[str, list[EntryPoint]]:
     found: dict[str, list[EntryPoint]] = {}
-    for point in entry_points(group=f"forewarn.{kind}s"):
+    for point in entry_points(group=f"forewarn.{role}s"):
         known = found.setdefault(point.name, [])
         # A checkout on the path beside its installation is seen twice.
         if all(point.value != other.value for other in known):
@@ -70,16 +70,16 @@ def _found(kind: Kind) -> dict[str, list[EntryPoint]]:
     return found
 
 
-def plugs(kind: Kind) -> list[Plug]:
-    """Every plug of a kind, by name; imports none of them."""
+def plugs(role: Role) -> list[Plug]:
+    """Every plug of a role, by name; imports none of them."""
     return [
-        Plug(kind, point.name, _package(point), point.value, _extra(point))
-        for _, points in sorted(_found(kind).items())
+        Plug(role, point.name, _package(point), point.value, _extra(point))
+        for _, points in sorted(_found(role).items())
         for point in points
     ]
 
 
-def load(kind: Kind, name: str) -> Callable[..., Any]:
+def load(role: Role, name: str) -> Callable[..., Any]:
     """What builds the plug of that name: its class, usually.
 
     Raises:
@@ -87,15 +87,15 @@ def load(kind: Kind, name: str) -> Callable[..., Any]:
         MissingDependency: The plug needs an extra that is not installed.
         BrokenPlug: It does not load for another reason.
     """
-    points = _found(kind).get(name, [])
+    points = _found(role).get(name, [])
     if not points:
-        known = sorted(_found(kind))
+        known = sorted(_found(role))
         mend = near_miss(name, known) or f"known are: {', '.join(known) or 'none'}"
-        raise InvalidInput(f"no {kind} {name!r:.80}", mend=mend)
+        raise InvalidInput(f"no {role} {name!r:.80}", mend=mend)
     if len(points) > 1:
         offered = " and ".join(_package(point) for point in points)
         raise InvalidInput(
-            f"{offered} both offer a {kind} {name!r}", mend="uninstall one of them"
+            f"{offered} both offer a {role} {name!r}", mend="uninstall one of them"
         )
     point = points[0]
     try:
@@ -105,9 +105,9 @@ def load(kind: Kind, name: str) -> Callable[..., Any]:
     except Exception as error:
         if isinstance(error, ImportError) and _package(point) == _OURS:
             if extra := _extra(point):
-                raise MissingDependency(f"the {kind} {name}", extra) from error
+                raise MissingDependency(f"the {role} {name}", extra) from error
         raise BrokenPlug(
-            f"the {kind} {name} of the package {_package(point)} does not load: "
+            f"the {role} {name} of the package {_package(point)} does not load: "
             f"{type(error).__name__}: {error}"
         ) from error
     return factory
@@ -142,18 +142,18 @@ def make_task_book(
 
 
 def _make(
-    kind: Kind, name: str, settings: Settings | None, source: str, *parts: Any
+    role: Role, name: str, settings: Settings | None, source: str, *parts: Any
 ) -> Any:
-    factory = load(kind, name)
-    where = source or f"{kind} {name}"
+    factory = load(role, name)
+    where = source or f"{role} {name}"
     given = _settings(factory, dict(settings or {}), where, len(parts))
     made = factory(*parts, **given)
-    contract = _CONTRACTS[kind]
+    contract = _CONTRACTS[role]
     if not isinstance(made, contract):
         wanted = {n for n in dir(contract) if not n.startswith("_")}
         wanted |= set(contract.__annotations__)
         lacks = ", ".join(sorted(n for n in wanted if not hasattr(made, n)))
-        raise BrokenPlug(f"the {kind} {name} is none: it has no {lacks}")
+        raise BrokenPlug(f"the {role} {name} is none: it has no {lacks}")
     return made
 
 

@@ -33,7 +33,7 @@ from forewarn.plugins.contracts import (
     World,
 )
 from forewarn.plugins.registry import (
-    Kind,
+    Role,
     Plug,
     load,
     make_actuator,
@@ -64,25 +64,25 @@ def suites(package: str | None = None) -> dict[str, type]:
         package: Only for the plugs of this package.
     """
     made: dict[str, type] = {}
-    makers: dict[Kind, Callable[[str], list[type]]] = {
+    makers: dict[Role, Callable[[str], list[type]]] = {
         "world": _world_suites,
         "pilot": lambda name: [_PilotSuite],
         "actuator": lambda name: [_AgentActuatorSuite],
         "baseline": lambda name: [_BaselineSuite],
     }
-    for kind, suites_of in makers.items():
-        for plug in plugs(kind):
+    for role, suites_of in makers.items():
+        for plug in plugs(role):
             if package in (None, plug.package):
                 for suite in suites_of(plug.name):
-                    name = f"Test_{kind}_{plug.name}{suite.__name__}".replace("-", "_")
+                    name = f"Test_{role}_{plug.name}{suite.__name__}".replace("-", "_")
                     made[name] = type(name, (suite,), _facts(plug, suite))
     return made
 
 
 def _facts(plug: Plug, suite: type) -> dict[str, Any]:
-    facts: dict[str, Any] = {"kind": plug.kind, "name": plug.name}
+    facts: dict[str, Any] = {"role": plug.role, "name": plug.name}
     try:
-        example = example_of(plug.kind, plug.name)
+        example = example_of(plug.role, plug.name)
     except MissingDependency:
         return facts
     facts["deterministic"] = example.deterministic
@@ -92,9 +92,9 @@ def _facts(plug: Plug, suite: type) -> dict[str, Any]:
     return facts
 
 
-def example_of(kind: Kind, name: str) -> Example:
+def example_of(role: Role, name: str) -> Example:
     """How a plug is made here."""
-    made = load(kind, name)
+    made = load(role, name)
     return made.example() if isinstance(made, WithExample) else Example()
 
 
@@ -115,21 +115,21 @@ def example_pilot(name: str) -> Pilot:
 class _Registered:
     """A suite of a plug; one that needs what is not installed is skipped."""
 
-    kind: Kind
+    role: Role
     name: str
 
     def setup_method(self) -> None:
         try:
-            load(self.kind, self.name)
+            load(self.role, self.name)
             load("world", self.world)
         except MissingDependency as missing:
             raise unittest.SkipTest(str(missing)) from missing
         if asks := self.example.asks:
-            raise unittest.SkipTest(f"the {self.kind} {self.name} asks {asks}")
+            raise unittest.SkipTest(f"the {self.role} {self.name} asks {asks}")
 
     @property
     def example(self) -> Example:
-        return example_of(self.kind, self.name)
+        return example_of(self.role, self.name)
 
     @property
     def world(self) -> str:

@@ -72,7 +72,7 @@ def test_listing_imports_no_plug() -> None:
 
 def test_a_plug_says_where_it_comes_from() -> None:
     tiny = {plug.name: plug for plug in plugs("world")}["tiny"]
-    assert (tiny.package, tiny.kind) == ("forewarn", "world")
+    assert (tiny.package, tiny.role) == ("forewarn", "world")
     assert tiny.target == "forewarn.plugins.tiny:TinyWorld"
 
 

@@ -177,7 +177,6 @@ def choose(
     hand: Abstraction | None,
     horizon_s: float,
     counting: Counting | None = None,
-    scores: bool = True,
     progress: Progress = lambda items, *_: items,
 ) -> Choice:
     """Tries all ways and takes the best.
@@ -187,22 +186,17 @@ def choose(
         hand: The abstraction that was made by hand, if there is one.
         horizon_s: H.
         counting: How the chains are learned.
-        scores: Whether scores are tried too, and the ways compared by how they warn.
-            Without, they are compared by skill: scores take many times as long to
-            find, and pay where runs are few and were not simulated.
         progress: Shows how far it is.
     """
-    judged = _Judged(corpus, horizon_s, counting or Counting(), scores)
-    todo = _candidates(corpus, hand, horizon_s, judged)
-    total = (hand is not None) + len(corpus.families()) + len(LEAST)
-    if scores:
-        todo = itertools.chain(todo, _scored(corpus, horizon_s))
-        total += len(_looks_s(horizon_s))
+    judged = _Judged(corpus, horizon_s, counting or Counting())
+    looks_s = [*(look_s for look_s in LOOKS_S if look_s < horizon_s), horizon_s]
+    todo = itertools.chain(
+        _candidates(corpus, hand, horizon_s, judged), _scored(corpus, looks_s)
+    )
+    total = (hand is not None) + len(corpus.families()) + len(LEAST) + len(looks_s)
     for kind, name, recipe in progress(todo, "abstractions tried", total):
         judged.add(kind, name, recipe)
-    evidence = sorted(judged.evidence, key=lambda each: -each.mean)
-    if scores:
-        evidence = best_first(evidence)
+    evidence = best_first(sorted(judged.evidence, key=lambda each: -each.mean))
     recipe = judged.recipes[evidence[0].name]
     everything = range(len(corpus.runs))
     if isinstance(recipe, TreeRecipe):
@@ -211,16 +205,9 @@ def choose(
     return Choice(recipe(everything), recipe, tuple(evidence))
 
 
-def _looks_s(horizon_s: float) -> list[float]:
-    return [*(look_s for look_s in LOOKS_S if look_s < horizon_s), horizon_s]
-
-
 class _Judged:
-    def __init__(
-        self, corpus: Corpus, horizon_s: float, counting: Counting, warned: bool
-    ) -> None:
+    def __init__(self, corpus: Corpus, horizon_s: float, counting: Counting) -> None:
         self._corpus, self._horizon_s, self._counting = corpus, horizon_s, counting
-        self._warned = warned
         self.evidence: list[Evidence] = []
         self.recipes: dict[str, Recipe] = {}
 
@@ -231,7 +218,7 @@ class _Judged:
             way = recipe.without(recipe(range(len(runs))), len(runs))
         for fold in out_of_fold(
             runs, way, self._corpus.laws, [self._horizon_s],
-            self._counting, FOLDS, self._warned,
+            self._counting, FOLDS,
         ):  # fmt: skip
             for law, several in fold.items():
                 found[law] += several
@@ -241,8 +228,6 @@ class _Judged:
                 continue
             idle = not mostly_harmless(several)
             evidence.skill[law] = skill(several, self._horizon_s, idle)
-            if not self._warned:
-                continue
             evidence.warned[law], evidence.ahead_s[law] = warned_in_time(
                 several, self._horizon_s, ALLOWED
             )
@@ -278,8 +263,10 @@ def _candidates(
     yield "picked", greedy.name, greedy
 
 
-def _scored(corpus: Corpus, horizon_s: float) -> Iterator[tuple[Origin, str, Recipe]]:
+def _scored(
+    corpus: Corpus, looks_s: Iterable[float]
+) -> Iterator[tuple[Origin, str, Recipe]]:
     family = for_scores(corpus.families(), corpus.runs, corpus.vocabulary)
-    for look_s in _looks_s(horizon_s):
+    for look_s in looks_s:
         score = ScoreRecipe(corpus, family, look_s)
         yield "scored", score.name, score

@@ -188,7 +188,6 @@ def out_of_fold(
     horizons_s: Sequence[float],
     counting: Counting,
     folds: int,
-    together: bool = False,
 ) -> Iterator[dict[str, list[Foretold]]]:
     """Fold by fold, every run of it under every law.
 
@@ -199,10 +198,8 @@ def out_of_fold(
         horizons_s: The horizons.
         counting: How the chains are learned.
         folds: How many there are.
-        together: Whether neighbours go to one fold, or in turn to all.
     """
-    number_of = range(len(runs))
-    fold_of = dealt(len(runs), folds) if together else [i % folds for i in number_of]
+    fold_of = dealt(len(runs), folds)
     for number in range(folds):
         others = [i for i, fold in enumerate(fold_of) if fold != number]
         held_out = [i for i, fold in enumerate(fold_of) if fold == number]

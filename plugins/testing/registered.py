@@ -33,8 +33,8 @@ from forewarn.plugins.contracts import (
     World,
 )
 from forewarn.plugins.registry import (
-    Role,
     Plug,
+    Role,
     load,
     make_actuator,
     make_pilot,

@@ -130,7 +130,7 @@ def train(
         raise InvalidInput("the traces do not say their period", source=source)
     learning, calibrating, aside = dealt(len(known))
     corpus = Corpus(known[learning], laws, vocabulary, period_s)
-    choice = choose(corpus, hand, scenario.horizon_s, scores=False, progress=progress)
+    choice = choose(corpus, hand, scenario.horizon_s, progress=progress)
     model = learned(stored[learning], known[learning], choice, laws)
     # At the scenario's own horizon: the best of several is partly the luckiest.
     hold_s = HOLD_S if holds(laws, known, period_s) else scenario.horizon_s

@@ -18,6 +18,7 @@ from measuring import Row
 TOPICS = (
     "risk", "online", "guard", "arrays", "remote", "startup", "household",
     "driving_steps", "carla_ticks", "carla_guard", "apollo", "rules", "programs",
+    "live",
 )  # fmt: skip
 HEAD = ("what", "bar", "measured", "peer", "its figure", "ratio", "bar")
 

@@ -62,6 +62,7 @@ PIECES = (
     Piece("fleet", "traces in columns, and fast readers", ("orjson", "pyarrow")),
     Piece("programs", "past cases for models that write programs", ("rapidfuzz",)),
     Piece("otel", "OpenTelemetry spans and metrics", ("opentelemetry-api",)),
+    Piece("foxglove", "watching live in Foxglove", ("foxglove-sdk",)),
     Piece("mcap", "MCAP logs, for Foxglove and Rerun", ("mcap",)),
     Piece("rules", "proofs that learned rules are the least there are", ("clingo",)),
     Piece("rss", "RSS safe distances", ("ad-rss",)),

@@ -1,4 +1,4 @@
-"""A run as an MCAP log: signals, risks, decisions and scenes on Foxglove's schemas.
+"""A run as an MCAP log that Foxglove opens.
 
 Every message is JSON with a JSON schema. The log's clock is the run's, from zero, so
 the same record gives the same bytes.
@@ -7,8 +7,7 @@ the same record gives the same bytes.
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -16,28 +15,8 @@ from typing import Any
 from forewarn import __version__
 from forewarn.abstractions.errors import MissingDependency
 from forewarn.abstractions.files import atomic_bytes
-from forewarn.plugins.scenery import HIT, Shape, Thing
+from forewarn.scenarios.export import topics
 from forewarn.scenarios.report.runs import Run, vocabulary_of
-
-WORLD = "world"
-"""The frame of everything that is drawn."""
-
-_HEIGHT_M = {"pedestrian": 1.8, "light": 0.2}
-_TALL_M = 1.5
-_COLORS = {
-    "ego": (0.04, 0.34, 0.82),
-    "vehicle": (0.55, 0.58, 0.62),
-    "pedestrian": (0.5, 0.31, 0.87),
-    "furniture": (0.64, 0.58, 0.48),
-    "object": (0.35, 0.38, 0.42),
-    "green": (0.12, 0.64, 0.28),
-    "yellow": (0.95, 0.72, 0.02),
-    "red": (0.9, 0.22, 0.17),
-    HIT: (0.9, 0.1, 0.1),
-}
-_GRAY = (0.45, 0.48, 0.52)
-_INFO, _WARNING, _ERROR = 2, 3, 4  # Foxglove's log levels
-_NUMBER = {"type": ["number", "null"]}
 
 Message = tuple[str, float, dict[str, Any]]
 """A topic, a time in seconds, and what is said."""
@@ -56,7 +35,9 @@ def write_mcap(run: Run, path: Path) -> dict[str, int]:
         from mcap.writer import Writer
     except ImportError as error:
         raise MissingDependency("writing MCAP", "mcap") from error
-    schemas = _schemas(run)
+    laws = [law.name for law in run.laws]
+    seen = run.scenery is not None
+    schemas = topics.schemas(laws, run.signals, vocabulary_of(run), seen)
     counts: dict[str, int] = {}
     buffer = BytesIO()
     writer: Any = Writer(buffer)
@@ -77,232 +58,29 @@ def write_mcap(run: Run, path: Path) -> dict[str, int]:
     return counts
 
 
-def _risk_topic(run: Run, number: int) -> str:
-    """A law's name may hold anything; only plain ones are part of a topic."""
-    name = run.laws[number].name
-    plain = name.isascii() and name.replace("_", "").isalnum()
-    return f"/risk/{name if plain else number + 1}"
-
-
 def _messages(run: Run) -> Iterator[Message]:
     """All messages in the order of their times."""
     started = run.times_s[0]
     if run.scenery is not None:
-        yield "/ground", started, _ground(run.scenery.ground, started)
+        yield "/ground", started, topics.ground(run.scenery.ground, started)
     moments = {m.sequence: m for m in run.scenery.moments} if run.scenery else {}
+    named = topics.risk_topics([law.name for law in run.laws])
     events = list(run.events)
     for i, time_s in enumerate(run.times_s):
-        values = {name: _plain(each[i]) for name, each in run.signals.items()}
+        values = {name: topics.plain(each[i]) for name, each in run.signals.items()}
         yield "/signals", time_s, values
-        for number, law in enumerate(run.laws):
-            risk = law.risks[i]
-            low, point, high, likely = (None,) * 4 if risk is None else risk
-            likely_low, likely_high = likely or (None, None)
-            yield (
-                _risk_topic(run, number),
-                time_s,
-                {
-                    "law": law.name,
-                    "low": low,
-                    "risk": point,
-                    "high": high,
-                    "likely_low": likely_low,
-                    "likely_high": likely_high,
-                    "pending": law.left_s[i] is not None,
-                    "left_s": law.left_s[i],
-                    "threshold": min((at for _, at in law.steps), default=None),
-                },
-            )
+        for topic, law in zip(named, run.laws, strict=True):
+            least = min((at for _, at in law.steps), default=None)
+            said = topics.risk_message(law.name, law.risks[i], law.left_s[i], least)
+            yield topic, time_s, said
         yield "/decision", time_s, {"decision": run.decisions[i]}
         moment = moments.get(run.sequences[i])
         if moment is not None:
-            yield "/scene", time_s, _scene(moment.things.values(), time_s)
+            yield "/scene", time_s, topics.scene(moment.things.values(), time_s)
             for thing in moment.things.values():
                 if thing.kind == "ego":
-                    yield "/tf", time_s, _transform(thing, time_s)
+                    yield "/tf", time_s, topics.transform(thing, time_s)
         while events and events[0].time_s <= time_s:
             event = events.pop(0)
-            yield "/events", event.time_s, _log(event.kind, event.text, event.time_s)
-
-
-def _plain(value: Any) -> Any:
-    match value:
-        case None | bool() | str() | int():
-            return value
-        case float():
-            return value if math.isfinite(value) else str(value)
-    return str(value)
-
-
-# -- Foxglove's own messages ----------------------------------------------------------
-
-
-def _stamp(time_s: float) -> dict[str, int]:
-    at = round(time_s * 1e9)
-    return {"sec": at // 1_000_000_000, "nsec": at % 1_000_000_000}
-
-
-def _pose(x: float, y: float, z: float, heading_deg: float) -> dict[str, Any]:
-    # Ours is clockwise from north, theirs counter-clockwise from east.
-    yaw = math.radians(90.0 - heading_deg)
-    turn = {"x": 0.0, "y": 0.0, "z": math.sin(yaw / 2), "w": math.cos(yaw / 2)}
-    return {"position": {"x": x, "y": y, "z": z}, "orientation": turn}
-
-
-def _color(name: str) -> dict[str, float]:
-    r, g, b = _COLORS.get(name, _GRAY)
-    return {"r": r, "g": g, "b": b, "a": 1.0}
-
-
-def _entity(name: str, time_s: float, **parts: Any) -> dict[str, Any]:
-    kinds = ("arrows", "cubes", "spheres", "cylinders", "lines", "triangles", "texts",
-             "models")  # fmt: skip
-    return {
-        "timestamp": _stamp(time_s),
-        "frame_id": WORLD,
-        "id": name,
-        "lifetime": {"sec": 0, "nsec": 0},
-        "frame_locked": False,
-        "metadata": [],
-        **{kind: parts.get(kind, []) for kind in kinds},
-    }
-
-
-def _scene(things: Any, time_s: float) -> dict[str, Any]:
-    """Everything anew: a viewer that jumps in time sees it all."""
-    everything = {"timestamp": _stamp(time_s), "type": 1, "id": ""}
-    entities = [_body(thing, time_s) for thing in things]
-    return {"deletions": [everything], "entities": entities}
-
-
-def _body(thing: Thing, time_s: float) -> dict[str, Any]:
-    high = _HEIGHT_M.get(thing.kind, _TALL_M)
-    if thing.top_m:
-        high = 0.1
-    middle = thing.top_m or high / 2
-    marked = thing.kind == "light" or thing.state == HIT
-    cube = {
-        "pose": _pose(thing.x, thing.y, middle, thing.heading_deg),
-        "size": {"x": thing.length_m, "y": thing.width_m, "z": high},
-        "color": _color(thing.state if marked else thing.kind),
-    }
-    entity = _entity(thing.name, time_s, cubes=[cube])
-    said = {"kind": thing.kind, "state": thing.state, "label": thing.label}
-    entity["metadata"] = [{"key": k, "value": v} for k, v in said.items() if v]
-    return entity
-
-
-def _ground(shapes: tuple[Shape, ...], time_s: float) -> dict[str, Any]:
-    lines = []
-    for shape in shapes:
-        points = [{"x": x, "y": y, "z": 0.0} for x, y in shape.points]
-        lines.append(
-            {
-                "type": 0 if shape.width_m else 1,
-                "pose": _pose(0.0, 0.0, 0.0, 90.0),
-                "thickness": shape.width_m or 0.15,
-                "scale_invariant": False,
-                "points": points,
-                "color": _color(shape.kind),
-                "colors": [],
-                "indices": [],
-            }
-        )
-    entity = _entity("ground", time_s, lines=lines)
-    return {"deletions": [], "entities": [entity]}
-
-
-def _transform(thing: Thing, time_s: float) -> dict[str, Any]:
-    pose = _pose(thing.x, thing.y, 0.0, thing.heading_deg)
-    return {
-        "timestamp": _stamp(time_s),
-        "parent_frame_id": WORLD,
-        "child_frame_id": "ego",
-        "translation": pose["position"],
-        "rotation": pose["orientation"],
-    }
-
-
-def _log(kind: str, text: str, time_s: float) -> dict[str, Any]:
-    calm = kind in ("end", "proceed", "obeyed", "action")
-    level = _ERROR if kind == "violated" else _INFO if calm else _WARNING
-    return {
-        "timestamp": _stamp(time_s), "level": level, "message": text, "name": kind,
-        "file": "", "line": 0,
-    }  # fmt: skip
-
-
-# -- schemas --------------------------------------------------------------------------
-
-
-def _schemas(run: Run) -> Mapping[str, tuple[str, dict[str, Any]]]:
-    """The topics of a run, each with its schema."""
-    found = {"/signals": ("forewarn.Signals", _object(**_signal_types(run)))}
-    risk = _object(
-        law={"type": "string"}, low=_NUMBER, risk=_NUMBER, high=_NUMBER,
-        pending={"type": "boolean"}, left_s=_NUMBER, threshold=_NUMBER,
-    )  # fmt: skip
-    for number in range(len(run.laws)):
-        found[_risk_topic(run, number)] = ("forewarn.Risk", risk)
-    found["/decision"] = ("forewarn.Decision", _object(decision={"type": "string"}))
-    found["/events"] = ("foxglove.Log", _LOG)
-    if run.scenery is not None:
-        found["/ground"] = ("foxglove.SceneUpdate", _SCENE_UPDATE)
-        found["/scene"] = ("foxglove.SceneUpdate", _SCENE_UPDATE)
-        found["/tf"] = ("foxglove.FrameTransform", _TRANSFORM)
-    return found
-
-
-def _signal_types(run: Run) -> dict[str, Any]:
-    names = {"number": "number", "bool": "boolean", "enum": "string"}
-    types: dict[str, Any] = {}
-    vocabulary = vocabulary_of(run)
-    for name in run.signals:
-        signal = vocabulary.signals.get(name) if vocabulary is not None else None
-        kind = "boolean" if signal is None else names[signal.type]
-        types[name] = {"type": [kind, "null"]}
-        if signal is not None and signal.unit:
-            types[name]["description"] = signal.unit
-    return types
-
-
-def _object(**properties: Any) -> dict[str, Any]:
-    return {"type": "object", "properties": properties}
-
-
-def _several(**properties: Any) -> dict[str, Any]:
-    return {"type": "array", "items": _object(**properties)}
-
-
-_REAL, _WHOLE, _WORD = {"type": "number"}, {"type": "integer"}, {"type": "string"}
-_YES = {"type": "boolean"}
-_TIME = _object(sec=_WHOLE, nsec=_WHOLE)
-_VECTOR = _object(x=_REAL, y=_REAL, z=_REAL)
-_TURN = _object(x=_REAL, y=_REAL, z=_REAL, w=_REAL)
-_POSE = _object(position=_VECTOR, orientation=_TURN)
-_RGBA = _object(r=_REAL, g=_REAL, b=_REAL, a=_REAL)
-_NOTHING = {"type": "array", "items": {"type": "object"}}
-
-_LOG = _object(
-    timestamp=_TIME, level=_WHOLE, message=_WORD, name=_WORD, file=_WORD, line=_WHOLE
-)
-_TRANSFORM = _object(
-    timestamp=_TIME, parent_frame_id=_WORD, child_frame_id=_WORD, translation=_VECTOR,
-    rotation=_TURN,
-)  # fmt: skip
-_SCENE_UPDATE = _object(
-    deletions=_several(timestamp=_TIME, type=_WHOLE, id=_WORD),
-    entities=_several(
-        timestamp=_TIME, frame_id=_WORD, id=_WORD, lifetime=_TIME, frame_locked=_YES,
-        metadata=_several(key=_WORD, value=_WORD),
-        cubes=_several(pose=_POSE, size=_VECTOR, color=_RGBA),
-        lines=_several(
-            type=_WHOLE, pose=_POSE, thickness=_REAL, scale_invariant=_YES,
-            points={"type": "array", "items": _VECTOR}, color=_RGBA,
-            colors={"type": "array", "items": _RGBA},
-            indices={"type": "array", "items": _WHOLE},
-        ),
-        arrows=_NOTHING, spheres=_NOTHING, cylinders=_NOTHING, triangles=_NOTHING,
-        texts=_NOTHING, models=_NOTHING,
-    ),
-)  # fmt: skip
+            told = topics.log(event.kind, event.text, event.time_s)
+            yield "/events", event.time_s, told

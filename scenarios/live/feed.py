@@ -9,6 +9,7 @@ A message is a line of JSON, a list whose first entry says what it is:
     event    something to be told in a sentence
     end      why it is over
 
+A moment that follows another closely is told only where it is news: nobody sees more.
 The socket takes what it can at once. What finds no room is dropped and counted: no
 browser, and no server, ever makes the loop wait.
 """
@@ -28,6 +29,7 @@ from forewarn.monitors.guarding.guard import Guard
 from forewarn.monitors.guarding.watch import LawWatch, Watch
 from forewarn.plugins.loop.loop import Turn
 from forewarn.plugins.scenery import Scenic, Thing
+from forewarn.scenarios.live.hub import APART_S
 from forewarn.scenarios.report.film import TOLD
 from forewarn.scenarios.report.scenes import SEEN_M, concerned
 from forewarn.scenarios.report.story import Telling
@@ -90,7 +92,7 @@ class Feed:
         self._told: list[str] | None = None
         self._scenic: Scenic | None = None
         self._rows: dict[str, tuple[Thing, list[Any]]] = {}
-        self._next_s, self._rank = 0.0, 0
+        self._next_s, self._rank, self._told_s = 0.0, 0, -math.inf
         self.dropped = self.failures = 0
 
     # -- what the loop tells ----------------------------------------------------------
@@ -106,9 +108,12 @@ class Feed:
     def decided(self, watch: Watch, frame: Frame, decision: Decision) -> None:
         """Says what was decided, and on what grounds."""
         try:
-            if self._socket is None:
+            news = bool(decision.violated) or RANK[decision.kind] != self._rank
+            soon = self._told_s <= frame.time_s < self._told_s + APART_S
+            if self._socket is None or (soon and not news):
                 return
-            self._frame(watch, frame, decision)
+            self._told_s = frame.time_s
+            self._frame(watch, frame, decision, news)
             if decision.kind != "proceed" or self._rank:
                 for event in self._telling.decided(decision.as_dict()):
                     self._must("event", event.time_s, event.kind, event.text)
@@ -152,6 +157,7 @@ class Feed:
         self._telling = Telling(watched_only=policy.shadow)
         self._told, self._rows = None, {}
         self._next_s, self._rank, self.dropped = 0.0, 0, 0
+        self._told_s = -math.inf
         vocabulary = watch.abstraction.vocabulary
         units = {} if vocabulary is None else vocabulary.signals
         about = {
@@ -179,7 +185,9 @@ class Feed:
         # What cannot show its ground shows nothing.
         self._scenic = scenic
 
-    def _frame(self, watch: Watch, frame: Frame, decision: Decision) -> None:
+    def _frame(
+        self, watch: Watch, frame: Frame, decision: Decision, news: bool
+    ) -> None:
         values = frame.values
         told = self._told
         if told is None:
@@ -187,7 +195,6 @@ class Feed:
             self._must("told", told)
         risks = [_risk(law) for law in watch.laws]
         shown = [_plain(values.get(name)) for name in told]
-        news = bool(decision.violated) or RANK[decision.kind] != self._rank
         time_s = frame.time_s if math.isfinite(frame.time_s) else None
         content = (
             "frame", time_s, news, decision.kind, decision.law, decision.left_s, risks,

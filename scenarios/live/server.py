@@ -107,7 +107,7 @@ class Server:
             pass  # The server ends, and has nothing more to say.
         finally:
             self._open -= 1
-            with suppress(OSError, TimeoutError):
+            with suppress(OSError, TimeoutError, asyncio.CancelledError):
                 writer.close()
                 async with asyncio.timeout(HEAD_S):
                     await writer.wait_closed()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from forewarn.plugins.loop.loop import Audience, Turn
     from forewarn.plugins.scenery import Scenic
 
-LINE, WEB = "line", "web"
+LINE, WEB, FOXGLOVE = "line", "web", "foxglove"
 NAME_WIDTH, BAR_WIDTH = 28, 24
 LINES_APART_S = 0.1
 
@@ -30,9 +30,9 @@ live_option = click.option(
     "--live",
     is_flag=False,
     flag_value=LINE,
-    type=click.Choice([LINE, WEB]),
+    type=click.Choice([LINE, WEB, FOXGLOVE]),
     help="Watch while it goes on: line, the default, in this terminal; web, on a page"
-    " of this machine's.",
+    " of this machine's; foxglove, in Foxglove, with the extra of that name.",
 )
 
 
@@ -99,9 +99,17 @@ def watched_live(live: str | None) -> Iterator[list[Callable[[], Audience]]]:
             yield []
         case "line":
             yield [LiveLine] if sys.stderr.isatty() else []
+        case "foxglove":
+            from forewarn.scenarios.live.foxglove import HOST, PORT, ToFoxglove, layout
+
+            maker = ToFoxglove()
+            ToFoxglove(0)().close()  # what is missing shows now
+            click.echo(f"Watch it live: Foxglove, ws://{HOST}:{PORT}", err=True)
+            click.echo(f"A layout to import there: {layout()}", err=True)
+            yield [maker]
         case _:
-            with _page() as maker:
-                yield [maker]
+            with _page() as page:
+                yield [page]
 
 
 @contextmanager

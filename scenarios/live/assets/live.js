@@ -97,7 +97,7 @@ class Run {
 
   curves() {
     const k = this.told.indexOf("speed");
-    return k < 0 ? [] : [{ name: "speed", unit: this.about.units.speed || "", values: this.frames.map(({ shown }) => shown[k]) }];
+    return k < 0 ? [] : [{ name: "speed", unit: this.about.units.speed || "", values: this.frames.map(({ shown }) => (typeof shown[k] === "number" ? shown[k] : null)) }];
   }
 }
 

@@ -13,6 +13,7 @@ from forewarn.plugins.contracts import Source
 from forewarn.plugins.scenery import Shape, Thing
 from forewarn.scenarios.report import write_report
 from forewarn.scenarios.running.scenery import SceneLog, scene_file
+from tests.accessible import complaints
 from tests.browser import Browser, Page, chromium
 from tests.scenarios import learned
 from tests.scenarios.learned import forewarn
@@ -222,3 +223,58 @@ def test_a_moment_of_the_story_is_shown_when_it_is_asked_for(
     assert words.endswith("law broken")
     assert page.evaluate("document.querySelectorAll('#run-2 .state.here').length") <= 1
     assert_quiet(page)
+
+
+@pytest.mark.needs("axe_core_python")
+@pytest.mark.parametrize("width", [1280, 400])
+@pytest.mark.parametrize("dark", [False, True])
+def test_nothing_serious_keeps_anybody_from_reading_it(
+    browser: Browser, report: Path, width: int, dark: bool
+) -> None:
+    page = opened(browser, report, width, dark=dark, calm=True)
+    page.evaluate("document.querySelectorAll('details').forEach(it => it.open = true)")
+    assert complaints(page) == []
+
+
+def test_a_card_is_played_large_and_put_away(browser: Browser, report: Path) -> None:
+    page = opened(browser, report, 1280)
+    for _ in range(2):
+        page.evaluate("document.querySelector('.card').click()")
+        assert page.evaluate("document.querySelector('dialog').open")
+        slider = "Number(document.querySelector('dialog input').value)"
+        before = page.evaluate(slider)
+        page.wait_for(f"{slider} > {before}")
+        page.evaluate("document.querySelector('dialog .close').click()")
+        assert not page.evaluate("document.querySelector('dialog').open")
+    assert_quiet(page)
+
+
+def test_on_a_phone_play_is_beneath_the_picture(browser: Browser, report: Path) -> None:
+    page = opened(browser, report, 400)
+    view, play, curves = page.evaluate(
+        """['.view', '.controls', '.curves'].map(it =>
+        document.querySelector('#run-1 ' + it).getBoundingClientRect().top)"""
+    )
+    assert view < play < curves
+    height = page.evaluate(
+        "document.querySelector('#run-1 .play').getBoundingClientRect().height"
+    )
+    assert height >= 24, "a finger finds it"
+
+
+def test_marks_on_the_time_line_do_not_lie_on_each_other(
+    browser: Browser, report: Path
+) -> None:
+    for width in (1280, 400):
+        page = opened(browser, report, width)
+        overlaps = page.evaluate(
+            """[...document.querySelectorAll('.happened')].flatMap(svg => {
+            const boxes = [...svg.querySelectorAll('text.mark')].map(
+                it => it.getBoundingClientRect());
+            return boxes.flatMap((a, i) => boxes.slice(i + 1).filter(b =>
+                a.left < b.right && b.left < a.right && a.top + 1 < b.bottom &&
+                b.top + 1 < a.bottom));
+            }).length"""
+        )
+        assert overlaps == 0
+        browser.close(page)

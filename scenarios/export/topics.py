@@ -1,0 +1,260 @@
+"""What Foxglove is told: topics with their schemas, and messages, each as JSON.
+
+Logs and live views have the same topics.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
+from forewarn.monitors.guarding.decision import Risk
+from forewarn.plugins.scenery import HIT, Shape, Thing
+
+WORLD = "world"
+"""The frame of everything that is drawn."""
+
+_HEIGHT_M = {"pedestrian": 1.8, "light": 0.2}
+_TALL_M = 1.5
+_COLORS = {
+    "ego": (0.04, 0.34, 0.82),
+    "vehicle": (0.55, 0.58, 0.62),
+    "pedestrian": (0.5, 0.31, 0.87),
+    "furniture": (0.64, 0.58, 0.48),
+    "object": (0.35, 0.38, 0.42),
+    "green": (0.12, 0.64, 0.28),
+    "yellow": (0.95, 0.72, 0.02),
+    "red": (0.9, 0.22, 0.17),
+    HIT: (0.9, 0.1, 0.1),
+}
+_GRAY = (0.45, 0.48, 0.52)
+_INFO, _WARNING, _ERROR = 2, 3, 4  # Foxglove's log levels
+_NUMBER = {"type": ["number", "null"]}
+
+
+def risk_topics(laws: Sequence[str]) -> list[str]:
+    """The topic of each law; of names that hold anything, only plain ones are in it."""
+    plain = [name.isascii() and name.replace("_", "").isalnum() for name in laws]
+    return [
+        f"/risk/{name if fits else number}"
+        for number, (name, fits) in enumerate(zip(laws, plain, strict=True), start=1)
+    ]
+
+
+def risk_message(
+    law: str, risk: Risk | None, left_s: float | None, threshold: float | None
+) -> dict[str, Any]:
+    """The risk of a law at a moment; None: it is not known."""
+    low, point, high, likely = (None,) * 4 if risk is None else risk
+    likely_low, likely_high = likely or (None, None)
+    return {
+        "law": law,
+        "low": low,
+        "risk": point,
+        "high": high,
+        "likely_low": likely_low,
+        "likely_high": likely_high,
+        "pending": left_s is not None,
+        "left_s": left_s,
+        "threshold": threshold,
+    }
+
+
+def plain(value: Any) -> Any:
+    """A signal's value as JSON has it."""
+    match value:
+        case None | bool() | str() | int():
+            return value
+        case float():
+            return value if math.isfinite(value) else str(value)
+    return str(value)
+
+
+# -- Foxglove's own messages ----------------------------------------------------------
+
+
+def _stamp(time_s: float) -> dict[str, int]:
+    at = round(time_s * 1e9)
+    return {"sec": at // 1_000_000_000, "nsec": at % 1_000_000_000}
+
+
+def _pose(x: float, y: float, z: float, heading_deg: float) -> dict[str, Any]:
+    # Ours is clockwise from north, theirs counter-clockwise from east.
+    yaw = math.radians(90.0 - heading_deg)
+    turn = {"x": 0.0, "y": 0.0, "z": math.sin(yaw / 2), "w": math.cos(yaw / 2)}
+    return {"position": {"x": x, "y": y, "z": z}, "orientation": turn}
+
+
+def _color(name: str) -> dict[str, float]:
+    r, g, b = _COLORS.get(name, _GRAY)
+    return {"r": r, "g": g, "b": b, "a": 1.0}
+
+
+def _entity(name: str, time_s: float, **parts: Any) -> dict[str, Any]:
+    kinds = ("arrows", "cubes", "spheres", "cylinders", "lines", "triangles", "texts",
+             "models")  # fmt: skip
+    return {
+        "timestamp": _stamp(time_s),
+        "frame_id": WORLD,
+        "id": name,
+        "lifetime": {"sec": 0, "nsec": 0},
+        "frame_locked": False,
+        "metadata": [],
+        **{kind: parts.get(kind, []) for kind in kinds},
+    }
+
+
+def scene(things: Iterable[Thing], time_s: float) -> dict[str, Any]:
+    """Everything there is, anew: a viewer that jumps in time sees it all."""
+    everything = {"timestamp": _stamp(time_s), "type": 1, "id": ""}
+    entities = [_body(thing, time_s) for thing in things]
+    return {"deletions": [everything], "entities": entities}
+
+
+def _body(thing: Thing, time_s: float) -> dict[str, Any]:
+    high = _HEIGHT_M.get(thing.kind, _TALL_M)
+    if thing.top_m:
+        high = 0.1
+    middle = thing.top_m or high / 2
+    marked = thing.kind == "light" or thing.state == HIT
+    cube = {
+        "pose": _pose(thing.x, thing.y, middle, thing.heading_deg),
+        "size": {"x": thing.length_m, "y": thing.width_m, "z": high},
+        "color": _color(thing.state if marked else thing.kind),
+    }
+    entity = _entity(thing.name, time_s, cubes=[cube])
+    said = {"kind": thing.kind, "state": thing.state, "label": thing.label}
+    entity["metadata"] = [{"key": k, "value": v} for k, v in said.items() if v]
+    return entity
+
+
+def ground(shapes: Iterable[Shape], time_s: float) -> dict[str, Any]:
+    """What does not move."""
+    lines = []
+    for shape in shapes:
+        points = [{"x": x, "y": y, "z": 0.0} for x, y in shape.points]
+        lines.append(
+            {
+                "type": 0 if shape.width_m else 1,
+                "pose": _pose(0.0, 0.0, 0.0, 90.0),
+                "thickness": shape.width_m or 0.15,
+                "scale_invariant": False,
+                "points": points,
+                "color": _color(shape.kind),
+                "colors": [],
+                "indices": [],
+            }
+        )
+    entity = _entity("ground", time_s, lines=lines)
+    return {"deletions": [], "entities": [entity]}
+
+
+def transform(thing: Thing, time_s: float) -> dict[str, Any]:
+    """Where the ego is."""
+    pose = _pose(thing.x, thing.y, 0.0, thing.heading_deg)
+    return {
+        "timestamp": _stamp(time_s),
+        "parent_frame_id": WORLD,
+        "child_frame_id": "ego",
+        "translation": pose["position"],
+        "rotation": pose["orientation"],
+    }
+
+
+def log(kind: str, text: str, time_s: float) -> dict[str, Any]:
+    """Something that happened, in a sentence."""
+    calm = kind in ("end", "proceed", "obeyed", "action")
+    level = _ERROR if kind == "violated" else _INFO if calm else _WARNING
+    return {
+        "timestamp": _stamp(time_s), "level": level, "message": text, "name": kind,
+        "file": "", "line": 0,
+    }  # fmt: skip
+
+
+# -- schemas --------------------------------------------------------------------------
+
+
+def schemas(
+    laws: Sequence[str],
+    signals: Iterable[str],
+    vocabulary: Vocabulary | None,
+    seen: bool,
+) -> dict[str, tuple[str, dict[str, Any]]]:
+    """The topics of a run, each with the name of its schema and the schema.
+
+    Args:
+        laws: Those that are watched.
+        signals: Those that there are.
+        vocabulary: What they are called in.
+        seen: Whether there is anything to see.
+    """
+    found = {"/signals": ("forewarn.Signals", _object(**_types(signals, vocabulary)))}
+    risk = _object(
+        law={"type": "string"}, low=_NUMBER, risk=_NUMBER, high=_NUMBER,
+        pending={"type": "boolean"}, left_s=_NUMBER, threshold=_NUMBER,
+    )  # fmt: skip
+    for topic in risk_topics(laws):
+        found[topic] = ("forewarn.Risk", risk)
+    found["/decision"] = ("forewarn.Decision", _object(decision={"type": "string"}))
+    found["/events"] = ("foxglove.Log", _LOG)
+    if seen:
+        found["/ground"] = ("foxglove.SceneUpdate", _SCENE_UPDATE)
+        found["/scene"] = ("foxglove.SceneUpdate", _SCENE_UPDATE)
+        found["/tf"] = ("foxglove.FrameTransform", _TRANSFORM)
+    return found
+
+
+def _types(signals: Iterable[str], vocabulary: Vocabulary | None) -> dict[str, Any]:
+    names = {"number": "number", "bool": "boolean", "enum": "string"}
+    types: dict[str, Any] = {}
+    for name in signals:
+        signal = vocabulary.signals.get(name) if vocabulary is not None else None
+        kind = "boolean" if signal is None else names[signal.type]
+        types[name] = {"type": [kind, "null"]}
+        if signal is not None and signal.unit:
+            types[name]["description"] = signal.unit
+    return types
+
+
+def _object(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties}
+
+
+def _several(**properties: Any) -> dict[str, Any]:
+    return {"type": "array", "items": _object(**properties)}
+
+
+_REAL, _WHOLE, _WORD = {"type": "number"}, {"type": "integer"}, {"type": "string"}
+_YES = {"type": "boolean"}
+_TIME = _object(sec=_WHOLE, nsec=_WHOLE)
+_VECTOR = _object(x=_REAL, y=_REAL, z=_REAL)
+_TURN = _object(x=_REAL, y=_REAL, z=_REAL, w=_REAL)
+_POSE = _object(position=_VECTOR, orientation=_TURN)
+_RGBA = _object(r=_REAL, g=_REAL, b=_REAL, a=_REAL)
+_NOTHING = {"type": "array", "items": {"type": "object"}}
+
+_LOG = _object(
+    timestamp=_TIME, level=_WHOLE, message=_WORD, name=_WORD, file=_WORD, line=_WHOLE
+)
+_TRANSFORM = _object(
+    timestamp=_TIME, parent_frame_id=_WORD, child_frame_id=_WORD, translation=_VECTOR,
+    rotation=_TURN,
+)  # fmt: skip
+_SCENE_UPDATE = _object(
+    deletions=_several(timestamp=_TIME, type=_WHOLE, id=_WORD),
+    entities=_several(
+        timestamp=_TIME, frame_id=_WORD, id=_WORD, lifetime=_TIME, frame_locked=_YES,
+        metadata=_several(key=_WORD, value=_WORD),
+        cubes=_several(pose=_POSE, size=_VECTOR, color=_RGBA),
+        lines=_several(
+            type=_WHOLE, pose=_POSE, thickness=_REAL, scale_invariant=_YES,
+            points={"type": "array", "items": _VECTOR}, color=_RGBA,
+            colors={"type": "array", "items": _RGBA},
+            indices={"type": "array", "items": _WHOLE},
+        ),
+        arrows=_NOTHING, spheres=_NOTHING, cylinders=_NOTHING, triangles=_NOTHING,
+        texts=_NOTHING, models=_NOTHING,
+    ),
+)  # fmt: skip

@@ -1,0 +1,171 @@
+"""What a guarded loop tells Foxglove while it goes on, on the topics that logs have.
+
+Foxglove connects to ws://127.0.0.1:8765. Its protocol has no token: whatever runs on
+this machine can listen, and nothing that it says is heeded.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from forewarn.abstractions.errors import InvalidInput, MissingDependency
+from forewarn.abstractions.frame import Frame
+from forewarn.monitors.guarding.decision import Decision
+from forewarn.monitors.guarding.guard import Guard
+from forewarn.monitors.guarding.watch import Watch
+from forewarn.plugins.loop.loop import Turn
+from forewarn.plugins.scenery import Scenic
+from forewarn.scenarios.export import topics
+from forewarn.scenarios.report.story import Telling
+
+HOST, PORT = "127.0.0.1", 8765
+SCENES_APART_S = 0.04
+"""How much of our time passes between two pictures."""
+
+
+def layout() -> Path:
+    """The layout that ships, to be imported in Foxglove."""
+    return Path(str(files("forewarn.scenarios.live") / "assets" / "foxglove.json"))
+
+
+@dataclass(frozen=True, slots=True)
+class ToFoxglove:
+    """Makes what tells Foxglove of a loop, in this process.
+
+    Args:
+        port: Where its server listens; 0 for any that is free.
+    """
+
+    port: int = PORT
+
+    def __call__(self) -> Told:
+        """A server of its own.
+
+        Raises:
+            MissingDependency: Without the extra `foxglove`.
+            InvalidInput: The port is taken.
+        """
+        return Told(self.port)
+
+
+class Told:
+    """Tells Foxglove of one loop, run after run; an `Audience`.
+
+    Its server drops what a viewer is too slow to take, and writes to none in the
+    loop's own thread.
+
+    Args:
+        port: Where it listens.
+    """
+
+    def __init__(self, port: int) -> None:
+        try:
+            import foxglove
+        except ImportError as error:
+            raise MissingDependency("telling Foxglove", "foxglove") from error
+        self._context: Any = foxglove.Context()
+        self._channel: Any = foxglove.Channel
+        try:
+            self._server: Any = foxglove.start_server(
+                name="forewarn", host=HOST, port=port, context=self._context
+            )
+        except (OSError, RuntimeError) as error:
+            raise InvalidInput(
+                f"cannot listen on {HOST}:{port}: {error}",
+                mend="another run tells Foxglove already: end it first",
+            ) from error
+        self.port: int = self._server.port
+        self._channels: dict[str, Any] = {}
+        self._telling = Telling(watched_only=False)
+        self._scenic: Scenic | None = None
+        self._due_s = 0.0
+        self.failures = 0
+
+    def began(self, name: str, guard: Guard, scenic: Scenic | None) -> None:
+        """Takes down what is watched; topics are made with the first frame."""
+        self._guard, self._scenic = guard, scenic
+        self._telling = Telling(watched_only=guard.policy.shadow)
+        self._laws = [law.name for law in guard.watch.laws]
+        self._risks = topics.risk_topics(self._laws)
+        self._first = True
+
+    def decided(self, watch: Watch, frame: Frame, decision: Decision) -> None:
+        """Says what was decided, and on what grounds."""
+        try:
+            if self._first:
+                self._first = False
+                self._begin(watch, frame)
+            self._moment(watch, frame, decision)
+            for event in self._telling.decided(decision.as_dict()):
+                self._event(event.kind, event.text, event.time_s)
+            for law in decision.violated:
+                self._event("violated", f"{law} is broken.", frame.time_s)
+        except Exception:
+            self.failures += 1
+
+    def carried_out(self, frame: Frame, turn: Turn) -> None:
+        """Says what became of it, where that is news."""
+        try:
+            said = turn.outcome.as_dict()
+            for event in self._telling.carried_out(frame.time_s, said):
+                self._event(event.kind, event.text, event.time_s)
+        except Exception:
+            self.failures += 1
+
+    def ended(self, why: str) -> None:
+        """Forgets the run; its topics stay until the next begins."""
+        self._scenic = None
+
+    def close(self) -> None:
+        """Ends its server."""
+        self._server.stop()
+
+    # -- messages ---------------------------------------------------------------------
+
+    def _begin(self, watch: Watch, frame: Frame) -> None:
+        for channel in self._channels.values():
+            channel.close()
+        vocabulary = watch.abstraction.vocabulary
+        seen = self._scenic is not None
+        wanted = topics.schemas(self._laws, frame.values, vocabulary, seen)
+        self._channels = {
+            topic: self._channel(topic, schema=schema, context=self._context)
+            for topic, (_, schema) in wanted.items()
+        }
+        if self._scenic is not None:
+            ground = topics.ground(self._scenic.ground(), frame.time_s)
+            self._say("/ground", ground, frame.time_s)
+
+    def _moment(self, watch: Watch, frame: Frame, decision: Decision) -> None:
+        time_s = frame.time_s
+        values = {name: topics.plain(value) for name, value in frame.values.items()}
+        self._say("/signals", values, time_s)
+        for topic, law in zip(self._risks, watch.laws, strict=True):
+            steps = self._guard.policy.steps_for(law.name)
+            least = min((step.threshold for step in steps), default=None)
+            risk = law.risk if law.point == law.point else None
+            said = topics.risk_message(law.name, risk, law.left_s, least)
+            self._say(topic, said, time_s)
+        self._say("/decision", {"decision": decision.kind}, time_s)
+        now_s = time.monotonic()
+        if self._scenic is None or now_s < self._due_s:
+            return
+        self._due_s = now_s + SCENES_APART_S
+        things = list(self._scenic.things())
+        self._say("/scene", topics.scene(things, time_s), time_s)
+        for thing in things:
+            if thing.kind == "ego":
+                self._say("/tf", topics.transform(thing, time_s), time_s)
+
+    def _event(self, kind: str, text: str, time_s: float) -> None:
+        self._say("/events", topics.log(kind, text, time_s), time_s)
+
+    def _say(self, topic: str, content: Mapping[str, Any], time_s: float) -> None:
+        data = json.dumps(content, separators=(",", ":"), allow_nan=False).encode()
+        self._channels[topic].log(data, log_time=round(time_s * 1e9))

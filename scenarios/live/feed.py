@@ -108,9 +108,11 @@ class Feed:
     def decided(self, watch: Watch, frame: Frame, decision: Decision) -> None:
         """Says what was decided, and on what grounds."""
         try:
+            if self._socket is None:
+                return
             news = bool(decision.violated) or RANK[decision.kind] != self._rank
             soon = self._told_s <= frame.time_s < self._told_s + APART_S
-            if self._socket is None or (soon and not news):
+            if soon and not news:
                 return
             self._told_s = frame.time_s
             self._frame(watch, frame, decision, news)

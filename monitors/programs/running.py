@@ -8,9 +8,9 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from forewarn.monitors.programs.values import ProgramFault, Value, kind, weigh
 
-Kind = Literal["slow", "reflect", "ask", "deny"]
+Demand = Literal["slow", "reflect", "ask", "deny"]
 
-KINDS: tuple[Kind, ...] = get_args(Kind)
+DEMANDS: tuple[Demand, ...] = get_args(Demand)
 """What a program can say of an action other than nothing, the mildest first."""
 
 Answer = Literal["allow", "slow", "reflect", "ask", "deny"]
@@ -70,7 +70,7 @@ class Verdict:
         cap_kmh: For `slow`.
     """
 
-    kind: Kind
+    kind: Demand
     reason: str
     details: Value = None
     because: tuple[Fact, ...] = ()
@@ -171,7 +171,7 @@ class Run:
         self.spend(weigh(value, max(self.left, 0)) if known is None else known)
 
     def say(
-        self, kind_: Kind, reason: str, details: Value, cap_kmh: float | None
+        self, kind_: Demand, reason: str, details: Value, cap_kmh: float | None
     ) -> None:
         """Keeps a verdict."""
         if len(self.verdicts) >= MOST_VERDICTS:
@@ -183,7 +183,7 @@ class Run:
     def outcome(self, fault: str = "") -> Outcome:
         """What came of it."""
         answer: Answer = "allow"
-        for each in KINDS:
+        for each in DEMANDS:
             if any(verdict.kind == each for verdict in self.verdicts):
                 answer = each
         if fault:

@@ -21,7 +21,7 @@ from forewarn.monitors.rules.labelled import Domain, domain_of
 
 FORMAT = "forewarn.rules/1"
 
-Kind = Literal["alert", "reflect", "substitute", "skip", "ask", "slow", "stop"]
+Enforced = Literal["alert", "reflect", "substitute", "skip", "ask", "slow", "stop"]
 Mode = Literal["enforce", "shadow", "off"]
 Match = Literal["first", "all"]
 Matching = Literal["plain", "exact"]
@@ -57,7 +57,7 @@ class Enforcement:
             planner's names.
     """
 
-    kind: Kind = "stop"
+    kind: Enforced = "stop"
     action: Action | None = None
     parameters: Mapping[str, float] = field(default_factory=dict)
 
@@ -180,7 +180,7 @@ class _RuleFile(Strict):
     finish: Literal["any"] | None = None
     when: str = "true"
     unless: _Words = []
-    enforce: Kind | _EnforceFile = "stop"
+    enforce: Enforced | _EnforceFile = "stop"
     mode: Mode = "enforce"
     needs: list[str] = []
     domain: str | None = None
@@ -274,7 +274,7 @@ def _trigger(entry: _RuleFile) -> Trigger:
     raise InvalidRules("a rule without a trigger")
 
 
-def _enforcement(entry: Kind | _EnforceFile) -> Enforcement:
+def _enforcement(entry: Enforced | _EnforceFile) -> Enforcement:
     if isinstance(entry, str):
         return Enforcement(entry)
     if entry.substitute is not None:

@@ -22,8 +22,8 @@ from forewarn.monitors.rules.evolving.bits.matrix import (
 from forewarn.monitors.rules.labelled import LabelledTrace
 from forewarn.monitors.rules.predicates import Library, Situation
 from forewarn.monitors.rules.rule import (
+    Enforced,
     Enforcement,
-    Kind,
     Matching,
     Rule,
     RuleSet,
@@ -103,7 +103,14 @@ class Corpus:
             name = f"{base}-{count}"
         names.add(name)
         kinds = [rule.enforcement.kind for rule in self.rules.rules]
-        usual: tuple[Kind, ...] = ("stop", "skip", "reflect", "ask", "slow", "alert")
+        usual: tuple[Enforced, ...] = (
+            "stop",
+            "skip",
+            "reflect",
+            "ask",
+            "slow",
+            "alert",
+        )
         most = max(usual, key=kinds.count)
         return Rule(
             name,

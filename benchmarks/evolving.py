@@ -19,6 +19,7 @@ import os
 import random
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from measuring import Row, installed
@@ -133,9 +134,9 @@ def sets() -> Iterator[tuple[str, Domain, list[LabelledTrace]]]:
 def table(
     name: str, data: Corpus, splits: int, ablations: bool, model: Learner | None = None
 ) -> Iterator[str]:
-    extra = [
-        (what, lambda way=way: evolved(way)) for what, way in ABLATIONS.items()
-    ] if ablations else []  # fmt: skip
+    extra: list[tuple[str, Callable[[], Learner]]] = []
+    if ablations:
+        extra += [(what, partial(evolved, way)) for what, way in ABLATIONS.items()]
     if model is not None:
         extra.append(("LLM classifier", lambda: model))
     found, missing = compared(data, range(splits), 0.3, extra=extra)

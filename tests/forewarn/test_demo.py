@@ -93,7 +93,9 @@ def test_one_seed_is_shown_without_and_with_the_guard(small: tuple[Path, str]) -
 def test_the_report_has_it_all(small: tuple[Path, str]) -> None:
     out, _ = small
     text = (out / "report.html").read_text()
-    assert text.count('class="run"') == 4
+    assert text.count('class="run"') == 2, "each without the guard and with it"
+    assert text.count('class="side">Without the guard') == 2
+    assert text.index("Without the guard") < text.index(told(small)["sentences"][0])
     for sentence in told(small)["sentences"]:
         assert sentence in text
     assert "This says nothing about an LLM" in text

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from measuring import Row
 
 TOPICS = (
-    "risk", "online", "guard", "arrays", "remote", "startup", "household",
+    "fleet", "risk", "online", "guard", "arrays", "remote", "startup", "household",
     "driving_steps", "carla_ticks", "carla_guard", "apollo", "rules", "programs",
     "live",
 )  # fmt: skip

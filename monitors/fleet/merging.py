@@ -24,6 +24,9 @@ from forewarn.monitors.fleet.tallies import FleetTally, InvalidTally, Subject
 FLEET = "fleet"
 """Where a model's training facts keep who contributed how many transitions."""
 
+MAX_CONTRIBUTORS = 1_000_000
+"""A model that knew more by their ids could not be read again."""
+
 
 @dataclass(frozen=True, slots=True)
 class Merge:
@@ -102,6 +105,12 @@ def merge(
     taken = [i for i in range(1, stack.contributors) if i not in out]
     added = tuple(stack.tallies[i] for i in taken)
     ledger |= {each.id: each.transitions for each in added}
+    if len(ledger) > MAX_CONTRIBUTORS:
+        raise TooLarge(
+            f"more than {MAX_CONTRIBUTORS:,} contributors",
+            source=source,
+            mend="begin again with the model as it was before any was merged",
+        )
     return Merge(
         _learned(model, stack.total([0, *taken]), ledger, source) if added else model,
         added,

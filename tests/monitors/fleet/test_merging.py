@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forewarn.abstractions.errors import InvalidInput, InvalidModel
+from forewarn.abstractions.errors import InvalidInput, InvalidModel, TooLarge
 from forewarn.monitors.chains.formats.own import model_as_dict, parse_model
 from forewarn.monitors.chains.learning import Support, Tally, learn
 from forewarn.monitors.chains.model import Model
+from forewarn.monitors.fleet import merging
 from forewarn.monitors.fleet.merging import contributors, merge
 from forewarn.monitors.fleet.moving import moved
 from forewarn.monitors.fleet.tallies import (
@@ -117,6 +118,14 @@ def test_another_tally_under_the_same_id_is_refused() -> None:
         merged(model, named(other, "vehicle-1"))
     with pytest.raises(InvalidTally, match="another tally is called vehicle-1"):
         merged(BASE, named(one, "vehicle-1"), named(other, "vehicle-1"))
+
+
+def test_too_many_contributors_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(merging, "MAX_CONTRIBUTORS", 2)
+    tallies = [named(of([NAMES[0]]), f"vehicle-{i}") for i in range(3)]
+    model = merged(BASE, *tallies[:2])
+    with pytest.raises(TooLarge, match="more than 2 contributors"):
+        merged(model, tallies[2])
 
 
 def test_a_model_without_counts_takes_none() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -29,7 +30,7 @@ from forewarn.abstractions.expression.tree import (
     signals_of,
 )
 from forewarn.abstractions.expression.vector import evaluate
-from forewarn.abstractions.trace import Trace
+from forewarn.abstractions.trace import Kept, Trace
 from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
 from forewarn.monitors.laws.automata.automaton import (
     Automaton,
@@ -87,13 +88,13 @@ class Judgement:
 
 
 def judge(
-    law: Law, trace: Trace, period_s: float | None = None, *, every: bool = False
+    law: Law, trace: Trace | Kept, period_s: float | None = None, *, every: bool = False
 ) -> Judgement:
     """Runs one law over a whole trace.
 
     Args:
         law: From the book, or a formula.
-        trace: The frames.
+        trace: The frames, or the law's signals by columns.
         period_s: The monitor's clock; by default the trace's own.
         every: Whether to give the verdict on every prefix too.
 
@@ -101,26 +102,35 @@ def judge(
         InvalidTrace: A signal is provided but absent from a frame.
         InvalidExpression: The law needs a clock and the trace has none.
     """
-    if not trace.frames:
+    if not len(trace):
         raise InvalidTrace("there are no frames")
-    seen = set().union(*(frame.values for frame in trace.frames))
+    seen = _seen(trace)
     missing = [name for name in law.signals if name not in seen]
     if missing:
         hint = near_miss(missing[0], seen) if len(missing) == 1 else ""
         reason = f"not in this trace: {', '.join(missing)}"
         reason += f" ({hint})" if hint else ""
-        frames = ("not applicable",) * len(trace.frames) if every else ()
+        frames = ("not applicable",) * len(trace) if every else ()
         return Judgement(law.name, "not applicable", frames=frames, reason=reason)
     columns = _columns(law, trace)
     judgement = _judged(law, trace, columns, period_s, every)
     if judgement.verdict == "ok":
-        reason = why_vacuous(law.formula, columns, len(trace.frames))
+        reason = why_vacuous(law.formula, columns, len(trace))
         if reason:
             return replace(judgement, verdict="vacuous", reason=reason)
     return judgement
 
 
-def _columns(law: Law, trace: Trace) -> Columns:
+def _seen(trace: Trace | Kept) -> set[str]:
+    """The signals that some frame carries."""
+    if isinstance(trace, Kept):
+        return set(trace.signals)
+    return set().union(*(frame.values for frame in trace.frames))
+
+
+def _columns(law: Law, trace: Trace | Kept) -> Columns:
+    if isinstance(trace, Kept):
+        return trace.columns(law.signals)
     vocabulary = law.vocabulary
     known = trace.vocabulary.name if trace.vocabulary else None
     if vocabulary is not None and vocabulary.name != known:
@@ -141,11 +151,11 @@ def _typed(signals: tuple[str, ...], trace: Trace, vocabulary: Vocabulary) -> Tr
 
 
 def _judged(
-    law: Law, trace: Trace, columns: Columns, period_s: float | None, every: bool
+    law: Law, trace: Trace | Kept, columns: Columns, period_s: float | None, every: bool
 ) -> Judgement:
     times = trace.times()
     normal, clock = _clocked(law, trace, times, period_s)
-    letters = np.zeros(len(trace.frames), np.int64)
+    letters = np.zeros(len(trace), np.int64)
     for bit, proposition in enumerate(normal.propositions):
         letters |= evaluate(proposition, columns).astype(np.int64) << bit
     latches = law_latches(law.formula, normal.propositions)
@@ -153,7 +163,7 @@ def _judged(
     # A tick that gathers frames may show together what no frame does.
     shown = np.unique(ticks.letters).tolist()
     possible = {*possible_letters(normal.propositions, law.vocabulary), *shown}
-    automaton = compile_law(law.formula, clock, letters=possible)
+    automaton = _compiled(law.formula, clock, frozenset(possible))
     found = scan(automaton, ticks.letters)
     too_early = _ends_too_early(automaton, ticks, found)
     if too_early:
@@ -185,6 +195,14 @@ def _judged(
     )
 
 
+@lru_cache(maxsize=64)
+def _compiled(
+    formula: Formula, clock_s: float | None, letters: frozenset[int]
+) -> Automaton:
+    """The automaton, kept for the runs to come: most show the same letters."""
+    return compile_law(formula, clock_s, letters=letters)
+
+
 def _ends_too_early(automaton: Automaton, ticks: Ticks, found: Scan) -> bool:
     """Whether a violation at the last tick is not certain, for the tick is not over."""
     final = len(ticks.letters) - 1
@@ -201,7 +219,7 @@ def _ends_too_early(automaton: Automaton, ticks: Ticks, found: Scan) -> bool:
 
 
 def _clocked(
-    law: Law, trace: Trace, times: NDArray[np.float64], period_s: float | None
+    law: Law, trace: Trace | Kept, times: NDArray[np.float64], period_s: float | None
 ) -> tuple[Normal, float | None]:
     """The law in steps of its clock, and the clock; without one a frame is a step."""
     given = period_s or trace.header.period_s

@@ -390,6 +390,11 @@ class Training:
         }
 
 
+def digest_of_runs(digests: Iterable[str]) -> str:
+    """One digest of several runs, in this order."""
+    return hashlib.sha256("".join(digests).encode()).hexdigest()
+
+
 def _period(trace: Trace | Kept) -> float | None:
     """The period that the header states, or that the frames keep."""
     if trace.header.period_s is not None:

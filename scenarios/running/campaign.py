@@ -26,10 +26,12 @@ from forewarn.abstractions.dataset.joining import (
     join_all,
     pend,
 )
+from forewarn.abstractions.dataset.layout import SUFFIX
 from forewarn.abstractions.dataset.tables import RunTable, run_table
 from forewarn.abstractions.errors import ForewarnError
 from forewarn.abstractions.files import atomic_text
 from forewarn.abstractions.frame import Frame
+from forewarn.abstractions.readers.stored import Stored, stored_runs
 from forewarn.abstractions.trace import Note, Trace, TraceHeader, write_trace
 from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.guarding.policy import Policy
@@ -189,6 +191,14 @@ class _Joined:
     def __exit__(self, *_: object) -> None:
         for family, folder in self._families.items():
             join_all(folder, family)
+
+
+def kept_in(folder: Path, episodes: Iterable[Episode]) -> list[Stored]:
+    """The traces of these episodes, as the campaign's folder has them."""
+    parts = stored_runs(sorted(folder.glob(f"*{SUFFIX}")))
+    columns = {run.run: run for run in parts}
+    names = (episode.trace for episode in episodes if episode.trace is not None)
+    return [columns.get(name) or Stored(folder / name) for name in names]
 
 
 def play(job: Job) -> Episode:

@@ -14,7 +14,6 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
 
-from forewarn.abstractions.readers.stored import Stored
 from forewarn.monitors.chains.learning import Support, learn
 from forewarn.monitors.chains.model import Model
 from forewarn.monitors.laws.lawbook import Law
@@ -27,6 +26,7 @@ from forewarn.monitors.trust.pac import PacReport, pac_report
 from forewarn.monitors.trust.perturbation import law_target
 from forewarn.monitors.trust.sequential import SequentialEstimate
 from forewarn.monitors.trust.training import Training
+from forewarn.scenarios.running.campaign import kept_in
 from forewarn.scenarios.running.episode import Episode, by_seed
 from forewarn.scenarios.schema import Scenario
 
@@ -119,11 +119,14 @@ class Sampler:
         """What all runs so far tell, of every law."""
         self.looks += 1
         good = by_seed([each for each in episodes if not each.failed])
-        for episode in good:
-            if episode.seed not in self._counted and episode.trace is not None:
-                self._counted.add(episode.seed)
-                run = Stored(self._folder / episode.trace)
-                self._training.add_trace(run, self._scenario.abstraction)
+        new = [
+            episode
+            for episode in good
+            if episode.seed not in self._counted and episode.trace is not None
+        ]
+        self._counted.update(episode.seed for episode in new)
+        for run in kept_in(self._folder, new):
+            self._training.add_trace(run, self._scenario.abstraction)
         if not self._counted:
             return []
         model = learn(

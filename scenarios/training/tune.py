@@ -36,10 +36,12 @@ from forewarn.monitors.trust.hindsight import (
     calibrate,
     mostly_harmless,
 )
-from forewarn.scenarios.measuring.measure import Progress, refuse_trained
+from forewarn.monitors.trust.training import digest_of_runs
+from forewarn.scenarios.measuring.measure import Progress, refuse_trained, seeds_of
 from forewarn.scenarios.measuring.recorded import check_header, is_record, read_run
 from forewarn.scenarios.measuring.warning_times import Warned
-from forewarn.scenarios.running.campaign import campaign, jobs
+from forewarn.scenarios.running.campaign import Kept as KeptOf
+from forewarn.scenarios.running.campaign import campaign, jobs, kept_in
 from forewarn.scenarios.running.plan import plan
 from forewarn.scenarios.running.pools.local import Pool
 from forewarn.scenarios.schema import Scenario
@@ -197,29 +199,41 @@ def training_runs(
         InvalidInput: The model does not say which they were, or they come out
             differently now.
     """
-    files = {
-        entry["seed"]: entry["sha256"]
+    entries = [
+        entry
         for entry in load_model(model).training.get("files", ())
-        if entry.get("scenario") == scenario.name and "seed" in entry
-    }
-    if not files:
+        if entry.get("scenario") == scenario.name and seeds_of(entry)
+    ]
+    if not entries:
         raise InvalidInput(
             f"it does not say which runs of {scenario.name} it was learned from",
             source=str(model),
             mend="give their traces with --runs",
         )
-    todo = jobs(plan(scenario), scenario, sorted(files), folder, ["trace"])
-    runs: list[Stored] = []
-    for episode in progress(campaign(todo, on), "training runs", len(todo)):
-        run = Stored(folder / str(episode.trace))
-        if episode.failed or run.digest != files[episode.seed]:
+    # As they were kept then, so that their digests can be compared.
+    kept: KeptOf = "columns" if any("seeds" in entry for entry in entries) else "trace"
+    seeds = sorted({seed for entry in entries for seed in seeds_of(entry)})
+    todo = jobs(plan(scenario), scenario, seeds, folder, [kept])
+    done = list(progress(campaign(todo, on), "training runs", len(todo)))
+    whole = [episode for episode in done if not episode.failed]
+    runs = {
+        episode.seed: run
+        for episode, run in zip(whole, kept_in(folder, whole), strict=True)
+    }
+    for entry in entries:
+        told = [runs[seed].digest for seed in seeds_of(entry) if seed in runs]
+        digest = told[0] if "seed" in entry and told else digest_of_runs(told)
+        if digest != entry["sha256"]:
+            named = seeds_of(entry)
+            which = f"run with seed {named[0]} comes"
+            if len(named) > 1:
+                which = f"runs with seeds {named[0]} to {named[-1]} come"
             raise InvalidInput(
-                f"the training run with seed {episode.seed} comes out differently now",
+                f"the training {which} out differently now",
                 source=str(model),
                 mend="give the traces with --runs, or learn anew",
             )
-        runs.append(run)
-    return sorted(runs)
+    return sorted(runs.values())
 
 
 def kept_runs(

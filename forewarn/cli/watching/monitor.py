@@ -48,6 +48,11 @@ if TYPE_CHECKING:
     metavar="COLUMN=SIGNAL",
     help="The signal that a column of a CSV holds; may be given many times.",
 )
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Of many runs: write a row a run and law to this Parquet file.",
+)
 @json_option
 def monitor(
     trace: Path,
@@ -58,19 +63,31 @@ def monitor(
     book: Path | None,
     vocabulary: str | None,
     renamed: tuple[str, ...],
+    out: Path | None,
     as_json: bool,
 ) -> None:
     """Judges a recorded TRACE by laws: forewarn.trace/1, CSV, or LawBreaker's JSON.
 
+    TRACE may also be a folder of traces, or a Parquet file of many: then each run has
+    its verdict, and each law the rate at which runs break it.
+
     Exit status 1 says that a law is violated.
     """
+    if trace.is_dir() or trace.suffix == ".parquet":
+        if every or renamed:
+            raise click.UsageError("--every and --map are for one trace")
+        _many(
+            trace, wanted, period, law_book_of(edition, book), vocabulary, out, as_json
+        )
+        return
+    if out is not None:
+        raise click.UsageError("--out is for a folder of traces or a Parquet file")
     from forewarn.abstractions.readers import read_trace
     from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
-    from forewarn.monitors.laws.lawbook import law_book
 
     used = load_vocabulary(vocabulary) if vocabulary else None
     recorded = read_trace(trace, used, period, _renames(renamed))
-    laws = law_book(edition, book)  # type: ignore[arg-type]
+    laws = law_book_of(edition, book)
     judged = []
     for name in wanted:
         with naming("--law"):
@@ -79,6 +96,51 @@ def monitor(
     payload = {"results": [_payload(each, every) for each in judged]}
     emit(as_json, payload, _lines(judged, recorded, every))
     if any(each.verdict == "violated" for each in judged):
+        raise SystemExit(1)
+
+
+def law_book_of(edition: str, book: Path | None) -> LawBook:
+    """The laws that were asked for."""
+    from forewarn.monitors.laws.lawbook import law_book
+
+    return law_book(edition, book)  # type: ignore[arg-type]
+
+
+def _many(
+    source: Path,
+    wanted: Sequence[str],
+    period_s: float | None,
+    book: LawBook,
+    vocabulary: str | None,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Judges every run of a folder or a Parquet file."""
+    from dataclasses import replace
+
+    from forewarn.abstractions.readers.stored import files_in, stored_runs
+    from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
+    from forewarn.cli.watching.dataset import (
+        judged_runs,
+        rate_lines,
+        rates,
+        write_verdicts,
+    )
+    from forewarn.monitors.laws.lawbook import find_laws
+
+    runs = stored_runs(files_in(source))
+    used = load_vocabulary(vocabulary) if vocabulary else runs[0].kept(()).vocabulary
+    laws: list[Law] = []
+    for name in wanted:
+        with naming("--law"):
+            found = find_laws(name, book, used)
+        laws += [replace(found[0], name=name)] if len(found) == 1 else found
+    rows = list(judged_runs(runs, laws, period_s))
+    if out is not None:
+        write_verdicts(out, rows)
+    told = rates(rows)
+    emit(as_json, {"laws": told, "out": out and str(out)}, rate_lines(told))
+    if any(row["verdict"] == "violated" for row in rows):
         raise SystemExit(1)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -121,20 +121,25 @@ class Trace:
                 f"{name} is provided, but absent from this frame",
                 place=f"frame {at}",
             ) from None
-        kinds = {type(value) for value in values}
-        if kinds <= {bool} and kinds:
-            return np.array(values, dtype=bool)
-        if kinds <= {float, int, type(None)} and kinds != {type(None)}:
-            return np.array(values, dtype=np.float64)
-        column = np.empty(len(values), dtype=object)
-        column[:] = values
-        if kinds == {type(None)} and self._is_number(name):
-            return np.full(len(values), np.nan)
-        return column
+        return array_of(values, self._is_number(name))
 
     def _is_number(self, name: str) -> bool:
         known = self.vocabulary.signals if self.vocabulary else {}
         return name in known and known[name].type == "number"
+
+
+def array_of(values: Sequence[Any], number: bool) -> NDArray[Any]:
+    """Values as a column; `number` says what they are where all of them are none."""
+    kinds = set(map(type, values))
+    if kinds <= {bool} and kinds:
+        return np.array(values, dtype=bool)
+    if kinds <= {float, int, type(None)} and kinds != {type(None)}:
+        return np.array(values, dtype=np.float64)
+    if kinds == {type(None)} and number:
+        return np.full(len(values), np.nan)
+    column = np.empty(len(values), dtype=object)
+    column[:] = values
+    return column
 
 
 class TraceWriter:

@@ -67,10 +67,8 @@ def _suspects(
     if len(set(map(type, values)) - {type(None)}) > 1:
         return range(len(values))
     # Of one kind: what is equal is the same.
-    first: dict[Any, int] = {}
-    for at, value in enumerate(values):
-        first.setdefault(value, at)
-    return first.values()
+    numbers = range(len(values))
+    return dict(zip(reversed(values), reversed(numbers), strict=True)).values()
 
 
 def _plain(value: Any) -> Any:

@@ -14,6 +14,7 @@ from forewarn.abstractions.dataset.reading import part_of
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.readers import is_json_lines, read_trace
+from forewarn.abstractions.readers.json_columns import keep_json_lines
 from forewarn.abstractions.readers.json_lines import stream_json_lines
 from forewarn.abstractions.trace import Kept, Note, Trace, TraceHeader
 from forewarn.abstractions.vocabularies.vocabulary import YAML, Vocabulary
@@ -80,6 +81,8 @@ class Stored:
     ) -> Kept:
         """These of its signals, by columns; without names all that it provides."""
         if not self.run:
+            if is_json_lines(self.path):
+                return keep_json_lines(self.path, names, vocabulary)
             trace = read_trace(self.path, vocabulary, period_s)
             return Kept.of(trace, trace.header.provides if names is None else names)
         part = part_of(self.path)

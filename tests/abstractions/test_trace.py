@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,10 @@ from forewarn.abstractions.errors import (
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.readers import lines as limits
 from forewarn.abstractions.readers import read_trace
+from forewarn.abstractions.readers.json_columns import keep_json_lines
 from forewarn.abstractions.readers.json_lines import stream_json_lines
 from forewarn.abstractions.trace import (
+    Kept,
     Note,
     Trace,
     TraceHeader,
@@ -644,3 +647,48 @@ def test_an_error_says_what_mends_it(
     path.write_text(content)
     with pytest.raises(InvalidTrace, match=mend):
         read_trace(path)
+
+
+# -- by columns ----------------------------------------------------------------------
+
+
+@pytest.mark.needs("orjson")
+@given(
+    trace=traces(),
+    names=st.sets(st.sampled_from("a b speed".split())),
+    said=st.sampled_from(
+        [
+            "",
+            '{"sequence": 99, "time_s": 99, "signals": {"a": 1, "a": 2}}',
+            '{"sequence": 99, "time_s": 99, "signals": {"a": "x\\":"}}',
+            '{"sequence": 99, "time_s": 99, "signals": {"c": 1}}',
+            '{"sequence": 99, "time_s": 99, "signals": {"a": NaN}}',
+            '{"sequence": 0, "time_s": 99, "signals": {"a": 1}}',
+            '{"sequence": 99, "time_s": 0, "signals": {"a": 1}}',
+            '{"sequence": 99, "time_s": true, "signals": {"a": 1}}',
+            '{"sequence": 99, "time_s": 99, "signals": {"a": 1}, "label": "odd"}',
+            '{"sequence": 99, "time_s": 99, "signals": {"a": 1}, "more": 1}',
+            '{"sequence": 99, "time_s": 99, "signals": {"a": 1',
+            '["sequence"]',
+        ]
+    ),
+)
+def test_what_is_read_by_columns_is_what_is_read_by_frames(
+    tmp_path_factory: pytest.TempPathFactory, trace: Trace, names: set[str], said: str
+) -> None:
+    path = tmp_path_factory.mktemp("t") / "t.jsonl"
+    write_trace(path, trace)
+    with path.open("a") as out:
+        out.write(said)
+
+    def outcome(read: Callable[[], Kept]) -> object:
+        try:
+            kept = read()
+        except ForewarnError as error:
+            return str(error)
+        columns = {name: repr(column) for name, column in kept.signals.items()}
+        return kept.header, kept.times_s.tolist(), columns
+
+    wanted = sorted(names)
+    one = outcome(lambda: Kept.of(read_trace(path), wanted))
+    assert outcome(lambda: keep_json_lines(path, wanted)) == one

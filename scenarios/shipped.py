@@ -19,11 +19,14 @@ class Shipped:
         policy: From which risk on the guard intervenes.
         abstraction: The abstraction that was learned; there is none where the
             scenario's own was kept.
+        acting: What it does who is to stop, and not to warn alone: the policy that
+            `tune --for stop` found, if there is one.
     """
 
     model: Path
     policy: Path
     abstraction: Path
+    acting: Path
 
     @classmethod
     def in_folder(cls, folder: Path, name: str) -> Shipped:
@@ -32,7 +35,12 @@ class Shipped:
             folder / f"{name}.model.json.gz",
             folder / f"{name}.policy.yaml",
             folder / f"{name}.abstraction.yaml",
+            folder / f"{name}.stop.policy.yaml",
         )
+
+    def policy_for(self, purpose: str) -> Path:
+        """The policy for a purpose: to `alert`, or to `stop`."""
+        return self.policy if purpose == "alert" else self.acting
 
 
 def shipped_with(scenario: Scenario) -> Shipped | None:

@@ -13,6 +13,7 @@ from forewarn.abstractions.expression import parse_expression
 from forewarn.abstractions.states.abstraction import Abstraction, Predicate
 from forewarn.monitors.finding.corpus import Corpus
 from forewarn.monitors.finding.inputs import Family
+from forewarn.monitors.finding.tree import SMALLEST
 from forewarn.monitors.trust.hindsight import Found
 
 MOST = 8
@@ -81,7 +82,10 @@ def _cuts(column: NDArray[np.float64], doomed: NDArray[np.bool_]) -> list[float]
     shares = np.linspace(0.0, 1.0, CUTS + 2)[1:-1]
     cuts = [np.quantile(column[doomed], shares)] if doomed.any() else []
     cuts.append(np.quantile(column, shares))
-    rounded = {float(f"{cut:.3g}") for cut in np.concatenate(cuts).tolist()}
+    rounded = {
+        float(f"{cut:.3g}") if abs(cut) >= SMALLEST else 0.0
+        for cut in np.concatenate(cuts).tolist()
+    }
     return sorted(cut for cut in rounded if column.min() <= cut < column.max())
 
 

@@ -29,6 +29,8 @@ from forewarn.monitors.trust.hindsight import Found
 MOST_LEAVES = 24
 LAG_S = 0.5
 DIGITS = 3
+SMALLEST = 1e-3
+"""What is nearer to nothing is nothing: no signal is measured so finely."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +160,7 @@ def _leaves(tree: Any, found: Sequence[Feature]) -> list[Leaf]:
             leaves.append(Leaf(_condition(bounds, found), count, doomed))
             return
         cut = float(f"{float(tree.threshold[node]):.{DIGITS + 1}g}")
+        cut = 0.0 if abs(cut) < SMALLEST else cut
         before = bounds.get(feature, (-math.inf, math.inf))
         for child, span in (
             (tree.children_left[node], (before[0], min(before[1], cut))),

@@ -14,14 +14,24 @@ where bets that lose elsewhere do not hide it.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from forewarn.abstractions.states.abstraction import Abstraction
 from forewarn.monitors.chains.intervals import IntervalChain, model_intervals
 from forewarn.monitors.chains.model import Model
 
 FALSE_ALARM_RATE = 1e-6
 """At most one false alarm in a million transitions, on average."""
+
+WHAT_TO_DO = (
+    "until it has learned on (`forewarn learn --update`, or `forewarn merge` with the"
+    " fleet's tallies) judge by `upper`, or hand over"
+)
+"""What is left to do then: docs/recordings.md says when which."""
+
+_MOST_WORDS = 3
+"""So many predicates say where a state is."""
 
 _MEMORY = 200.0
 """How many transitions out of a state the estimate remembers."""
@@ -43,10 +53,17 @@ class DriftFound:
     Args:
         transitions: How many had been seen.
         state: The state whose transitions contradict the model most.
+        holds: What holds there, where the model says it.
     """
 
     transitions: int
     state: str
+    holds: str = ""
+
+    @property
+    def where(self) -> str:
+        """The state, in words where there are any."""
+        return f"where {self.holds}" if self.holds else f"in state {self.state}"
 
 
 class _Row:
@@ -102,6 +119,7 @@ class Drift:
         end: The absorbing END, if there is one. Nobody sees an episode go there, so
             the odds are those of transitions that do not.
         rate: How many false alarms a transition are tolerated, on average.
+        words: Says what holds in a state, by its name.
     """
 
     def __init__(
@@ -110,8 +128,9 @@ class Drift:
         outside: Sequence[float],
         end: int | None = None,
         rate: float = FALSE_ALARM_RATE,
+        words: Callable[[str], str] = lambda _: "",
     ) -> None:
-        self._states = intervals.states
+        self._states, self._words = intervals.states, words
         # Half of the rate for all transitions together, half for single states.
         self._limit = -math.log(rate / 2)
         self._limit_of_state = self._limit + math.log(intervals.n)
@@ -136,7 +155,8 @@ class Drift:
         tail = delta / len(visits)
         # After n visits without one, the exact upper bound on such a transition.
         outside = [1 - tail ** (1 / n) if n else 1.0 for n in visits]
-        return cls(model_intervals(model, delta), outside, model.chain.end)
+        intervals, end = model_intervals(model, delta), model.chain.end
+        return cls(intervals, outside, end, words=_words_of(model))
 
     def forget(self) -> None:
         """Begins as if nothing had been seen yet."""
@@ -165,7 +185,8 @@ class Drift:
         over = wealth > self._limit or against > self._limit_of_state
         if over and self.found is None:
             worst = max(range(len(self._rows)), key=lambda i: self._rows[i].against)
-            self.found = DriftFound(self.transitions, self._states[worst])
+            state = self._states[worst]
+            self.found = DriftFound(self.transitions, state, self._words(state))
 
     def note(self) -> str | None:
         """What decisions and reports must say, once drift was found."""
@@ -173,7 +194,7 @@ class Drift:
             return None
         return (
             f"the model no longer fits: after {self.found.transitions} transitions the"
-            f" world contradicts its counts, most in state {self.found.state}"
+            f" world contradicts its counts, most {self.found.where}; {WHAT_TO_DO}"
         )
 
     def as_dict(self) -> Mapping[str, object]:
@@ -183,12 +204,31 @@ class Drift:
             "transitions": self.transitions,
             "found_at": None if found is None else found.transitions,
             "state": None if found is None else found.state,
+            "holds": None if found is None else found.holds,
             "evidence": max(
                 0.0,
                 self._wealth / self._limit,
                 max(row.against for row in self._rows) / self._limit_of_state,
             ),
         }
+
+
+def _words_of(model: Model) -> Callable[[str], str]:
+    if model.abstraction is None:
+        return lambda _: ""
+    abstraction = Abstraction.from_dict(dict(model.abstraction), "the model")
+
+    def words(state: str) -> str:
+        holds = [
+            text
+            for text, bit in zip(abstraction.texts, state, strict=False)
+            if bit == "1"
+        ]
+        more = ", …" if len(holds) > _MOST_WORDS else ""
+        # Bands are said from the lowest up: the last that hold say most.
+        return ", ".join(holds[-_MOST_WORDS:]) + more if holds else "nothing holds"
+
+    return words
 
 
 def _share(probability: float, whole: float) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from forewarn.monitors.guarding.drift import WHAT_TO_DO
 from forewarn.monitors.trust.reliability import ReliabilityBin
 from forewarn.scenarios.measuring.figures import wilson
 from forewarn.scenarios.report.drawing import reliability, side_by_side, trade_off
@@ -252,10 +253,13 @@ def cautions(facts: Mapping[str, Any]) -> list[str]:
     found: list[str] = []
     drift, scenario = facts.get("drift"), facts["scenario"]
     if drift and drift.get("found_at") is not None:
+        where = f"in state {drift['state']}"
+        if drift.get("holds"):
+            where = f"where {drift['holds']}"
         found.append(
             f"Take care: the model does not fit these runs of {scenario}: after"
             f" {drift['found_at']} transitions the world contradicts its counts, most"
-            f" in state {drift['state']}."
+            f" {where}; {WHAT_TO_DO}."
         )
     for law, curve in facts.get("reliability", {}).items():
         bins = [ReliabilityBin(**{k: b[k] for k in _BIN}) for b in curve["bins"]]

@@ -26,7 +26,7 @@ from forewarn.abstractions.trace import Kept, Trace, TraceHeader
 from forewarn.monitors.chains.model import Model, load_model
 from forewarn.monitors.guarding.decision import Kind
 from forewarn.monitors.guarding.policy import Policy, Step
-from forewarn.monitors.laws.lawbook import Law
+from forewarn.monitors.laws.lawbook import Law, find_laws
 from forewarn.monitors.risk.calibration import Calibration
 from forewarn.monitors.risk.likely import kept_curves
 from forewarn.monitors.risk.promise import Promise, needed, spared
@@ -269,7 +269,8 @@ def applicable(laws: Sequence[Law], runs: Sequence[Kept]) -> list[Law]:
 
 
 def tune(
-    scenario: Scenario,
+    laws: Sequence[Law],
+    name: str,
     path: Path,
     runs: Sequence[Stored],
     false_alarm_rate: float,
@@ -280,7 +281,8 @@ def tune(
     """The best horizon, and thresholds that keep a promise.
 
     Args:
-        scenario: Whose runs they are.
+        laws: What is warned of.
+        name: The scenario whose runs they are.
         path: The model.
         runs: The traces; none of them is one that it was learned from.
         false_alarm_rate: How many clean runs in one may have an alarm.
@@ -292,13 +294,13 @@ def tune(
         raise InvalidInput(f"{len(runs)} runs are too few to tune by: take {FEWEST}")
     model = load_model(path)
     abstraction = _abstraction_of(model, str(path))
-    signals = [name for law in scenario.laws for name in law.signals]
+    signals = [signal for law in laws for signal in law.signals]
     kept = kept_runs(runs, dict.fromkeys([*abstraction.signals, *signals]), progress)
     seeds = [run.header.seed for run in kept if run.header.seed is not None]
-    refuse_trained(model, scenario.name, seeds)
+    refuse_trained(model, name, seeds)
     half = len(kept) // 2
     return settle(
-        applicable(scenario.laws, kept), model, (kept[:half], kept[half:]),
+        applicable(laws, kept), model, (kept[:half], kept[half:]),
         false_alarm_rate, horizons_s, policy,
     )  # fmt: skip
 
@@ -492,6 +494,46 @@ class _Promised:
         """Whether the highest risk is itself a threshold that keeps the promise."""
         alarmed = (c for c in climbs if c.broken is None and c.top >= reach)
         return sum(1 for _ in alarmed) <= spared
+
+
+def ahead(settled: Settled, lead_s: float, policy: Policy) -> Settled:
+    """The highest thresholds that warn of half the violations so long ahead.
+
+    They are those of the runs that calibrated; nothing is promised of them.
+    """
+    best = settled.best
+    thresholds: dict[str, float] = {}
+    without: dict[str, str] = {}
+    for law, told in best.told.items():
+        curve = _curve_after(policy, best.calibration[law])
+        tops: list[float] = []
+        for each in told:
+            if each.broken_s is None:
+                continue
+            early = each.times_s <= each.broken_s[1] - lead_s + 1e-9
+            risks = curve(each.risks[best.horizon_s])[early]
+            tops.append(float(risks.max(initial=0.0)))
+        height = float(np.median(tops)) if tops else 0.0
+        # Rounded down, so that the run in the middle is warned of.
+        at = math.floor(height * 1000) / 1000
+        if at < LOWEST_THRESHOLD:
+            without[law] = (
+                f"half of {len(tops)} violations are not told {lead_s:g} s ahead"
+            )
+        else:
+            thresholds[law] = at
+    return replace(
+        settled, thresholds=thresholds, without=without, promises={}, warned={},
+        ahead_s={},
+    )  # fmt: skip
+
+
+def laws_of(model: Model) -> list[Law]:
+    """The laws that a model was learned for, each part by itself."""
+    abstraction = _abstraction_of(model, "the model")
+    found = (law for text in model.laws
+             for law in find_laws(text, vocabulary=abstraction.vocabulary))  # fmt: skip
+    return [part for law in found for part in law.parts or (law,)]
 
 
 def tuned_policy(settled: Settled, policy: Policy, kind: Kind) -> Policy:

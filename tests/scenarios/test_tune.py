@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import read_json, write_json
+from forewarn.monitors.chains.model import load_model
 from forewarn.monitors.guarding.policy import Policy, Step
 from forewarn.monitors.risk.promise import at_most, spared
 from forewarn.scenarios.measuring.recorded import recorded_runs
@@ -27,8 +29,11 @@ from forewarn.scenarios.training.thresholds import (
 )
 from forewarn.scenarios.training.tune import (
     WORSE,
+    Settled,
     Tuned,
     _Promised,
+    ahead,
+    laws_of,
     training_runs,
     tune,
     tuned_policy,
@@ -86,11 +91,49 @@ def test_violating_runs_do_not_raise_the_threshold() -> None:
     assert threshold([broken], 0) == LOWEST_THRESHOLD
 
 
+def tuned(
+    paths: Sequence[Path], horizons_s: Sequence[float] = (3.0,), name: str = ""
+) -> Settled:
+    model = learned.model("tiny-road")
+    return tune(ROAD.laws, ROAD.name, model, paths, 0.1, horizons_s, Policy(name))
+
+
+def test_a_lead_is_what_half_of_the_violations_are_told_by() -> None:
+    paths = recorded_runs(learned.traces("tiny-road", learned.FRESH))
+    found = tuned(paths)
+    early, late = (ahead(found, lead_s, Policy()) for lead_s in (2.0, 0.5))
+    law = "no_collision"
+    assert early.thresholds[law] < late.thresholds[law]
+    assert not early.promises
+    told = found.best.told[law]
+    broken = [each for each in told if each.broken_s is not None]
+    curve = found.best.calibration[law]
+    warned = 0
+    for each in broken:
+        risks = curve(each.risks[3.0])
+        first = each.times_s[risks >= early.thresholds[law]]
+        warned += bool(first.size) and first[0] <= each.broken_s[1] - 2.0 + 1e-9
+    assert len(broken) / 2 <= warned < len(broken)
+    assert ahead(found, 60.0, Policy()).without[law].endswith("60 s ahead")
+
+
+def test_the_laws_are_those_of_the_model() -> None:
+    model = load_model(learned.model("tiny-road"))
+    formulas = {repr(law.formula) for law in ROAD.laws}
+    assert {repr(law.formula) for law in laws_of(model)} == formulas
+
+
 def test_the_policy_keeps_its_promise_on_runs_it_was_not_tuned_on() -> None:
     paths = recorded_runs(learned.traces("tiny-road", learned.FRESH))
     allowed = 0.1
     found = tune(
-        ROAD, learned.model("tiny-road"), paths, allowed, [1.0, 3.0], Policy("tuned")
+        ROAD.laws,
+        ROAD.name,
+        learned.model("tiny-road"),
+        paths,
+        allowed,
+        [1.0, 3.0],
+        Policy("tuned"),
     )
     assert sorted(each.horizon_s for each in found.tried) == [1.0, 3.0]
     assert found.best.in_time >= found.tried[1].in_time - WORSE
@@ -118,15 +161,33 @@ def test_the_policy_keeps_its_promise_on_runs_it_was_not_tuned_on() -> None:
 def test_runs_that_the_model_knows_promise_nothing() -> None:
     paths = recorded_runs(learned.traces("tiny-road"))
     with pytest.raises(InvalidInput, match="the model was learned from 120 of these"):
-        tune(ROAD, learned.model("tiny-road"), paths, 0.1, [3.0], Policy())
+        tune(
+            ROAD.laws,
+            ROAD.name,
+            learned.model("tiny-road"),
+            paths,
+            0.1,
+            [3.0],
+            Policy(),
+        )
     fresh = recorded_runs(learned.traces("tiny-road", learned.FRESH))[:9]
     with pytest.raises(InvalidInput, match="9 runs are too few"):
-        tune(ROAD, learned.model("tiny-road"), fresh, 0.1, [3.0], Policy())
+        tune(
+            ROAD.laws,
+            ROAD.name,
+            learned.model("tiny-road"),
+            fresh,
+            0.1,
+            [3.0],
+            Policy(),
+        )
 
 
 def test_too_few_clean_runs_give_no_threshold_and_no_policy() -> None:
     paths = recorded_runs(learned.traces("tiny-road", learned.FRESH))[:40]
-    found = tune(ROAD, learned.model("tiny-road"), paths, 0.1, [3.0], Policy())
+    found = tune(
+        ROAD.laws, ROAD.name, learned.model("tiny-road"), paths, 0.1, [3.0], Policy()
+    )
     assert not found.thresholds and not found.promises
     assert all("it takes 29 to promise 0.1" in why for why in found.without.values())
     with pytest.raises(InvalidInput, match="no threshold keeps the promise"):

@@ -89,14 +89,30 @@ def driven_by(
     return scenario.driven_by(Plug(name=name, settings=given))
 
 
+purpose_option = click.option(
+    "--for",
+    "purpose",
+    type=click.Choice(["alert", "stop"]),
+    default="alert",
+    show_default=True,
+    help="Which of the policies that ship: the one that alerts, or the one that was"
+    " tuned with the guard stepping in (`forewarn tune --for stop`).",
+)
+
+
 def unless_given(
-    scenario: Scenario, model: Path | None, policy: Path | None, accept: bool = False
+    scenario: Scenario,
+    model: Path | None,
+    policy: Path | None,
+    accept: bool = False,
+    purpose: str = "alert",
 ) -> tuple[Path | None, Path | None, str]:
     """The model and the policy that were given, or else those that ship.
 
     The third says so, where they do. A model of something else is refused, unless it
     is accepted all the same.
     """
+    from forewarn.abstractions.errors import InvalidInput
     from forewarn.monitors.chains.fitting import refuse_other
     from forewarn.monitors.chains.model import load_model
     from forewarn.scenarios.shipped import shipped_with
@@ -107,8 +123,14 @@ def unless_given(
         return model, policy, ""
     said = f"Guarded by the model that ships with {scenario.name}"
     if policy is None:
-        said += ", at the thresholds tuned for it"
-    return files.model, policy or files.policy, f"{said}."
+        policy = files.policy_for(purpose)
+        if not policy.exists():
+            raise InvalidInput(
+                f"no policy to {purpose} ships with {scenario.name}",
+                mend=f"make one: forewarn tune {scenario.name} --for {purpose}",
+            )
+        said += f", at the thresholds tuned to {purpose}"
+    return files.model, policy, f"{said}."
 
 
 def seeds(first: int, count: int) -> range:

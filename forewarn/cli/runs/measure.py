@@ -23,6 +23,7 @@ from forewarn.cli.runs.episodes import (
     counted,
     jobs_option,
     on_option,
+    purpose_option,
     scenario_named,
     seeds,
     unless_given,
@@ -51,6 +52,7 @@ FIRST_SEED = 1_000_000
 @model_option()
 @accept_option
 @policy_option
+@purpose_option
 @click.option(
     "--thresholds",
     callback=numbers(most=1),
@@ -133,6 +135,7 @@ def measure(
     model: Path | None,
     accept: bool,
     policy_path: Path | None,
+    purpose: str,
     thresholds: tuple[float, ...],
     horizon: float | None,
     intervene: str | None,
@@ -187,7 +190,7 @@ def measure(
     if compliances:
         raise click.UsageError("--compliance is for a family of household tasks")
     wanted = scenario_named(scenario, world)
-    model, policy_path, said = unless_given(wanted, model, policy_path, accept)
+    model, policy_path, said = unless_given(wanted, model, policy_path, accept, purpose)
     if model is None:
         raise click.UsageError(
             f"no model ships with {wanted.name}: give one with --model"

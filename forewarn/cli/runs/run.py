@@ -31,6 +31,7 @@ from forewarn.cli.runs.episodes import (
     observers,
     on_option,
     pilot_option,
+    purpose_option,
     refuse_total_failure,
     scenario_named,
     seeds,
@@ -65,6 +66,7 @@ SHOWN_EPISODES = 20
 @model_option()
 @accept_option
 @policy_option
+@purpose_option
 @click.option(
     "--threshold",
     "thresholds",
@@ -133,6 +135,7 @@ def run(
     model: Path | None,
     accept: bool,
     policy_path: Path | None,
+    purpose: str,
     thresholds: tuple[float, ...],
     horizon: float | None,
     intervene: str | None,
@@ -190,7 +193,9 @@ def run(
         if model is not None or (unguarded and alone):
             raise click.UsageError("give one of --model, --no-model and --unguarded")
     else:
-        model, policy_path, said = unless_given(wanted, model, policy_path, accept)
+        model, policy_path, said = unless_given(
+            wanted, model, policy_path, accept, purpose
+        )
     judged = judging or (wanted.judges and not unguarded)
     if alone and not judged:
         raise click.UsageError("--no-model is for --rules or --guard-program")

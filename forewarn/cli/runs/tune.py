@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +27,11 @@ from forewarn.cli.support import (
 )
 
 if TYPE_CHECKING:
+    from forewarn.monitors.guarding.decision import Kind
+    from forewarn.monitors.guarding.policy import Policy
+    from forewarn.scenarios.running.pool import Pool
+    from forewarn.scenarios.schema import Scenario
+    from forewarn.scenarios.training.acting import Acted
     from forewarn.scenarios.training.tune import Settled
 
 MOST_S = 3600
@@ -34,8 +39,39 @@ FIRST_SEED = 2_000_000
 
 
 @click.command()
-@click.argument("scenario")
+@click.argument("scenario", required=False)
 @model_option(required=True)
+@click.option(
+    "--for",
+    "purpose",
+    type=click.Choice(["alert", "slow", "stop"]),
+    default="alert",
+    show_default=True,
+    help="alert: keep a promise about false alarms. slow, stop: prevent most, with the"
+    " guard acting on the runs that calibrate.",
+)
+@click.option(
+    "--cost",
+    type=Number(0, 1),
+    default=0.05,
+    show_default=True,
+    help="With --for slow or stop: what a run costs in which the guard steps in, in"
+    " violations.",
+)
+@click.option(
+    "--acting",
+    type=Count(min=10),
+    default=40,
+    show_default=True,
+    help="With --for slow or stop: how many runs it acts in, at each threshold.",
+)
+@click.option(
+    "--lead",
+    "lead_s",
+    type=Number(min=0, min_open=True),
+    help="With --for alert: instead of a promise, the highest threshold that warns of"
+    " half of the violations so many seconds ahead.",
+)
 @click.option(
     "--runs",
     type=FOLDER,
@@ -87,8 +123,12 @@ FIRST_SEED = 2_000_000
 @click.pass_context
 def tune(
     ctx: click.Context,
-    scenario: str,
+    scenario: str | None,
     model: Path,
+    purpose: str,
+    cost: float,
+    acting: int,
+    lead_s: float | None,
     runs: Path | None,
     episodes: int,
     seed: int,
@@ -112,11 +152,21 @@ def tune(
     Where no threshold keeps the promise, the law gets none, the reason is said, and
     the exit status is 1; where no law has one, no policy is written.
 
+    A threshold that is right for a warning may be too late for a stop. With --for stop
+    (or slow) the horizon and the calibration are found alike; then runs of the first
+    half are run again with the guard acting, at one threshold after the other, and the
+    one is taken that prevents most for the stated --cost.
+
+    With --runs no SCENARIO is needed: the laws are those of the model.
+
     \b
-    Example:
+    Examples:
       forewarn tune tiny-road --model model.json --out policy.yaml
+      forewarn tune tiny-road --model model.json --for stop --out stop.policy.yaml
+      forewarn tune --runs traces --model model.json --lead 1 --out policy.yaml
       forewarn measure tiny-road --model model.json --policy policy.yaml
     """
+    from forewarn.monitors.chains.model import load_model
     from forewarn.monitors.guarding.policy import Policy, load_policy, write_policy
     from forewarn.scenarios.measuring.recorded import recorded_runs
     from forewarn.scenarios.running.campaign import pool
@@ -126,29 +176,118 @@ def tune(
 
     if 0 in horizons:
         raise click.UsageError("--horizons: a horizon is above zero")
-    wanted = load_scenario(scenario)
+    acts = purpose != "alert"
+    if acts and (scenario is None or lead_s is not None):
+        raise click.UsageError(f"--for {purpose} needs SCENARIO, and takes no --lead")
+    wanted = None if scenario is None else load_scenario(scenario)
+    if wanted is None and runs is None:
+        raise click.UsageError("give SCENARIO, or traces with --runs")
+    laws = wanted.laws if wanted else tuning.laws_of(load_model(model))
+    of = wanted.name if wanted else model.name
     base = load_policy(policy_path) if policy_path else Policy()
-    name = f"{wanted.name}, at most {allowed:g} false alarms a clean run"
+    name = f"{of}, at most {allowed:g} false alarms a clean run"
+    if acts:
+        name = f"{of}, to {purpose} at {cost:g} violations an intervention"
+    elif lead_s is not None:
+        name = f"{of}, {lead_s:g} s ahead"
     base = replace(base, name=name)
     with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         if runs is not None:
             paths = recorded_runs(runs)
         else:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            assert wanted is not None  # noqa: S101
             wished = seeds(seed, episodes)
             paths = collected(wanted, wished, pool(jobs, on), folder, counted)
-        found = tuning.tune(wanted, model, paths, allowed, horizons, base, progress)
+        found = tuning.tune(laws, of, model, paths, allowed, horizons, base, progress)
+        if acts:
+            assert wanted is not None  # noqa: S101
+            _act(
+                wanted, model, found, base, kind(purpose), cost, acting,
+                pool(jobs, on), folder, out, as_json,
+            )  # fmt: skip
+            return
+    if lead_s is not None:
+        found = tuning.ahead(found, lead_s, base)
     if found.thresholds:
         write_policy(out, tuning.tuned_policy(found, base, kind(intervene)))
     payload = {
-        "scenario": wanted.name,
+        "scenario": of,
         "policy": str(out) if found.thresholds else None,
         "false_alarm_rate": allowed,
         **found.as_dict(),
+        "thresholds": dict(found.thresholds),
     }
     emit(as_json, payload, _lines(found, out))
     if found.without:
         ctx.exit(1)
+
+
+def _act(
+    scenario: Scenario,
+    model: Path,
+    found: Settled,
+    base: Policy,
+    what: Kind,
+    cost: float,
+    count: int,
+    where: Pool,
+    folder: Path,
+    out: Path,
+    as_json: bool,
+) -> None:
+    """Takes the threshold from which on acting is worth most."""
+    from forewarn.monitors.guarding.policy import write_policy
+    from forewarn.scenarios.training import acting
+
+    best = found.best
+    laws = list(best.calibration)
+    base = replace(
+        base, horizon_s=best.horizon_s,
+        calibration={law: c for law, c in best.calibration.items() if c.points},
+    )  # fmt: skip
+    policies = [(at, acting.acting_policy(base, laws, what, at))
+                for at in acting.THRESHOLDS]  # fmt: skip
+    wished = found.seeds[0][:count]
+    tried = list(
+        acting.acted(scenario, model, policies, wished, cost, where, folder, counted)
+    )
+    taken = acting.best_of(tried)
+    write_policy(out, dict(policies)[taken.threshold])
+    payload = {
+        "scenario": scenario.name,
+        "policy": str(out),
+        "for": what,
+        "cost": cost,
+        "horizon_s": best.horizon_s,
+        "threshold": taken.threshold,
+        "seeds": list(wished),
+        "tried": [each.as_dict() for each in tried],
+    }
+    emit(as_json, payload, _acted_lines(tried, taken, len(wished), what, out))
+
+
+def _acted_lines(
+    tried: Sequence[Acted], taken: Acted, runs: int, what: Kind, out: Path
+) -> Iterator[str]:
+    yield (
+        f"In {runs} training runs the guard acts ({what}) from a threshold on; stepping"
+        f" in once costs {taken.cost:g} violations:"
+    )
+    rows = [
+        (
+            f"{each.threshold:g}",
+            f"{each.prevented} of {each.violating}",
+            str(each.caused),
+            str(each.interventions),
+            "-" if each.longer is None else f"{each.longer:.2f}",
+            f"{each.worth:.2f}",
+        )
+        for each in tried
+    ]
+    head = ["threshold", "prevented", "caused", "runs with it", "longer", "worth"]
+    yield from table(head, rows)
+    yield f"{out}: {what} from a risk of {taken.threshold:g} on"
 
 
 def _lines(found: Settled, out: Path) -> Iterator[str]:
@@ -172,6 +311,13 @@ def _lines(found: Settled, out: Path) -> Iterator[str]:
     head = ["horizon", "law", "threshold", "detected", "to trigger", "false alarms"]
     yield from table(head, rows)
     yield ""
+    if found.thresholds and not found.promises:
+        for law, at in found.thresholds.items():
+            yield f"{shown(law)}: {at:g}; nothing is promised of false alarms."
+        for law, why in found.without.items():
+            yield f"{shown(law)} has no threshold: {why}."
+        yield f"{out}: horizon {found.best.horizon_s:g} s, and these thresholds"
+        return
     yield (
         f"{len(aside)} runs, seeds {aside[0]} to {aside[-1]}, were set aside for the"
         f" thresholds, at the horizon {found.best.horizon_s:g} s:"

@@ -1,0 +1,48 @@
+"""Thresholds for acting: measured with the guard acting, and what they are worth."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.monitors.guarding.policy import Policy, Step
+from forewarn.scenarios.running.pool import Here
+from forewarn.scenarios.schema import load_scenario
+from forewarn.scenarios.training.acting import Acted, acted, acting_policy, best_of
+from tests.scenarios import learned
+
+ROAD = load_scenario("tiny-road")
+LAWS = [law.name for law in ROAD.laws]
+
+
+def test_it_counts_what_a_guard_that_acts_prevents(tmp_path: Path) -> None:
+    base = Policy("acts", horizon_s=3.0)
+    policies = [(at, acting_policy(base, LAWS, "stop", at)) for at in (0.1, 0.9)]
+    assert policies[0][1].steps_for(LAWS[0]) == (Step("stop", 0.1),)
+    model = learned.model("tiny-road")
+    seeds = range(learned.FRESH, learned.FRESH + 12)
+    low, high = acted(ROAD, model, policies, seeds, 0.05, Here(), tmp_path)
+    assert low.violating == high.violating > 0
+    assert low.prevented >= high.prevented
+    assert low.interventions >= high.interventions
+    assert low.worth == low.prevented - 0.05 * low.interventions
+
+
+TRIED = Acted(0.3, 10, 8, 0, 20, 1.0, 0.05)
+
+
+def test_the_best_is_worth_most_and_of_those_alike_steps_in_late() -> None:
+    late = replace(TRIED, threshold=0.5)
+    eager = replace(TRIED, threshold=0.1, prevented=9, interventions=60)
+    assert best_of([TRIED, late, eager]) is late
+    cheap = [replace(each, cost=0.01) for each in (TRIED, late, eager)]
+    assert best_of(cheap).threshold == 0.1
+
+
+def test_acting_that_is_worth_nothing_is_refused() -> None:
+    dear = replace(TRIED, cost=0.5)
+    with pytest.raises(InvalidInput, match="acting is worth nothing"):
+        best_of([dear])

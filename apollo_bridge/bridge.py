@@ -11,7 +11,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field
 
-from forewarn.abstractions.errors import InvalidInput, SignalFault, near_miss
+from forewarn.abstractions.errors import InvalidInput, near_miss
 from forewarn.abstractions.frame import Frame
 from forewarn.apollo_bridge.act import ApolloActuator
 from forewarn.apollo_bridge.buses.contract import Bus
@@ -276,12 +276,11 @@ class ApolloWorld:
         said = {n: each.message for n, each in newest.items() if each is not None}
         try:
             values = self._senses.values(now_s, said)
-            self.problem = ""
+            self.problem = self._senses.fault
         except Exception as error:
             # Whatever Apollo said: without its signals the guard lets nothing pass.
-            known = isinstance(error, SignalFault)
             values = {}
-            self.problem = str(error) if known else f"{type(error).__name__}: {error}"
+            self.problem = f"{type(error).__name__}: {error}"
         # The chassis' clock need not show the local time, nor any.
         if "time_of_day" not in self.source.provides:
             values.pop("time_of_day", None)

@@ -111,7 +111,8 @@ def _path(planning: Any, ego: Mover, body: Body) -> list[Point]:
 
 
 def _others(ego: Mover, path: Sequence[Point], found: Any) -> dict[str, Any]:
-    everyone = [(mover_of(each), each.type) for each in found if each.type >= 1]
+    kinds = (1, 4, 5, _PEDESTRIAN)
+    everyone = [(mover_of(each), each.type) for each in found if each.type in kinds]
     vehicles = [m for m, kind in everyone if kind in (1, 4, 5)]
     lead: tuple[float, Mover] | None = None
     nearest: tuple[float, Mover] | None = None

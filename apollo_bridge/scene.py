@@ -242,6 +242,13 @@ class ApolloScene(Scene):
         return edges if len(edges) > 1 else Anywhere()
 
 
+def check_obstacles(obstacles: Any) -> None:
+    """Raises `SignalFault` unless all who matter have a place, course, speed, size."""
+    for obstacle in () if obstacles is None else obstacles.perception_obstacle:
+        if obstacle.type in (_PEDESTRIAN, _VEHICLE, _BICYCLE, _MOVABLE):
+            mover_of(obstacle)
+
+
 def mover_of(obstacle: Any) -> Mover:
     """Somebody as perception has them, placed by the middle.
 

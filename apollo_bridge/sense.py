@@ -23,7 +23,11 @@ from forewarn.apollo_bridge.mapless import (
 from forewarn.apollo_bridge.maps.hdmap import RoadMap
 from forewarn.apollo_bridge.maps.network import Network
 from forewarn.apollo_bridge.messages.channels import INPUTS
-from forewarn.apollo_bridge.scene import TURN_SIGNALS, ApolloScene
+from forewarn.apollo_bridge.scene import (
+    TURN_SIGNALS,
+    ApolloScene,
+    check_obstacles,
+)
 from forewarn.apollo_bridge.vehicle import Body
 from forewarn.plugins.driving.bodies import touches
 from forewarn.plugins.driving.roads.network import Roads
@@ -56,6 +60,12 @@ _FROM: Mapping[str, frozenset[str]] = {
     ),
     "planning": frozenset({"destination_reached", "overtaking", "direction"}),
 }  # fmt: skip
+
+_FORETOLD = frozenset(
+    {"shortfall", "unanswered_age", "headway", "lead_acceleration", "giving_way_age",
+     "jam_age", "priority_gap", "priority_arrival", "side_margin"}
+)  # fmt: skip
+"""What is worked out from others and from more: unsound where they are not known."""
 
 _GEARS = {0: "neutral", 1: "drive", 2: "reverse", 3: "parking", 4: "drive"}
 _AUTO = 1
@@ -122,6 +132,7 @@ class ApolloSenses:
 
     def reset(self) -> None:
         """Begins an episode."""
+        self.fault = ""
         self._speed: float | None = None
         self._looking: _Looking | None = None
         if self._network is not None:
@@ -131,26 +142,29 @@ class ApolloSenses:
             self._looking = _Looking(scene, surroundings, self._period_s)
 
     def values(self, time_s: float, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """The signals at one moment.
+        """The signals at one moment; `fault` says which message was nonsense, if any.
+
+        What a fault touches is left out: one obstacle without a speed leaves nobody
+        know who is around, and takes nothing from what the ego knows of itself.
 
         Args:
             time_s: The moment, by Apollo's clock.
             inputs: The newest message of each input that came, and of `routing`.
-
-        Raises:
-            SignalFault: A message says something that cannot be.
         """
+        self.fault = ""
         pose, chassis = inputs.get("localization"), inputs.get("chassis")
         if pose is None or chassis is None:
             return {}
         own = self._own(pose.pose, chassis)
         if "speed" not in own:
             return own
-        if self._looking is None:
-            return mapless(self._body, inputs) | own
-        values = self._looking.look(time_s, own["speed"] / 3.6, inputs)
-        if not values:
-            return own
+        try:
+            values = self._around(time_s, own["speed"] / 3.6, inputs)
+        except SignalFault as fault:
+            self.fault = str(fault)
+            values = {}
+        if self._looking is None or not values:
+            return values | own
         # What the car does not tell of itself is not worked out in its place.
         for name in self._left_out:
             values.pop(name, None)
@@ -159,6 +173,23 @@ class ApolloSenses:
                 for signal in signals:
                     values.pop(signal, None)
         return values | own
+
+    def _around(
+        self, time_s: float, speed: float, inputs: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """What the ego knows of the road, and of others if they are all known."""
+        try:
+            check_obstacles(inputs.get("obstacles"))
+        except SignalFault as fault:
+            self.fault = str(fault)
+            inputs = {**inputs, "obstacles": None}
+        if self._looking is None:
+            return mapless(self._body, inputs)
+        values = self._looking.look(time_s, speed, inputs)
+        if self.fault:
+            for name in _FROM["obstacles"] | _FORETOLD:
+                values.pop(name, None)
+        return values
 
     def _own(self, pose: Any, chassis: Any) -> dict[str, Any]:
         """What the car measures itself; what it does not measure is left out."""

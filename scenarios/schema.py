@@ -242,7 +242,7 @@ def shipped_scenarios() -> dict[str, Path]:
             if path.parent.name in FOLDERS}  # fmt: skip
 
 
-FOLDERS = ("tiny", "driving", "household")
+FOLDERS = ("tiny", "driving", "household", "highway")
 """The folders of this room that hold scenarios."""
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from forewarn.abstractions.errors import InvalidInput, InvalidTrace, SignalFault
+from forewarn.abstractions.errors import InvalidInput, InvalidTrace
 from forewarn.abstractions.frame import Frame
 from forewarn.apollo_bridge.maps.hdmap import RoadMap
 from forewarn.apollo_bridge.messages.channels import INPUTS, ROUTING, Channel
@@ -31,7 +31,8 @@ class RecordedDrive:
     """The frames of one record. Only the newest message of each input is read at all.
 
     `provides` lists the signals that follow from the channels that it has; `faults`
-    counts frames whose messages said something that cannot be.
+    counts frames whose messages said something that cannot be, and `fault` says what
+    it was at the last frame.
 
     Args:
         path: The `.record` file.
@@ -73,7 +74,7 @@ class RecordedDrive:
         inputs = [name for name in INPUTS if name in self.channels]
         self.provides = provided(road_map, inputs, told or {})
         self._senses = ApolloSenses(road_map, body, told, period_s)
-        self.faults = 0
+        self.faults, self.fault = 0, ""
 
     def frames(self) -> Iterator[Frame]:
         """The frames, each at the first localization that its period has.
@@ -130,11 +131,9 @@ class RecordedDrive:
         return tuple(n for n in self.provides if known[n] >= share * count > 0)
 
     def _values(self, now_s: float, newest: _Newest) -> dict[str, Any]:
-        try:
-            values = self._senses.values(now_s, newest.messages())
-        except SignalFault:
-            values = {}
-            self.faults += 1
+        values = self._senses.values(now_s, newest.messages())
+        self.fault = self._senses.fault
+        self.faults += bool(self.fault)
         for name in self.channels:
             if name in INPUTS and name in newest:
                 age_s = max(0.0, now_s - newest.time_s(name))

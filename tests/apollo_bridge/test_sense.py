@@ -10,7 +10,6 @@ import pytest
 pytest.importorskip("google.protobuf", reason="google.protobuf is not installed")
 pytest.importorskip("libsumo", reason="libsumo is not installed")
 
-from forewarn.abstractions.errors import SignalFault
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.apollo_bridge.maps.hdmap import RoadMap, read_map
@@ -101,8 +100,16 @@ class Scene:
         return made
 
     def values(self, road_map: RoadMap | None, **settings: Any) -> dict[str, Any]:
+        values, fault = self.told(road_map, **settings)
+        assert fault == ""
+        return values
+
+    def told(
+        self, road_map: RoadMap | None, **settings: Any
+    ) -> tuple[dict[str, Any], str]:
+        """The signals, and which message was nonsense."""
         senses = ApolloSenses(road_map, BODY, settings.get("told", TOLD))
-        return senses.values(1.0, self.inputs)
+        return senses.values(1.0, self.inputs), senses.fault
 
 
 def test_the_way_ahead(road_map: RoadMap) -> None:
@@ -216,11 +223,32 @@ class TestUnknown:
         values = scene.values(road_map)
         assert values["speed"] == 36.0 and "stop_line_distance" not in values
 
+    def knows_itself(self, scene: Scene, road_map: RoadMap, says: str) -> None:
+        """What the fault touches is left out, and nothing else."""
+        sound = Scene().values(road_map)
+        values, fault = scene.told(road_map)
+        assert says in fault
+        assert values["speed"] == 36.0 and values["engine_on"] is True
+        about_others = {"lead_distance", "collision", "shortfall", "headway"}
+        assert not about_others & values.keys() and about_others <= sound.keys()
+        if "obstacle" in says:
+            assert values["stop_line_distance"] == sound["stop_line_distance"]
+            assert values["traffic_light"] == sound["traffic_light"]
+
+    @pytest.mark.parametrize("axis", ["x", "y"])
+    def test_one_obstacle_whose_speed_is_unset_leaves_the_rest(
+        self, road_map: RoadMap, axis: str
+    ) -> None:
+        scene = Scene()
+        scene.someone(60.0, LANE_1_Y, WEST, 5.0)
+        setattr(scene.someone(30.0, LANE_1_Y, WEST, 5.0).velocity, axis, math.nan)
+        self.knows_itself(scene, road_map, "obstacle 2 has no")
+        assert "lead_distance" not in scene.told(None)[0]
+
     def test_a_place_that_is_none(self, road_map: RoadMap) -> None:
         scene = Scene()
         scene.inputs["localization"].pose.ClearField("position")
-        with pytest.raises(SignalFault, match="localization has no place"):
-            scene.values(road_map)
+        self.knows_itself(scene, road_map, "localization has no place")
 
     @pytest.mark.parametrize("field", ["position", "velocity"])
     def test_an_obstacle_without_a_place_or_a_speed(
@@ -228,15 +256,13 @@ class TestUnknown:
     ) -> None:
         scene = Scene()
         scene.someone(30.0, LANE_1_Y, WEST, 5.0).ClearField(field)
-        with pytest.raises(SignalFault, match="obstacle 1 has no"):
-            scene.values(road_map)
+        self.knows_itself(scene, road_map, "obstacle 1 has no")
 
     @pytest.mark.parametrize("length", [math.nan, math.inf])
     def test_an_obstacle_without_a_size(self, road_map: RoadMap, length: float) -> None:
         scene = Scene()
         scene.someone(30.0, LANE_1_Y, WEST, 5.0).length = length
-        with pytest.raises(SignalFault, match="obstacle 1 has no"):
-            scene.values(road_map)
+        self.knows_itself(scene, road_map, "obstacle 1 has no")
 
     def test_a_foretold_way_that_is_none(self, road_map: RoadMap) -> None:
         scene = Scene(20.0)
@@ -475,8 +501,8 @@ class TestWithoutAMap:
     def test_a_place_that_is_none(self) -> None:
         scene = Scene()
         scene.inputs["localization"].pose.position.x = math.nan
-        with pytest.raises(SignalFault, match="localization has no place"):
-            scene.values(None)
+        values, fault = scene.told(None)
+        assert "localization has no place" in fault and values["speed"] == 36.0
 
 
 def test_the_driver_s_own_signals(road_map: RoadMap) -> None:

@@ -60,7 +60,8 @@ def signals(
     """Read a .record file as the signals of driving.
 
     With --json a line for each frame: {"time_s": …, "signals": {…}}. A signal that is
-    not known at a moment is left out; null is known not to be there.
+    not known at a moment is left out; null is known not to be there. Where a message
+    says what cannot be, "fault" says which, and what it touches is left out.
 
     \b
     Examples:
@@ -87,7 +88,10 @@ def signals(
     if as_json:
         for frame in frames:
             line = {"time_s": frame.time_s, "signals": dict(frame.values)}
-            sys.stdout.write(json.dumps(line, allow_nan=False) + "\n")
+            fault = {"fault": drive.fault} if drive.fault else {}
+            sys.stdout.write(json.dumps({**line, **fault}, allow_nan=False) + "\n")
+        if drive.faults:
+            click.echo(_faults(drive), err=True)
         return
     for text in _summary(drive, progress(frames, "frames"), out):
         click.echo(clean(text))
@@ -128,6 +132,10 @@ def _summary(
         where = f"missing in {lacking} frames" if lacking else "in every frame"
         yield f"{len(names)} signals {where}: {', '.join(names)}."
     if drive.faults:
-        yield f"{drive.faults} frames have messages that say what cannot be."
+        yield _faults(drive)
     if out is not None:
         yield f"The trace: {out}"
+
+
+def _faults(drive: RecordedDrive) -> str:
+    return f"{drive.faults} frames have messages that say what cannot be."

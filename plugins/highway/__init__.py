@@ -1,0 +1,1 @@
+"""highway-env's roads as worlds; needs the extra `highway`."""

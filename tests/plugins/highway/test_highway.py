@@ -1,0 +1,98 @@
+"""highway-env's roads: who crashes there, what is seen coming, what the guard does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from forewarn import load_scenario, load_vocabulary
+from forewarn.monitors.guarding.decision import Action
+
+pytest.importorskip("highway_env", reason="highway-env is not installed")
+
+import numpy as np
+
+from forewarn.plugins.highway.bridge import HighwayWorld
+from forewarn.plugins.highway.driving import CAP, Driver, slower
+from forewarn.plugins.highway.sense import Course
+
+
+@pytest.mark.parametrize(
+    "name", ["env-highway", "env-merge", "env-roundabout", "env-intersection"]
+)
+def test_each_road_shows_signals_of_the_driving_vocabulary(name: str) -> None:
+    scenario = load_scenario(name)
+    world = HighwayWorld(**scenario.settings(scenario.world, 1))
+    vocabulary = load_vocabulary("driving")
+    frame = world.reset(1)
+    driver = Driver()
+    driver.reset(1)
+    for _ in range(3):
+        assert set(frame.values) == set(world.source.provides)
+        for key, value in frame.values.items():
+            vocabulary.check_value(key, value)
+        frame = world.step(Action("act", {"action": driver(None)}))
+    assert frame.values["speed"] > 0.0
+    world.close()
+
+
+def test_a_stop_and_a_cap_are_kept() -> None:
+    world = HighwayWorld(road="highway", config={"vehicles_count": 1})
+    world.reset(2)
+    capped = {"action": slower(None, [40.0, 1.0, 1.0, 40.0, 6.0], 36.0)}
+    for _ in range(25):
+        frame = world.step(Action("act", capped))
+    assert frame.values["speed"] == pytest.approx(36.0, abs=1.0)
+    for _ in range(12):
+        frame = world.step(world.actuator().fallback())
+    assert frame.values["speed"] < 1.0
+    assert capped["action"][CAP] == pytest.approx(10.0)
+    world.close()
+
+
+class Straight:
+    """Somebody who drives straight on, as highway-env would foretell it."""
+
+    def __init__(self, x: float, y: float, heading: float, speed: float) -> None:
+        self.position, self.heading = np.array([x, y]), heading
+        self._way = np.array([np.cos(heading), np.sin(heading)]) * speed
+
+    def predict_trajectory_constant_speed(self, times: Any) -> tuple[Any, Any]:
+        at = [self.position + self._way * t for t in times]
+        return at, [self.heading] * len(times)
+
+
+def test_who_crosses_at_the_same_time_touches_and_who_passes_does_not() -> None:
+    ego = Course.of(Straight(-20.0, 0.0, 0.0, 10.0))
+    crossing = Course.of(Straight(0.0, -20.0, np.pi / 2, 10.0))
+    beside = Course.of(Straight(-20.0, 4.0, 0.0, 10.0))
+    assert ego.apart(crossing).min() < 1.0
+    assert np.diagonal(ego.apart(crossing)).argmin() == 5  # after 2 s
+    assert ego.apart(beside).min() == pytest.approx(4.0)
+
+
+def test_one_episode_does_not_change_another_on_another_road() -> None:
+    def episode() -> list[Any]:
+        world = HighwayWorld(road="merge")
+        frames = [world.reset(3)]
+        act = Action("act", {"action": [30.0, 1.0, 1.0, 40.0, 6.0]})
+        frames += [world.step(act) for _ in range(4)]
+        world.close()
+        return frames
+
+    before = episode()
+    world = HighwayWorld(road="intersection", config={"initial_vehicle_count": 2})
+    world.reset(1)
+    world.close()
+    assert episode() == before
+
+
+def test_traits_follow_from_the_seed_and_the_distracted_look_away() -> None:
+    def looks(seed: int, share: float) -> list[float]:
+        driver = Driver(distracted=share)
+        driver.reset(seed)
+        return [driver(None)[2] for _ in range(60)]
+
+    assert looks(1, 1.0) == looks(1, 1.0) != looks(2, 1.0)
+    assert 0.0 in looks(1, 1.0) and set(looks(1, 0.0)) == {1.0}

@@ -59,6 +59,7 @@ PIECES = (
     Piece("openai-agents", "OpenAI Agents", ("openai-agents",)),
     Piece("mcp", "guarding the tools of MCP servers", ("mcp",)),
     Piece("gym", "Gymnasium environments", ("gymnasium",)),
+    Piece("highway", "highway-env's roads", ("highway-env", "gymnasium")),
     Piece("fleet", "traces in columns, and fast readers", ("orjson", "pyarrow")),
     Piece("programs", "past cases for models that write programs", ("rapidfuzz",)),
     Piece("otel", "OpenTelemetry spans and metrics", ("opentelemetry-api",)),

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from forewarn import load_scenario, load_vocabulary
+from forewarn import load_vocabulary
 from forewarn.monitors.guarding.decision import Action
 
 pytest.importorskip("highway_env", reason="highway-env is not installed")
@@ -19,11 +19,18 @@ from forewarn.plugins.highway.sense import Course
 
 
 @pytest.mark.parametrize(
-    "name", ["env-highway", "env-merge", "env-roundabout", "env-intersection"]
+    ("road", "config"),
+    [
+        ("highway", {"vehicles_count": 5}),
+        ("merge", {}),
+        ("roundabout", {}),
+        ("intersection", {"initial_vehicle_count": 3}),
+    ],
 )
-def test_each_road_shows_signals_of_the_driving_vocabulary(name: str) -> None:
-    scenario = load_scenario(name)
-    world = HighwayWorld(**scenario.settings(scenario.world, 1))
+def test_each_road_shows_signals_of_the_driving_vocabulary(
+    road: Any, config: dict[str, Any]
+) -> None:
+    world = HighwayWorld(road=road, config=config)
     vocabulary = load_vocabulary("driving")
     frame = world.reset(1)
     driver = Driver()

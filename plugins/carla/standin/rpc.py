@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Iterator
+from typing import Any, Final, Protocol
 
 from forewarn.abstractions.errors import MissingDependency
 
@@ -42,10 +42,48 @@ def packed(value: object) -> bytes:
     return body
 
 
+class Guests:
+    """Who is connected. Where there is no room, strangers go: the oldest first.
+
+    A stranger has said nothing yet; a client does so as it comes.
+    """
+
+    def __init__(self) -> None:
+        self._strange: dict[Guest, bool] = {}
+
+    def __iter__(self) -> Iterator[Guest]:
+        return iter(tuple(self._strange))
+
+    def come(self, guest: Guest) -> bool:
+        """Whether there is room for another one."""
+        if len(self._strange) >= CONNECTIONS:
+            oldest = next((g for g, strange in self._strange.items() if strange), None)
+            if oldest is None:
+                return False
+            self.leave(oldest)
+            oldest.close()
+        self._strange[guest] = True
+        return True
+
+    def speaks(self, guest: Guest) -> None:
+        """It is a stranger no more."""
+        if guest in self._strange:
+            self._strange[guest] = False
+
+    def leave(self, guest: Guest) -> None:
+        self._strange.pop(guest, None)
+
+
+class Guest(Protocol):
+    """A connection that can be ended."""
+
+    def close(self) -> None: ...
+
+
 class Caller(asyncio.Protocol):
     """One client's connection. What is not a call ends it."""
 
-    def __init__(self, answer: Answer, callers: set[Caller]) -> None:
+    def __init__(self, answer: Answer, callers: Guests) -> None:
         self._answer = answer
         self._callers = callers
         self._unpacker = msgpack.Unpacker(
@@ -56,14 +94,13 @@ class Caller(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)  # noqa: S101
         self._transport = transport
-        if len(self._callers) >= CONNECTIONS:
+        if self._callers.come(self):
+            keep_alive(transport)
+        else:
             transport.abort()
-            return
-        self._callers.add(self)
-        keep_alive(transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._callers.discard(self)
+        self._callers.leave(self)
 
     def data_received(self, data: bytes) -> None:
         try:
@@ -84,6 +121,7 @@ class Caller(asyncio.Protocol):
             raise ValueError("not a call")
         if not isinstance(name, str) or not isinstance(parameters, list):
             raise ValueError("not a call")
+        self._callers.speaks(self)
         error, result = self._answer(name, parameters[1:])
         if number is not None:
             self._transport.write(self._packer.pack([1, number, error, result]))

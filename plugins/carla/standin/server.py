@@ -29,7 +29,7 @@ from forewarn.plugins.carla.standin.ground import roads
 from forewarn.plugins.carla.standin.ground.roads import Roads
 from forewarn.plugins.carla.standin.movement.traffic import Traffic
 from forewarn.plugins.carla.standin.recording.recordings import Recordings
-from forewarn.plugins.carla.standin.rpc import Caller
+from forewarn.plugins.carla.standin.rpc import Caller, Guests
 from forewarn.plugins.carla.standin.streaming import Reader, Streams
 from forewarn.plugins.carla.standin.world import World
 
@@ -83,7 +83,7 @@ class Server:
         self._rate_hz = rate_hz
         self._waits = waits
         self._texts: dict[str, str] = {}
-        self._callers: set[Caller] = set()
+        self._callers = Guests()
         self._said: set[str] = set()
         self.world = self._make(first, seed, 1)
 
@@ -141,9 +141,9 @@ class Server:
                 await clock
             calls.close()
             streams.close()
-            for caller in list(self._callers):
+            for caller in self._callers:
                 caller.close()
-            for reader in list(self.streams.readers):
+            for reader in self.streams.readers:
                 reader.close()
             self.recordings.close(self.world)
             self.world.traffic.close()

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from forewarn.plugins.carla.standin.rpc import CONNECTIONS, keep_alive
+from forewarn.plugins.carla.standin.rpc import Guests, keep_alive
 
 UNREAD: Final = 8 << 20
 """Bytes that wait for a reader; one who lets more wait misses frames."""
@@ -27,7 +27,7 @@ class Streams:
 
     def __init__(self, first: Callable[[int], bytes | None]) -> None:
         self.first = first
-        self.readers: set[Reader] = set()
+        self.readers = Guests()
         self._of: dict[int, list[Reader]] = {}
         self._awaited: dict[int, tuple[float, list[bytes]]] = {}
 
@@ -97,14 +97,13 @@ class Reader(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)  # noqa: S101
         self._transport = transport
-        if len(self._streams.readers) >= CONNECTIONS:
+        if self._streams.readers.come(self):
+            keep_alive(transport)
+        else:
             transport.abort()
-            return
-        self._streams.readers.add(self)
-        keep_alive(transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._streams.readers.discard(self)
+        self._streams.readers.leave(self)
         if self._stream is not None:
             self._streams.leave(self._stream, self)
 
@@ -117,6 +116,7 @@ class Reader(asyncio.Protocol):
             self._data = b""
             if self._streams.join(stream, self):
                 self._stream = stream
+                self._streams.readers.speaks(self)
             else:
                 self.close()
 

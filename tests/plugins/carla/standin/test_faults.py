@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +106,25 @@ def test_torn_messages_and_silent_lines_cost_nothing(standin: Standin) -> None:
         except ConnectionResetError:
             pass
     serves(standin)
+
+
+def test_half_open_connections_keep_no_client_out(standin: Standin) -> None:
+    with ExitStack() as crowd, line(standin.port) as known:
+        assert call(known, "version")[0] is None
+        reads = crowd.enter_context(line(standin.port + 1))
+        reads.sendall(struct.pack("<I", 1))
+        assert reads.recv(4)
+        for _ in range(600):
+            for port in (standin.port, standin.port + 1):
+                stranger = crowd.enter_context(line(port))
+                stranger.sendall(b"\x94")  # what a call begins with, and no more
+        serves(standin)
+        assert call(known, "version")[0] is None
+        with line(standin.port + 1) as late:
+            late.sendall(struct.pack("<I", 1))
+            assert late.recv(4)
+        call(known, "tick_cue", True)
+        assert reads.recv(4)
 
 
 def test_a_reader_that_stalls_fills_no_memory(standin: Standin) -> None:

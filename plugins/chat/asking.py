@@ -95,7 +95,9 @@ class Recording:
     def __init__(self, chat: Chat, model: str, path: Path) -> None:
         self._chat, self._model, self._path = chat, model, path
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.unlink(missing_ok=True)
+        if path.exists():
+            _check_replies(path)
+            path.unlink()
         self._write({"format": FORMAT, "model": model})
 
     def reply(self, messages: Sequence[Message]) -> Reply:
@@ -118,6 +120,19 @@ class _Line(Strict):
     text: str
     tokens_in: int = Field(ge=0)
     tokens_out: int = Field(ge=0)
+
+
+def _check_replies(path: Path) -> None:
+    """Refuses to write over a file that holds something else."""
+    try:
+        first = parse_json(next(read_lines(path), ""), str(path), "line 1")
+        validated(_Header, first, f"{path}: line 1")
+    except InvalidInput as error:
+        raise InvalidInput(
+            "it holds no replies, and is not written over",
+            source=str(path),
+            mend="name another folder",
+        ) from error
 
 
 class Replayed:

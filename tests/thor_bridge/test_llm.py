@@ -221,6 +221,26 @@ def test_replies_in_another_order_or_beyond_the_end_are_told(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
+    "text", ["", "precious", '{"format": "forewarn.run/1"}', "[1]", "\xff\n" * 9]
+)
+def test_replies_are_written_over_no_other_file(tmp_path: Path, text: str) -> None:
+    """A scenario says where they go, and a scenario may be anyone's."""
+    path = tmp_path / "3.jsonl"
+    path.write_text(text, encoding="latin-1")
+    with pytest.raises(InvalidInput, match="holds no replies"):
+        Recording(Scripted("a"), "m", path)
+    assert path.read_text(encoding="latin-1") == text
+    link = tmp_path / "4.jsonl"
+    link.symlink_to(path)
+    with pytest.raises(InvalidInput, match="holds no replies"):
+        Recording(Scripted("a"), "m", link)
+    kept = tmp_path / "5.jsonl"
+    for word in "ab":
+        Recording(Scripted(word), "m", kept).reply(ASKED)
+    assert Replayed(kept).reply(ASKED).text == "b"
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "",

@@ -8,6 +8,7 @@ import multiprocessing.util
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -17,6 +18,7 @@ from forewarn.plugins.carla.support import carla_module, check_versions
 
 LOOPBACK = "127.0.0.1"
 PORT = 2000
+_ANSWERS_S = 2.0
 _STARTS_S = 30.0
 _LEAVES_S = 5.0
 _LARGEST = 1 << 20
@@ -41,6 +43,7 @@ def connect(host: str = LOOPBACK, port: int = PORT, timeout_s: float = 10.0) -> 
         VersionMismatch: Client and server differ.
     """
     carla = carla_module()
+    _check_speech(host, port)
     client = carla.Client(host, port)
     client.set_timeout(timeout_s)
     try:
@@ -49,6 +52,34 @@ def connect(host: str = LOOPBACK, port: int = PORT, timeout_s: float = 10.0) -> 
         mend = f"start it, or what stands in for it: forewarn carla serve --port {port}"
         raise CarlaLost(f"{host}:{port}", error, mend) from error
     return client
+
+
+def _check_speech(host: str, port: int) -> None:
+    """Asks by hand first: CARLA's own client aborts the process where others answer.
+
+    Who says nothing is left to that client, which waits for a server that is busy.
+
+    Raises:
+        CarlaLost: What answers there is no server of CARLA's.
+    """
+    import msgpack
+
+    unpacker, until_s = msgpack.Unpacker(), time.monotonic() + _ANSWERS_S
+    try:
+        with socket.create_connection((host, port), _ANSWERS_S) as line:
+            line.sendall(msgpack.packb([0, 0, "version", [[False]]]))
+            while data := line.recv(4096):
+                unpacker.feed(data)
+                for answer in unpacker:
+                    if isinstance(answer, list) and len(answer) == 4:
+                        return
+                    raise ValueError(f"{answer!r:.40}")
+                line.settimeout(max(until_s - time.monotonic(), 0.001))
+    except OSError:
+        return
+    except (ValueError, msgpack.UnpackException) as error:
+        problem = RuntimeError("what answers there is no server of CARLA's")
+        raise CarlaLost(f"{host}:{port}", problem, "name another port") from error
 
 
 @contextmanager

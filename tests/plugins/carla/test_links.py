@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from forewarn.plugins.carla.guarded import GuardedVehicle
-from forewarn.plugins.carla.wire import StandIn, connect
+from forewarn.plugins.carla.wire import CarlaLost, StandIn, connect
 from tests.plugins.carla.clients import PREAMBLE
 from tests.plugins.carla.proxy import Proxy
 
@@ -210,3 +212,22 @@ print(world.get_actor(int(sys.argv[2])).get_velocity().length(), flush=True)
 os._exit(0)
 """
 )
+
+
+@pytest.mark.parametrize(
+    "said", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\xc1" * 99, b"\x93\x01\x02\x03"]
+)
+def test_what_is_no_server_of_carlas_is_told_and_ends_no_process(said: bytes) -> None:
+    """CARLA's own client would abort the process of whoever asked."""
+    with socket.create_server(("127.0.0.1", 0)) as stranger:
+
+        def answer() -> None:
+            line, _ = stranger.accept()
+            with line, suppress(OSError):
+                line.sendall(said)
+                line.recv(4096)
+
+        threading.Thread(target=answer, daemon=True).start()
+        port = stranger.getsockname()[1]
+        with pytest.raises(CarlaLost, match="no server of CARLA's"):
+            connect("127.0.0.1", port, 1.0)

@@ -159,7 +159,7 @@ def test_a_server_that_only_seems_to_be_there_is_said_in_time(
     said = f"127.0.0.1:{road.proxy.port} does not answer"
     until(lambda: road.drive(2) >= 0.0 and said in road.complaint)
     assert time.monotonic() - began_s < 8.0
-    assert road.guard.wait(20) == 2
+    assert road.guard.wait(20) == 3
 
 
 def test_around_an_agent_too_a_silent_stream_stops_the_car() -> None:

@@ -29,9 +29,10 @@ import numpy as np
 
 from forewarn.abstractions.files import write_json
 from forewarn.abstractions.trace import Kept, Trace, TraceHeader
-from forewarn.monitors.finding.choice import choose
+from forewarn.monitors.finding.choice import LOOKS_S, choose
 from forewarn.monitors.finding.corpus import Corpus
 from forewarn.monitors.finding.inputs import for_scores
+from forewarn.monitors.finding.score import ScoreRecipe
 from forewarn.monitors.finding.terms import matrix
 from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.trust.hindsight import (
@@ -144,6 +145,15 @@ def by_choice(
     yield from _watched(told, corpus, out, choice.found)
 
 
+def by_score(
+    told: Recordings, corpus: Corpus, out: Sequence[int]
+) -> Iterator[Outcomes]:
+    """Bands of a score, whether or not they would be chosen."""
+    family = for_scores(corpus.families(), corpus.runs, corpus.vocabulary)
+    found = ScoreRecipe(corpus, family, LOOKS_S[0])(range(len(corpus.runs)))
+    yield from _watched(told, corpus, out, found)
+
+
 def _watched(
     told: Recordings, corpus: Corpus, out: Sequence[int], found: Found
 ) -> Iterator[Outcomes]:
@@ -220,6 +230,7 @@ def time_to_collision(
 WAYS: dict[str, Way] = {
     "guard, --abstraction auto": by_choice,
     "guard, made by hand": by_hand,
+    "guard, bands of a score": by_score,
     "boosting with lags": boosting,
     "logistic with lags": logistic,
     "ttc": time_to_collision,

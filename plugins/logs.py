@@ -1,4 +1,4 @@
-"""Logs as a world: CSV files, looked at again as if they happened now.
+"""Logs as a world: CSV, Parquet, MCAP and ROS 2 bags, looked at again as if now.
 
 A log is what somebody else drove, so nothing that is done changes it: it is for
 collecting traces, learning, monitoring, and measuring a guard that only watches. The
@@ -22,6 +22,7 @@ from pydantic import Field
 
 from forewarn.abstractions.errors import InvalidInput, near_miss
 from forewarn.abstractions.frame import Frame
+from forewarn.abstractions.readers.foreign import foreign_rows, is_foreign
 from forewarn.abstractions.readers.lines import first_line
 from forewarn.abstractions.readers.tabular import read_table
 from forewarn.abstractions.schema import Strict
@@ -65,9 +66,11 @@ class LogWorld:
     """Recorded drives, one file an episode.
 
     Args:
-        files: Their paths, with `*` for any text.
+        files: Their paths, with `*` for any text: CSV, `.parquet`, `.mcap`, `.db3`, or
+            folders with a ROS 2 bag.
         columns: What columns hold, by name: a signal, or more about it. Columns that
-            are called as a signal need no entry; others are passed over.
+            are called as a signal need no entry; others are passed over. A field of
+            messages is called `/topic.field.field`.
         vocabulary: `driving` or `household`.
         time: The column of the time; without one rows are `period_s` apart.
         time_unit: Its unit.
@@ -101,6 +104,7 @@ class LogWorld:
                 mend="a path that begins with $here/ is beside the scenario's file",
             )
         self._vocabulary = _with_columns(load_vocabulary(vocabulary), columns or {})
+        self._columns = tuple(columns or ())
         self._time, self._period_s, self._blanks = time, period_s, blanks
         self._factor = float(unit(time_unit).factor)
         self._provides = self._signals(self._paths[0])
@@ -180,7 +184,10 @@ class LogWorld:
 
     def _signals(self, path: Path) -> tuple[str, ...]:
         """The signals that a log's columns hold."""
-        columns = next(csv.reader([first_line(path)]), [])
+        if is_foreign(path):
+            columns = next(foreign_rows(path, self._columns), [])
+        else:
+            columns = next(csv.reader([first_line(path)]), [])
         aliases, signals = self._vocabulary.aliases, self._vocabulary.signals
         names = (
             aliases[name].signal if name in aliases else name
@@ -199,7 +206,8 @@ class LogWorld:
         """The rows of a log: when they were, from its beginning, and what they say."""
         rename = {} if self._time in (None, "time_s") else {str(self._time): "time_s"}
         period_s = None if self._time else self._period_s
-        trace = read_table(path, self._vocabulary, period_s, rename, known_only=True)
+        rows = foreign_rows(path, self._columns) if is_foreign(path) else None
+        trace = read_table(path, self._vocabulary, period_s, rename, True, rows)
         if not trace.frames:
             raise InvalidInput("there is no row", source=str(path))
         signals = self._vocabulary.signals

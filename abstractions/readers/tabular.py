@@ -12,6 +12,7 @@ import csv
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from forewarn.abstractions.errors import InvalidTrace, SignalFault, near_miss
 from forewarn.abstractions.frame import Frame, Value
@@ -36,13 +37,16 @@ def read_table(
     period_s: float | None,
     rename: Mapping[str, str],
     known_only: bool = False,
+    foreign: Iterator[list[str]] | None = None,
 ) -> Trace:
     """A whole CSV; with `vocabulary` every column must be one of its names.
 
-    With `known_only` the others are passed over, whatever they hold.
+    With `known_only` the others are passed over, whatever they hold. With `foreign`
+    these are the rows, of a log that is no CSV.
     """
     # csv.reader wants the line ends that quoted cells may span.
-    rows = csv.reader((text + "\n" for _, text in lines(path)), strict=True)
+    text_rows = csv.reader((text + "\n" for _, text in lines(path)), strict=True)
+    rows: Any = text_rows if foreign is None else _Numbered(foreign)
     try:
         names = _header(next(rows, []), path, rename)
         used = vocabulary or _matching(names)
@@ -64,6 +68,20 @@ def read_table(
         source=path.name,
     )
     return Trace(header, frames, vocabulary=used)
+
+
+class _Numbered:
+    """Rows that know their number, as those of csv do."""
+
+    def __init__(self, rows: Iterator[list[str]]) -> None:
+        self._rows, self.line_num = rows, 0
+
+    def __iter__(self) -> _Numbered:
+        return self
+
+    def __next__(self) -> list[str]:
+        self.line_num += 1
+        return next(self._rows)
 
 
 def _header(row: list[str], path: Path, rename: Mapping[str, str]) -> list[str]:

@@ -371,12 +371,15 @@ def _read(model: Any, shape: _Shape, width: int) -> _Fit:
     said = model.decision_function(np.concatenate(rows))
     base, parts = float(said[0]), np.split(said, np.cumsum([len(r) for r in rows]))
     curves = [part - base for part in parts[1 : 1 + len(singles)]]
+    # A person reads best what goes up and down from nothing.
+    middles = [float(curve.mean()) for curve in curves]
+    curves = [curve - middle for curve, middle in zip(curves, middles, strict=True)]
     maps = [
         (part - base).reshape(one.size, other.size)
         for part, (one, other) in zip(parts[1 + len(singles) :], pairs, strict=False)
     ]
     return _Fit(
-        base,
+        base + sum(middles),
         tuple(zip(singles, curves, strict=True)),
         tuple((*pair, cells) for pair, cells in zip(pairs, maps, strict=True)),
     )

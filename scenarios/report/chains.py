@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from forewarn.abstractions.expression import tree
+from forewarn.abstractions.states.abstraction import Abstraction
 from forewarn.monitors.guarding.watch import Watch
 from forewarn.scenarios.report.drawing import TICKS, line, words
 from forewarn.scenarios.report.markup import Markup, tag
@@ -165,3 +167,62 @@ def run_chain(run: Run, watch: Watch) -> tuple[list[Node], list[Step]]:
         if target in chosen and target != source
     ]
     return nodes, sorted(steps, key=lambda step: (step.source, step.target))
+
+
+_STEP, _TALL, _LABEL = 26, 46, 15
+
+
+def draw_scores(abstraction: Abstraction) -> Iterator[Markup]:
+    """The curves that each score of an abstraction adds up, and its pairs in words."""
+    for score in abstraction.scores:
+        yield tag("h4", score.name)
+        left: list[str] = []
+        for part in summands(score.expression):
+            plain = isinstance(part, tree.Curve) and all(
+                isinstance(value, tree.Number) for value in part.values
+            )
+            if plain and isinstance(part, tree.Curve):
+                yield _draw_steps(part)
+            else:
+                left.append(repr(part))
+        if left:
+            items = (tag("li", tag("code", text)) for text in left)
+            yield tag("p", "Beside these curves it adds:")
+            yield tag("ul", *items, class_="states")
+
+
+def summands(node: tree.Expression) -> list[tree.Expression]:
+    """What a sum adds up, from left to right."""
+    if isinstance(node, tree.Arithmetic) and node.operator == "+":
+        return [*summands(node.left), node.right]
+    return [node]
+
+
+def _draw_steps(curve: tree.Curve) -> Markup:
+    """A bar a step: what it adds, upwards or downwards of nothing."""
+    title = repr(curve.operand)
+    labels = [f"< {bound!r}" for bound in curve.bounds] + ["else"]
+    values = [node.value for node in curve.values if isinstance(node, tree.Number)]
+    if isinstance(curve.absent, tree.Number):
+        labels.append("none")
+        values.append(curve.absent.value)
+    most = max(map(abs, values)) or 1.0
+    middle = 24 + _TALL
+    width = max(8 + _STEP * len(values), 9 * len(title))
+    parts = [tag("title", title), words(4, 14, title, "start")]
+    parts.append(line(4, middle, width, middle, "guide"))
+    for number, (label, value) in enumerate(zip(labels, values, strict=True)):
+        x, tall = 8 + _STEP * number, abs(value) / most * _TALL
+        top = middle - tall if value > 0 else middle
+        told = tag("title", f"{label}: {value:+g}")
+        parts.append(
+            tag("rect", told, x=x, y=f"{top:g}", width=_STEP - 4,
+                height=f"{max(tall, 1):g}", class_="step")
+        )  # fmt: skip
+    edge = middle + _TALL + _LABEL
+    parts.append(words(8, edge, labels[0], "start"))
+    parts.append(words(width, edge, labels[-1], "end"))
+    return tag(
+        "svg", *parts, viewBox=f"0 0 {width} {edge + 6}", width=width, height=edge + 6,
+        class_="diagram", role="img", aria_label=title,
+    )  # fmt: skip

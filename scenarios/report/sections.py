@@ -6,9 +6,10 @@ import base64
 from collections.abc import Sequence
 from shlex import quote
 
+from forewarn.monitors.guarding.watch import Watch
 from forewarn.monitors.laws.automata.outline import outline
 from forewarn.monitors.laws.automata.picture import draw
-from forewarn.scenarios.report.chains import Node, draw_chain, run_chain
+from forewarn.scenarios.report.chains import Node, draw_chain, draw_scores, run_chain
 from forewarn.scenarios.report.markup import Markup, joined, tag
 from forewarn.scenarios.report.runs import LawStory, Run
 from forewarn.scenarios.report.showing.sentences import bounds, compared, verdict
@@ -179,7 +180,16 @@ def chain_of(run: Run) -> tuple[Markup, list[Node]]:
             tag("summary", "What holds in each state"),
             tag("ol", *(tag("li", node.words) for node in nodes), class_="states"),
         ),
+        _scores(watch),
     ), nodes
+
+
+def _scores(watch: Watch) -> Markup:
+    drawn = list(draw_scores(watch.abstraction))
+    if not drawn:
+        return Markup("")
+    summary = tag("summary", "What its scores add up, curve by curve")
+    return tag("details", summary, *drawn)
 
 
 def _law(law: LawStory) -> Markup:

@@ -185,8 +185,8 @@ class Drift:
         over = wealth > self._limit or against > self._limit_of_state
         if over and self.found is None:
             worst = max(range(len(self._rows)), key=lambda i: self._rows[i].against)
-            state = self._states[worst]
-            self.found = DriftFound(self.transitions, state, self._words(state))
+            name = self._states[worst]
+            self.found = DriftFound(self.transitions, name, self._words(name))
 
     def note(self) -> str | None:
         """What decisions and reports must say, once drift was found."""
@@ -200,11 +200,11 @@ class Drift:
     def as_dict(self) -> Mapping[str, object]:
         """For reports."""
         found = self.found
-        return {
+        words = {"holds": found.holds} if found is not None and found.holds else {}
+        return words | {
             "transitions": self.transitions,
             "found_at": None if found is None else found.transitions,
             "state": None if found is None else found.state,
-            "holds": None if found is None else found.holds,
             "evidence": max(
                 0.0,
                 self._wealth / self._limit,

@@ -59,7 +59,7 @@ def likely_risks(
     curves: Mapping[str, Calibration],
     draws: int = DRAWS,
     progress: Shown = lambda items, *_: items,
-    found: Found | None = None,
+    counted: Found | None = None,
 ) -> dict[str, dict[str, Any]]:
     """What a model keeps of where its laws' risks likely lie, by the laws' texts.
 
@@ -73,14 +73,14 @@ def likely_risks(
         curves: The curves.
         draws: How often runs are drawn.
         progress: Shows how far it is.
-        found: By what each run was counted, if not all were by the model's abstraction.
+        counted: By what each run was counted, if not all were by the model's abstraction.
     """
     if model.abstraction is None or model.counts is None or model.period_s is None:
         raise InvalidModel("it has no abstraction, no counts or no period")
     abstraction = Abstraction.from_dict(dict(model.abstraction), "the model")
     truth = truth_in_abstraction(model.chain, abstraction)
     random = np.random.default_rng(0)
-    by = [(found or Found(abstraction)).counting(i) for i in range(len(runs))]
+    by = [(counted or Found(abstraction)).counting(i) for i in range(len(runs))]
     redrawn = _Redrawn(model, model.counts, _seen(model, abstraction, runs, by))
     heights = {law.name: _Heights.of(told[law.name], horizon_s) for law in laws}
     steps = round(horizon_s / model.period_s)

@@ -182,7 +182,7 @@ def settled(
         model,
         likely=likely_risks(
             model, laws, horizon_s, runs[learning], found.best.told,
-            found.best.calibration, progress=progress, found=choice.found,
+            found.best.calibration, progress=progress, counted=choice.found,
         ),
         training={
             **model.training,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from forewarn.abstractions.errors import InvalidInput, InvalidTrace
-from forewarn.plugins.actions import Action
+from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.contracts import World
 from forewarn.plugins.registry import make_world
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import read_json, write_json
+from forewarn.abstractions.readers.stored import Stored
 from forewarn.monitors.chains.model import load_model
 from forewarn.monitors.guarding.policy import Policy, Step
 from forewarn.monitors.risk.promise import at_most, spared
@@ -92,7 +93,7 @@ def test_violating_runs_do_not_raise_the_threshold() -> None:
 
 
 def tuned(
-    paths: Sequence[Path], horizons_s: Sequence[float] = (3.0,), name: str = ""
+    paths: Sequence[Stored], horizons_s: Sequence[float] = (3.0,), name: str = ""
 ) -> Settled:
     model = learned.model("tiny-road")
     return tune(ROAD.laws, ROAD.name, model, paths, 0.1, horizons_s, Policy(name))
@@ -106,13 +107,13 @@ def test_a_lead_is_what_half_of_the_violations_are_told_by() -> None:
     assert early.thresholds[law] < late.thresholds[law]
     assert not early.promises
     told = found.best.told[law]
-    broken = [each for each in told if each.broken_s is not None]
+    broken = [(each, each.broken_s[1]) for each in told if each.broken_s is not None]
     curve = found.best.calibration[law]
     warned = 0
-    for each in broken:
+    for each, since_s in broken:
         risks = curve(each.risks[3.0])
         first = each.times_s[risks >= early.thresholds[law]]
-        warned += bool(first.size) and first[0] <= each.broken_s[1] - 2.0 + 1e-9
+        warned += bool(first.size) and first[0] <= since_s - 2.0 + 1e-9
     assert len(broken) / 2 <= warned < len(broken)
     assert ahead(found, 60.0, Policy()).without[law].endswith("60 s ahead")
 

@@ -73,7 +73,7 @@ def likely_risks(
         curves: The curves.
         draws: How often runs are drawn.
         progress: Shows how far it is.
-        counted: By what each run was counted, if not all were by the model's abstraction.
+        counted: By what each run was counted, if not by the model's abstraction.
     """
     if model.abstraction is None or model.counts is None or model.period_s is None:
         raise InvalidModel("it has no abstraction, no counts or no period")

@@ -22,7 +22,7 @@ from forewarn.scenarios.measuring.pairs import compare
 from forewarn.scenarios.running.campaign import campaign, jobs
 from forewarn.scenarios.running.episode import Episode, by_seed
 from forewarn.scenarios.running.plan import plan
-from forewarn.scenarios.running.pool import Pool
+from forewarn.scenarios.running.pools.local import Pool
 from forewarn.scenarios.schema import Scenario
 
 THRESHOLDS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)

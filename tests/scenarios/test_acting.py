@@ -9,7 +9,7 @@ import pytest
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.monitors.guarding.policy import Policy, Step
-from forewarn.scenarios.running.pool import Here
+from forewarn.scenarios.running.pools.local import Here
 from forewarn.scenarios.schema import load_scenario
 from forewarn.scenarios.training.acting import Acted, acted, acting_policy, best_of
 from tests.scenarios import learned

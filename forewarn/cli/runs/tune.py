@@ -29,7 +29,7 @@ from forewarn.cli.support import (
 if TYPE_CHECKING:
     from forewarn.monitors.guarding.decision import Kind
     from forewarn.monitors.guarding.policy import Policy
-    from forewarn.scenarios.running.pool import Pool
+    from forewarn.scenarios.running.pools.local import Pool
     from forewarn.scenarios.schema import Scenario
     from forewarn.scenarios.training.acting import Acted
     from forewarn.scenarios.training.tune import Settled

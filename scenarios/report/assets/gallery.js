@@ -31,13 +31,20 @@ class Card {
     slider.max = times[times.length - 1];
     dialog.querySelector(".view").classList.toggle("none", !this.run.scene);
     dialog.showModal();
-    const player = new Player(dialog, { ...this.run, start: times[0], until: times[times.length - 1] });
-    if (!calm.matches) player.playAlone();
-    dialog.addEventListener("close", () => { player.playing = player.alone = false; }, { once: true });
+    Card.rest();
+    Card.player = new Player(dialog, { ...this.run, start: times[0], until: times[times.length - 1] });
+    if (!calm.matches) Card.player.playAlone();
+  }
+
+  // What was played rests as soon as it is put away.
+  static rest() {
+    if (Card.player) Card.player.playing = Card.player.alone = false;
   }
 }
 
 if (dialog) {
   dialog.querySelector(".close").addEventListener("click", () => dialog.close());
+  // It is told of later than it happens: another card may be on already.
+  dialog.addEventListener("close", () => { if (!dialog.open) Card.rest(); });
   dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
 }

@@ -280,13 +280,12 @@ class GuardedLoop:
             executed, outcome = self._intervener.apply(decision, proposal, frame)
             turn = Turn(decision, outcome, executed)
             self._tell(frame, turn)
-            turn = self._in_time(frame, turn, lapses)
+            if not turn.passes:
+                self.guard.watch.interfered()
+            return self._in_time(frame, turn, lapses)  # nothing comes after the lease
         except BaseException:
             self.guard.break_off()
             raise
-        if not turn.passes:
-            self.guard.watch.interfered()
-        return turn
 
     def _tell(self, frame: Frame, turn: Turn) -> None:
         outcome, executed = turn.outcome, turn.executed
@@ -309,6 +308,7 @@ class GuardedLoop:
             if self.lease.held:
                 return turn
             executed = actuator.lapse(frame)
+        self.guard.watch.interfered()
         outcome = replace(outcome, kind="stop", because=outcome.because or LAPSED)
         self.note("lapsed", sequence=frame.sequence, executed=as_json(executed))
         return Turn(turn.decision, outcome, executed)

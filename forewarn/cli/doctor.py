@@ -64,6 +64,7 @@ PIECES = (
     Piece("programs", "past cases for models that write programs", ("rapidfuzz",)),
     Piece("otel", "OpenTelemetry spans and metrics", ("opentelemetry-api",)),
     Piece("foxglove", "watching live in Foxglove", ("foxglove-sdk",)),
+    Piece("logs", "logs of ROS 2 and MCAP", ("mcap", "rosbags")),
     Piece("mcap", "MCAP logs, for Foxglove and Rerun", ("mcap",)),
     Piece("rules", "proofs that learned rules are the least there are", ("clingo",)),
     Piece("rss", "RSS safe distances", ("ad-rss",)),

@@ -71,7 +71,8 @@ def test_a_guard_on_the_stand_in_in_this_process(tmp_path: Path) -> None:
     assert record.read_bytes() == kept
     again = invoke("apollo", "guard", "--fake", "s2", "--seed", 301, "--pace", 0,
                    "--model", MODEL, "--shadow", "--edition", 8, "--policy", POLICY,
-                   "--law", "51_5", "--law", load_model(MODEL).laws[0])  # fmt: skip
+                   "--law", "51_5",
+                   "--law", load_model(MODEL).laws[0].partition(" := ")[2])  # fmt: skip
     assert "Watching Apollo 8" in again.stdout
     assert "The policy has no rule for the law always" in again.stdout
     assert "stop by the planning pad, slow by nothing" in again.stdout

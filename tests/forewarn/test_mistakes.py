@@ -107,7 +107,7 @@ MISTAKES = (
        "sped"),
     of("monitor table.csv --law 51_5 --vocabulary drivin", "drivin"),
     of("monitor page.html --law 51_5", "page.html"),
-    of("monitor traces --law 51_5", "traces"),
+    of("monitor empty --law 51_5", "empty"),
     # laws
     of(f"{MONITOR} no_colision", "--law", "no_colision"),
     of(f"{MONITOR} 51-5", "--law", "51-5"),

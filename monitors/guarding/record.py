@@ -13,7 +13,7 @@ import json
 import math
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -99,19 +99,28 @@ class RunRecord:
         foreseen: Frame | None = None,
     ) -> None:
         """Writes a review; the guard calls this."""
-        with self._or_never():
+        try:
             self._write(self._review(frame, proposal, decision, readings, foreseen))
+        except Exception as error:
+            self._fail(error)
+            raise
 
     def event(self, name: str, **facts: Any) -> None:
         """Writes what was done: an action carried out, an acknowledgement."""
-        with self._or_never():
+        try:
             self._line({"event": name, **facts})
+        except Exception as error:
+            self._fail(error)
+            raise
 
     def close(self, **facts: Any) -> str:
         """Writes the end line; gives the head hash, to be kept elsewhere."""
         if not self._file.closed:
-            with self._or_never():
+            try:
                 self._line({"end": True, "lines": self.lines, **facts})
+            except Exception as error:
+                self._fail(error)
+                raise
             self._file.close()
         return self.head
 
@@ -193,20 +202,15 @@ class RunRecord:
         self._whole = _Whole(head, size + len(line), lines + 1)
         self._writing = False
 
-    @contextmanager
-    def _or_never(self) -> Iterator[None]:
-        """Ends the record with its last whole line where the next cannot be written.
+    def _fail(self, error: Exception) -> None:
+        """Ends the record with its last whole line: the next cannot be written.
 
         A line that is missing would be missed by every line after it.
         """
-        try:
-            yield
-        except Exception as error:
-            self._failure = self._failure or said(error)
-            with suppress(OSError, ValueError):
-                self._cut()
-            self._file.close()
-            raise
+        self._failure = self._failure or said(error)
+        with suppress(OSError, ValueError):
+            self._cut()
+        self._file.close()
 
     def _cut(self) -> None:
         """Takes away what stands behind the last whole line."""

@@ -380,8 +380,9 @@ def beside(
         ours.append(server)
         client = driver(server.port, mode)
         process = subprocess.Popen(
-            [sys.executable, "-m", "forewarn.cli", "carla", *command, "--port",
-             str(server.port), "--for", "60", "--json"], stdout=said, text=True,
+            [sys.executable, "-m", "forewarn.cli", "carla", command[0], "--for", "60",
+             *command[1:], "--port", str(server.port), "--json"],
+            stdout=said, text=True,
         )  # fmt: skip
         ours.append(process)
         return client, process

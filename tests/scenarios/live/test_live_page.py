@@ -196,7 +196,8 @@ def test_a_thousand_frames_a_second_for_a_minute_take_no_more_memory(
                 sizes.append((served.memory_kb / 1e3, page.evaluate(heap)))
         feed.ended("enough")
         assert feed.dropped < 0.01 * sent
-        assert page.evaluate(FRAMES) <= 2000, "a minute, and no more of it than is seen"
+        # The page is told at most so often as a screen shows it.
+        assert page.evaluate(FRAMES) <= 60 * 60, "a minute, and no more than is seen"
         server, heaps = zip(*sizes, strict=True)
         assert max(server) - server[0] < 8.0 and max(heaps) - heaps[0] < 12.0, sizes
         assert_quiet(page, served)

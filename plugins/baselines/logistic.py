@@ -14,9 +14,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from sklearn.linear_model import LogisticRegression
 
-from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.errors import InvalidInput, MissingDependency
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.states.abstraction import Abstraction
 from forewarn.abstractions.states.latching import Latcher
@@ -25,6 +24,11 @@ from forewarn.monitors.laws.following import FollowedLaw
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.plugins.baseline import Lessons
 from forewarn.plugins.contracts import Source
+
+try:
+    from sklearn.linear_model import LogisticRegression
+except ImportError as error:
+    raise MissingDependency("logistic regression", "learn") from error
 
 _SLACK_S = 1e-9  # times are sums of periods, and sums are rounded
 

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import gymnasium
 import numpy as np
 from numpy.typing import NDArray
+
+from forewarn.abstractions.errors import MissingDependency
+
+try:
+    import gymnasium
+except ImportError as error:
+    raise MissingDependency("the example of an environment", "gym") from error
 
 Seen = NDArray[np.float32]
 

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import gymnasium
 import numpy as np
-from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
-from gymnasium.vector.utils import concatenate, create_empty_array, iterate
 
-from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.errors import InvalidInput, MissingDependency
 from forewarn.monitors.guarding.record import RunRecord
 from forewarn.plugins.gym.watched import Equipment, Watched
+
+try:
+    import gymnasium
+    from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
+    from gymnasium.vector.utils import concatenate, create_empty_array, iterate
+except ImportError as error:
+    raise MissingDependency("many guarded environments", "gym") from error
 
 Recorded = Callable[[Any], RunRecord | None]
 """Gives the record of an agent's guard, by its number or name."""

@@ -7,11 +7,15 @@ from random import Random
 from typing import Any
 
 import numpy as np
-from gymnasium import Space
-from gymnasium.spaces import Box, Discrete
 
-from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.errors import InvalidInput, MissingDependency
 from forewarn.plugins.actions import Argument
+
+try:
+    from gymnasium import Space
+    from gymnasium.spaces import Box, Discrete
+except ImportError as error:
+    raise MissingDependency("the spaces of an environment", "gym") from error
 
 ACT = "act"
 """The name of the actions that wrap an environment's own, as `action`."""

@@ -10,11 +10,17 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-import gymnasium
 import numpy as np
-from highway_env.vehicle.behavior import IDMVehicle
-from highway_env.vehicle.kinematics import Vehicle
 from numpy.typing import NDArray
+
+from forewarn.abstractions.errors import MissingDependency
+
+try:
+    import gymnasium
+    from highway_env.vehicle.behavior import IDMVehicle
+    from highway_env.vehicle.kinematics import Vehicle
+except ImportError as error:
+    raise MissingDependency("highway-env's roads", "highway") from error
 
 IDS = {
     "highway": "highway-v0",

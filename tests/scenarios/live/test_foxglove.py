@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import struct
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,8 @@ def test_a_viewer_hears_every_topic_of_a_run(tmp_path: Path) -> None:
                     offered.update(topics.values())
                     wanted = [{"id": c["id"], "channelId": c["id"]} for c in new]
                     if wanted:
+                        # Told of a channel, one may subscribe to it soon after.
+                        time.sleep(0.05)
                         asked = {"op": "subscribe", "subscriptions": wanted}
                         line.send(json.dumps(asked))
                 elif message[0] == 1:

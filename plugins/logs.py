@@ -233,20 +233,8 @@ def _with_columns(
                 f"no signal {column.signal!r:.60} for the column {name!r:.60}",
                 mend=near_miss(column.signal, vocabulary.signals),
             )
-        scale = 1.0
-        if column.unit is not None:
-            given, own = unit(column.unit), unit(signal.unit or "")
-            if not given.same_kind(own):
-                raise InvalidInput(
-                    f"the column {name!r:.60} cannot be in {column.unit!r:.20}:"
-                    f" {signal.name} is in {signal.unit or 'no unit'}"
-                )
-            scale = float(given.factor / own.factor)
-        codes: dict[float, bool | str] = dict(column.codes)
-        if signal.type == "bool" and not codes:
-            codes = {0.0: False, 1.0: True}
-        aliases[name] = Alias(
-            name, signal.name, column.unit, scale, codes, tuple(column.none_codes)
+        aliases[name] = Alias.of(
+            name, signal, column.unit, column.codes, column.none_codes
         )
     return replace(vocabulary, aliases=aliases)
 

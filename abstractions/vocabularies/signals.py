@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from forewarn.abstractions.errors import SignalFault, near_miss
+from forewarn.abstractions.errors import InvalidInput, SignalFault, near_miss
 from forewarn.abstractions.frame import Value
+from forewarn.abstractions.vocabularies.units import unit as unit_named
 
 SignalType = Literal["number", "bool", "enum"]
 
@@ -111,6 +112,29 @@ class Alias:
     none_codes: tuple[float, ...] = ()
     none_when: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     doc: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        signal: Signal,
+        unit: str | None = None,
+        codes: Mapping[float, bool | str] | None = None,
+        none_codes: Sequence[float] = (),
+    ) -> Alias:
+        """Another name for a signal, whose numbers may come in another unit."""
+        scale = 1.0
+        if unit is not None:
+            given, own = unit_named(unit), unit_named(signal.unit or "")
+            if not given.same_kind(own):
+                raise InvalidInput(
+                    f"{name!r:.60} cannot be in {unit!r:.20}: {signal.name} is in"
+                    f" {signal.unit or 'no unit'}"
+                )
+            scale = float(given.factor / own.factor)
+        if signal.type == "bool" and not codes:
+            codes = {0.0: False, 1.0: True}
+        return cls(name, signal.name, unit, scale, codes or {}, tuple(none_codes))
 
     def convert(self, value: object) -> object:
         """The foreign value in the signal's own unit and coding, not yet checked."""

@@ -13,7 +13,6 @@ from forewarn.abstractions.errors import InvalidInput, near_miss
 from forewarn.abstractions.frame import Value
 from forewarn.abstractions.schema import Strict, validated
 from forewarn.abstractions.vocabularies.signals import Alias
-from forewarn.abstractions.vocabularies.units import unit
 from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
 
 Shown = Callable[[Any, Mapping[str, Any]], Mapping[str, Any]]
@@ -143,19 +142,6 @@ def _alias(
             f"no signal {name!r:.60} in the vocabulary {vocabulary.name}",
             mend=near_miss(name, vocabulary.signals),
         )
-    scale = 1.0
-    if reading.unit is not None:
-        given, own = unit(reading.unit), unit(signal.unit or "")
-        if not given.same_kind(own):
-            raise InvalidInput(
-                f"{name} cannot be read in {reading.unit!r:.20}:"
-                f" it is in {signal.unit or 'no unit'}"
-            )
-        scale = float(given.factor / own.factor)
-    codes: dict[float, bool | str] = dict(reading.codes)
-    if signal.type == "bool" and not codes:
-        codes = {0.0: False, 1.0: True}
-    if scale == 1.0 and not codes and not reading.none_codes:
-        return None
-    none_codes = tuple(reading.none_codes)
-    return Alias(name, name, reading.unit, scale, codes, none_codes).convert
+    return Alias.of(
+        name, signal, reading.unit, reading.codes, reading.none_codes
+    ).convert

@@ -99,8 +99,8 @@ _SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
     type=click.Choice(["columns", "jsonl"]),
     default="jsonl",
     show_default=True,
-    help="columns: Parquet files of many runs each, a fraction of the size and read a"
-    " hundred times faster (needs pyarrow); jsonl: a file a run, for people.",
+    help="columns: Parquet files of many runs each, about half the size and read far"
+    " faster (needs pyarrow); jsonl: a file a run, for people.",
 )
 @again_option
 @json_option

@@ -52,7 +52,7 @@ def _raises(error: BaseException) -> Fault:
     return fault
 
 
-def _leaps(by_s: float) -> Fault:
+def leaps(by_s: float) -> Fault:
     def fault(clock: Clock) -> None:
         clock.now_s += by_s
 
@@ -63,26 +63,34 @@ FAULTS: dict[str, Fault] = {
     "exception": _raises(RuntimeError("injected")),
     "memory": _raises(MemoryError()),
     "interrupt": _raises(KeyboardInterrupt()),
-    "delay": _leaps(0.03),
-    "long delay": _leaps(5.0),
-    "clock goes back": _leaps(-1.0),
-    "clock is none": _leaps(math.nan),
+    "delay": leaps(0.03),
+    "long delay": leaps(5.0),
+    "clock goes back": leaps(-1.0),
+    "clock is none": leaps(math.nan),
 }
 
 
-class _AtCall:
-    """Lets a fault happen at the k-th call made inside the guard's own modules."""
+class AtCall:
+    """Lets a fault happen at the k-th call made inside forewarn's own modules.
 
-    def __init__(self, k: int, fault: Fault, clock: Clock) -> None:
-        self.left, self.fault, self.clock = k, fault, clock
+    Args:
+        k: Which call, from 0.
+        fault: What happens.
+        clock: The guard's.
+        other: A module besides them.
+    """
+
+    def __init__(self, k: int, fault: Fault, clock: Clock, other: str = "") -> None:
+        self.left, self.fault, self.clock, self.other = k, fault, clock, other
         self.where = ""
 
     def __call__(self, at: FrameType, event: str, arg: object) -> None:
-        inside = at.f_globals.get("__name__", "").startswith("forewarn.")
+        name = at.f_globals.get("__name__", "")
+        inside = name == self.other or name.startswith("forewarn.")
         if event != "call" or not inside or self.where:
             return
-        # These begin a review, and there is nothing yet that could be lost.
-        if at.f_code.co_name == "review":
+        # These begin a turn, and there is nothing yet that could be lost.
+        if name != self.other and at.f_code.co_name in ("decide", "review"):
             return
         self.left -= 1
         if self.left < 0:
@@ -130,7 +138,7 @@ class Scene:
                 else:
                     clock.now_s = each.time_s
                 injected = (
-                    _AtCall(k, fault, clock) if number == faulty and fault else None
+                    AtCall(k, fault, clock) if number == faulty and fault else None
                 )
                 sys.setprofile(injected)
                 try:

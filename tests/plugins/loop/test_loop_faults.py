@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import pytest
@@ -28,13 +27,19 @@ from forewarn.monitors.guarding.decision import RANK, SEVERITY, Action, Decision
 from forewarn.monitors.guarding.guard import Guard
 from forewarn.monitors.guarding.judges import Judgement
 from forewarn.monitors.guarding.policy import Policy, Step
-from forewarn.monitors.guarding.record import RunRecord, read_record
-from forewarn.monitors.guarding.replay import model_file, replay
+from forewarn.monitors.guarding.record import RunRecord
+from forewarn.monitors.guarding.replay import model_file
 from forewarn.monitors.guarding.watch import Watch, load_watch
 from forewarn.plugins.loop.approval import Answer
 from forewarn.plugins.loop.loop import GuardedLoop, Turn
 from forewarn.plugins.loop.records import digest_of
-from tests.monitors.guarding.test_faults import DRIVE
+from tests.monitors.guarding.test_faults import (
+    DRIVE,
+    AtCall,
+    Fault,
+    check_record,
+    leaps,
+)
 from tests.monitors.guarding.test_guard import PROVIDES, Clock, model
 from tests.monitors.guarding.test_lost_frames import LOST
 
@@ -65,8 +70,6 @@ POLICIES = {
 }
 """Their lease is half a second, and so is the oldest that a frame may be."""
 
-Fault = Callable[[Clock], None]
-
 
 class _Injected(Exception):
     """What does not even say what it is."""
@@ -82,23 +85,16 @@ def _raises(error: Callable[[], BaseException]) -> Fault:
     return fault
 
 
-def _leaps(by_s: float) -> Fault:
-    def fault(clock: Clock) -> None:
-        clock.now_s += by_s
-
-    return fault
-
-
 FAULTS: dict[str, Fault] = {
     "exception": _raises(_Injected),
     "no room": _raises(lambda: OSError(28, "no room")),
     "memory": _raises(MemoryError),
     "interrupt": _raises(KeyboardInterrupt),
     "exit": _raises(SystemExit),
-    "delay": _leaps(0.03),
-    "long delay": _leaps(5.0),
-    "clock goes back": _leaps(-3.0),
-    "clock is none": _leaps(math.nan),
+    "delay": leaps(0.03),
+    "long delay": leaps(5.0),
+    "clock goes back": leaps(-3.0),
+    "clock is none": leaps(math.nan),
 }
 LATE = {"long delay", "clock goes back", "clock is none"}
 """After these what was decided no longer counts."""
@@ -150,27 +146,6 @@ class Ears:
 class Nobody:
     def ask(self, decision: Decision, proposal: Action | None) -> Answer:
         raise RuntimeError("there is nobody")
-
-
-class _AtCall:
-    """Lets a fault happen at the k-th call made inside the loop and its parts."""
-
-    def __init__(self, k: int, fault: Fault, clock: Clock) -> None:
-        self.left, self.fault, self.clock = k, fault, clock
-        self.where = ""
-
-    def __call__(self, at: FrameType, event: str, arg: object) -> None:
-        name = at.f_globals.get("__name__", "")
-        inside = name == __name__ or name.startswith("forewarn.")
-        if event != "call" or not inside or self.where:
-            return
-        # These begin a turn: nothing is there yet that could be lost.
-        if name != __name__ and at.f_code.co_name in ("decide", "review"):
-            return
-        self.left -= 1
-        if self.left < 0:
-            self.where = f"{at.f_code.co_name}:{at.f_lineno}"
-            self.fault(self.clock)
 
 
 Ran = list[Turn | None]
@@ -226,7 +201,7 @@ class Scene:
                 proposal = Action("go", {"frame": number})
                 injected = None
                 if number == faulty and fault is not None:
-                    injected = _AtCall(k, fault, clock)
+                    injected = AtCall(k, fault, clock, __name__)
                 turn = None
                 with suppress(BaseException):
                     sys.setprofile(injected)
@@ -276,18 +251,6 @@ def check(calm: Ran, faulty: Ran, what: str) -> None:
         missing = set(right.decision.violated) - set(decision.violated)
         assert not missing or unsure or lost, (what, number, right, now)
         lost = False
-
-
-def check_record(path: Path, what: str) -> None:
-    lines = []
-    try:
-        lines = list(read_record(path))
-    except Exception as error:
-        # A record that failed says that it is cut, and no more.
-        assert "it has no end line" in str(error), (what, error)
-        return
-    reviews = sum("decision" in line.content for line in lines)
-    assert replay(path) == (reviews, None), what
 
 
 def _places(scene: Scene, faulty: int, fault: Fault) -> Iterator[tuple[str, Any]]:
@@ -402,7 +365,7 @@ def test_a_loop_that_starves_carries_nothing_out_meanwhile(
 ) -> None:
     """Whoever holds the processor or the disk for that long, at whichever part."""
     calm, *_ = scene.drive()
-    for where, (ran, _) in _places(scene, 1, _leaps(starved_s)):
+    for where, (ran, _) in _places(scene, 1, leaps(starved_s)):
         check(calm, ran, where)
         assert not passes(ran[1]), where
 

@@ -61,9 +61,14 @@ bench: $(TEST)
 	@$(BIN)/python benchmarks/run.py
 
 # What ships with the driving scenarios, once more: it takes an hour of one core.
+DRIVING = $(notdir $(basename $(wildcard scenarios/driving/*.yaml)))
+TRAINED = scenarios/trained
+
 trained: $(TEST)
-	@$(BIN)/forewarn train $(notdir $(basename $(wildcard scenarios/driving/*.yaml))) \
-	  --again --out scenarios/trained $(ARGS)
+	@$(BIN)/forewarn train $(DRIVING) --again --out $(TRAINED) $(ARGS)
+	@for name in $(DRIVING); do $(BIN)/forewarn tune $$name --for stop \
+	  --model $(TRAINED)/$$name.model.json.gz --policy $(TRAINED)/$$name.policy.yaml \
+	  --out $(TRAINED)/$$name.stop.policy.yaml || exit 1; done
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \

@@ -41,8 +41,9 @@ from forewarn.scenarios.measuring.figures import wilson
 from forewarn.scenarios.measuring.recorded import recorded_runs
 from forewarn.scenarios.schema import Scenario, load_scenario
 from forewarn.scenarios.shipped import FOLDER, Shipped
+from forewarn.scenarios.training.runs import kept_runs
 from forewarn.scenarios.training.train import FALSE_ALARMS, dealt
-from forewarn.scenarios.training.tune import kept_runs, settle
+from forewarn.scenarios.training.tune import settle
 
 FIRST_SEED = 7_000_000
 SCENARIOS = ("s1", "s2", "s3", "s4", "s5", "s6")

@@ -31,6 +31,7 @@ from forewarn.scenarios.running.episode import Episode
 from forewarn.scenarios.running.plan import plan
 from forewarn.scenarios.running.pools.local import Here, Pool
 from forewarn.scenarios.schema import Scenario, load_scenario
+from forewarn.scenarios.training.runs import applicable, kept_runs
 from forewarn.scenarios.training.train import (
     Trained,
     collected,
@@ -38,7 +39,6 @@ from forewarn.scenarios.training.train import (
     learned,
     settled,
 )
-from forewarn.scenarios.training.tune import applicable, kept_runs
 
 __all__ = [
     "DRIVING", "HOUSEHOLD", "MEASUREMENT", "WITHOUT_SUMO", "Leg", "Travelled", "travel",

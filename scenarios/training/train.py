@@ -37,13 +37,9 @@ from forewarn.scenarios.running.plan import plan
 from forewarn.scenarios.running.pools.local import Pool
 from forewarn.scenarios.schema import Scenario
 from forewarn.scenarios.shipped import Shipped
-from forewarn.scenarios.training.tune import (
-    Settled,
-    applicable,
-    kept_runs,
-    settle,
-    tuned_policy,
-)
+from forewarn.scenarios.training.runs import applicable, kept_runs
+from forewarn.scenarios.training.settled import Settled
+from forewarn.scenarios.training.tune import settle, tuned_policy
 
 FALSE_ALARMS = 0.10
 """What thresholds promise: at most so many clean runs in one have an alarm."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ import numpy as np
 from forewarn.abstractions.errors import InvalidInput, InvalidModel
 from forewarn.abstractions.readers.stored import Stored
 from forewarn.abstractions.states.abstraction import Abstraction
-from forewarn.abstractions.trace import Kept, Trace, TraceHeader
+from forewarn.abstractions.trace import Kept
 from forewarn.monitors.chains.model import Model, load_model
 from forewarn.monitors.guarding.decision import Kind
 from forewarn.monitors.guarding.policy import Policy, Step
@@ -36,15 +36,10 @@ from forewarn.monitors.trust.hindsight import (
     calibrate,
     mostly_harmless,
 )
-from forewarn.monitors.trust.training import digest_of_runs
-from forewarn.scenarios.measuring.measure import Progress, refuse_trained, seeds_of
-from forewarn.scenarios.measuring.recorded import check_header, is_record, read_run
+from forewarn.scenarios.measuring.measure import refuse_trained
 from forewarn.scenarios.measuring.warning_times import Warned
-from forewarn.scenarios.running.campaign import Kept as KeptOf
-from forewarn.scenarios.running.campaign import campaign, jobs, kept_in
-from forewarn.scenarios.running.plan import plan
-from forewarn.scenarios.running.pools.local import Pool
-from forewarn.scenarios.schema import Scenario
+from forewarn.scenarios.training.runs import applicable, kept_runs
+from forewarn.scenarios.training.settled import Settled, Tuned, best_first
 from forewarn.scenarios.training.thresholds import (
     LOWEST_THRESHOLD,
     Climb,
@@ -55,217 +50,10 @@ from forewarn.scenarios.training.thresholds import (
     threshold,
 )
 
-WORSE = 0.02
-"""So much less detected is as good as equal: it is within chance."""
-
 FEWEST = 10
 """With fewer runs there is nothing to tune by."""
 
 Shown = Callable[[Iterable[Any], str, int], Iterable[Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class Tuned:
-    """What the runs before those that were set aside say of one horizon.
-
-    Args:
-        horizon_s: The horizon.
-        thresholds: The threshold of each law, where it stands alone.
-        highest: Up to where a threshold detects as much.
-        warned: How each law's warnings then fare.
-        ahead_s: Of each law, how long before its trigger or, where that is mostly
-            harmless, before its deadline the warnings came that came in time.
-        harmless: The laws whose triggers are mostly harmless.
-        calibration: What the risks of each law have meant.
-        told: Every run under each law, as the model has its risks.
-    """
-
-    horizon_s: float
-    thresholds: Mapping[str, float]
-    highest: Mapping[str, float]
-    warned: Mapping[str, Warned]
-    ahead_s: Mapping[str, Sequence[float]]
-    harmless: frozenset[str]
-    calibration: Mapping[str, Calibration]
-    told: Mapping[str, Sequence[Foretold]]
-
-    @property
-    def in_time(self) -> float:
-        """The share of violations warned of in time, summed over laws."""
-        return sum(
-            len(self.ahead_s[law]) / max(len(each.violating), 1)
-            for law, each in self.warned.items()
-        )
-
-    @property
-    def mean_ahead_s(self) -> float:
-        """How early the warnings come that come in time, on average."""
-        times = [time_s for several in self.ahead_s.values() for time_s in several]
-        return sum(times) / max(len(times), 1)
-
-    def as_dict(self) -> dict[str, Any]:
-        return {
-            "horizon_s": self.horizon_s,
-            "laws": [
-                {
-                    "law": law,
-                    "threshold": _finite(self.thresholds[law]),
-                    "plateau": [
-                        _finite(self.thresholds[law]), _finite(self.highest[law])
-                    ],
-                    "warned_in_time": len(self.ahead_s[law]),
-                    "harmless_trigger": law in self.harmless,
-                    **warned.as_dict(),
-                }
-                for law, warned in self.warned.items()
-            ],
-        }  # fmt: skip
-
-
-def _finite(threshold: float) -> float | None:
-    return threshold if math.isfinite(threshold) else None
-
-
-@dataclass(frozen=True, slots=True)
-class Settled:
-    """What a policy is made of, and what it promises.
-
-    Args:
-        tried: Every horizon that was tried, the best first.
-        thresholds: The threshold of each law that has one.
-        promises: What each keeps.
-        warned: How each fares on the runs that were set aside.
-        ahead_s: As in `Tuned`, on the same runs.
-        without: The laws that have none, and why.
-        seeds: The runs of the calibration, and those that were set aside.
-    """
-
-    tried: tuple[Tuned, ...]
-    thresholds: Mapping[str, float]
-    promises: Mapping[str, Promise]
-    warned: Mapping[str, Warned]
-    ahead_s: Mapping[str, Sequence[float]]
-    without: Mapping[str, str]
-    seeds: tuple[tuple[int, ...], tuple[int, ...]]
-
-    @property
-    def best(self) -> Tuned:
-        """The horizon that was taken."""
-        return self.tried[0]
-
-    def as_dict(self) -> dict[str, Any]:
-        calibration, aside = self.seeds
-        return {
-            "horizon_s": self.best.horizon_s,
-            "laws": [
-                {
-                    "law": law,
-                    "threshold": self.thresholds[law],
-                    "promise": self.promises[law].as_dict(),
-                    "warned_in_time": len(self.ahead_s[law]),
-                    "harmless_trigger": law in self.best.harmless,
-                    **warned.as_dict(),
-                }
-                for law, warned in self.warned.items()
-            ],
-            "without_threshold": dict(self.without),
-            "tried": [each.as_dict() for each in self.tried],
-            "seeds": {"calibration": list(calibration), "set_aside": list(aside)},
-        }
-
-
-def best_first(found: Iterable[Tuned]) -> list[Tuned]:
-    """Most in time first; of those about as good, the one that warns earlier."""
-    left = sorted(found, key=lambda each: (-each.in_time, each.horizon_s))
-    ordered: list[Tuned] = []
-    while left:
-        equals = [e for e in left if e.in_time >= left[0].in_time - WORSE]
-        best = max(equals, key=lambda each: each.mean_ahead_s)
-        ordered.append(best)
-        left.remove(best)
-    return ordered
-
-
-def training_runs(
-    scenario: Scenario,
-    model: Path,
-    on: Pool,
-    folder: Path,
-    progress: Progress = lambda items, *_: items,
-) -> list[Stored]:
-    """The runs that a model was learned from, run once more.
-
-    Raises:
-        InvalidInput: The model does not say which they were, or they come out
-            differently now.
-    """
-    entries = [
-        entry
-        for entry in load_model(model).training.get("files", ())
-        if entry.get("scenario") == scenario.name and seeds_of(entry)
-    ]
-    if not entries:
-        raise InvalidInput(
-            f"it does not say which runs of {scenario.name} it was learned from",
-            source=str(model),
-            mend="give their traces with --runs",
-        )
-    # As they were kept then, so that their digests can be compared.
-    kept: KeptOf = "columns" if any("seeds" in entry for entry in entries) else "trace"
-    seeds = sorted({seed for entry in entries for seed in seeds_of(entry)})
-    todo = jobs(plan(scenario), scenario, seeds, folder, [kept])
-    done = list(progress(campaign(todo, on), "training runs", len(todo)))
-    whole = [episode for episode in done if not episode.failed]
-    runs = {
-        episode.seed: run
-        for episode, run in zip(whole, kept_in(folder, whole), strict=True)
-    }
-    for entry in entries:
-        told = [runs[seed].digest for seed in seeds_of(entry) if seed in runs]
-        digest = told[0] if "seed" in entry and told else digest_of_runs(told)
-        if digest != entry["sha256"]:
-            named = seeds_of(entry)
-            which = f"run with seed {named[0]} comes"
-            if len(named) > 1:
-                which = f"runs with seeds {named[0]} to {named[-1]} come"
-            raise InvalidInput(
-                f"the training {which} out differently now",
-                source=str(model),
-                mend="give the traces with --runs, or learn anew",
-            )
-    return sorted(runs.values())
-
-
-def kept_runs(
-    runs: Sequence[Stored],
-    names: Iterable[str] | None = None,
-    progress: Callable[[Iterable[Any], str, int], Iterable[Any]] = lambda x, *_: x,
-) -> list[Kept]:
-    """Runs on file, with these signals or all."""
-    wanted = None if names is None else list(names)
-    return [_kept(run, wanted) for run in progress(runs, "runs read", len(runs))]
-
-
-def _kept(run: Stored, names: Sequence[str] | None) -> Kept:
-    if not is_record(run):
-        kept = run.kept(names)
-        check_header(run, kept.header)
-        return kept
-    record = read_run(run)
-    if record.error:
-        raise InvalidInput(record.error, source=str(run.path))
-    source = record.source
-    header = TraceHeader(
-        source.vocabulary, source.provides, source.period_s, record.scenario,
-        record.seed, source.name,
-    )  # fmt: skip
-    return Kept.of(Trace(header, record.frames), names or source.provides)
-
-
-def applicable(laws: Sequence[Law], runs: Sequence[Kept]) -> list[Law]:
-    """The laws that the runs' source can answer."""
-    header = runs[0].header
-    return [law for law in laws if all(map(header.can_know, law.signals))]
 
 
 def tune(

@@ -31,7 +31,7 @@ from forewarn.monitors.trust.resampling import (
 from forewarn.monitors.trust.training import encode_trace
 from forewarn.scenarios.measuring.recorded import recorded_runs
 from forewarn.scenarios.schema import load_scenario
-from forewarn.scenarios.training.tune import kept_runs
+from forewarn.scenarios.training.runs import kept_runs
 from tests.scenarios import learned
 
 ROAD, HORIZON_S, DRAWS = load_scenario("tiny-road"), 3.0, 20

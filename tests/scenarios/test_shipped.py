@@ -46,6 +46,7 @@ def test_nothing_stray_ships() -> None:
             Shipped.in_folder(FOLDER, name).model,
             Shipped.in_folder(FOLDER, name).policy,
             Shipped.in_folder(FOLDER, name).abstraction,
+            Shipped.in_folder(FOLDER, name).acting,
         )
     }
     there = {path for path in FOLDER.iterdir() if path.name[0] not in "_."}

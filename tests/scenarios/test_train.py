@@ -21,8 +21,8 @@ from forewarn.monitors.trust.hindsight import Judge
 from forewarn.plugins.loop.guarding import Guarding
 from forewarn.scenarios.measuring.recorded import Spectator, read_run, recorded_runs
 from forewarn.scenarios.schema import load_scenario
+from forewarn.scenarios.training.runs import kept_runs
 from forewarn.scenarios.training.train import holds
-from forewarn.scenarios.training.tune import kept_runs
 from tests.scenarios import learned
 
 

@@ -22,6 +22,8 @@ from forewarn.scenarios.running.pools.local import Here
 from forewarn.scenarios.running.series import Series
 from forewarn.scenarios.running.truth import Broken
 from forewarn.scenarios.schema import load_scenario
+from forewarn.scenarios.training.runs import training_runs
+from forewarn.scenarios.training.settled import WORSE, Settled, Tuned
 from forewarn.scenarios.training.thresholds import (
     LOWEST_THRESHOLD,
     Climb,
@@ -29,13 +31,9 @@ from forewarn.scenarios.training.thresholds import (
     threshold,
 )
 from forewarn.scenarios.training.tune import (
-    WORSE,
-    Settled,
-    Tuned,
     _Promised,
     ahead,
     laws_of,
-    training_runs,
     tune,
     tuned_policy,
 )

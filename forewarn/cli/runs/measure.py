@@ -265,7 +265,7 @@ def _training(
     from forewarn.monitors.chains.model import load_model
     from forewarn.scenarios.measuring.recorded import recorded_runs
     from forewarn.scenarios.running.baselines import learns
-    from forewarn.scenarios.training.tune import training_runs
+    from forewarn.scenarios.training.runs import training_runs
 
     learners = [name for name in wish.baselines if learns(name)]
     if not learners:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from forewarn.scenarios.running.pools.local import Pool
     from forewarn.scenarios.schema import Scenario
     from forewarn.scenarios.training.acting import Acted
-    from forewarn.scenarios.training.tune import Settled
+    from forewarn.scenarios.training.settled import Settled
 
 MOST_S = 3600
 FIRST_SEED = 2_000_000

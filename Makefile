@@ -67,8 +67,9 @@ TRAINED = scenarios/trained
 trained: $(TEST)
 	@$(BIN)/forewarn train $(DRIVING) --again --out $(TRAINED) $(ARGS)
 	@for name in $(DRIVING); do $(BIN)/forewarn tune $$name --for stop \
-	  --model $(TRAINED)/$$name.model.json.gz --policy $(TRAINED)/$$name.policy.yaml \
-	  --out $(TRAINED)/$$name.stop.policy.yaml || exit 1; done
+	  --episodes 160 --acting 80 --model $(TRAINED)/$$name.model.json.gz \
+	  --policy $(TRAINED)/$$name.policy.yaml \
+	  --out $(TRAINED)/$$name.stop.policy.yaml $(ARGS); done
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \

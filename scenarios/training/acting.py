@@ -16,7 +16,9 @@ from typing import Any
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.monitors.guarding.decision import Kind
+from forewarn.monitors.guarding.enforcing import asks_to_move
 from forewarn.monitors.guarding.policy import Policy, Step
+from forewarn.monitors.laws.lawbook import Law
 from forewarn.scenarios.measuring.measure import Progress
 from forewarn.scenarios.measuring.pairs import compare
 from forewarn.scenarios.running.campaign import campaign, jobs
@@ -135,7 +137,18 @@ def best_of(tried: Sequence[Acted]) -> Acted:
     return best
 
 
-def acting_policy(base: Policy, laws: Sequence[str], kind: Kind, at: float) -> Policy:
-    """The policy that acts from a threshold on, of these laws."""
-    rules = {law: (Step(kind, at),) for law in laws}
-    return replace(base, rules=rules, promises={})
+def acting_policy(base: Policy, laws: Sequence[Law], kind: Kind, at: float) -> Policy:
+    """The policy that acts from a threshold on; of laws that ask to move it only warns.
+
+    Raises:
+        InvalidInput: All of them ask to move: who is stopped would break them.
+    """
+    moving = asks_to_move(laws)
+    rules = {law: steps for law, steps in base.rules.items() if law in moving}
+    acts = {law.name: (Step(kind, at),) for law in laws if law.name not in moving}
+    if not acts:
+        raise InvalidInput(
+            f"{', '.join(sorted(moving))}: who is to move is not helped by a {kind}",
+            mend="alert only",
+        )
+    return replace(base, rules=rules | acts, promises={})

@@ -241,7 +241,7 @@ def _act(
     from forewarn.scenarios.training import acting
 
     best = found.best
-    laws = list(best.calibration)
+    laws = [law for law in scenario.laws if law.name in best.calibration]
     base = replace(
         base, horizon_s=best.horizon_s,
         calibration={law: c for law, c in best.calibration.items() if c.points},

@@ -67,7 +67,7 @@ TRAINED = scenarios/trained
 trained: $(TEST)
 	@$(BIN)/forewarn train $(DRIVING) --again --out $(TRAINED) $(ARGS)
 	@for name in $(DRIVING); do $(BIN)/forewarn tune $$name --for stop \
-	  --episodes 160 --acting 80 --model $(TRAINED)/$$name.model.json.gz \
+	  --episodes 100 --acting 50 --model $(TRAINED)/$$name.model.json.gz \
 	  --policy $(TRAINED)/$$name.policy.yaml \
 	  --out $(TRAINED)/$$name.stop.policy.yaml $(ARGS); done
 

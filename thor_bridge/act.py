@@ -10,7 +10,6 @@ from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action, Decision, Kind
 from forewarn.plugins.actions import Actions, ActionSpec, Argument, number, word
 from forewarn.plugins.contracts import Actuator, Example
-from forewarn.thor_bridge.sense import named
 from forewarn.thor_bridge.steps.spelling import BARE, VERBS
 
 DOING_NOTHING = ("wait", "finish", "stop", "cut")
@@ -33,47 +32,6 @@ def _specs() -> Iterator[ActionSpec]:
 
 ACTIONS = Actions(*_specs())
 """The seventeen verbs, and four ways to do nothing."""
-
-
-class ThorActuator:
-    """Withholds what the robot proposes; `stop` and `cut` end the episode.
-
-    It was obeyed if the world then shows that the action withheld was not done.
-    """
-
-    can: frozenset[Kind] = frozenset(
-        {"alert", "reflect", "substitute", "skip", "ask", "stop", "cut"}
-    )
-
-    def __init__(self) -> None:
-        self._withheld: Action | None = None
-
-    def carry_out(
-        self, decision: Decision, proposal: Action | None, frame: Frame
-    ) -> Action | None:
-        if decision.kind in ("proceed", "alert"):
-            self._withheld = None
-            return proposal
-        self._withheld = proposal
-        if decision.kind == "substitute":
-            return decision.action
-        if decision.kind == "stop":
-            return self.fallback()
-        return Action("cut") if decision.kind == "cut" else None
-
-    def fallback(self, frame: Frame | None = None) -> Action | None:
-        return Action("stop")
-
-    def obeyed(self, decision: Decision, frame: Frame) -> bool | None:
-        if self._withheld is None:
-            return True
-        if frame.sequence <= decision.sequence:
-            return None
-        if "last_action" not in frame.values:
-            return None
-        wanted = self._withheld.name, named(self._withheld)
-        shown = frame.values["last_action"], frame.values.get("last_action_object")
-        return shown != wanted
 
 
 class RobotActuator:

@@ -19,13 +19,14 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame, Value
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.contracts import Example, Source
+from forewarn.plugins.household.act import Withholding
+from forewarn.plugins.household.sense import ObjectSenses, named
 from forewarn.plugins.scenery import Shape, Thing
 from forewarn.thor_bridge import scenery
-from forewarn.thor_bridge.act import ACTIONS, DOING_NOTHING, ThorActuator
+from forewarn.thor_bridge.act import ACTIONS, DOING_NOTHING
 from forewarn.thor_bridge.household.failures import PROFILES
 from forewarn.thor_bridge.household.furnishing.scenes import load_scenes
 from forewarn.thor_bridge.household.local import LocalController
-from forewarn.thor_bridge.sense import ThorSenses, named
 from forewarn.thor_bridge.steps.lowlevel import LowLevel
 from forewarn.thor_bridge.steps.moves import facts_about, objects_in
 from forewarn.thor_bridge.steps.spelling import parse_step
@@ -124,7 +125,7 @@ class _Episodes:
         embedded: bool,
     ) -> None:
         self._scene, self._setting = setting.scene, setting
-        self._senses = ThorSenses(setting.watch)
+        self._senses = ObjectSenses(setting.watch)
         self._prepare = [parse_step(step) for step in setting.prepare]
         self._longest = longest_steps
         provides = (*self._senses.predicates, *SIGNALS)
@@ -199,8 +200,8 @@ class _Episodes:
         """A household in this process that is as the simulator is now."""
         return LocalController.shadow(self.metadata, robot.reachable)
 
-    def actuator(self) -> ThorActuator:
-        return ThorActuator()
+    def actuator(self) -> Withholding:
+        return Withholding()
 
     def halt(self) -> None:
         """Nothing: it stands still while nobody steps it."""

@@ -60,6 +60,7 @@ PIECES = (
     Piece("mcp", "guarding the tools of MCP servers", ("mcp",)),
     Piece("gym", "Gymnasium environments", ("gymnasium",)),
     Piece("highway", "highway-env's roads", ("highway-env", "gymnasium")),
+    Piece("virtualhome", "VirtualHome's homes", ("virtualhome-eval",)),
     Piece("fleet", "traces in columns, and fast readers", ("orjson", "pyarrow")),
     Piece("programs", "past cases for models that write programs", ("rapidfuzz",)),
     Piece("otel", "OpenTelemetry spans and metrics", ("opentelemetry-api",)),

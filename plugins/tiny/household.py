@@ -17,9 +17,10 @@ from pydantic import Field
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame, Value
-from forewarn.monitors.guarding.decision import Action, Decision, Kind
+from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.actions import Actions, ActionSpec, word
 from forewarn.plugins.contracts import Example, Source
+from forewarn.plugins.household.act import Withholding
 
 PERIOD_S = 1.0
 LONGEST_STEPS = 40
@@ -29,6 +30,8 @@ _MOVABLE = ("Fork", "Mug")
 _OPENABLE = ("Drawer", "Microwave")
 _TOGGLEABLE = ("Faucet", "Microwave")
 _PLACES = ("CounterTop", "Drawer", "Microwave", "SinkBasin")
+
+_OFF = Action("turn_off", {"object": "Microwave"})
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
@@ -69,8 +72,7 @@ class TinyHousehold:
 
     @staticmethod
     def example() -> Example:
-        off = Action("turn_off", {"object": "Microwave"})
-        return Example({"fork_inside": 0.0, "clumsiness": 0.0}, substitute=off)
+        return Example({"fork_inside": 0.0, "clumsiness": 0.0}, substitute=_OFF)
 
     def reset(self, seed: int) -> Frame:
         self._luck = Random(f"tiny kitchen {seed}")
@@ -120,8 +122,8 @@ class TinyHousehold:
         other._clumsiness = 0.0
         return other.step(action)
 
-    def actuator(self) -> TinyHouseholdActuator:
-        return TinyHouseholdActuator()
+    def actuator(self) -> Withholding:
+        return Withholding(_OFF, lambda action: action.arguments.get("object"))
 
     def ended(self) -> str | None:
         return self._over
@@ -363,44 +365,3 @@ def _set_right(frame: Frame) -> Iterator[_Todo]:
 
 def _either(key: str, other: str, wanted: Value = True) -> Goal:
     return lambda frame: frame.values[key] == wanted or frame.values[other] is True
-
-
-class TinyHouseholdActuator:
-    """Withholds what the robot proposes; `stop` and `cut` also switch things off.
-
-    It is obeyed if the world then shows that the action withheld was not done.
-    """
-
-    can: frozenset[Kind] = frozenset(
-        {"alert", "reflect", "substitute", "skip", "ask", "stop", "cut"}
-    )
-
-    def __init__(self) -> None:
-        self._withheld: Action | None = None
-
-    def carry_out(
-        self, decision: Decision, proposal: Action | None, frame: Frame
-    ) -> Action | None:
-        action = self._instead(decision, proposal)
-        self._withheld = None if action == proposal else proposal
-        return action
-
-    def _instead(self, decision: Decision, proposal: Action | None) -> Action | None:
-        if decision.kind in ("proceed", "alert"):
-            return proposal
-        if decision.kind == "substitute":
-            return decision.action
-        if decision.kind == "stop":
-            return self.fallback()
-        return Action("cut") if decision.kind == "cut" else None
-
-    def fallback(self, frame: Frame | None = None) -> Action | None:
-        return Action("turn_off", {"object": "Microwave"})
-
-    def obeyed(self, decision: Decision, frame: Frame) -> bool | None:
-        if self._withheld is None:
-            return True
-        if frame.sequence <= decision.sequence or "last_action" not in frame.values:
-            return None
-        done = frame.values.get("last_action"), frame.values.get("last_action_object")
-        return done != (self._withheld.name, self._withheld.arguments.get("object"))

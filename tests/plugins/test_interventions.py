@@ -27,7 +27,6 @@ from forewarn.plugins.loop.reflection import Prompt, Prompter
 from forewarn.plugins.tiny import (
     TinyActuator,
     TinyHousehold,
-    TinyHouseholdActuator,
     TinyHouseholdPilot,
     TinyPilot,
     TinyWorld,
@@ -402,7 +401,7 @@ def kitchen_run(stubborn: bool, seed: int) -> tuple[bool, list[Kind]]:
     """One guarded episode; the guard here reflects while the fork is inside."""
     world, clock = TinyHousehold(fork_inside=0, clumsiness=0), Clock()
     pilot = TinyHouseholdPilot(careless_share=1, attentive_share=0, stubborn=stubborn)
-    ours = Intervener(TinyHouseholdActuator(), POLICY, clock)
+    ours = Intervener(world.actuator(), POLICY, clock)
     frame = world.reset(seed)
     pilot.reset(seed)
     broken, kinds, words = False, [], None

@@ -13,9 +13,9 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.contracts import World
+from forewarn.plugins.household.act import Withholding
 from forewarn.plugins.registry import make_world
 from forewarn.plugins.testing import WorldContract
-from forewarn.thor_bridge.act import ThorActuator
 from forewarn.thor_bridge.bridge import HouseholdWorld, ThorWorld
 from forewarn.thor_bridge.household.furnishing.scenes import own_scenes, write_scenes
 from forewarn.thor_bridge.steps.spelling import parse_step
@@ -176,7 +176,7 @@ def test_the_plugs_are_registered(name: str) -> None:
     settings = {"scene": "Bathroom1", "watch": ["is_toggled(Faucet)"]}
     world = make_world(name, settings)
     assert world.source.vocabulary == "household"
-    assert isinstance(world.actuator(), ThorActuator)
+    assert isinstance(world.actuator(), Withholding)
     with pytest.raises(InvalidInput, match="failures"):
         make_world(name, {"failures": "some"})
 

@@ -12,9 +12,10 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action, Decision
 from forewarn.plugins.contracts import Actuator, Pilot
+from forewarn.plugins.household.act import Withholding
 from forewarn.plugins.loop.reflection import Prompter
 from forewarn.plugins.registry import make_pilot
-from forewarn.thor_bridge.act import RobotActuator, ThorActuator
+from forewarn.thor_bridge.act import RobotActuator
 from forewarn.thor_bridge.bridge import HouseholdWorld
 from forewarn.thor_bridge.robot.pilot import HouseholdPlanner, frozen_habits
 from forewarn.thor_bridge.robot.rules import RuledPlanner
@@ -216,7 +217,7 @@ def test_a_household_of_hostile_names(tmp_path: Path) -> None:
 
 
 def test_words_alone_withhold_once() -> None:
-    told: Actuator = RobotActuator(ThorActuator(), withhold="once")
+    told: Actuator = RobotActuator(Withholding(), withhold="once")
     frame = Frame(1.0, 1, {})
     act, other = parse_step("pick Fork"), parse_step("find Mug")
     reflect = Decision("reflect", 1, 1.0)
@@ -225,7 +226,7 @@ def test_words_alone_withhold_once() -> None:
     assert told.carry_out(reflect, other, frame) is None
     stop = Decision("stop", 2, 2.0)
     assert told.carry_out(stop, act, frame) == Action("stop")
-    always = RobotActuator(ThorActuator())
+    always = RobotActuator(Withholding())
     for _ in range(2):
         assert always.carry_out(reflect, act, frame) is None
 

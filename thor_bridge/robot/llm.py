@@ -18,8 +18,8 @@ from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.chat import How, Message, Partner, Reply, Usage
 from forewarn.plugins.contracts import Example
+from forewarn.plugins.household.sense import named, plain_name
 from forewarn.thor_bridge.household.furnishing.scenes import find_scene, load_scenes
-from forewarn.thor_bridge.sense import named, plain_name
 from forewarn.thor_bridge.steps.spelling import parse_step
 from forewarn.thor_bridge.tasks.book import Task, find_task, own_tasks, task_book
 

@@ -24,6 +24,7 @@ from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.schema import Strict, validated
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.contracts import Example
+from forewarn.plugins.household.sense import named
 from forewarn.plugins.loop.reflection import BEGIN
 from forewarn.thor_bridge.robot.planning import (
     NOTHING,
@@ -32,7 +33,6 @@ from forewarn.thor_bridge.robot.planning import (
     condition,
     search,
 )
-from forewarn.thor_bridge.sense import named
 from forewarn.thor_bridge.steps.moves import Model, Move, atoms_of, canonical
 from forewarn.thor_bridge.steps.spelling import parse_step
 from forewarn.thor_bridge.tasks.book import EXAMPLE_TASK, Task, find_task, task_book

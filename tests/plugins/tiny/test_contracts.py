@@ -24,7 +24,6 @@ from forewarn.plugins.testing import (
 from forewarn.plugins.tiny import (
     TinyActuator,
     TinyHousehold,
-    TinyHouseholdActuator,
     TinyHouseholdPilot,
     TinyPilot,
     TinyWorld,
@@ -295,7 +294,8 @@ def test_a_world_that_takes_what_it_does_not_know_is_found() -> None:
 
 
 def test_to_be_stopped_by_what_was_proposed_is_to_be_obeyed() -> None:
-    world, actuator = TinyHousehold(), TinyHouseholdActuator()
+    world = TinyHousehold()
+    actuator = world.actuator()
     frame = world.reset(1)
     decision = Decision("stop", frame.sequence, frame.time_s)
     stop = actuator.carry_out(decision, actuator.fallback(), frame)

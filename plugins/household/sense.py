@@ -170,7 +170,7 @@ def _is_near(scene: _Scene, thing: Thing, other: str) -> bool:
     return False
 
 
-class ThorSenses:
+class ObjectSenses:
     """Decides a list of object predicates, and the robot's own signals.
 
     Args:

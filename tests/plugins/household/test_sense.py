@@ -8,8 +8,8 @@ import pytest
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
+from forewarn.plugins.household.sense import ObjectSenses, plain_name
 from forewarn.thor_bridge.household.objects import new_object
-from forewarn.thor_bridge.sense import ThorSenses, plain_name
 
 
 def metadata(*things: dict[str, Any]) -> dict[str, Any]:
@@ -84,12 +84,12 @@ SCENE = metadata(
 )
 def test_a_predicate(text: str, holds: bool) -> None:
     key = load_vocabulary("household").canonical(text)
-    assert ThorSenses([text]).values(SCENE)[key] is holds
+    assert ObjectSenses([text]).values(SCENE)[key] is holds
 
 
 def test_the_hand() -> None:
-    assert ThorSenses([]).values(SCENE)["holding"] == "Mug"
-    assert ThorSenses([]).values(metadata(MICROWAVE))["holding"] is None
+    assert ObjectSenses([]).values(SCENE)["holding"] == "Mug"
+    assert ObjectSenses([]).values(metadata(MICROWAVE))["holding"] is None
 
 
 def test_every_predicate_of_the_vocabulary_can_be_decided() -> None:
@@ -98,7 +98,7 @@ def test_every_predicate_of_the_vocabulary_can_be_decided() -> None:
             names = ("Mug", "water" if name == "is_filled_with" else "Plate")[:arity]
             (value,) = [
                 value
-                for key, value in ThorSenses([f"{name}({', '.join(names)})"])
+                for key, value in ObjectSenses([f"{name}({', '.join(names)})"])
                 .values(SCENE)
                 .items()
                 if key != "holding"
@@ -117,7 +117,7 @@ def test_every_predicate_of_the_vocabulary_can_be_decided() -> None:
 )
 def test_what_is_no_predicate_is_refused(text: str, says: str) -> None:
     with pytest.raises(InvalidInput, match=says):
-        ThorSenses([text])
+        ObjectSenses([text])
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_what_is_no_predicate_is_refused(text: str, says: str) -> None:
 def test_a_hostile_name_stays_out_of_frames(name: str) -> None:
     hostile = {**thing("Mug", isPickedUp=True), "objectType": name}
     assert plain_name(name) == "unnamed"
-    assert ThorSenses(["is_held(any)"]).values(metadata(hostile)) == {
+    assert ObjectSenses(["is_held(any)"]).values(metadata(hostile)) == {
         "is_held(any)": True,
         "holding": "unnamed",
     }

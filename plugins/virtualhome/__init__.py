@@ -1,0 +1,1 @@
+"""VirtualHome's homes as worlds; needs the extra `virtualhome`."""

@@ -1,0 +1,166 @@
+"""The World: episodes of somebody who does things in a home of VirtualHome's."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Collection, Iterable
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from forewarn.abstractions.errors import InvalidInput, near_miss
+from forewarn.abstractions.frame import Frame, Value
+from forewarn.monitors.guarding.decision import Action
+from forewarn.plugins.actions import Actions, ActionSpec, word
+from forewarn.plugins.contracts import Example, Source
+from forewarn.plugins.household.act import Withholding
+from forewarn.plugins.household.sense import ObjectSenses, named
+from forewarn.plugins.virtualhome.home import KNOWS, VERBS
+from forewarn.plugins.virtualhome.programs import the_program
+from forewarn.plugins.virtualhome.scenes import load_plan
+
+PERIOD_S = 1.0
+
+SIGNALS = (
+    "holding",
+    "step_count",
+    "last_action",
+    "last_action_object",
+    "last_action_succeeded",
+    "left_on",
+    "left_on_age",
+    "left_open",
+    "left_open_age",
+)
+"""What every frame carries beside the object predicates."""
+
+_ENDINGS = {
+    "finish": "whoever acts says that it is done",
+    "stop": "whoever acts was stopped",
+    "cut": "whoever acts was switched off",
+}
+_PLACES = ("object", "receptacle")
+
+ACTIONS = Actions(
+    *(
+        ActionSpec(verb, {place: word(required=True) for place in _PLACES[:things]})
+        for verb, things in VERBS.items()
+    ),
+    ActionSpec("wait"),
+    *map(ActionSpec, _ENDINGS),
+)
+"""VirtualHome's verbs, and four ways to do nothing."""
+
+
+class VirtualHomeWorld:
+    """A home, and somebody in it.
+
+    Args:
+        scene: `flat`, which is ours; the path of a graph, as VirtualHome writes it; or
+            `task:27_2`, the graph that comes with virtualhome-eval for that task.
+        programs: A file of programs, where one of them says the scene.
+        program: Which of them, counted from 0.
+        watch: The object predicates that frames shall carry.
+        longest_steps: When time is up.
+    """
+
+    actions = ACTIONS
+
+    @staticmethod
+    def example() -> Example:
+        return Example(
+            {"watch": ["is_toggled(Stove)", "is_open(Fridge)"]},
+            pilot="virtualhome",
+            substitute=Action("wait"),
+            steps=12,
+        )
+
+    def __init__(
+        self,
+        *,
+        scene: str = "flat",
+        programs: Path | None = None,
+        program: int | None = None,
+        watch: list[str] = [],  # noqa: B006 - only read; pydantic copies it
+        longest_steps: Annotated[int, Field(ge=1, le=100_000)] = 100,
+    ) -> None:
+        if program is not None:
+            scene = the_program(programs, program).scene or scene
+        self._plan = load_plan(scene)
+        self._senses = ObjectSenses(_known(watch))
+        self._longest = longest_steps
+        provides = (*self._senses.predicates, *SIGNALS)
+        self.source = Source("virtualhome", "household", provides, PERIOD_S)
+        self._over: str | None = "the episode has not begun"
+
+    def reset(self, seed: int) -> Frame:
+        self._home = self._plan.begun()
+        self._steps, self._since = 0, {"left_on": 0, "left_open": 0}
+        self._last: tuple[str | None, str | None, bool | None] = (None, None, None)
+        self._over = None
+        return self._frame()
+
+    def step(self, action: Action | None) -> Frame:
+        if self._over is not None:
+            raise InvalidInput(f"the world cannot step: {self._over}")
+        self.actions.check(action)
+        name, done = "wait" if action is None else action.name, True
+        if action is not None and name in VERBS:
+            things = [action.arguments[place] for place in _PLACES[: VERBS[name]]]
+            self._home, done = self._home.do(name, things)
+        self._steps += 1
+        self._last = (name, None if action is None else named(action), done)
+        self._over = _ENDINGS.get(name)
+        if self._over is None and self._steps >= self._longest:
+            self._over = "time was up"
+        return self._frame()
+
+    def foresee(self, action: Action) -> Frame:
+        """The frame that an action would lead to; homes are not changed by trying."""
+        other = copy.copy(self)
+        other._since = dict(self._since)
+        return other.step(action)
+
+    def actuator(self) -> Withholding:
+        return Withholding()
+
+    def ended(self) -> str | None:
+        return self._over
+
+    def close(self) -> None:
+        self._over = "the world is closed"
+
+    def _frame(self) -> Frame:
+        home, (verb, thing, done) = self._home, self._last
+        values: dict[str, Value] = self._senses.values(home.things())
+        values.update(
+            step_count=float(self._steps),
+            last_action=verb,
+            last_action_object=thing,
+            last_action_succeeded=done,
+            **self._left("left_on", home.switched_on),
+            **self._left("left_open", home.opened),
+        )
+        return Frame(self._steps * PERIOD_S, self._steps, values)
+
+    def _left(self, name: str, things: Collection[int]) -> dict[str, Value]:
+        """How many there are, and for how long there have been any."""
+        if not things:
+            self._since[name] = self._steps
+            return {name: 0.0, f"{name}_age": None}
+        # What was left with the last action is there since that.
+        age_s = (self._steps - self._since[name] - 1) * PERIOD_S
+        return {name: float(len(things)), f"{name}_age": age_s}
+
+
+def _known(watch: Iterable[str]) -> list[str]:
+    """The predicates, all of which the graph tells."""
+    for predicate in watch:
+        name, _, about = predicate.partition("(")
+        if name not in KNOWS or (name == "is_near" and "," in about):
+            raise InvalidInput(
+                f"VirtualHome does not tell {predicate!r:.80}",
+                mend=near_miss(name, KNOWS) or f"it tells {', '.join(sorted(KNOWS))}",
+            )
+    return list(watch)

@@ -36,9 +36,12 @@ try:
 except ImportError as error:
     raise MissingDependency("VirtualHome's homes", "virtualhome") from error
 
-VERBS: Mapping[str, int] = {
-    name.lower(): verb.value[1] for name, verb in Verb.__members__.items()
+_SLICE = "slice"  # VirtualHome's own word, cut, is what a guard says to end it all
+_VERBS = {
+    _SLICE if verb is Verb.CUT else name.lower(): verb
+    for name, verb in Verb.__members__.items()
 }
+VERBS: Mapping[str, int] = {name: verb.value[1] for name, verb in _VERBS.items()}
 """VirtualHome's verbs, and of how many things each is."""
 
 KNOWS = frozenset(
@@ -49,6 +52,11 @@ KNOWS = frozenset(
 _ROBOT, _FAR_M = "character", 1000.0
 _HOLDS = (Relation.HOLDS_RH, Relation.HOLDS_LH)
 _LIES = (Relation.INSIDE, Relation.ON)
+
+
+def verb_of(name: str) -> str:
+    """VirtualHome's name of a verb as one of `VERBS`, if it is one."""
+    return _SLICE if name.lower() == "cut" else name.lower()
 
 
 def kind_of(name: str) -> str:
@@ -112,7 +120,7 @@ class Home:
         if None in found:
             return self, False
         objects = [ScriptObject(verb, each) for each in found]
-        line = ScriptLine(Verb[verb.upper()], objects, 1)
+        line = ScriptLine(_VERBS[verb], objects, 1)
         states = ScriptExecutor.call_action_method(
             Script([line]), self.state, ExecutionInfo(), 0
         )

@@ -15,7 +15,7 @@ from forewarn.abstractions.errors import InvalidInput, near_miss
 from forewarn.abstractions.files import read_json, read_yaml
 from forewarn.abstractions.schema import Strict, validated
 from forewarn.monitors.guarding.decision import Action
-from forewarn.plugins.virtualhome.home import VERBS, kind_of
+from forewarn.plugins.virtualhome.home import VERBS, kind_of, verb_of
 
 OURS = Path(__file__).with_name("programs.yaml")
 
@@ -94,7 +94,7 @@ def parse_step(step: str | Sequence[object]) -> Action:
             raise InvalidInput(
                 f"{step!r:.80} is no step", mend="such as [OPEN] <fridge> (1)"
             )
-        verb, things = line[1].lower(), _THING.findall(line[2])
+        verb, things = verb_of(line[1]), _THING.findall(line[2])
     else:
         verb, things = _pair(step)
     if verb not in VERBS:
@@ -110,5 +110,5 @@ def parse_step(step: str | Sequence[object]) -> Action:
 def _pair(step: Sequence[object]) -> tuple[str, list[tuple[str, str]]]:
     match step:
         case [str(verb), list(names)] if all(isinstance(name, str) for name in names):
-            return verb.lower(), [(str(name), "") for name in names]
+            return verb_of(verb), [(str(name), "") for name in names]
     raise InvalidInput(f"{step!r:.80} is no step", mend="such as [OPEN, [fridge]]")

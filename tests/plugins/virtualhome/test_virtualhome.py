@@ -155,6 +155,7 @@ def test_a_graph_of_ones_own_is_read_and_another_file_refused(tmp_path: Path) ->
         ("[PUTIN] <milk> (1) <fridge> (1)", "putin",
          {"object": "Milk", "receptacle": "Fridge"}),
         ("[STANDUP]", "standup", {}),
+        ("[CUT] <bread> (1)", "slice", {"object": "Bread"}),
         (["PUTIN", ["milk", "fridge"]], "putin",
          {"object": "Milk", "receptacle": "Fridge"}),
     ],

@@ -7,6 +7,7 @@ whether it looks; and what a guard allows it at most.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -24,7 +25,7 @@ except ImportError as error:
 
 IDS = {
     "highway": "highway-v0",
-    "merge": "merge-v1",
+    "merge": "merge-generic-v1",
     "roundabout": "roundabout-v1",
     "intersection": "intersection-v2",
 }
@@ -34,9 +35,19 @@ PERIOD_S = 0.2
 FASTEST = 40.0  # m/s
 BRAKE = 8.0  # m/s²
 _RESPONDS_S = 0.5  # to a cap on the speed
+_SLOWS_HZ, _SLOW_S, _SLOW = 0.12, (1.5, 4.0), 3.0  # how often, how long, m/s
 
 WANTS, HEADWAY, LOOKS, CAP, MOST = range(5)
 """The parts of an action: m/s, s, 0 or 1, m/s, m/s²."""
+
+_WAY_M = 350.0
+ARRIVED: dict[str, Callable[[Any, float], bool]] = {
+    "highway": lambda env, way_m: way_m > _WAY_M,
+    "merge": lambda env, way_m: bool(env.vehicle.position[0] > env.end_position),
+    "roundabout": lambda env, way_m: env.vehicle.lane_index[1].endswith(("xs", "xr")),
+    "intersection": lambda env, way_m: bool(env.has_arrived(env.vehicle)),
+}
+"""Whether the ego is where it wanted to be: of the environment, and its way east."""
 
 SPACE = gymnasium.spaces.Box(
     np.array([0.0, 0.1, 0.0, 0.0, -BRAKE]),
@@ -50,11 +61,29 @@ STOP = [0.0, 1.5, 1.0, 0.0, -BRAKE]
 TRAFFIC = {road: f"{__name__}.{road.title()}Traffic" for road in IDS}
 
 
-class HighwayTraffic(IDMVehicle):
+class Wavering(IDMVehicle):
+    """Somebody who now and then brakes hard, for nothing that others can see."""
+
+    _slow_s = 0.0
+    _wants: float | None = None
+
+    def step(self, dt: float) -> None:
+        luck = self.road.np_random
+        if self._wants is None:
+            self._wants = self.target_speed
+        self._slow_s -= dt
+        if luck.uniform() < _SLOWS_HZ * dt:
+            self._slow_s = luck.uniform(*_SLOW_S)
+        slows = self._slow_s > 0.0
+        self.target_speed = _SLOW if slows else self._wants
+        super().step(dt)
+
+
+class HighwayTraffic(Wavering):
     """Others on a motorway."""
 
 
-class MergeTraffic(IDMVehicle):
+class MergeTraffic(Wavering):
     """Others where two ways become one."""
 
 
@@ -90,15 +119,17 @@ class Ego(IDMVehicle):
 
 
 class Road(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """A road of highway-env whose ego is told how to drive.
+    """A road of highway-env whose ego is told how to drive, until it has arrived.
 
     Args:
         env: The environment.
+        road: Which road it is.
     """
 
-    def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
+    def __init__(self, env: gymnasium.Env[Any, Any], road: str) -> None:
         super().__init__(env)
         self.action_space = SPACE
+        self._arrived = ARRIVED[road]
 
     def reset(self, **options: Any) -> tuple[Any, dict[str, Any]]:
         seen = self.env.reset(**options)
@@ -107,13 +138,18 @@ class Road(gymnasium.Wrapper[Any, Any, Any, Any]):
         ego = Ego.create_from(former)
         vehicles[vehicles.index(former)] = ego
         env.controlled_vehicles = [ego]
+        self._began_m = float(ego.position[0])
         return seen
 
     def step(self, action: NDArray[Any]) -> Any:
         env: Any = self.env.unwrapped
         env.vehicle.told = action
         # Without an action of its own the environment lets its vehicles drive.
-        return env.step(None)
+        seen, reward, terminated, truncated, info = env.step(None)
+        way_m = float(env.vehicle.position[0]) - self._began_m
+        arrived = not env.vehicle.crashed and self._arrived(env, way_m)
+        info["destination_reached"] = arrived
+        return seen, reward, terminated or arrived, truncated, info
 
 
 def make(road: str, **config: Any) -> Road:
@@ -122,13 +158,14 @@ def make(road: str, **config: Any) -> Road:
 
     given = {
         "policy_frequency": round(1 / PERIOD_S),
-        "simulation_frequency": 10,
+        "simulation_frequency": round(1 / PERIOD_S),
         "other_vehicles_type": TRAFFIC[road],
         # Nobody looks at it: the signals come from the road itself.
-        "observation": {"type": "Kinematics", "vehicles_count": 1},
+        "observation": {"type": "AttributesObservation", "attributes": []},
     }
     settings = {**given, **config}
-    return Road(gymnasium.make(IDS[road], disable_env_checker=True, config=settings))
+    made = gymnasium.make(IDS[road], disable_env_checker=True, config=settings)
+    return Road(made, road)
 
 
 class Driver:

@@ -20,7 +20,7 @@ PROVIDES = (
     "speed", "acceleration", "braking", "lane_changing", "lead_distance", "lead_speed",
     "nearest_distance", "nearest_speed", "time_to_collision", "arrival_gap",
     "required_deceleration", "shortfall", "unanswered_age", "headway",
-    "lead_acceleration", "collision",
+    "lead_acceleration", "collision", "destination_reached",
 )  # fmt: skip
 
 PERIOD_S = 0.2
@@ -104,6 +104,7 @@ class RoadSenses:
             "shortfall": None if asked is None else asked - max(0.0, -acceleration),
             "unanswered_age": self._unanswered_s,
             "collision": bool(ego.crashed),
+            "destination_reached": bool(info.get("destination_reached", False)),
             **found,
         }
 

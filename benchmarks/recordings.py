@@ -167,7 +167,7 @@ def _watched(
 
 
 def boosting(
-    told: Recordings, corpus: Corpus, out: Sequence[int]
+    told: Recordings, corpus: Corpus, out: Sequence[int], look_s: float | None = None
 ) -> Iterator[Outcomes]:
     from sklearn.ensemble import HistGradientBoostingClassifier
 
@@ -175,7 +175,14 @@ def boosting(
         max_iter=200, learning_rate=0.05, max_leaf_nodes=12, min_samples_leaf=80,
         l2_regularization=5.0, early_stopping=False, random_state=0,
     )  # fmt: skip
-    yield from _fitted(told, corpus, out, model)
+    yield from _fitted(told, corpus, out, model, look_s)
+
+
+def boosting_soon(
+    told: Recordings, corpus: Corpus, out: Sequence[int]
+) -> Iterator[Outcomes]:
+    """As far ahead as bands of a score are fitted to tell."""
+    yield from boosting(told, corpus, out, LOOKS_S[0])
 
 
 def logistic(
@@ -195,9 +202,13 @@ def logistic(
 
 
 def _fitted(
-    told: Recordings, corpus: Corpus, out: Sequence[int], model: Any
+    told: Recordings,
+    corpus: Corpus,
+    out: Sequence[int],
+    model: Any,
+    look_s: float | None = None,
 ) -> Iterator[Outcomes]:
-    """A classifier of moments: does a violation follow within the horizon?"""
+    """A classifier of moments: does a violation follow so soon, or in the horizon?"""
     from threadpoolctl import threadpool_limits
 
     horizon_s = told.scenario.horizon_s
@@ -205,7 +216,7 @@ def _fitted(
         for_scores(corpus.families(), corpus.runs, corpus.vocabulary)
     )
     (law,) = corpus.laws
-    moments = corpus.moments(horizon_s, law)
+    moments = corpus.moments(look_s or horizon_s, law)
     with threadpool_limits(1):
         model.fit(rows[moments.row], moments.doomed)
         for i, found in zip(out, by_hand(told, corpus, out), strict=True):
@@ -232,6 +243,7 @@ WAYS: dict[str, Way] = {
     "guard, made by hand": by_hand,
     "guard, bands of a score": by_score,
     "boosting with lags": boosting,
+    "boosting, one second ahead": boosting_soon,
     "logistic with lags": logistic,
     "ttc": time_to_collision,
 }

@@ -14,7 +14,7 @@ pytest.importorskip("highway_env", reason="highway-env is not installed")
 import numpy as np
 
 from forewarn.plugins.highway.bridge import HighwayWorld
-from forewarn.plugins.highway.driving import CAP, Driver, slower
+from forewarn.plugins.highway.driving import CAP, STOP, Driver, make, slower
 from forewarn.plugins.highway.sense import Course
 
 
@@ -56,6 +56,44 @@ def test_a_stop_and_a_cap_are_kept() -> None:
     assert frame.values["speed"] < 1.0
     assert capped["action"][CAP] == pytest.approx(10.0)
     world.close()
+
+
+@pytest.mark.parametrize(
+    ("road", "config"),
+    [
+        ("highway", {"vehicles_count": 1}),
+        ("intersection", {"initial_vehicle_count": 1}),
+    ],
+)
+def test_whoever_gets_through_arrives_and_the_episode_is_over(
+    road: Any, config: dict[str, Any]
+) -> None:
+    world = HighwayWorld(road=road, config={**config, "duration": 60})
+    frame = world.reset(5)
+    act = Action("act", {"action": [25.0, 1.5, 1.0, 40.0, 6.0]})
+    while world.ended() is None:
+        assert not frame.values["destination_reached"]
+        frame = world.step(act)
+    assert frame.values["destination_reached"] is not frame.values["collision"]
+    assert frame.time_s < 40.0
+    world.close()
+
+
+def test_others_brake_now_and_then_and_drive_on() -> None:
+    env = make("highway", vehicles_count=6, duration=30)
+    env.reset(seed=1)
+    others = env.unwrapped.road.vehicles[1:]
+    wanted = {id(each): each.target_speed for each in others}
+    slowed, drove_on = set(), set()
+    for _ in range(100):
+        env.step(STOP)
+        for each in others:
+            if each.target_speed < wanted[id(each)]:
+                slowed.add(id(each))
+            elif id(each) in slowed:
+                drove_on.add(id(each))
+    assert drove_on
+    env.close()
 
 
 class Straight:

@@ -80,7 +80,7 @@ def test_whoever_gets_through_arrives_and_the_episode_is_over(
 
 
 def test_others_brake_now_and_then_and_drive_on() -> None:
-    env = make("highway", vehicles_count=6, duration=30)
+    env: Any = make("highway", vehicles_count=6, duration=30)
     env.reset(seed=1)
     others = env.unwrapped.road.vehicles[1:]
     wanted = {id(each): each.target_speed for each in others}

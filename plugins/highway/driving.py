@@ -64,6 +64,7 @@ TRAFFIC = {road: f"{__name__}.{road.title()}Traffic" for road in IDS}
 class Wavering(IDMVehicle):
     """Somebody who now and then brakes hard, for nothing that others can see."""
 
+    target_speed: float
     _slow_s = 0.0
     _wants: float | None = None
 

@@ -26,6 +26,7 @@ from forewarn.scenarios.running.episode import Episode, by_seed
 from forewarn.scenarios.running.plan import plan
 from forewarn.scenarios.running.pools.local import Pool
 from forewarn.scenarios.schema import Scenario
+from forewarn.scenarios.training.settled import WORSE
 
 THRESHOLDS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 """The thresholds that are tried."""
@@ -121,12 +122,14 @@ def _done(episodes: Any) -> list[Episode]:
 
 
 def best_of(tried: Sequence[Acted]) -> Acted:
-    """The one worth most; of those alike, the one that steps in least.
+    """The one worth most; of those alike, the middle one.
+
+    At the edge a few runs more or less decide.
 
     Raises:
         InvalidInput: None is worth anything: acting prevents nothing at that cost.
     """
-    best = max(tried, key=lambda each: (each.worth, each.threshold))
+    best = max(tried, key=lambda each: each.worth)
     if best.worth <= 0 or not math.isfinite(best.worth):
         raise InvalidInput(
             f"acting is worth nothing at {best.cost:g} violations an intervention: at"
@@ -134,7 +137,8 @@ def best_of(tried: Sequence[Acted]) -> Acted:
             f" {best.interventions} runs with one",
             mend="state a lower --cost, or alert only",
         )
-    return best
+    alike = [e for e in tried if e.worth >= best.worth - WORSE * e.violating]
+    return alike[len(alike) // 2]
 
 
 def acting_policy(base: Policy, laws: Sequence[Law], kind: Kind, at: float) -> Policy:

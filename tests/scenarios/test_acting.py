@@ -45,11 +45,12 @@ def test_nobody_is_stopped_for_a_law_that_asks_to_move() -> None:
 TRIED = Acted(0.3, 10, 8, 0, 20, 1.0, 0.05)
 
 
-def test_the_best_is_worth_most_and_of_those_alike_steps_in_late() -> None:
-    late = replace(TRIED, threshold=0.5)
+def test_the_best_is_worth_most_and_of_those_alike_is_in_the_middle() -> None:
+    late = replace(TRIED, threshold=0.5, interventions=18)
+    later = replace(TRIED, threshold=0.7, interventions=17)
     eager = replace(TRIED, threshold=0.1, prevented=9, interventions=60)
-    assert best_of([TRIED, late, eager]) is late
-    cheap = [replace(each, cost=0.01) for each in (TRIED, late, eager)]
+    assert best_of([eager, TRIED, late, later]) is late
+    cheap = [replace(each, cost=0.01) for each in (eager, TRIED, late)]
     assert best_of(cheap).threshold == 0.1
 
 

@@ -27,13 +27,21 @@ Server = Literal["fifo", "wsgi"]
 
 
 def household_command(
-    *, scenes: Path | None = None, seed: int = 0, failures: str = "off"
+    *,
+    scenes: Path | None = None,
+    seed: int = 0,
+    failures: str = "off",
+    frames: bool = True,
 ) -> str:
-    """The command line that starts our household as a player."""
+    """The command line that starts our household as a player.
+
+    It sends frames to a headless controller too, unless told not to.
+    """
     words = [sys.executable, "-m", "forewarn.thor_bridge.household"]
     if scenes is not None:
         words += ["--scenes", str(scenes.resolve())]
     words += ["--seed", str(seed), "--failures", failures]
+    words += [] if frames else ["--no-frames"]
     return shlex.join(words)
 
 
@@ -81,7 +89,9 @@ def connect(
     )
 
     if player == HOUSEHOLD:
-        player = household_command(scenes=scenes, seed=seed, failures=failures)
+        player = household_command(
+            scenes=scenes, seed=seed, failures=failures, frames=not headless
+        )
     with _without_gpu_choice(), _build_at_hand(player):
         return WatchedController(
             local_executable_path=None if player == UNITY else player,

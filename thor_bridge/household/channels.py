@@ -9,14 +9,30 @@ from __future__ import annotations
 import json
 import socket
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from io import BufferedReader
 from typing import Any, BinaryIO, Protocol
 
 from forewarn.abstractions.errors import ForewarnError, MissingDependency
 
-METADATA, ACTION, RGB, PATCH, END = 1, 2, 4, 11, 255
+METADATA, ACTION, PATCH, END = 1, 2, 11, 255
+RGB, DEPTH, NORMALS, CLASSES, INSTANCES = 4, 5, 6, 8, 9
+"""The images of the robot's camera."""
+
+BESIDE = {RGB: 10, DEPTH: 12, NORMALS: 13, INSTANCES: 14, CLASSES: 15}
+"""The same of cameras beside it."""
+
+_PARTS = {
+    RGB: "image", DEPTH: "image_depth", NORMALS: "image_normals",
+    CLASSES: "image_classes", INSTANCES: "image_ids",
+    BESIDE[RGB]: "image-thirdParty-camera", BESIDE[DEPTH]: "image_thirdParty_depth",
+    BESIDE[NORMALS]: "image_thirdParty_normals",
+    BESIDE[INSTANCES]: "image_thirdParty_image_ids",
+    BESIDE[CLASSES]: "image_thirdParty_classes",
+}  # fmt: skip
+"""What HTTP calls them."""
+
 HEADER = struct.Struct("!BI")
 MAX_ACTION_BYTES = 16 * 2**20
 
@@ -32,20 +48,20 @@ class Message:
     Args:
         sequence: The number of the action that it answers.
         metadata: The agent's metadata.
-        picture: The frame as RGB bytes, the bottom row first; empty for none.
+        images: What cameras see, each by its number, the bottom row first.
         patch: The few entries that differ from the last message, if that is all.
     """
 
     sequence: int
     metadata: Mapping[str, Any]
-    picture: bytes = b""
+    images: Sequence[tuple[int, bytes]] = ()
     patch: Mapping[str, Any] | None = None
 
     def envelope(self) -> dict[str, Any]:
         """The message around the metadata, as both channels have it."""
         return {
             "agents": [self.metadata],
-            "thirdPartyCameras": [],
+            "thirdPartyCameras": self.metadata["thirdPartyCameras"],
             "activeAgentId": 0,
             "sequenceId": self.sequence,
         }
@@ -99,8 +115,8 @@ class FifoChannel:
                 self._send(PATCH, self._encode(message.patch))
             else:
                 self._send(METADATA, self._full(message))
-                if message.picture:
-                    self._send(RGB, message.picture)
+                for kind, image in message.images:
+                    self._send(kind, image)
             self._send(END, b"")
             self._out.flush()
             return self._receive()
@@ -209,9 +225,11 @@ class WsgiChannel:
             (text, "metadata", "", json.dumps(message.envelope()).encode()),
             (text, "token", "", self._token.encode()),
         ]
-        if message.picture:
-            raw = "Content-Type: application/octet-stream\r\n"
-            parts.insert(0, (raw, "image", '; filename="image"', message.picture))
+        raw = "Content-Type: application/octet-stream\r\n"
+        parts[:0] = [
+            (raw, _PARTS[kind], f'; filename="{_PARTS[kind]}"', image)
+            for kind, image in message.images
+        ]
         body = b""
         for kind, name, file, content in parts:
             body += (

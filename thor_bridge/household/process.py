@@ -11,18 +11,23 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from forewarn.abstractions.errors import ForewarnError
 from forewarn.thor_bridge.household.actions import perform
 from forewarn.thor_bridge.household.channels import (
+    BESIDE,
+    CLASSES,
+    DEPTH,
+    INSTANCES,
+    NORMALS,
+    RGB,
     Channel,
     Message,
     channel_from,
 )
 from forewarn.thor_bridge.household.failures import PROFILES
 from forewarn.thor_bridge.household.furnishing.scenes import load_scenes
-from forewarn.thor_bridge.household.picture import picture
 from forewarn.thor_bridge.household.world import World
 
 PATCHED = ("lastAction", "errorMessage", "errorCode", "lastActionSuccess", "agentId",
@@ -32,33 +37,61 @@ PATCHED = ("lastAction", "errorMessage", "errorCode", "lastActionSuccess", "agen
 _SETUP = frozenset(("Reset", "Initialize", "ChangeResolution"))
 
 
-def serve(world: World, channel: Channel, *, pictures: bool, patches: bool) -> None:
+Frames = Literal["none", "asked", "always"]
+
+
+def serve(world: World, channel: Channel, *, frames: Frames, patches: bool) -> None:
     """Answers actions until the other side has had enough.
 
     Args:
         world: The household.
         channel: Where actions come from.
-        pictures: Whether a frame is sent unless an action asks for none.
+        frames: When frames are sent: unless an action asks for none, if `asked`.
         patches: Whether the channel can carry patches.
     """
-    image = picture(world) if pictures else b""
-    message = Message(0, world.metadata(), image)
+    message = _told(world, 0, frames != "none")
     while (action := channel.exchange(message)) is not None:
-        message = answer(world, action, pictures=pictures, patches=patches)
+        message = answer(world, action, frames=frames, patches=patches)
 
 
 def answer(
-    world: World, action: Mapping[str, Any], *, pictures: bool, patches: bool
+    world: World, action: Mapping[str, Any], *, frames: Frames, patches: bool
 ) -> Message:
     """Carries an action out and says what came of it."""
     outcome = perform(world, action)
     sequence = action.get("sequenceId", 0)
-    metadata = world.metadata()
     if patches and not outcome.changed and outcome.action not in _SETUP:
+        metadata = world.metadata()
         patch = {key: metadata[key] for key in PATCHED}
         return Message(sequence, metadata, patch=patch)
-    wanted = pictures and action.get("renderImage", True)
-    return Message(sequence, metadata, picture(world) if wanted else b"")
+    asked = bool(action.get("renderImage", True))
+    return _told(world, sequence, frames == "always" or (frames == "asked" and asked))
+
+
+def _told(world: World, sequence: int, pictures: bool) -> Message:
+    """All that there is to say and, if wanted, what all cameras see."""
+    metadata = world.metadata()
+    if not pictures:
+        return Message(sequence, metadata)
+    from forewarn.thor_bridge.household.seeing import picture
+
+    kinds = [(RGB, picture.rgb)]
+    for setting, kind, draw in (
+        ("renderDepthImage", DEPTH, picture.depth),
+        ("renderNormalsImage", NORMALS, picture.normals),
+        ("renderSemanticSegmentation", CLASSES, picture.classes),
+        ("renderInstanceSegmentation", INSTANCES, picture.instances),
+    ):
+        if setting in world.rendered:
+            kinds.append((kind, draw))
+    if {"renderSemanticSegmentation", "renderInstanceSegmentation"} & world.rendered:
+        metadata["colors"] = picture.colours(world)
+    seen = picture.look(world, picture.own_camera(world))
+    images = [(kind, draw(world, seen)) for kind, draw in kinds]
+    for camera in world.cameras:
+        seen = picture.look(world, camera)
+        images += [(BESIDE[kind], draw(world, seen)) for kind, draw in kinds]
+    return Message(sequence, metadata, images)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -71,6 +104,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # What the controller adds for Unity; only the size of the picture means something.
     parser.add_argument("-screen-width", type=int, default=300, dest="width")
     parser.add_argument("-screen-height", type=int, default=300, dest="height")
+    parser.add_argument("-batchmode", action="store_true", dest="batch")
+    parser.add_argument(
+        "--no-frames", action="store_true", help="metadata alone, which is faster"
+    )
     given, _ = parser.parse_known_args(arguments)
     try:
         scenes = load_scenes(given.scenes)
@@ -81,7 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         serve(
             world,
             channel_from(os.environ),
-            pictures=os.environ.get("AI2THOR_SERVER_SIDE_SCREENSHOT") == "True",
+            frames="none" if given.no_frames else "always" if given.batch else "asked",
             patches=os.environ.get("AI2THOR_SERVER_TYPE") == "FIFO",
         )
     except ForewarnError as error:

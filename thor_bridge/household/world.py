@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from forewarn.thor_bridge.household.arm import Arm
 from forewarn.thor_bridge.household.catalog import ENCLOSING, SURFACES
 from forewarn.thor_bridge.household.failures import NO_FAILURES, Failures
 from forewarn.thor_bridge.household.furnishing.scenes import (
@@ -22,9 +23,11 @@ from forewarn.thor_bridge.household.furnishing.scenes import (
     own_scenes,
 )
 from forewarn.thor_bridge.household.objects import Object, vector, with_bounds
-from forewarn.thor_bridge.household.view import CAMERA_M, Shapes
+from forewarn.thor_bridge.household.seeing.cameras import Camera
+from forewarn.thor_bridge.household.seeing.view import CAMERA_M, Shapes
 
 AGENT_HEIGHT_M = 0.9009992
+HAND_HEIGHT_M = 1.2
 HAND_M = 0.45
 """How far ahead of the robot it holds what it carries."""
 
@@ -84,6 +87,8 @@ class World:
         self.width, self.height = 300, 300
         self.version = 0
         self.fov = 90.0
+        self.rendered: frozenset[str] = frozenset()
+        self.arm: Arm | None = None
         self.load(scene or next(iter(self.scenes)))
 
     def load(self, name: str, seed: int | None = None) -> None:
@@ -95,6 +100,7 @@ class World:
         self.reach_m, self.grid_m = 1.5, 0.25
         self.time_s = 0.0
         self.held: str | None = None
+        self.cameras: tuple[Camera, ...] = ()
         self.hot_until: dict[str, float] = {}
         self.objects: dict[str, Object] = {
             thing["objectId"]: thing for thing in scene.objects
@@ -140,6 +146,22 @@ class World:
             np.vstack([old.sizes, new.sizes]),
             np.vstack([old.places, new.places]),
         )
+
+    def remove(self, identity: str) -> None:
+        """Takes an object out of the world; nothing may be in it."""
+        row = self._rows[identity]
+        del self.objects[identity]
+        self.hot_until.pop(identity, None)
+        self._rows = {name: row for row, name in enumerate(self.objects)}
+        kept = (np.delete(part, row, axis=0) for part in self.shapes.rows())
+        self.shapes = Shapes(*kept)
+        self.sources = _sources(self.objects.values())
+        self.version += 1
+
+    def see_with(self, cameras: tuple[Camera, ...]) -> None:
+        """Has other cameras beside the robot's own."""
+        self.cameras = cameras
+        self.version += 1
 
     def move(self, identity: str, x: float, y: float, z: float) -> None:
         """Moves an object, with all that is in or on it, so that it stands there."""
@@ -226,6 +248,30 @@ class World:
                     return True
         return False
 
+    def hand(self) -> tuple[float, float, float]:
+        """Where the robot's hand is."""
+        pose = self.pose
+        if self.arm is not None:
+            return self.arm.hand((pose.x, pose.y, pose.z), pose.rotation)
+        turn = math.radians(pose.rotation)
+        x, z = HAND_M * math.sin(turn), HAND_M * math.cos(turn)
+        return pose.x + x, HAND_HEIGHT_M, pose.z + z
+
+    def in_hand(self) -> list[str]:
+        """What the ball of the arm's hand touches and can be picked up."""
+        if self.arm is None:
+            return []
+        hand, half = np.array(self.hand()), self.shapes.sizes / 2
+        gaps = np.abs(self.shapes.centers - hand) - half
+        near = np.linalg.norm(np.maximum(gaps, 0.0), axis=1) <= self.arm.radius_m
+        names = list(self.objects)
+        return [
+            names[row]
+            for row in np.flatnonzero(near).tolist()
+            if self.objects[names[row]]["pickupable"]
+            and not self.hidden(self.objects[names[row]])
+        ]
+
     def surface_under(self, x: float, z: float, below: float) -> str | None:
         """The highest receptacle there whose top is below a height."""
         centers, half = self.shapes.centers, self.shapes.sizes / 2
@@ -284,6 +330,10 @@ class World:
             "objects": list(self.objects.values()),
             "agent": self.agent(),
             "heldObjectPose": None,
+            "arm": self._arm(),
+            "thirdPartyCameras": [
+                camera.described(number) for number, camera in enumerate(self.cameras)
+            ],
             "cameraPosition": camera,
             "fov": self.fov,
             "inventoryObjects": []
@@ -300,6 +350,17 @@ class World:
             "currentTime": self.time_s,
         }
 
+    def _arm(self) -> dict[str, Any] | None:
+        if self.arm is None:
+            return None
+        pose = self.pose
+        return self.arm.described(
+            (pose.x, pose.y, pose.z),
+            pose.rotation,
+            [] if self.held is None else [self.held],
+            self.in_hand(),
+        )
+
 
 _CONSTANT: Mapping[str, Any] = {
     "actionFloatReturn": 0.0,
@@ -308,7 +369,6 @@ _CONSTANT: Mapping[str, Any] = {
     "actionStringsReturn": None,
     "actionVector3sReturn": None,
     "agentId": 0,
-    "arm": None,
     "cameraOrthSize": 0.0,
     "collided": False,
     "collidedObjects": [],
@@ -323,7 +383,6 @@ _CONSTANT: Mapping[str, Any] = {
     "objectIdsInBox": None,
     "sceneBounds": None,
     "segmentedObjectIds": None,
-    "thirdPartyCameras": [],
     "visibleRange": None,
 }
 

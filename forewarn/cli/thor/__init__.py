@@ -150,8 +150,16 @@ def harvest(
     show_default=True,
     help="Whether actions also fail for physical reasons, as often as recorded.",
 )
+@click.option(
+    "--frames/--no-frames",
+    default=True,
+    help="Whether cameras' pictures are sent, to a headless controller too; metadata"
+    " alone is faster.",
+)
 @json_option
-def player(scenes: Path | None, seed: int, failures: str, as_json: bool) -> None:
+def player(
+    scenes: Path | None, seed: int, failures: str, frames: bool, as_json: bool
+) -> None:
     """Print the command line that starts the embedded household as a player.
 
     A script that drives AI2-THOR runs on the household when it gives this command line
@@ -166,5 +174,7 @@ def player(scenes: Path | None, seed: int, failures: str, as_json: bool) -> None
     from forewarn.thor_bridge.wire import household_command
 
     names = list(load_scenes(scenes))
-    command = household_command(scenes=scenes, seed=seed, failures=failures)
+    command = household_command(
+        scenes=scenes, seed=seed, failures=failures, frames=frames
+    )
     emit(as_json, {"command": command, "scenes": names}, [command])

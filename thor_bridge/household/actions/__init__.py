@@ -6,7 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from forewarn.thor_bridge.household.actions import hands, moving, things
+from forewarn.thor_bridge.household.actions import (
+    arms,
+    cameras,
+    hands,
+    moving,
+    poses,
+    things,
+)
 from forewarn.thor_bridge.household.actions.arguments import Arguments
 from forewarn.thor_bridge.household.couplings import settle
 from forewarn.thor_bridge.household.world import Outcome, Refused, World
@@ -39,6 +46,7 @@ def perform(world: World, action: Arguments) -> Outcome:
 
 
 ACTIONS: Mapping[str, Callable[[World, Arguments], Any]] = {
+    "AddThirdPartyCamera": cameras.add,
     "BreakObject": things.break_it,
     "ChangeQuality": moving.nothing,
     "ChangeResolution": moving.resolution,
@@ -51,6 +59,8 @@ ACTIONS: Mapping[str, Callable[[World, Arguments], Any]] = {
     "DropHandObject": hands.drop,
     "EmptyLiquidFromObject": things.empty,
     "FillObjectWithLiquid": things.fill,
+    "GetInteractablePoses": poses.interactable,
+    "GetMapViewCameraProperties": cameras.map_view,
     "GetReachablePositions": moving.reachable,
     "GetScenesInBuild": moving.scenes,
     "InitialRandomSpawn": hands.spawn,
@@ -58,17 +68,26 @@ ACTIONS: Mapping[str, Callable[[World, Arguments], Any]] = {
     "LookDown": moving.tilt(1.0),
     "LookUp": moving.tilt(-1.0),
     "MoveAhead": moving.walk(0.0),
+    "MoveAgent": arms.walk,
+    "MoveArm": arms.move_to,
+    "MoveArmBase": arms.lift,
+    "MoveArmRelative": arms.move_by,
     "MoveBack": moving.walk(180.0),
     "MoveLeft": moving.walk(-90.0),
     "MoveRight": moving.walk(90.0),
     "OpenObject": things.open_it,
     "Pass": moving.nothing,
-    "PickupObject": hands.pick_up,
+    "PickupObject": arms.pick_up,
     "PutObject": hands.put,
+    "ReleaseObject": arms.release,
     "Reset": moving.reset,
+    "RotateAgent": arms.turn,
     "RotateHeldObject": hands.rotate_held,
     "RotateLeft": moving.turn(-1.0),
     "RotateRight": moving.turn(1.0),
+    "RotateWristRelative": arms.turn_wrist,
+    "SetHandSphereRadius": arms.sphere,
+    "SetObjectPoses": poses.put_objects,
     "SliceObject": things.slice_it,
     "Stand": moving.posture(True),
     "Teleport": moving.teleport,
@@ -76,11 +95,13 @@ ACTIONS: Mapping[str, Callable[[World, Arguments], Any]] = {
     "ThrowObject": hands.throw,
     "ToggleObjectOff": things.toggle(False),
     "ToggleObjectOn": things.toggle(True),
+    "UpdateThirdPartyCamera": cameras.update,
     "UseUpObject": things.use_up,
 }
 """What the household knows how to do, by AI2-THOR's names."""
 
 _SETUP = frozenset(("ChangeResolution", "Initialize", "Reset"))
 _TIMELESS = _SETUP | {"ChangeQuality", "Done", "GetReachablePositions"}
-_TIMELESS |= {"GetScenesInBuild"}
+_TIMELESS |= {"AddThirdPartyCamera", "GetInteractablePoses", "GetScenesInBuild"}
+_TIMELESS |= {"GetMapViewCameraProperties", "UpdateThirdPartyCamera"}
 """Actions that take no time in the household."""

@@ -28,6 +28,16 @@ def number(action: Arguments, key: str, default: float | None = None) -> float:
     return float(value)
 
 
+def point(action: Arguments, key: str) -> tuple[float, float, float]:
+    """Three numbers: of a place, or angles about three axes."""
+    value = action.get(key)
+    if value is None:
+        raise Refused(f"Missing arguments: {key}", "MissingArguments")
+    if not isinstance(value, Mapping):
+        raise Refused(f"Invalid argument: {key}", "InvalidArgument")
+    return number(value, "x", 0.0), number(value, "y", 0.0), number(value, "z", 0.0)
+
+
 def target(world: World, action: Arguments) -> Object:
     """The object that the action names, which must be in view unless forced."""
     thing = named(world, action)

@@ -10,7 +10,7 @@ from forewarn.thor_bridge.household.actions.arguments import (
     number,
     target,
 )
-from forewarn.thor_bridge.household.actions.moving import HAND_HEIGHT_M, ahead, carry
+from forewarn.thor_bridge.household.actions.moving import ahead, carry
 from forewarn.thor_bridge.household.actions.things import shatter
 from forewarn.thor_bridge.household.catalog import ENCLOSING, ONLY_FOR, SOFT
 from forewarn.thor_bridge.household.furnishing.placing import (
@@ -36,9 +36,13 @@ def pick_up(world: World, action: Arguments) -> None:
         raise Refused(
             "Agent hand has something in it already! Can't pick up anything else"
         )
-    world.take_out(thing["objectId"])
-    world.edit(thing["objectId"], isPickedUp=True)
-    world.held = thing["objectId"]
+    take(world, thing["objectId"])
+
+
+def take(world: World, identity: str) -> None:
+    world.take_out(identity)
+    world.edit(identity, isPickedUp=True)
+    world.held = identity
     carry(world)
 
 
@@ -108,7 +112,8 @@ def fall(
     world: World, identity: str, x: float, z: float, *, hard: bool = False
 ) -> None:
     """Lets a thing come down there; what falls far, or hard, breaks."""
-    under = world.surface_under(x, z, HAND_HEIGHT_M) or world.floor()
+    top = world.hand()[1]
+    under = world.surface_under(x, z, top) or world.floor()
     height, soft = 0.0, False
     if under is not None:
         place = world.objects[under]
@@ -118,7 +123,7 @@ def fall(
     world.move(identity, x, height, z)
     if under is not None:
         world.put_in(identity, under)
-    if not soft and (hard or HAND_HEIGHT_M - height > BREAKING_FALL_M):
+    if not soft and (hard or top - height > BREAKING_FALL_M):
         for each in (identity, *world.within(identity)):
             if world.objects[each]["breakable"]:
                 shatter(world, each)

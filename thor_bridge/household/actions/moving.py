@@ -8,17 +8,21 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from forewarn.thor_bridge.household.actions.arguments import Arguments, number, thrown
+from forewarn.thor_bridge.household.arm import Arm
 from forewarn.thor_bridge.household.world import (
     AGENT_HEIGHT_M,
-    HAND_M,
     Refused,
     World,
 )
 
+RENDERED = (
+    "renderDepthImage", "renderInstanceSegmentation", "renderSemanticSegmentation",
+    "renderNormalsImage",
+)  # fmt: skip
+"""What `Initialize` can ask to see beside the picture."""
+
 LOWEST, HIGHEST = 60.0, -30.0
 """How far down and up the robot can look, degrees."""
-
-HAND_HEIGHT_M = 1.2
 
 
 def initialize(world: World, action: Arguments) -> dict[str, float]:
@@ -26,6 +30,8 @@ def initialize(world: World, action: Arguments) -> dict[str, float]:
     world.grid_m = number(action, "gridSize", 0.25)
     world.fov = number(action, "fieldOfView", 90.0)
     world.seed = int(number(action, "seed", world.seed))
+    world.rendered = frozenset(key for key in RENDERED if action.get(key))
+    world.arm = Arm() if action.get("agentMode") == "arm" else None
     return {"cameraNearPlane": 0.1, "cameraFarPlane": 20.0}
 
 
@@ -171,5 +177,4 @@ def ahead(world: World, length: float) -> tuple[float, float]:
 def carry(world: World) -> None:
     """What the robot holds goes where it goes."""
     if world.held is not None:
-        x, z = ahead(world, HAND_M)
-        world.move(world.held, x, HAND_HEIGHT_M, z)
+        world.move(world.held, *world.hand())

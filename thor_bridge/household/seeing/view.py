@@ -37,6 +37,10 @@ class Shapes:
             np.array([_triple(thing["position"]) for thing in objects], float),
         )
 
+    def rows(self) -> tuple[Vectors, Vectors, Vectors]:
+        """Centers, sizes and places, as `Shapes` takes them."""
+        return self.centers, self.sizes, self.places
+
     def copy(self) -> Shapes:
         """The same shapes, free to change."""
         return Shapes(self.centers.copy(), self.sizes.copy(), self.places.copy())

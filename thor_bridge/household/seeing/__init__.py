@@ -1,0 +1,1 @@
+"""What the robot and other cameras see."""

@@ -26,6 +26,7 @@ from forewarn.apollo_bridge.wire import Inbox, connect, stamp
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.actions import Actions
 from forewarn.plugins.contracts import Example, Source
+from forewarn.plugins.scenery import Shape, Thing
 
 PIVOT = "localization"
 """The input that a frame waits for; it is the most regular one."""
@@ -136,6 +137,7 @@ class ApolloWorld:
         self._messages = messages(edition)
         self._inputs = {n: c for n, c in channels.INPUTS.items() if n not in without}
         self._senses = ApolloSenses(road_map, body, surroundings, period_s)
+        self._shown = self._senses.shown
         self._guardian, self._wait_s = guardian, wait_s
         provides = provided(road_map, self._inputs, surroundings)
         self.source = Source(
@@ -226,6 +228,16 @@ class ApolloWorld:
     def halt(self) -> None:
         """Stops Apollo until the next step says otherwise."""
         self.commander.want(Action("stop"))
+
+    def ground(self) -> list[Shape]:
+        """The roads, for those who watch; nothing without a map."""
+        shown = self._shown
+        return [] if shown is None else shown.ground()
+
+    def things(self) -> list[Thing]:
+        """Who is on them, for those who watch."""
+        shown = self._shown
+        return [] if shown is None else shown.things()
 
     # -- beside the contract ----------------------------------------------------------
 

@@ -32,6 +32,7 @@ from forewarn.apollo_bridge.vehicle import Body
 from forewarn.plugins.driving.bodies import touches
 from forewarn.plugins.driving.roads.network import Roads
 from forewarn.plugins.driving.scene import TurnSignal
+from forewarn.plugins.driving.scenery import SceneShown
 from forewarn.plugins.driving.sense import PROVIDES, Senses, Surroundings
 
 OWN = (
@@ -141,6 +142,16 @@ class ApolloSenses:
             surroundings = Surroundings(**self._told)
             self._looking = _Looking(scene, surroundings, self._period_s)
 
+    @property
+    def shown(self) -> SceneShown | None:
+        """The road and who is on it, for those who watch, where there is a map."""
+        if self._roads is None:
+            return None
+        return SceneShown(self._roads, self._scene)
+
+    def _scene(self) -> ApolloScene | None:
+        return None if self._looking is None else self._looking.scene
+
     def values(self, time_s: float, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """The signals at one moment; `fault` says which message was nonsense, if any.
 
@@ -244,14 +255,14 @@ class _Looking:
     def __init__(
         self, scene: ApolloScene, surroundings: Surroundings, period_s: float
     ) -> None:
-        self._scene = scene
+        self.scene = scene
         self._senses = Senses(scene, surroundings, period_s)
 
     def look(
         self, time_s: float, speed: float, inputs: Mapping[str, Any]
     ) -> dict[str, Any]:
         """The signals; nothing if the ego is on no lane of the map."""
-        scene, planning = self._scene, inputs.get("planning")
+        scene, planning = self.scene, inputs.get("planning")
         line = [] if planning is None else [each.id for each in planning.lane_id]
         routing = inputs.get("routing")
         if not line and routing is not None:
@@ -277,8 +288,8 @@ class _Looking:
     # -- the ego's way ----------------------------------------------------------------
 
     def _edges_of(self, line: list[str]) -> Iterator[str]:
-        network = self._scene.network
-        lane = network.lane_of[self._scene.ego.lane]
+        network = self.scene.network
+        lane = network.lane_of[self.scene.ego.lane]
         here = lane
         while here.junction:
             before = next((n for n in here.before if n in network.name_of), None)
@@ -298,7 +309,7 @@ class _Looking:
 
     def _straight_on(self, name: str) -> Iterator[str]:
         """Where nobody tells the way it goes straight on, as far as one looks."""
-        network = self._scene.network
+        network = self.scene.network
         lane, left_m = network.map.lanes[name], _WAY_M
         while left_m > 0.0:
             onward = sorted(network.after(lane), key=lambda n: n.turn != "forward")
@@ -313,7 +324,7 @@ class _Looking:
 
     def _touches(self) -> bool:
         """Whether the ego's body meets another's."""
-        scene = self._scene
+        scene = self.scene
         return any(
             touches(scene.ego, other, on_foot=on_foot)
             for group, on_foot in ((scene.vehicles, False), (scene.people, True))

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
+from typing import Any
 
 from measuring import PEERS, Row
 
@@ -31,6 +32,10 @@ def rows(quick: bool) -> Iterator[Row]:
             rate, cars = ticked(port, 1, ticks // 4)
         what = f"CARLA ticks: SUMO's traffic, {cars} vehicles, snapshots read whole"
         yield Row(what, rate, 500, "an empty world", empty, rate=True)
+    with served("--kinematic") as port:
+        found = client("carla_sensors.py", port, 60 if quick else 400)
+    what = "CARLA ticks: three cameras of 800 x 600 and two lidars of 600,000 points/s"
+    yield Row(what, found["sensors"], 20, "bare ticks", found["bare"], rate=True)
 
 
 @contextmanager
@@ -50,10 +55,14 @@ def served(*options: str) -> Iterator[int]:
 
 def ticked(port: int, cars: int, ticks: int) -> tuple[float, int]:
     """The median rate of some rounds, and the most vehicles that were there."""
-    client = str(PEERS / "carla_client.py")
+    found = client("carla_client.py", port, cars, ticks)
+    return statistics.median(found["rates"]), found["vehicles"]
+
+
+def client(script: str, *numbers: int) -> Any:
+    """What a script with CARLA's own client found."""
     done = subprocess.run(
-        [sys.executable, client, str(port), str(cars), str(ticks)],
+        [sys.executable, str(PEERS / script), *map(str, numbers)],
         capture_output=True, text=True, timeout=600, check=True,
     )  # fmt: skip
-    found = json.loads(done.stdout.splitlines()[-1])
-    return statistics.median(found["rates"]), found["vehicles"]
+    return json.loads(done.stdout.splitlines()[-1])

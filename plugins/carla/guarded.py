@@ -21,9 +21,11 @@ from forewarn.monitors.guarding.decision import Action, Decision
 from forewarn.monitors.guarding.guard import Guard
 from forewarn.monitors.guarding.record import RunRecord
 from forewarn.plugins.carla.act import CarlaActuator, action_of, control_of
+from forewarn.plugins.carla.scene import CarlaScene
 from forewarn.plugins.carla.sense import CarlaSenses, MapData
 from forewarn.plugins.carla.vehicle.bumps import Bumps
 from forewarn.plugins.driving.act import Around
+from forewarn.plugins.driving.scenery import SceneShown
 from forewarn.plugins.driving.sense import PROVIDES as ALL
 from forewarn.plugins.driving.sense import Surroundings
 from forewarn.plugins.loop.alerts import Alert
@@ -61,6 +63,7 @@ class Watching:
         self._data = MapData(world.get_map())
         self._route = tuple(_edges(self._data, route))
         self._bumps = Bumps(world, ego) if sensor else None
+        self.shown = SceneShown(self._data.roads, lambda: self._scene)
         self._start()
 
     def _start(self) -> None:
@@ -105,6 +108,10 @@ class Watching:
         sequence = 0 if self._last is None else self._last.sequence + 1
         self._last, self._last_number = Frame(time_s, sequence, values), stamp.frame
         return self._last
+
+    @property
+    def _scene(self) -> CarlaScene | None:
+        return None if self._senses is None else self._senses.scene
 
     def around(self) -> Around:
         """What a stop must know of that moment beside the frame."""
@@ -204,7 +211,13 @@ class GuardedVehicle:
         self._reviewed: Frame | None = None
         self._seen: Frame | None = None
         self._turn: Turn | None = None
-        self.loop.begin(self.actuator, halt=halt, seen=False, repeat_s=repeat_s)
+        self.loop.begin(
+            self.actuator,
+            halt=halt,
+            seen=False,
+            repeat_s=repeat_s,
+            scenic=self.watching.shown,
+        )
 
     def close(self, ended: str = "the guard was taken away") -> None:
         """Takes the sensor away; the vehicle is left as it was last told."""

@@ -25,7 +25,7 @@ MAX_SEQUENCE = 1 << 62
 
 _HELLO_KEYS = frozenset({"forewarn", "token", "provides", "can"})
 _FRAME_KEYS = frozenset(
-    {"sequence", "time_s", "signals", "proposal", "foreseen", "obeyed"}
+    {"sequence", "time_s", "signals", "proposal", "foreseen", "scene", "obeyed"}
 )
 _ACTION_KEYS = frozenset({"name", "arguments"})
 _VALUES = frozenset({float, int, bool, str, type(None)})

@@ -32,6 +32,7 @@ from forewarn.plugins.remote.messages import (
     write_error,
     write_turn,
 )
+from forewarn.plugins.remote.scenes import SceneTold
 
 MAX_IDLE = 16
 
@@ -92,7 +93,6 @@ class GuardPool:
             witnesses=audience,
             name=name,
         ) as loop:
-            loop.begin(_Beyond(frozenset(SEVERITY)))
             yield loop
         with self._lock:
             if sum(map(len, self._idle.values())) < MAX_IDLE:
@@ -138,6 +138,7 @@ class Session:
         self._borrowed = ExitStack()
         self._loop: GuardedLoop | None = None
         self._beyond: _Beyond | None = None
+        self._scene = SceneTold()
         self.welcome = False
 
     def __enter__(self) -> Session:
@@ -168,6 +169,7 @@ class Session:
         elif is_hello(content):
             raise Malformed("a second hello")
         frame, proposal, foreseen = read_frame(content)
+        self._scene.take(content)
         decision = loop.review(frame, proposal, foreseen)
         if self._beyond is None:
             return write_decision(decision)
@@ -184,7 +186,8 @@ class Session:
         loop = self._borrowed.enter_context(self._lend(hello.provides))
         if hello.can is not None:
             self._beyond = _Beyond(hello.can)
-            loop.begin(self._beyond)
+        obeys = self._beyond or _Beyond(frozenset(SEVERITY))
+        loop.begin(obeys, scenic=self._scene)
         self._loop = loop
         return loop
 

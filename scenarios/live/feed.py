@@ -182,10 +182,11 @@ class Feed:
             "units": {n: units[n].unit for n in TOLD if n in units and units[n].unit},
         }
         self._must("begin", about)
-        if scenic is not None:
-            self._must("ground", [shape_row(shape) for shape in scenic.ground()])
+        ground = [] if scenic is None else scenic.ground()
+        if ground:
+            self._must("ground", [shape_row(shape) for shape in ground])
         # What cannot show its ground shows nothing.
-        self._scenic = scenic
+        self._scenic = scenic if ground else None
 
     def _frame(
         self, watch: Watch, frame: Frame, decision: Decision, news: bool

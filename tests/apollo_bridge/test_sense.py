@@ -126,6 +126,24 @@ def test_the_way_ahead(road_map: RoadMap) -> None:
     assert values["time_to_stop_line"] == pytest.approx(3.0)
 
 
+def test_who_watches_sees_the_road_and_who_is_on_it(road_map: RoadMap) -> None:
+    scene = Scene(30.0)
+    scene.someone(LINE_X + 60.0, LANE_1_Y, WEST, 5.0)
+    senses = ApolloSenses(road_map, BODY, TOLD)
+    shown = senses.shown
+    assert shown is not None
+    senses.values(1.0, scene.inputs)
+    ego, other, *rest = shown.things()
+    assert (ego.kind, other.kind) == ("ego", "vehicle")
+    assert ego.x == pytest.approx(LINE_X + 30.0 + ego.length_m / 2.0)
+    assert ego.heading_deg == pytest.approx(270.0)
+    assert other.x - ego.x == pytest.approx(30.0 - ego.length_m / 2.0, abs=0.3)
+    lit = {each.state for each in rest if each.kind == "light"}
+    assert "green" in lit
+    assert {shape.kind for shape in shown.ground()} >= {"lane", "junction"}
+    assert ApolloSenses(None, BODY, TOLD).shown is None
+
+
 def test_every_value_is_one_of_the_vocabulary_and_was_promised(
     road_map: RoadMap,
 ) -> None:

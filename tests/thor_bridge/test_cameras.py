@@ -20,7 +20,7 @@ from forewarn.thor_bridge.wire import Server, connect, household_command
 pytestmark = [pytest.mark.needs("ai2thor", "msgpack")]
 
 SERVERS: tuple[Server, ...] = ("fifo", "wsgi")
-ALL = {
+ALL: dict[str, Any] = {
     "renderDepthImage": True,
     "renderInstanceSegmentation": True,
     "renderSemanticSegmentation": True,
@@ -86,7 +86,7 @@ def test_every_kind_of_frame_has_ai2thors_shape_and_type(controller: Any) -> Non
 
 
 def test_a_headless_controller_has_frames() -> None:
-    size = {"width": 64, "height": 48}
+    size: dict[str, Any] = {"width": 64, "height": 48}
     with connect(
         "Bathroom1", player=household_command(), headless=True, **size
     ) as blind:

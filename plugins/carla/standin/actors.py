@@ -224,6 +224,7 @@ class Sensor(Actor):
         period_s: The least time between two frames.
         angle: How far it has turned, if it turns.
         luck: Where its noise comes from.
+        seen: What the last frame leaves for the next one.
     """
 
     stream: int = 0
@@ -231,6 +232,7 @@ class Sensor(Actor):
     next_s: float = 0.0
     angle: float = 0.0
     luck: Random | None = None
+    seen: Any = None
 
 
 def along(actor: Actor, speed: float) -> Vector:

@@ -182,11 +182,24 @@ _NOISE_IMU = (
     + (("noise_seed", INT, "0"),)
 )
 _EACH = (("sensor_tick", FLOAT, "0.0"),)
+_RADIO = (
+    ("transmit_power", FLOAT, "21.5"), ("receiver_sensitivity", FLOAT, "-99.0"),
+    ("frequency_ghz", FLOAT, "5.9"), ("combined_antenna_gain", FLOAT, "10.0"),
+    ("d_ref", FLOAT, "1.0"), ("path_loss_exponent", FLOAT, "2.7"),
+    ("filter_distance", FLOAT, "500.0"),
+)  # fmt: skip
 
 _SENSORS: Mapping[str, Sequence[tuple[str, int, str]]] = {
     "sensor.camera.rgb": (*_EACH, *_CAMERA, *_RGB),
     "sensor.camera.depth": (*_EACH, *_CAMERA),
     "sensor.camera.semantic_segmentation": (*_EACH, *_CAMERA),
+    "sensor.camera.instance_segmentation": (*_EACH, *_CAMERA),
+    "sensor.camera.normals": (*_EACH, *_CAMERA),
+    "sensor.camera.optical_flow": (*_EACH, *_CAMERA),
+    "sensor.camera.dvs": (
+        *_EACH, *_CAMERA, *_RGB, ("positive_threshold", FLOAT, "0.3"),
+        ("negative_threshold", FLOAT, "0.3"),
+    ),
     "sensor.lidar.ray_cast": (
         *_EACH, *_RAYS, ("atmosphere_attenuation_rate", FLOAT, "0.004"),
         ("dropoff_general_rate", FLOAT, "0.0"),
@@ -202,6 +215,11 @@ _SENSORS: Mapping[str, Sequence[tuple[str, int, str]]] = {
         *_EACH, ("distance", FLOAT, "5.0"), ("hit_radius", FLOAT, "0.5"),
         ("only_dynamics", BOOL, "False"), ("debug_linetrace", BOOL, "False"),
     ),
+    "sensor.other.v2x": (
+        *_RADIO, ("gen_cam_min", FLOAT, "0.1"), ("gen_cam_max", FLOAT, "1.0"),
+        ("fixed_rate", BOOL, "false"),
+    ),
+    "sensor.other.v2x_custom": (*_RADIO, ("channel_id", STRING, "")),
     "sensor.other.radar": (
         *_EACH, ("horizontal_fov", FLOAT, "30.0"), ("vertical_fov", FLOAT, "30.0"),
         ("range", FLOAT, "100.0"), ("points_per_second", INT, "1500"),

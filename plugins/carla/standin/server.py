@@ -94,7 +94,7 @@ class Server:
         return encoding.token(host, self.port + 1, stream)
 
     def maps(self) -> Iterable[str]:
-        names = list(roads.shipped())
+        names = [*roads.shipped(), *roads.TOWNS]
         if self._first_map.name not in names:
             names.append(self._first_map.name)
         return names
@@ -111,6 +111,12 @@ class Server:
             on = self._first_map
         elif bare in roads.shipped():
             on = roads.load(bare)
+        elif bare in roads.TOWNS:
+            on = roads.load(bare)
+            self._say(
+                f"{bare}: the stand-in's map {roads.TOWNS[bare]} answers to that name;"
+                " CARLA's own towns are not here"
+            )
         else:
             known = ", ".join(self.maps())
             raise Refusal(f"map {name!r:.80} not found: known are {known}")

@@ -50,16 +50,17 @@ class Streams:
             return False
         return awaited is not None
 
-    def send(self, stream: int, body: bytes) -> None:
+    def send(self, stream: int, *parts: bytes) -> None:
         readers = self._of.get(stream)
+        size = sum(map(len, parts))
         if readers:
-            frame = _SIZE.pack(len(body)) + body
+            frame = b"".join((_SIZE.pack(size), *parts))
             for reader in readers:
                 reader.send(frame)
         elif stream in self._awaited and self.read(stream):
             kept = self._awaited[stream][1]
-            if sum(map(len, kept)) + len(body) <= UNREAD:
-                kept.append(_SIZE.pack(len(body)) + body)
+            if sum(map(len, kept)) + size <= UNREAD:
+                kept.append(b"".join((_SIZE.pack(size), *parts)))
 
     def end(self, stream: int) -> None:
         """Ends a stream; its readers are let go."""

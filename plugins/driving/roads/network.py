@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from forewarn.plugins.driving.roads.lanes import Lane, Link, Net
+from forewarn.plugins.driving.roads.lanes import Lane, LightName, Link, Net
 from forewarn.plugins.driving.roads.lines import (
     Line,
     Point,
@@ -137,6 +137,10 @@ class Roads:
                 if other.for_cars and self.lanes[link.to].edge == edge:
                     return other, link
         return None
+
+    def light_of(self, link: Link) -> LightName | None:
+        """The light that governs a way onward, if one does."""
+        return self._lights.get(link.via)
 
     def inner(self, link: Link) -> list[Lane]:
         """The lanes inside the junction that a link leads through."""

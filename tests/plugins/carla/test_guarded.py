@@ -130,6 +130,23 @@ def test_who_would_run_the_light_is_stopped_before_the_line(
     assert any(each.get("obeyed") for each in done)
 
 
+def test_who_watches_sees_the_road_and_who_is_on_it(drive: Drive) -> None:
+    with GuardedVehicle(drive.world, drive.car, make_guard()) as guarded:
+        shown = guarded.watching.shown
+        assert shown.things() == [], "nothing was seen yet"
+        drive.apply(guarded.filter(drive.towards(5.0)))
+        ego, *others = shown.things()
+        at = guarded.watching.frame()
+        assert at.values["speed"] is not None
+        assert (ego.kind, ego.heading_deg) == ("ego", pytest.approx(90.0, abs=0.5))
+        assert ego.x == pytest.approx(drive.x, abs=1.0)
+        lights = [each for each in others if each.kind == "light"]
+        assert {each.state for each in lights} == {"red"}
+        near = min(lights, key=lambda each: abs(each.y - ego.y) + abs(each.x + 15.0))
+        assert -25.0 < near.x < 0.0
+    assert {shape.kind for shape in shown.ground()} >= {"lane", "junction"}
+
+
 def test_in_shadow_mode_nothing_is_held_back(drive: Drive) -> None:
     guard = make_guard(f"{POLICY}shadow: true\n")
     with GuardedVehicle(drive.world, drive.car, guard) as guarded:

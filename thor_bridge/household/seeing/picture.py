@@ -97,7 +97,7 @@ def rgb(world: World, seen: Seen) -> bytes:
     kinds = [_shown(thing["objectType"]) for thing in world.objects.values()]
     table = np.array(kinds + _room_rows(_PLAIN), np.float32)
     shade = _SHADE[seen.axis] * np.clip(1.1 - seen.far / 30.0, 0.5, 1.0)
-    return (table[seen.row] * shade[..., None]).astype(np.uint8).tobytes()
+    return bytes((table[seen.row] * shade[..., None]).astype(np.uint8).tobytes())
 
 
 def depth(world: World, seen: Seen) -> bytes:
@@ -182,12 +182,13 @@ class _Rays:
         across = [
             (aside * right[i] + up * above[i]) * np.float32(scale) for i in range(3)
         ]
+        starts = [np.full((height, width), value) for value in camera.place]
         if self._flat is None:
-            self._start = [np.float32(value) for value in camera.place]
             ways = [ahead[i] + across[i] for i in range(3)]
         else:
-            self._start = [camera.place[i] + across[i] for i in range(3)]
-            ways = [np.full((height, width), ahead[i], np.float32) for i in range(3)]
+            starts = [start + across[i] for i, start in enumerate(starts)]
+            ways = [np.full((height, width), value) for value in ahead]
+        self._start = [start.astype(np.float32) for start in starts]
         tiny = np.float32(1e-7)
         self._inverse = [
             (1 / np.where(np.abs(way) < tiny, tiny, way)).astype(np.float32)
@@ -199,8 +200,7 @@ class _Rays:
     ) -> tuple[list[Floats], list[Floats]]:
         entries, exits = [], []
         for i in range(3):
-            inverse, start = self._inverse[i][window], self._start[i]
-            start = start if np.ndim(start) == 0 else start[window]
+            inverse, start = self._inverse[i][window], self._start[i][window]
             one = (np.float32(low[i]) - start) * inverse
             other = (np.float32(high[i]) - start) * inverse
             entries.append(np.minimum(one, other))

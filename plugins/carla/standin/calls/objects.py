@@ -85,6 +85,11 @@ def _at_height(actor: Actor, z: float) -> bool:
     return low <= z <= low + 2.0 * actor.half[2]
 
 
+@does("send")
+def send(host: Host, number: int, text: str) -> None:
+    host.world.sensors.radio.send(host.world.actor(number), text)
+
+
 # -- what sensors of this world do not have -------------------------------------------
 
 

@@ -23,7 +23,7 @@ _OF_NOBODY: Mapping[str, int] = {
 
 _OF: Mapping[type[Actor], Mapping[str, int]] = {
     Actor: {
-        "set_ignored_vehicles": 2, "send": 2, "show_vehicle_debug_telemetry": 2,
+        "set_ignored_vehicles": 2, "show_vehicle_debug_telemetry": 2,
         "set_actor_enable_gravity": 2, "add_actor_angular_impulse": 2,
         "add_actor_torque": 2,
     },

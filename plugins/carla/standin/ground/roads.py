@@ -55,6 +55,13 @@ class Signal:
     lines: tuple[Pose, ...]
 
 
+TOWNS: Final = {
+    "Town01": "tee", "Town02": "crossing", "Town03": "roundabout", "Town04": "highway",
+    "Town05": "boulevard",
+}  # fmt: skip
+"""Which map answers to the name of one of CARLA's towns: one of the same kind."""
+
+
 def shipped() -> dict[str, Path]:
     """The maps that ship, by name."""
     return {path.stem: path for path in sorted(MAPS.glob("*.xodr"))}
@@ -123,7 +130,7 @@ def load(name: str) -> Roads:
     """
     bare = name.rpartition("/")[2]
     maps = shipped()
-    path = maps.get(bare)
+    path = maps.get(TOWNS.get(bare, bare))
     if path is None:
         path = Path(name)
         if path.suffix != ".xodr":
@@ -133,7 +140,9 @@ def load(name: str) -> Roads:
             )
     text = read_text(path, limit=LARGEST)
     net = path.with_name(f"{path.stem}.net.xml")
-    return Roads(path.stem, text, net if net.is_file() else None)
+    return Roads(
+        bare if bare in TOWNS else path.stem, text, net if net.is_file() else None
+    )
 
 
 def _carla() -> Any:

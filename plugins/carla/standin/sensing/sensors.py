@@ -13,6 +13,7 @@ from forewarn.plugins.carla.standin.actors import Actor, Sensor, Vehicle, Walker
 from forewarn.plugins.carla.standin.encoding import forward
 from forewarn.plugins.carla.standin.rpc import packed
 from forewarn.plugins.carla.standin.sensing.contacts import ray, solid
+from forewarn.plugins.carla.standin.sensing.radio import AWARE, CUSTOM, Radio
 
 if TYPE_CHECKING:
     from forewarn.plugins.carla.standin.sensing.surroundings import Ground, Surroundings
@@ -35,6 +36,7 @@ class Sensors:
     def __init__(self, world: World) -> None:
         self._world = world
         self.gravity = GRAVITY
+        self.radio = Radio()
         self._rests_until_s = 0.0
         self._ground: Ground | None = None
         self._scene: tuple[int, Surroundings] | None = None
@@ -44,6 +46,8 @@ class Sensors:
             "sensor.other.gnss": (encoding.GNSS, self._gnss),
             "sensor.other.imu": (encoding.IMU, self._imu),
             "sensor.other.obstacle": (encoding.OBSTACLE, self._obstacle),
+            AWARE: (encoding.AWARENESS, self._hear),
+            CUSTOM: (encoding.CUSTOM, self._hear),
         }
 
     def add(self, sensor: Sensor) -> None:
@@ -74,6 +78,7 @@ class Sensors:
     def see(self, dt: float, hurried: bool) -> None:
         """Sends what the sensors that somebody listens to see now."""
         world = self._world
+        self.radio.exchange(self._all.values(), world.actors, world.roads, world.time_s)
         for sensor in list(self._all.values()):
             if not world.streams.read(sensor.stream):
                 continue
@@ -113,7 +118,7 @@ class Sensors:
     def _send(self, sensor: Sensor, number: int, body: bytes) -> None:
         world = self._world
         head = encoding.header(number, world.frame, world.time_s, sensor.at)
-        world.streams.send(sensor.stream, head + body)
+        world.streams.send(sensor.stream, head, body)
 
     def _cast(self, sensor: Sensor, dt: float) -> tuple[int, bytes]:
         """What comes of rays; all sensors of a frame share its scene."""
@@ -184,6 +189,9 @@ class Sensors:
             return None
         itself = self._world.actors.get(sensor.parent, sensor)
         return packed([itself.described(), found[1].described(), found[0]])
+
+    def _hear(self, sensor: Sensor, dt: float) -> bytes | None:
+        return self.radio.heard(sensor)
 
     def _luck(self, sensor: Sensor) -> Random:
         if sensor.luck is None:

@@ -1,23 +1,21 @@
-"""Cameras, lidars and radars: what they see, in CARLA's formats."""
+"""Lidars and radars, and all that looks: what they see, in CARLA's formats."""
 
 from __future__ import annotations
 
 import math
 import struct
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 
 import numpy as np
 
 from forewarn.plugins.carla.standin import encoding
 from forewarn.plugins.carla.standin.actors import Actor, Sensor
 from forewarn.plugins.carla.standin.encoding import Refusal
+from forewarn.plugins.carla.standin.sensing.cameras import CAMERAS, Lens, camera
 from forewarn.plugins.carla.standin.sensing.surroundings import (
     SKY,
-    Bytes,
     Floats,
     Hits,
-    Indices,
     Surroundings,
     rotation,
 )
@@ -25,39 +23,19 @@ from forewarn.plugins.carla.standin.sensing.surroundings import (
 MOST_PIXELS = 1920 * 1200
 MOST_POINTS = 200_000
 
-_IMAGE = struct.Struct("<IIf")
-_DEEPEST_M = 1000.0
 _MOST_CHANNELS = 256
 
 
 def check(sensor: Sensor) -> None:
     """Refuses a sensor that would see more than this server computes."""
     if sensor.kind.startswith("sensor.camera."):
-        width, height, _ = _image_size(sensor)
+        width, height = Lens.of(sensor).size
         if not 0 < width * height <= MOST_PIXELS:
             raise Refusal(f"an image of {width} x {height} is too large for here")
     if sensor.kind.startswith("sensor.lidar."):
         channels = int(sensor.attribute("channels", "32"))
         if not 0 < channels <= _MOST_CHANNELS:
             raise Refusal(f"a lidar of {channels} channels is not known here")
-
-
-def rgb(sensor: Sensor, around: Surroundings, dt: float, carriers: Carriers) -> bytes:
-    return _picture(sensor, _look(sensor, around).colour[..., ::-1])
-
-
-def semantic(
-    sensor: Sensor, around: Surroundings, dt: float, carriers: Carriers
-) -> bytes:
-    label = _look(sensor, around).label
-    return _picture(sensor, np.stack([label * 0, label * 0, label], axis=-1))
-
-
-def depth(sensor: Sensor, around: Surroundings, dt: float, carriers: Carriers) -> bytes:
-    far = np.minimum(_look(sensor, around).far / _DEEPEST_M, 1.0)
-    code = (far.astype(np.float64) * (2**24 - 1)).astype(np.uint32)
-    parts = [(code >> shift) & 255 for shift in (16, 8, 0)]
-    return _picture(sensor, np.stack(parts, axis=-1).astype(np.uint8))
 
 
 def lidar(sensor: Sensor, around: Surroundings, dt: float, carriers: Carriers) -> bytes:
@@ -98,13 +76,12 @@ def radar(sensor: Sensor, around: Surroundings, dt: float, carriers: Carriers) -
     hits = around.cast(sensor.at, rays, sensor.parent)
     seen = (hits.far <= reach) & (hits.label != SKY)
     own = np.array(carriers.get(sensor.parent, _STILL), np.float64)
-    rows = []
-    for n in np.flatnonzero(seen):
-        theirs = np.array(carriers.get(int(hits.number[n]), _STILL), np.float64)
-        world = _in_world(sensor, rays[n])
-        speed = float(np.dot(theirs - own, world))
-        rows.append((speed, azimuth[n], altitude[n], hits.far[n]))
-    return np.array(rows, "<f4").reshape(-1, 4).tobytes()
+    theirs = [carriers.get(number, _STILL) for number in hits.number[seen].tolist()]
+    world = rays[seen] @ rotation(*sensor.at[3:]).T
+    moves = np.array(theirs, np.float64).reshape(-1, 3) - own
+    speed = np.einsum("ij,ij->i", moves, world)
+    rows = [speed, azimuth[seen], altitude[seen], hits.far[seen]]
+    return np.stack(rows, axis=-1).astype("<f4").tobytes()
 
 
 Carriers = Mapping[int, encoding.Vector]
@@ -112,9 +89,7 @@ Carriers = Mapping[int, encoding.Vector]
 
 Sight = Callable[[Sensor, Surroundings, float, Carriers], bytes]
 SIGHTS: Mapping[str, tuple[int, Sight]] = {
-    "sensor.camera.rgb": (encoding.RGB, rgb),
-    "sensor.camera.depth": (encoding.DEPTH, depth),
-    "sensor.camera.semantic_segmentation": (encoding.SEMANTIC, semantic),
+    **{name: (kind, camera(draw)) for name, (kind, draw) in CAMERAS.items()},
     "sensor.lidar.ray_cast": (encoding.LIDAR, lidar),
     "sensor.lidar.ray_cast_semantic": (encoding.SEMANTIC_LIDAR, semantic_lidar),
     "sensor.other.radar": (encoding.RADAR, radar),
@@ -122,63 +97,10 @@ SIGHTS: Mapping[str, tuple[int, Sight]] = {
 _STILL: encoding.Vector = (0.0, 0.0, 0.0)
 
 
-def _image_size(sensor: Sensor) -> tuple[int, int, float]:
-    width = int(sensor.attribute("image_size_x", "800"))
-    height = int(sensor.attribute("image_size_y", "600"))
-    return width, height, float(sensor.attribute("fov", "90"))
-
-
-@lru_cache(maxsize=8)
-def _pixels(width: int, height: int, fov: float) -> Floats:
-    """The rays of an image's pixels, each with one unit ahead."""
-    focal = width / (2.0 * math.tan(math.radians(min(170.0, max(1.0, fov))) / 2.0))
-    right = (np.arange(width) + 0.5 - width / 2.0) / focal
-    up = (height / 2.0 - np.arange(height) - 0.5) / focal
-    rays = np.ones((height, width, 3), np.float32)
-    rays[..., 1], rays[..., 2] = right[None, :], up[:, None]
-    return rays
-
-
-def _look(sensor: Sensor, around: Surroundings) -> Hits:
-    width, height, fov = _image_size(sensor)
-    rays = _pixels(width, height, fov)
-    focal = 1.0 / float(rays[0, 1, 1] - rays[0, 0, 1]) if width > 1 else 1.0
-    every = np.arange(width * height)
-
-    def window(middle: Floats, radius: float) -> Indices:
-        """The pixels of the square that a ball fits in."""
-        ahead, right, up = middle
-        if ahead < -radius:
-            return every[:0]
-        if ahead <= 1.5 * radius:
-            return every
-        reach = focal * radius / (ahead - radius)
-        column, row = width / 2.0 + focal * right / ahead, height / 2.0
-        row -= focal * up / ahead
-        left, over = max(0, int(column - reach)), max(0, int(row - reach))
-        columns = np.arange(left, min(width, int(column + reach) + 2))
-        rows = np.arange(over, min(height, int(row + reach) + 2))
-        return (rows[:, None] * width + columns).ravel()
-
-    return around.cast(sensor.at, rays, sensor.parent, window)
-
-
-def _picture(sensor: Sensor, blue_green_red: Bytes) -> bytes:
-    width, height, fov = _image_size(sensor)
-    image = np.full((height, width, 4), 255, np.uint8)
-    image[..., :3] = blue_green_red
-    return _IMAGE.pack(width, height, fov) + image.tobytes()
-
-
 def _directions(azimuth: Floats, altitude: Floats) -> Floats:
     flat = np.cos(altitude)
     rays = [flat * np.cos(azimuth), flat * np.sin(azimuth), np.sin(altitude)]
     return np.stack(rays, axis=-1).astype(np.float32)
-
-
-def _in_world(sensor: Sensor, ray: Floats) -> Floats:
-    turned: Floats = rotation(*sensor.at[3:]) @ ray
-    return turned
 
 
 def _sweep(
@@ -203,8 +125,7 @@ def _sweep(
     back = (hits.far <= reach) & (hits.label != SKY)
     counts = back.reshape(channels, per_channel).sum(axis=1)
     kept = Hits(
-        hits.far[back], hits.label[back], hits.colour[back], hits.number[back],
-        hits.cosine[back],
+        hits.far[back], hits.label[back], hits.number[back], hits.cosine[back],
     )  # fmt: skip
     return rays[back], kept, [int(count) for count in counts], sensor.angle
 

@@ -7,7 +7,7 @@ that images and points arrive, and that what stands ahead is seen ahead.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.floating[Any]]
 Indices = NDArray[np.int64]
-Window = Callable[[Floats, float], Indices]
 Bytes = NDArray[np.uint8]
 
 TERRAIN, SKY, SIDEWALK, MARKING = 10, 11, 2, 24
@@ -44,8 +43,8 @@ for _label, _colour in {
     PALETTE[_label] = _colour
 
 _GRAIN_M = 0.25
-_FURTHEST_M = 1000.0
-_SEEN_M = 200.0
+FURTHEST_M = 1000.0
+SEEN_M = 200.0
 _MOST_PIXELS = 40_000_000
 _SIGNAL_COLOURS = ((220, 30, 30), (230, 200, 30), (30, 200, 60), (40, 40, 40))
 _LAMP_HALF = (0.2, 0.2, 0.5)
@@ -75,7 +74,6 @@ class Hits:
 
     far: Floats
     label: Bytes
-    colour: Bytes
     number: NDArray[np.uint32]
     cosine: Floats
 
@@ -123,31 +121,39 @@ class Ground:
     def labels(self, x: Floats, y: Floats) -> Bytes:
         """What the ground is at these places."""
         high, wide = self._labels.shape
-        column = np.floor((x - self._low[0]) / self._grain).astype(np.int32)
-        row = np.floor((y - self._low[1]) / self._grain).astype(np.int32)
-        fits = (column >= 0) & (row >= 0) & (column < wide) & (row < high)
-        found = self._labels[np.where(fits, row, 0), np.where(fits, column, 0)]
-        return np.where(fits, found, np.uint8(TERRAIN))
+        share = np.float32(1.0 / self._grain)
+        column = ((x - np.float32(self._low[0])) * share).astype(np.int32)
+        row = ((y - np.float32(self._low[1])) * share).astype(np.int32)
+        # The rim is terrain, so whatever lies beyond it can be read there.
+        np.clip(column, 0, wide - 1, out=column)
+        np.clip(row, 0, high - 1, out=row)
+        row *= wide
+        row += column
+        found: Bytes = self._labels.ravel().take(row)
+        return found
 
 
 class Surroundings:
     """The ground and the boxes of one moment."""
 
     def __init__(self, ground: Ground, actors: Iterable[Actor]) -> None:
-        self._ground = ground
+        self.ground = ground
         self._bodies = [body for actor in actors for body in _bodies(actor)]
 
-    def cast(
-        self, origin: Pose, rays: Floats, carrier: int, window: Window | None = None
-    ) -> Hits:
+    def near(self, x: float, y: float, carrier: int) -> Iterator[tuple[Body, float]]:
+        """The boxes that can be seen from a place, and how far away they are."""
+        for body in self._bodies:
+            apart = math.dist(body.middle[:2], (x, y))
+            if apart <= SEEN_M and body.number != carrier:
+                yield body, apart
+
+    def cast(self, origin: Pose, rays: Floats, carrier: int) -> Hits:
         """What rays from one place meet first.
 
         Args:
             origin: The place, and the frame that the rays are given in.
             rays: Their directions, the last axis x, y, z; of any length.
             carrier: An actor that they pass through.
-            window: Which rays can meet a ball: its middle in the rays' frame and its
-                radius to their indices.
         """
         x, y, z, pitch, yaw, roll = origin
         shape = rays.shape[:-1]
@@ -157,40 +163,28 @@ class Surroundings:
         with np.errstate(divide="ignore", invalid="ignore"):
             far = np.where(dz < -1e-6, -z / dz, np.float32(np.inf)).astype(np.float32)
         far = np.where(far >= 0.0, far, np.float32(np.inf))
-        near = far < _FURTHEST_M
+        near = far < FURTHEST_M
         label = np.full(len(far), SKY, np.uint8)
-        label[near] = self._ground.labels(
+        label[near] = self.ground.labels(
             x + far[near] * dx[near], y + far[near] * dy[near]
         )
-        far = np.where(near, far, np.float32(_FURTHEST_M))
-        colour = PALETTE[label]
+        far = np.where(near, far, np.float32(FURTHEST_M))
         number = np.zeros(len(far), np.uint32)
         cosine = np.abs(dz)
-        for body in self._bodies:
-            if body.number == carrier:
-                continue
-            apart = math.dist(body.middle[:2], (x, y))
-            if apart > _SEEN_M:
-                continue
-            if window is None:
-                chosen = _toward(body, (x, y, z), turned, apart)
-            else:
-                offset = np.subtract(body.middle, (x, y, z)) @ turn
-                chosen = window(offset, math.hypot(*body.half))
+        lengths = np.sqrt(np.einsum("ij,ij->i", turned, turned))
+        for body, apart in self.near(x, y, carrier):
+            chosen = _toward(body, (x, y, z), turned, lengths, apart)
             if not len(chosen):
                 continue
-            hit, way, face = _meets(body, (x, y, z), turned[chosen])
+            hit, way = _meets(body, (x, y, z), turned[chosen])
             closer = hit & (way < far[chosen])
             which = chosen[closer]
             far[which] = way[closer]
             label[which] = body.label
             number[which] = body.number
-            shade = np.array([0.8, 1.0, 1.15])[face[closer]]
-            tint = np.clip(np.outer(shade, body.colour), 0, 255)
-            colour[which] = tint.astype(np.uint8)
         return Hits(
-            far.reshape(shape), label.reshape(shape), colour.reshape(*shape, 3),
-            number.reshape(shape), cosine.reshape(shape),
+            far.reshape(shape), label.reshape(shape), number.reshape(shape),
+            cosine.reshape(shape),
         )  # fmt: skip
 
 
@@ -232,7 +226,11 @@ def _colour_of(actor: Actor) -> tuple[int, int, int]:
 
 
 def _toward(
-    body: Body, origin: tuple[float, float, float], rays: Floats, apart: float
+    body: Body,
+    origin: tuple[float, float, float],
+    rays: Floats,
+    lengths: Floats,
+    apart: float,
 ) -> NDArray[np.int64]:
     """The rays that run near enough to a body's middle to meet it."""
     reach = math.hypot(*body.half)
@@ -241,15 +239,13 @@ def _toward(
     way = np.array(body.middle, np.float32) - np.array(origin, np.float32)
     length = float(np.linalg.norm(way))
     bound = math.cos(math.asin(min(1.0, reach / length))) * 0.999
-    along = rays @ (way / length)
-    norms = np.sqrt(np.einsum("ij,ij->i", rays, rays))
-    return np.flatnonzero(along > bound * norms)
+    return np.flatnonzero(rays @ (way / length) > bound * lengths)
 
 
 def _meets(
     body: Body, origin: tuple[float, float, float], rays: Floats
-) -> tuple[NDArray[np.bool_], Floats, NDArray[np.int64]]:
-    """Whether rays meet a box, how far away, and on which of its axes' faces."""
+) -> tuple[NDArray[np.bool_], Floats]:
+    """Whether rays meet a box, and how far away."""
     turn = rotation(0.0, body.yaw, 0.0)
     start = (np.array(origin, np.float32) - np.array(body.middle, np.float32)) @ turn
     inside = rays @ turn
@@ -258,4 +254,4 @@ def _meets(
         one, other = (-half - start) / inside, (half - start) / inside
     entries = np.minimum(one, other)
     near, far = entries.max(axis=1), np.maximum(one, other).min(axis=1)
-    return (near <= far) & (far > 0.0) & (near > 0.0), near, entries.argmax(axis=1)
+    return (near <= far) & (far > 0.0) & (near > 0.0), near

@@ -37,6 +37,8 @@ def _play(port: int, first: int, scratch: str) -> None:
         library.find("controller.ai.walker"), carla.Transform(), walker
     )
     gnss = world.spawn_actor(library.find("sensor.other.gnss"), carla.Transform(), car)
+    kind = library.find("sensor.other.v2x_custom")
+    radio = world.spawn_actor(kind, carla.Transform(), car)
     world.tick()
     before = road_map.get_waypoint(points[0].location)
     landmark = before.get_landmarks_of_type(300.0, "1000001")[0]

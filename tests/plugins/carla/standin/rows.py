@@ -390,7 +390,7 @@ ROWS: list[tuple[str, Callable[[Any], Any], str]] = [
     ("ServerSideSensor.disable_for_ros", lambda t: t.gnss.disable_for_ros(), NO_EFFECT),
     ("ServerSideSensor.is_enabled_for_ros",
      lambda t: not t.gnss.is_enabled_for_ros(), WORKS),
-    ("ServerSideSensor.send", lambda t: t.gnss.send("hello"), NO_EFFECT),
+    ("ServerSideSensor.send", lambda t: t.radio.send("hello"), WORKS),
     # -- traffic lights
     ("TrafficSign.trigger_volume",
      lambda t: t.light.trigger_volume.extent.x > 0, WORKS),

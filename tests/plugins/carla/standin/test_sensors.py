@@ -247,3 +247,126 @@ for _ in range(5):
 """
     )
     assert told == [True] * 5
+
+
+def test_every_other_camera_agrees_with_the_scene(standin: Standin) -> None:
+    told = standin.script(
+        PLACE
+        + """
+car, other = put(-60, 1.6), put(-40, 1.6)
+size = dict(image_size_x=160, image_size_y=120, fov=60)
+kinds = ["instance_segmentation", "normals", "optical_flow", "dvs"]
+cameras = [attach("sensor.camera." + k, car, z=1.2, **size) for k in kinds]
+world.tick()
+other.set_target_velocity(carla.Vector3D(-8, 0, 0))
+instance, normal, flow, events = frames(*cameras, ticks=2)
+tell([type(i).__name__ for i in (instance, normal, flow, events)])
+flat = np.frombuffer(instance.raw_data, np.uint8).reshape(120, 160, 4).astype(int)
+blue, green, red, _ = flat[60, 80]
+tell([int(red), int(green + 256 * blue) == other.id])
+tell([int(v) for v in flat[0, 0]])
+face = np.frombuffer(normal.raw_data, np.uint8).reshape(120, 160, 4)
+tell([face[60, 80][::-1][1:].tolist(), face[119, 80][::-1][1:].tolist()])
+moves = np.frombuffer(flow.raw_data, np.float32).reshape(120, 160, 2)
+tell([float(moves[119, 80].max()), float(np.abs(moves[0]).max())])
+# The other comes nearer: what lies off its middle moves outwards.
+mask = (flat[..., 2] == 14)
+rows, columns = np.nonzero(mask)
+tell(float(moves[rows[columns > 85], columns[columns > 85], 0].mean()) > 0)
+tell(float(moves[rows[columns < 75], columns[columns < 75], 0].mean()) < 0)
+layout = [("x", np.uint16), ("y", np.uint16), ("t", np.int64), ("pol", bool)]
+raw = np.frombuffer(events.raw_data, np.dtype(layout))
+tell([len(events), len(raw), events.width, events.height])
+tell(sorted({bool(e.pol) for e in events}))
+tell([int(raw["x"].max()) < 160, int(raw["y"].max()) < 120, int(raw["t"][0]) > 0])
+tell(flow.get_color_coded_flow().width)
+"""
+    )
+    names, (label, same), sky, faces, still, right, left, count, *rest = told
+    assert names == ["Image", "Image", "OpticalFlowImage", "DVSEventArray"]
+    assert (label, same) == (14, True)
+    assert sky == [0, 0, 11, 255]
+    assert faces == [[0, 128, 128], [128, 128, 255]]
+    assert still == [0.0, 0.0]
+    assert right and left
+    assert count[0] == count[1] > 0
+    assert count[2:] == [160, 120]
+    # A dark car before a light sky: what it comes to cover becomes darker.
+    assert rest == [[False], [True, True, True], 160]
+
+
+def test_cars_tell_each_other_where_they_are(standin: Standin) -> None:
+    told = standin.script(
+        PLACE
+        + """
+car, other = put(-60, 1.6), put(-20, 1.6)
+own, theirs = (attach("sensor.other.v2x", c) for c in (car, other))
+deaf = attach("sensor.other.v2x", car, receiver_sensitivity=-20)
+world.tick()
+other.set_target_velocity(carla.Vector3D(5, 0, 0))
+for _ in range(40):
+    world.tick()
+until(lambda: len(own.seen) > 3)
+event = own.seen[-1]
+tell([event.get_message_count(), len(deaf.seen)])
+message = list(event)[0]
+tell(message.power)
+tell(message.get())
+here = road_map.transform_to_geolocation(other.get_location())
+tell([other.id, here.latitude, here.longitude, other.bounding_box.extent.x])
+tell([e.timestamp for e in own.seen])
+"""
+    )
+    (count, deaf), power, message, (number, latitude, longitude, half), times = told
+    assert (count, deaf) == (1, 0)
+    assert -90.0 < power < -40.0
+    assert min(b - a for a, b in zip(times, times[1:], strict=False)) > 0.09
+    body = message["Message"]
+    assert body["Header"]["Station ID"] == number
+    parts = body["Message"]["CAM Parameters"]
+    where = parts["Basic Container"]["Reference Position"]
+    told = parts["High Frequency Container"]["Basic Vehicle Container High Frequency"]
+    assert told["Vehicle Length"]["Value"] == round(half * 20)
+    assert told["Speed"]["Value"] == pytest.approx(500, abs=50)
+    assert told["Heading"]["Value"] == 900, "it drives east"
+    assert where["Latitude"] == pytest.approx(round(latitude * 1e7), abs=60)
+    assert where["Longitude"] == pytest.approx(round(longitude * 1e7), abs=700)
+
+
+def test_clients_send_messages_on_a_channel(standin: Standin) -> None:
+    told = standin.script(
+        PLACE
+        + """
+car, other = put(-60, 1.6), put(-20, 1.6)
+kind = "sensor.other.v2x_custom"
+mine, theirs = (attach(kind, c, channel_id="5") for c in (car, other))
+elsewhere = attach(kind, other, channel_id="6")
+world.tick()
+mine.send("brake!")
+world.tick()
+until(lambda: theirs.seen)
+message = list(theirs.seen[-1])[0].get()
+tell(message)
+tell([len(mine.seen), len(elsewhere.seen), car.id])
+tell(world.tick() > 0)
+"""
+    )
+    message, (own, elsewhere, number), alive = told
+    assert "brake!" in str(message)
+    assert str(number) in str(message)
+    assert (own, elsewhere, alive) == (0, 0, True)
+
+
+def test_a_map_answers_to_the_name_of_one_of_carlas_towns(serve: Serve) -> None:
+    own = serve("--map", "crossing", "--kinematic")
+    told = own.script(
+        """
+tell([m for m in client.get_available_maps() if "Town" in m])
+world = client.load_world("Town03")
+tell(world.get_map().name)
+tell(len(world.get_map().get_spawn_points()) > 0)
+"""
+    )
+    assert told[0] == [f"/Game/Carla/Maps/Town0{n}" for n in range(1, 6)]
+    assert told[1] == "Carla/Maps/Town03"
+    assert told[2]

@@ -1,0 +1,332 @@
+"""Cameras: one picture of ground and boxes, told in each kind's format."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forewarn.plugins.carla.standin import encoding
+from forewarn.plugins.carla.standin.actors import Sensor
+from forewarn.plugins.carla.standin.encoding import Pose, Vector
+from forewarn.plugins.carla.standin.sensing.surroundings import (
+    FURTHEST_M,
+    PALETTE,
+    SKY,
+    Body,
+    Floats,
+    Surroundings,
+    rotation,
+)
+
+if TYPE_CHECKING:
+    from forewarn.plugins.carla.standin.sensing.sights import Sight
+
+Carriers = Mapping[int, Vector]
+"""How fast each actor moves."""
+
+_IMAGE = struct.Struct("<IIf")
+_DEEPEST_M = 1000.0
+_NEAR_M = 0.05
+_LABELS: Final = len(PALETTE)
+_FACES: Final = 6
+_SHADES = np.repeat([0.8, 1.0, 1.15], 2)
+_STILL: Vector = (0.0, 0.0, 0.0)
+_EVENT = np.dtype([("x", "<u2"), ("y", "<u2"), ("t", "<i8"), ("up", "?")])
+_MOST_FLOW = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Lens:
+    """How a camera looks."""
+
+    width: int
+    height: int
+    fov: float
+
+    @classmethod
+    def of(cls, sensor: Sensor) -> Lens:
+        width = int(sensor.attribute("image_size_x", "800"))
+        height = int(sensor.attribute("image_size_y", "600"))
+        return cls(width, height, float(sensor.attribute("fov", "90")))
+
+    @property
+    def size(self) -> tuple[int, int]:
+        return self.width, self.height
+
+    @property
+    def focal(self) -> float:
+        """In pixels."""
+        half = math.radians(min(170.0, max(1.0, self.fov))) / 2.0
+        return self.width / (2.0 * math.tan(half))
+
+    def head(self) -> bytes:
+        return _IMAGE.pack(self.width, self.height, self.fov)
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """What a camera's rays have in common whichever way it is turned.
+
+    Args:
+        ways: The rays in a frame that stands upright; each goes one unit ahead.
+        far: How many units until each meets the ground.
+        first: The rays from here on meet it.
+        there: Where those meet it.
+    """
+
+    ways: tuple[Floats, Floats, Floats]
+    far: Floats
+    first: int
+    there: tuple[Floats, Floats]
+
+
+@lru_cache(maxsize=8)
+def _level(lens: Lens, pitch: float, roll: float, z: float) -> Level:
+    right = (np.arange(lens.width) + 0.5 - lens.width / 2.0) / lens.focal
+    up = (lens.height / 2.0 - np.arange(lens.height) - 0.5) / lens.focal
+    rays = np.ones((lens.height, lens.width, 3), np.float32)
+    rays[..., 1], rays[..., 2] = right[None, :], up[:, None]
+    ways = rays @ rotation(pitch, 0.0, roll).T
+    x, y, down = (np.ascontiguousarray(ways[..., i]) for i in range(3))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        far = np.where(down < -1e-6, -z / down, np.inf).astype(np.float32)
+    far[~((far >= 0.0) & (far < FURTHEST_M))] = FURTHEST_M
+    met = np.flatnonzero(far.ravel() < FURTHEST_M)
+    first = int(met[0]) if len(met) else far.size
+    there = (
+        far.ravel()[first:] * x.ravel()[first:],
+        far.ravel()[first:] * y.ravel()[first:],
+    )
+    return Level((x, y, down), far, first, there)
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """What each pixel shows.
+
+    Args:
+        lens: How the camera looks.
+        level: Its rays.
+        far: How far, in units of the ray.
+        code: Below 256 a label of the ground or the sky; then six for each body, one
+            for each of its faces.
+        bodies: Those bodies.
+    """
+
+    lens: Lens
+    level: Level
+    far: Floats
+    code: NDArray[np.uint16]
+    bodies: list[Body]
+
+    def table(self, of: Callable[[Body], int]) -> NDArray[np.uint32]:
+        """For each code: a label's own number, or what a body has."""
+        values = [of(body) for body in self.bodies]
+        rows = np.repeat(np.array(values, np.uint32), _FACES)
+        return np.concatenate([np.arange(_LABELS, dtype=np.uint32), rows])
+
+
+def look(sensor: Sensor, around: Surroundings) -> Picture:
+    """What a camera sees now."""
+    lens = Lens.of(sensor)
+    x, y, z, pitch, yaw, roll = sensor.at
+    level = _level(lens, pitch, roll, z)
+    turn = math.radians(yaw)
+    cosine, sine = np.float32(math.cos(turn)), np.float32(math.sin(turn))
+    ahead, aside = level.there
+    flat = np.full(lens.height * lens.width, SKY, np.uint16)
+    ground = around.ground.labels(
+        np.float32(x) + cosine * ahead - sine * aside,
+        np.float32(y) + sine * ahead + cosine * aside,
+    )
+    flat[level.first :] = ground
+    if roll or pitch:
+        # Then rays that meet nothing lie among those that meet the ground.
+        flat[level.far.ravel() >= FURTHEST_M] = SKY
+    code = flat.reshape(lens.height, lens.width)
+    picture = Picture(lens, level, level.far.copy(), code, [])
+    for body, _ in around.near(x, y, sensor.parent):
+        _draw(picture, sensor.at, body)
+    return picture
+
+
+def _draw(picture: Picture, at: Pose, body: Body) -> None:
+    """Draws a box over what is farther away."""
+    window = _window(picture.lens, at, body)
+    if window is None:
+        return
+    turn = math.radians(at[4] - body.yaw)
+    cosine, sine = np.float32(math.cos(turn)), np.float32(math.sin(turn))
+    ahead, aside, up = (way[window] for way in picture.level.ways)
+    ways = (ahead * cosine - aside * sine, ahead * sine + aside * cosine, up)
+    start = np.subtract(at[:3], body.middle) @ rotation(0.0, body.yaw, 0.0)
+    entries, ends = [], []
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for place, way, half in zip(start.tolist(), ways, body.half, strict=True):
+            inverse = np.float32(1.0) / way
+            one, other = (-half - place) * inverse, (half - place) * inverse
+            entries.append(np.minimum(one, other))
+            ends.append(np.maximum(one, other))
+    near = np.maximum(np.maximum(entries[0], entries[1]), entries[2])
+    end = np.minimum(np.minimum(ends[0], ends[1]), ends[2])
+    far, code = picture.far[window], picture.code[window]
+    hit = (near <= end) & (near > _NEAR_M) & (near < far)
+    if not hit.any():
+        return
+    reached = near[hit]
+    far[hit] = reached
+    axis = np.where(entries[0][hit] == reached, 0, 2)
+    axis[entries[1][hit] == reached] = 1
+    forth = np.choose(axis, [way[hit] < 0.0 for way in ways])
+    code[hit] = _LABELS + _FACES * len(picture.bodies) + 2 * axis + forth
+    picture.bodies.append(body)
+
+
+_CORNERS: Final = np.array(list(itertools.product((-1.0, 1.0), repeat=3)))
+
+
+def _window(lens: Lens, at: Pose, body: Body) -> tuple[slice, slice] | None:
+    """The rows and columns of pixels that a box can be in."""
+    corners = _CORNERS * body.half @ rotation(0.0, body.yaw, 0.0).T
+    seen = (corners + np.subtract(body.middle, at[:3])) @ rotation(*at[3:])
+    ahead, right, up = seen.T
+    if (ahead <= _NEAR_M).all():
+        return None
+    if (ahead <= _NEAR_M).any():
+        return slice(0, lens.height), slice(0, lens.width)
+    columns = lens.width / 2.0 + lens.focal * right / ahead
+    rows = lens.height / 2.0 - lens.focal * up / ahead
+    left, end = max(0, int(columns.min())), min(lens.width, int(columns.max()) + 1)
+    over, under = max(0, int(rows.min())), min(lens.height, int(rows.max()) + 1)
+    if left >= end or over >= under:
+        return None
+    return slice(over, under), slice(left, end)
+
+
+def camera(draw: Draw) -> Sight:
+    """A kind of camera, as all sensors that cast rays are called."""
+
+    def sight(
+        sensor: Sensor, around: Surroundings, dt: float, moves: Carriers
+    ) -> bytes:
+        picture = look(sensor, around)
+        return picture.lens.head() + draw(sensor, picture, dt, moves)
+
+    return sight
+
+
+# -- kinds ----------------------------------------------------------------------------
+
+
+def rgb(sensor: Sensor, picture: Picture, dt: float, moves: Carriers) -> bytes:
+    return _colours(picture)[picture.code].tobytes()
+
+
+def depth(sensor: Sensor, picture: Picture, dt: float, moves: Carriers) -> bytes:
+    far = np.minimum(picture.far.astype(np.float64) / _DEEPEST_M, 1.0)
+    code = (far * (2**24 - 1)).astype(np.uint32)
+    # The lowest eight bits are red's, which comes last but one.
+    swapped = (code & 255) << 16 | (code & 0xFF00) | code >> 16
+    return (swapped | 255 << 24).astype("<u4").tobytes()
+
+
+def semantic(sensor: Sensor, picture: Picture, dt: float, moves: Carriers) -> bytes:
+    table = picture.table(lambda body: body.label) << 16 | 255 << 24
+    return bytes(table.astype("<u4")[picture.code].tobytes())
+
+
+def instance(sensor: Sensor, picture: Picture, dt: float, moves: Carriers) -> bytes:
+    """The label in red; whose it is in green and blue, the low byte first."""
+    label = picture.table(lambda body: body.label)
+    number = picture.table(lambda body: body.number & 0xFFFF)
+    number[:_LABELS] = 0
+    table = label << 16 | (number & 255) << 8 | number >> 8 | 255 << 24
+    return bytes(table.astype("<u4")[picture.code].tobytes())
+
+
+def normals(sensor: Sensor, picture: Picture, dt: float, moves: Carriers) -> bytes:
+    """The directions of faces in the world, each part from -1 to 1 as a byte."""
+    rows = np.zeros((_LABELS + _FACES * len(picture.bodies), 3))
+    rows[:_LABELS] = (0.0, 0.0, 1.0)
+    rows[SKY] = 0.0
+    outward = np.repeat(np.eye(3), 2, axis=0) * np.tile([-1.0, 1.0], 3)[:, None]
+    for index, body in enumerate(picture.bodies):
+        start = _LABELS + _FACES * index
+        rows[start : start + _FACES] = outward @ rotation(0.0, body.yaw, 0.0).T
+    parts = np.rint((rows + 1.0) * 127.5).astype(np.uint32)
+    table = parts[:, 0] << 16 | parts[:, 1] << 8 | parts[:, 2] | 255 << 24
+    return bytes(table.astype("<u4")[picture.code].tobytes())
+
+
+def flow(sensor: Sensor, picture: Picture, dt: float, moves: Carriers) -> bytes:
+    """How far each point has come since the last frame, as a share of the picture."""
+    lens, before, sensor.seen = picture.lens, sensor.seen, sensor.at
+    shift = np.zeros((lens.height, lens.width, 2), "<f4")
+    if before is None:
+        return shift.tobytes()
+    steps = np.zeros((_LABELS + _FACES * len(picture.bodies), 3), np.float32)
+    for index, body in enumerate(picture.bodies):
+        start = _LABELS + _FACES * index
+        steps[start : start + _FACES] = np.multiply(moves.get(body.number, _STILL), dt)
+    level = np.stack(picture.level.ways, axis=-1) * picture.far[..., None]
+    points = level @ rotation(0.0, sensor.at[4], 0.0).T - steps[picture.code]
+    points += np.subtract(sensor.at[:3], before[:3]).astype(np.float32)
+    ahead, right, up = np.moveaxis(points @ rotation(*before[3:]), -1, 0)
+    seen = (ahead > _NEAR_M) & (picture.code != SKY)
+    ahead = np.where(seen, ahead, 1.0)
+    columns = np.arange(lens.width) + 0.5 - lens.width / 2.0
+    rows = np.arange(lens.height) + 0.5 - lens.height / 2.0
+    shift[..., 0] = (columns[None, :] - lens.focal * right / ahead) / lens.width
+    shift[..., 1] = (rows[:, None] + lens.focal * up / ahead) / lens.height
+    shift[~seen] = 0.0
+    return np.clip(shift, -_MOST_FLOW, _MOST_FLOW).tobytes()
+
+
+def events(sensor: Sensor, picture: Picture, dt: float, moves: Carriers) -> bytes:
+    """The pixels that became lighter or darker by more than a threshold."""
+    colour = _colours(picture).view(np.uint8).reshape(-1, 4)[:, :3]
+    light = np.log(colour.astype(np.float64).mean(axis=1) / 255.0 + 0.001)
+    now = light.astype(np.float32)[picture.code]
+    before, sensor.seen = sensor.seen, now
+    if before is None:
+        return b""
+    change = now - before
+    up = change >= float(sensor.attribute("positive_threshold", "0.3"))
+    down = change <= -float(sensor.attribute("negative_threshold", "0.3"))
+    rows, columns = np.nonzero(up | down)
+    told = np.zeros(len(rows), _EVENT)
+    told["x"], told["y"], told["up"] = columns, rows, up[rows, columns]
+    told["t"] = round(sensor.next_s * 1e9)
+    return told.tobytes()
+
+
+def _colours(picture: Picture) -> NDArray[np.uint32]:
+    """Blue, green, red and opaque for each code, as one number."""
+    rows = np.zeros((_LABELS + _FACES * len(picture.bodies), 4), np.uint8)
+    rows[:_LABELS, :3], rows[:, 3] = PALETTE[:, ::-1], 255
+    for index, body in enumerate(picture.bodies):
+        start = _LABELS + _FACES * index
+        tint = np.clip(np.outer(_SHADES, body.colour[::-1]), 0, 255)
+        rows[start : start + _FACES, :3] = tint.astype(np.uint8)
+    colours: NDArray[np.uint32] = rows.view("<u4").ravel()
+    return colours
+
+
+Draw = Callable[[Sensor, Picture, float, Carriers], bytes]
+CAMERAS: Mapping[str, tuple[int, Draw]] = {
+    "sensor.camera.rgb": (encoding.RGB, rgb),
+    "sensor.camera.depth": (encoding.DEPTH, depth),
+    "sensor.camera.semantic_segmentation": (encoding.SEMANTIC, semantic),
+    "sensor.camera.instance_segmentation": (encoding.INSTANCE, instance),
+    "sensor.camera.normals": (encoding.NORMALS, normals),
+    "sensor.camera.optical_flow": (encoding.FLOW, flow),
+    "sensor.camera.dvs": (encoding.EVENTS, events),
+}

@@ -1,0 +1,83 @@
+"""What a loop shows of its world reaches those who watch, and nothing else does."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from forewarn.monitors.guarding.decision import Decision
+from forewarn.plugins.remote.messages import Malformed
+from forewarn.plugins.remote.scenes import MOST_THINGS, SceneTold
+from forewarn.plugins.remote.session import GuardPool, Session
+from forewarn.plugins.scenery import Scenic, Shape, Thing
+from tests.plugins.remote.serving import CALM, build
+
+LANE = ["lane", 3.2, [[0.0, 0.0], [50.0, 0.0]]]
+EGO = ["me", "ego", 5.0, 0.0, 90.0, 4.5, 1.8]
+
+
+class Onlooker:
+    """Keeps what it is shown at every decision."""
+
+    def __init__(self) -> None:
+        self.ground: list[Shape] = []
+        self.seen: list[list[Thing]] = []
+
+    def began(self, name: str, guard: Any, scenic: Scenic | None) -> None:
+        assert scenic is not None
+        self._scenic, self.ground = scenic, list(scenic.ground())
+
+    def decided(self, watch: Any, frame: Any, decision: Decision) -> None:
+        self.seen.append(list(self._scenic.things()))
+
+    def carried_out(self, frame: Any, turn: Any) -> None:
+        """Nothing more is to be seen then."""
+
+    def ended(self, why: str) -> None:
+        """Nor at the end."""
+
+
+def message(number: int, **more: Any) -> bytes:
+    frame = {"sequence": number, "time_s": number / 10.0, "signals": CALM, **more}
+    return json.dumps(frame).encode()
+
+
+def test_a_scene_is_shown_from_the_message_on_that_has_it() -> None:
+    onlooker = Onlooker()
+    pool = GuardPool(build, audience=[lambda: onlooker])
+    with Session(pool.lend, None) as session:
+        session.take(message(0, scene={"ground": [LANE], "things": [EGO]}))
+        session.take(message(1))
+        moved = [*EGO[:2], 6.0, *EGO[3:], "hit", 1.4, "the ego"]
+        session.take(message(2, scene={"things": [moved]}))
+    assert onlooker.ground == [Shape("lane", ((0.0, 0.0), (50.0, 0.0)), 3.2)]
+    first, same, last = onlooker.seen
+    assert first == same == [Thing("me", "ego", 5.0, 0.0, 90.0, 4.5, 1.8)]
+    assert (last[0].x, last[0].state, last[0].label) == (6.0, "hit", "the ego")
+
+
+@pytest.mark.parametrize(
+    "scene",
+    [
+        [],
+        {"sky": []},
+        {"things": {}},
+        {"things": [EGO] * (MOST_THINGS + 1)},
+        {"things": [["me", "ego", float("nan"), 0, 0, 1, 1]]},
+        {"things": [["me", "dragon", 0, 0, 0, 1, 1]]},
+        {"things": [["m" * 500, "ego", 0, 0, 0, 1, 1]]},
+        {"things": [["me", ["ego"], 0, 0, 0, 1, 1]]},
+        {"things": ["me"]},
+        {"things": [["me", "ego", True, 0, 0, 1, 1]]},
+        {"ground": [["lane", 3.0, "here"]]},
+        {"ground": [["lane", 3.0, [[0.0]]]]},
+        {"ground": [["lane", 1e9, []]]},
+    ],
+)
+def test_what_is_no_scene_is_refused(scene: Any) -> None:
+    told = SceneTold()
+    with pytest.raises(Malformed):
+        told.take({"scene": scene})
+    assert told.ground() == told.things() == []

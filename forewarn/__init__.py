@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from forewarn.abstractions.errors import ForewarnError, InvalidInput
     from forewarn.abstractions.frame import Frame
     from forewarn.abstractions.readers import read_trace
+    from forewarn.abstractions.readers.stored import read_traces
     from forewarn.abstractions.states.abstraction import Abstraction, load_abstraction
     from forewarn.abstractions.vocabularies.vocabulary import (
         Vocabulary,
@@ -86,6 +87,7 @@ __all__ = [
     "parse_formula",
     "read_judge",
     "read_trace",
+    "read_traces",
     "shipped_with",
 ]
 
@@ -97,6 +99,7 @@ __getattr__, __dir__ = _front(
         "abstractions.errors": ("ForewarnError", "InvalidInput"),
         "abstractions.frame": ("Frame",),
         "abstractions.readers": ("read_trace",),
+        "abstractions.readers.stored": ("read_traces",),
         "abstractions.vocabularies.vocabulary": ("Vocabulary", "load_vocabulary"),
         "monitors.chains.model": ("Model", "load_model"),
         "monitors.guarding.decision": ("Action", "Decision", "Risk"),

@@ -128,3 +128,19 @@ def stored_runs(paths: Iterable[Path]) -> list[Stored]:
         for run in part_of(path).facts.runs:
             found.setdefault((path.parent, run.name), Stored(path, run.name))
     return list(found.values())
+
+
+def read_traces(
+    path: Path | str, vocabulary: Vocabulary | None = None
+) -> Iterator[Trace]:
+    """All runs of a file or a folder, one after the other, in any format.
+
+    Args:
+        path: What `forewarn collect` wrote, or other traces.
+        vocabulary: What the names are checked against, where the runs do not say.
+
+    Raises:
+        InvalidTrace: With the place and what is wrong there.
+    """
+    for run in stored_runs(files_in(Path(path))):
+        yield run.trace(vocabulary)

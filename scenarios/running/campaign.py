@@ -26,7 +26,7 @@ from forewarn.abstractions.dataset.joining import (
     join_all,
     pend,
 )
-from forewarn.abstractions.dataset.layout import SUFFIX
+from forewarn.abstractions.dataset.layout import SUFFIX, is_installed
 from forewarn.abstractions.dataset.tables import RunTable, run_table
 from forewarn.abstractions.errors import ForewarnError
 from forewarn.abstractions.files import atomic_text
@@ -49,6 +49,8 @@ from forewarn.scenarios.schema import Scenario
 
 Kept = Literal["record", "trace", "columns", "series", "scene", "tally"]
 """What is kept of an episode; its frames as JSON Lines (trace) or in columns."""
+
+_LINES = ".jsonl.gz"
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +195,12 @@ class _Joined:
             join_all(folder, family)
 
 
+def frames_kept(folder: Path) -> Kept:
+    """How a folder keeps frames: as it does already, else in columns if that can be."""
+    begun = next(folder.glob(f"*{_LINES}"), None) is not None
+    return "columns" if is_installed() and not begun else "trace"
+
+
 def kept_in(folder: Path, episodes: Iterable[Episode]) -> list[Stored]:
     """The traces of these episodes, as the campaign's folder has them."""
     parts = stored_runs(sorted(folder.glob(f"*{SUFFIX}")))
@@ -207,7 +215,7 @@ def play(job: Job) -> Episode:
     folder, keep = Path(job.folder), job.keep
     names: dict[Kept, str] = {
         "record": f"{job.stem}.run.jsonl",
-        "trace": f"{job.stem}.jsonl.gz",
+        "trace": f"{job.stem}{_LINES}",
         "series": f"{job.stem}.series.json.gz",
         "tally": f"{job.stem}.tally.json.gz",
     }

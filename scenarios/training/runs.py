@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,9 +46,8 @@ def training_runs(
             mend="give their traces with --runs",
         )
     # As they were kept then, so that their digests can be compared.
-    kept: KeptOf = "columns" if any("seeds" in entry for entry in entries) else "trace"
     seeds = sorted({seed for entry in entries for seed in seeds_of(entry)})
-    todo = jobs(plan(scenario), scenario, seeds, folder, [kept])
+    todo = jobs(plan(scenario), scenario, seeds, folder, [kept_then(entries)])
     done = list(progress(campaign(todo, on), "training runs", len(todo)))
     whole = [episode for episode in done if not episode.failed]
     runs = {
@@ -69,6 +68,11 @@ def training_runs(
                 mend="give the traces with --runs, or learn anew",
             )
     return sorted(runs.values())
+
+
+def kept_then(entries: Iterable[Mapping[str, Any]]) -> KeptOf:
+    """How the runs were kept that a model names."""
+    return "columns" if any("seeds" in entry for entry in entries) else "trace"
 
 
 def kept_runs(

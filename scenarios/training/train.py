@@ -32,7 +32,9 @@ from forewarn.monitors.trust.hindsight import Counting
 from forewarn.monitors.trust.resampling import likely_risks
 from forewarn.monitors.trust.training import Training
 from forewarn.scenarios.measuring.measure import Progress
-from forewarn.scenarios.running.campaign import campaign, jobs
+from forewarn.scenarios.running.campaign import Kept as KeptOf
+from forewarn.scenarios.running.campaign import campaign, frames_kept, jobs, kept_in
+from forewarn.scenarios.running.episode import Episode
 from forewarn.scenarios.running.plan import plan
 from forewarn.scenarios.running.pools.local import Pool
 from forewarn.scenarios.schema import Scenario
@@ -95,15 +97,26 @@ def collected(
     on: Pool,
     folder: Path,
     progress: Progress = lambda items, *_: items,
+    kept: KeptOf | None = None,
 ) -> list[Stored]:
-    """The traces of unguarded runs; those that are in the folder are not run again."""
-    todo = jobs(plan(scenario), scenario, seeds, folder, ["trace"])
-    traces: list[Stored] = []
+    """The traces of unguarded runs; those that are in the folder are not run again.
+
+    Args:
+        scenario: Whose.
+        seeds: Theirs.
+        on: Where they run.
+        folder: Where the traces go.
+        progress: Shows how far it is.
+        kept: How they are kept; by default as the folder does.
+    """
+    keep = [kept or frames_kept(folder)]
+    todo = jobs(plan(scenario), scenario, seeds, folder, keep)
+    done: list[Episode] = []
     for episode in progress(campaign(todo, on), "episodes", len(todo)):
         if episode.failed or episode.trace is None:
             raise InvalidInput(f"seed {episode.seed} failed: {episode.error}")
-        traces.append(Stored(folder / episode.trace))
-    return sorted(traces)
+        done.append(episode)
+    return sorted(kept_in(folder, done))
 
 
 def train(

@@ -52,9 +52,8 @@ def test_merging_is_learning_from_the_traces(watched: Path, tmp_path: Path) -> N
     call(
         "collect", WORLD, "--episodes", 12, "--seed", learned.FRESH, "--out", traces
     )  # fmt: skip
-    more = sorted(traces.glob("*.jsonl.gz"))
     done = call(
-        "learn", *more, "--update", learned.model(WORLD), "--out", updated
+        "learn", traces, "--update", learned.model(WORLD), "--out", updated
     )  # fmt: skip
     assert done.exit_code == 0, done.output
     assert Tally.of(load_model(merged)) == Tally.of(load_model(updated))

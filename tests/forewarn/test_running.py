@@ -14,11 +14,13 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
+from forewarn.abstractions.readers.stored import stored_runs
 from forewarn.cli import main
 from forewarn.cli.options.policies import chosen_policy
 from forewarn.cli.runs.episodes import counted
 from forewarn.monitors.guarding.policy import Policy, Step, load_policy
 from forewarn.plugins.tiny import TinyWorld
+from forewarn.scenarios.measuring.measure import seeds_of
 from forewarn.scenarios.running.episode import Episode
 from forewarn.scenarios.running.plan import runner_of
 from forewarn.scenarios.running.truth import Broken
@@ -75,8 +77,7 @@ def test_collect_tells_what_the_issue_says(tmp_path: Path) -> None:
     found = told("collect", KITCHEN, "--episodes", "40", "--out", tmp_path)
     assert {"episodes", "frames", "failed", "traces"} <= set(found)
     assert (found["episodes"], found["failed"]) == (40, 0)
-    assert len(found["traces"]) == 40
-    assert all(Path(trace).is_file() for trace in found["traces"])
+    assert len(stored_runs(map(Path, found["traces"]))) == 40
     (law,) = found["laws"]
     assert law["as_expected"] is True and 0 < law["violating"] < 40
     assert found["others"] == []
@@ -90,7 +91,8 @@ def test_collect_tells_what_the_issue_says(tmp_path: Path) -> None:
 def test_learn_takes_what_collect_wrote(tmp_path: Path, model: Path) -> None:
     content = json.loads(model.read_text())
     files = content["training"]["files"]
-    assert [each["seed"] for each in files] == list(range(learned.SEEDS))
+    seeds = [seed for each in files for seed in seeds_of(each)]
+    assert seeds == list(range(learned.SEEDS))
     assert {each["scenario"] for each in files} == {KITCHEN}
     assert content["period_s"] == 1
     status, line = refused(

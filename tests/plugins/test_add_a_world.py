@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from forewarn.abstractions.readers.stored import files_in, stored_runs
 from forewarn.cli import main
 from forewarn.plugins import registry
 
@@ -60,7 +61,7 @@ def test_its_commands_run(installed: Path) -> None:
         done = CliRunner().invoke(main, [*words, "--json"])
         assert done.exit_code in (0, 1), done.output
         said[words[0]] = done.stdout
-    assert len(list((installed / "runs").glob("*.jsonl.gz"))) == 200
+    assert len(stored_runs(files_in(installed / "runs"))) == 200
     episodes = json.loads(said["run"])["episodes"]
     assert len(episodes) == 5 and not any(each.get("error") for each in episodes)
     (law,) = json.loads(said["measure"])["laws"][:1]

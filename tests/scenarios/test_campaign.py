@@ -16,6 +16,7 @@ import pytest
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.readers import read_trace
+from forewarn.abstractions.readers.stored import files_in, stored_runs
 from forewarn.monitors.guarding.policy import Policy, Step
 from forewarn.monitors.guarding.record import read_record
 from forewarn.monitors.guarding.replay import replay
@@ -242,11 +243,18 @@ def children(pid: int) -> list[int]:
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="no /proc to look into")
-@pytest.mark.parametrize("jobs_wanted", ["1", "2"])
+@pytest.mark.parametrize(
+    ("jobs_wanted", "kind", "kept"),
+    [
+        ("1", "jsonl", "trace"),
+        pytest.param("2", "columns", "columns", marks=pytest.mark.needs("pyarrow")),
+    ],
+)
 def test_a_campaign_that_was_killed_goes_on_where_it_was(
-    tmp_path: Path, jobs_wanted: str
+    tmp_path: Path, jobs_wanted: str, kind: str, kept: Kept
 ) -> None:
-    killed = start(tmp_path / "a", 100_000, "--jobs", jobs_wanted)
+    options = ("--jobs", jobs_wanted, "--format", kind)
+    killed = start(tmp_path / "a", 100_000, *options)
     try:
         wait_for_results(tmp_path / "a", 10, killed)
         below = children(killed.pid)
@@ -259,12 +267,12 @@ def test_a_campaign_that_was_killed_goes_on_where_it_was(
     assert len(before) >= 10
     wanted = len(before) + 5
     whole = by_seed(
-        list(campaign(unguarded(tmp_path / "a", range(wanted), ["trace"]), Here()))
+        list(campaign(unguarded(tmp_path / "a", range(wanted), [kept]), Here()))
     )
     assert [episode.seed for episode in whole] == list(range(wanted))
     assert {path: path.stat().st_mtime_ns for path in before} == before
     # What was there when it was killed is whole, and what it would have been anyway.
-    list(campaign(unguarded(tmp_path / "b", range(wanted), ["trace"]), Here()))
+    list(campaign(unguarded(tmp_path / "b", range(wanted), [kept]), Here()))
     other = contents(tmp_path / "b")
     found = contents(tmp_path / "a")
     assert {name: found[name] for name in other} == other
@@ -293,6 +301,30 @@ def test_ctrl_c_ends_every_process_and_leaves_with_130(
         wait_until_gone(pid)
     for path in results(tmp_path):
         read_episode(path)
+
+
+@pytest.mark.needs("pyarrow")
+@pytest.mark.skipif(os.name == "nt", reason="signals are sent differently on Windows")
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="no /proc to look into")
+def test_a_worker_that_is_killed_and_ctrl_c_change_no_byte(tmp_path: Path) -> None:
+    running = start(tmp_path / "a", 100_000, "--jobs", "2")
+    try:
+        wait_for_results(tmp_path / "a", 4, running)
+        done = len(results(tmp_path / "a"))
+        os.kill(max(children(running.pid)), signal.SIGKILL)
+        wait_for_results(tmp_path / "a", done + 4, running)
+        running.send_signal(signal.SIGINT)
+        running.communicate(timeout=60)
+    finally:
+        running.kill()
+    # What was whole is joined, and can be learned from.
+    made = stored_runs(files_in(tmp_path / "a"))
+    assert len(made) == len(results(tmp_path / "a"))
+    wanted = range(len(made) + 3)
+    for folder in ("a", "b"):
+        todo = unguarded(tmp_path / folder, wanted, ["columns"])
+        assert not any(each.failed for each in campaign(todo, Here()))
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are sent differently on Windows")

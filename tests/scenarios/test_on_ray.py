@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from forewarn.abstractions.errors import MissingDependency
+from forewarn.abstractions.readers.stored import files_in
 from forewarn.cli import main
 from forewarn.scenarios.running.campaign import Job, campaign, jobs
 from forewarn.scenarios.running.episode import Episode
@@ -30,7 +31,7 @@ def todo(folder: Path) -> list[Job]:
 
 
 def traces(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.glob("*.jsonl.gz")}
+    return {path.name: path.read_bytes() for path in files_in(folder)}
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from forewarn.abstractions.states.abstraction import Abstraction
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.cli import main
 from forewarn.monitors.laws.lawbook import find_laws
-from forewarn.scenarios.running.campaign import campaign, jobs
+from forewarn.scenarios.running.campaign import campaign, frames_kept, jobs
 from forewarn.scenarios.running.plan import plan
 from forewarn.scenarios.running.pools.local import Here
 from forewarn.scenarios.running.sampling import Goal, Sampler, sizes
@@ -67,7 +67,8 @@ def test_the_bound_holds_once_states_were_visited_often_enough(tmp_path: Path) -
 def test_the_more_often_it_looks_the_less_each_look_may_be_wrong() -> None:
     scenario = load_scenario("tiny-road")
     folder = learned.traces("tiny-road")
-    todo = jobs(plan(scenario), scenario, range(30), folder, ["trace"])
+    kept = [frames_kept(folder)]
+    todo = jobs(plan(scenario), scenario, range(30), folder, kept)
     episodes = list(campaign(todo, Here()))
     sampler = Sampler(scenario, replace(GOAL, within_s=3.0), folder)
     deltas = [sampler.look(episodes)[0].report.delta for _ in range(4)]

@@ -97,10 +97,9 @@ _SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
     "--format",
     "kind",
     type=click.Choice(["columns", "jsonl"]),
-    default="jsonl",
-    show_default=True,
-    help="columns: Parquet files of many runs each, about half the size and read far"
-    " faster (needs pyarrow); jsonl: a file a run, for people.",
+    help="columns: Parquet files of many runs each, half the size, and read far"
+    " faster (needs pyarrow); jsonl: a file a run, for people. By default what the"
+    " folder holds already, else columns where pyarrow is installed.",
 )
 @again_option
 @json_option
@@ -117,7 +116,7 @@ def collect(
     jobs: int,
     on: str | None,
     out: Path,
-    kind: str,
+    kind: str | None,
     again: bool,
     as_json: bool,
 ) -> None:
@@ -141,6 +140,7 @@ def collect(
     """
     from forewarn.abstractions.dataset.layout import parquet
     from forewarn.monitors.trust.sequential import check_risks
+    from forewarn.scenarios.running.campaign import frames_kept
     from forewarn.scenarios.running.plan import plan, without_risk
     from forewarn.scenarios.running.sampling import Goal
 
@@ -148,7 +148,8 @@ def collect(
     model = without_risk(wanted, out) if wanted.judges else None
     if kind == "columns":
         parquet()
-    keep: Kept = "columns" if kind == "columns" else "trace"
+    asked: dict[str | None, Kept] = {"columns": "columns", "jsonl": "trace"}
+    keep = asked.get(kind) or frames_kept(out)
     made = plan(wanted, model)
     campaign = _Campaign(wanted, made, seed, jobs, on, out, keep, again)
     reached: dict[str, Any] = {}

@@ -23,6 +23,7 @@ from forewarn.cli.support import (
 )
 
 if TYPE_CHECKING:
+    from forewarn.scenarios.running.campaign import Kept
     from forewarn.scenarios.schema import Scenario
 
 
@@ -95,9 +96,14 @@ def train(
     for wanted in [load_scenario(name) for name in scenarios]:
         with ExitStack() as stack:
             base = runs or Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            wished = _shipped_seeds(wanted) if again else seeds(seed, episodes)
             folder = base / wanted.name
-            paths = training.collected(wanted, wished, pool(jobs, on), folder, counted)
+            kept: Kept | None = None
+            wished = seeds(seed, episodes)
+            if again:
+                wished, kept = _shipped(wanted)
+            paths = training.collected(
+                wanted, wished, pool(jobs, on), folder, counted, kept
+            )
             trained = training.train(wanted, paths, progress)
         files = trained.write(out, wanted.name)
         found.append(
@@ -119,15 +125,19 @@ def train(
         ctx.exit(1)
 
 
-def _shipped_seeds(scenario: Scenario) -> Sequence[int]:
+def _shipped(scenario: Scenario) -> tuple[Sequence[int], Kept]:
+    """The seeds of what ships, and how their runs were kept."""
     from forewarn.monitors.chains.model import load_model
     from forewarn.scenarios.measuring.measure import trained_seeds
     from forewarn.scenarios.shipped import shipped_with
+    from forewarn.scenarios.training.runs import kept_then
 
     files = shipped_with(scenario)
     if files is None:
         raise click.UsageError(f"--again: no model ships with {scenario.name}")
-    return sorted(trained_seeds(load_model(files.model), scenario.name))
+    model = load_model(files.model)
+    kept = kept_then(model.training.get("files", ()))
+    return sorted(trained_seeds(model, scenario.name)), kept
 
 
 def _lines(found: list[dict[str, Any]]) -> Iterator[str]:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from forewarn import read_traces
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.cli import main
 from forewarn.monitors.guarding.decision import Action
@@ -126,4 +127,4 @@ def test_a_scenario_on_ones_own_configuration_without_code(town: Path) -> None:
         done = CliRunner().invoke(main, [str(part) for part in command])
         assert done.exit_code == 0 or command[0] == "run", done.output
         assert done.exit_code in (0, 1), done.output
-    assert len(list(traces.glob("*.jsonl.gz"))) == 3
+    assert len(list(read_traces(traces))) == 3

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -44,21 +45,19 @@ HELD = 4
 """So many parts are kept open, with the last rows that were read of each."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Rows:
-    """Consecutive rows of a run, by columns.
+    """Whole runs, one after the other, by columns.
 
     Args:
-        facts: Of the run.
-        begins: Whether the run begins with them.
-        ends: Whether it ends with them.
-        times_s: The time of each.
-        signals: As `Trace.columns` has them: those that the run can know.
+        runs: Their facts.
+        starts: The row at which each begins.
+        times_s: The time of each row.
+        signals: As `Trace.columns` has them: those that the runs can know.
     """
 
-    facts: RunFacts
-    begins: bool
-    ends: bool
+    runs: tuple[RunFacts, ...]
+    starts: NDArray[np.int64]
     times_s: NDArray[np.float64]
     signals: Mapping[str, NDArray[Any]]
 
@@ -96,7 +95,7 @@ class Part:
             problem = f"it holds {whole.num_rows} frames, its runs {self._first[-1]}"
             raise InvalidTrace(problem, source=str(path))
         sizes = [whole.row_group(i).num_rows for i in range(whole.num_row_groups)]
-        self._bounds = np.cumsum([0, *sizes])
+        self._bounds: list[int] = np.cumsum([0, *sizes]).tolist()
         try:
             self.kinds: dict[str, Kind] = {
                 each.name: kind_of(each.type)
@@ -124,44 +123,78 @@ class Part:
     # -- columns ------------------------------------------------------------------
 
     def rows(
-        self, name: str, signals: Sequence[str], vocabulary: Vocabulary | None
+        self,
+        names: Iterable[str],
+        signals: Sequence[str] | None,
+        vocabulary: Vocabulary | None,
     ) -> Iterator[Rows]:
-        """A run by these of its signals, a group of rows after the other.
+        """Runs by these of their signals, as many at once as share a group of rows.
 
         Args:
-            name: The run.
-            signals: Those that are wanted.
-            vocabulary: What their values are checked against.
+            names: The runs.
+            signals: Those that are wanted; all that they provide, if none are given.
+            vocabulary: What their values are checked against; by default their own.
 
         Raises:
             InvalidTrace: A value cannot be one of its signal, a signal is absent from
                 a frame, or time does not increase.
         """
-        facts = self.run(name)
-        wanted = tuple(s for s in signals if facts.header.can_know(s))
-        first, last = self._span(name)
-        before = -np.inf
-        for at, start, stop in self._pieces(first, last):
-            arrays = self._arrays(at, wanted, vocabulary)
-            begin = int(self._bounds[at])
-            rows = arrays.part(slice(start - begin, stop - begin), before)
-            problem = rows.problem(vocabulary)
-            if problem is not None:
-                frame, text = problem
-                place = f"run {name}, frame {frame + start - first}"
-                raise InvalidTrace(text, source=str(self.path), place=place)
-            before = rows.times_s[-1]
-            yield Rows(facts, start == first, stop == last, rows.times_s, rows.signals)
+        for some in self._together(names):
+            yield self._rows(some, signals, vocabulary)
 
-    def _span(self, name: str) -> tuple[int, int]:
-        number = self._number[name]
-        return self._first[number], self._first[number + 1]
+    def _together(self, names: Iterable[str]) -> Iterator[list[int]]:
+        """The numbers of runs that can be read at once."""
+        some: list[int] = []
+        for number in (self._number[name] for name in names):
+            if some and not self._follows(some, number):
+                yield some
+                some = []
+            some.append(number)
+        if some:
+            yield some
+
+    def _follows(self, some: Sequence[int], number: int) -> bool:
+        if number != some[-1] + 1:
+            return False
+        one, other = (self.facts.runs[i].header for i in (some[-1], number))
+        if (one.provides, one.vocabulary) != (other.provides, other.vocabulary):
+            return False
+        # The rows from the first on lie in one group if no other begins among them.
+        first, last = self._first[some[0]], self._first[number + 1]
+        return bisect_right(self._bounds, first) == bisect_left(self._bounds, last)
+
+    def _rows(
+        self,
+        some: Sequence[int],
+        signals: Sequence[str] | None,
+        vocabulary: Vocabulary | None,
+    ) -> Rows:
+        runs = tuple(self.facts.runs[number] for number in some)
+        header = runs[0].header
+        vocabulary = vocabulary or self.vocabulary(header.vocabulary)
+        wanted = header.provides if signals is None else signals
+        wanted = tuple(s for s in wanted if header.can_know(s))
+        first, last = self._first[some[0]], self._first[some[-1] + 1]
+        pieces: list[_Arrays] = []
+        for at, start, stop in self._pieces(first, last):
+            begin = self._bounds[at]
+            arrays = self._arrays(at, wanted, vocabulary)
+            pieces.append(arrays.part(slice(start - begin, stop - begin)))
+        rows = _Arrays.joined(pieces, wanted)
+        starts = np.array([self._first[i] - first for i in some], np.int64)
+        problem = rows.problem(starts, vocabulary)
+        if problem is not None:
+            row, text = problem
+            number = int(np.searchsorted(starts, row, side="right")) - 1
+            place = f"run {runs[number].name}, frame {row - starts[number]}"
+            raise InvalidTrace(text, source=str(self.path), place=place)
+        return Rows(runs, starts, rows.times_s, rows.signals)
 
     def _pieces(self, first: int, last: int) -> Iterator[tuple[int, int, int]]:
         """The groups that hold these rows, and which of the file's rows each holds."""
-        at = int(np.searchsorted(self._bounds, first, side="right")) - 1
+        at = bisect_right(self._bounds, first) - 1
         while first < last:
-            stop = min(last, int(self._bounds[at + 1]))
+            stop = min(last, self._bounds[at + 1])
             yield at, first, stop
             first, at = stop, at + 1
 
@@ -214,8 +247,10 @@ class Part:
     def _tables(self, name: str) -> Iterator[pa.Table]:
         """The rows of a run group by group, without what only other runs have."""
         empty = True
-        for at, start, stop in self._pieces(*self._span(name)):
-            begin = int(self._bounds[at])
+        number = self._number[name]
+        span = self._first[number], self._first[number + 1]
+        for at, start, stop in self._pieces(*span):
+            begin = self._bounds[at]
             if self._whole is None or self._whole[0] != at:
                 self._whole = at, self._table(at, list(self.kinds))
             rows = self._whole[1].slice(start - begin, stop - start)
@@ -320,28 +355,52 @@ class _Arrays:
         signals: The signals.
         there: Where some of them are there.
         clean: Whether every value is one of its signal.
-        before: The time before the first row.
     """
 
     times_s: NDArray[np.float64]
     signals: Mapping[str, NDArray[Any]]
     there: Mapping[str, NDArray[np.bool_]]
     clean: bool
-    before: float = -np.inf
 
-    def part(self, rows: slice, before: float) -> _Arrays:
+    def part(self, rows: slice) -> _Arrays:
         return _Arrays(
             self.times_s[rows],
             {name: column[rows] for name, column in self.signals.items()},
             {name: known[rows] for name, known in self.there.items()},
             self.clean,
-            before,
         )
 
-    def problem(self, vocabulary: Vocabulary | None) -> tuple[int, str] | None:
-        """The first row with which something is wrong, and what."""
+    @classmethod
+    def joined(cls, pieces: Sequence[_Arrays], signals: Sequence[str]) -> _Arrays:
+        if len(pieces) == 1:
+            return pieces[0]
+        marked = {name for piece in pieces for name in piece.there}
+        return cls(
+            np.concatenate([np.empty(0), *(piece.times_s for piece in pieces)]),
+            {
+                name: np.concatenate([piece.signals[name] for piece in pieces])
+                for name in (signals if pieces else ())
+            },
+            {
+                name: np.concatenate([piece.there[name] for piece in pieces])
+                for name in marked
+            },
+            all(piece.clean for piece in pieces),
+        )
+
+    def problem(
+        self, starts: NDArray[np.int64], vocabulary: Vocabulary | None
+    ) -> tuple[int, str] | None:
+        """The first row with which something is wrong, and what.
+
+        Args:
+            starts: Where runs begin.
+            vocabulary: What the values are checked against.
+        """
         times = self.times_s
-        later = (np.diff(times, prepend=self.before) > 0) & np.isfinite(times)
+        later = np.diff(times, prepend=-np.inf) > 0
+        later[starts[starts < len(times)]] = True
+        later &= np.isfinite(times)
         found: list[tuple[int, str]] = []
         if not later.all():
             at = int(np.argmin(later))

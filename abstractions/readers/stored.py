@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from forewarn.abstractions.dataset.layout import SUFFIX
 from forewarn.abstractions.dataset.reading import part_of
@@ -80,22 +83,96 @@ class Stored:
         period_s: float | None = None,
     ) -> Kept:
         """These of its signals, by columns; without names all that it provides."""
-        if not self.run:
-            if is_json_lines(self.path):
-                return keep_json_lines(self.path, names, vocabulary)
-            trace = read_trace(self.path, vocabulary, period_s)
-            return Kept.of(trace, trace.header.provides if names is None else names)
-        part = part_of(self.path)
-        header = part.run(self.run).header
-        used = vocabulary or part.vocabulary(header.vocabulary)
-        wanted = header.provides if names is None else tuple(names)
-        pieces = list(part.rows(self.run, wanted, used))
-        times = np.concatenate([np.empty(0), *(piece.times_s for piece in pieces)])
-        signals = {
-            name: np.concatenate([piece.signals[name] for piece in pieces])
-            for name in (pieces[0].signals if pieces else ())
-        }
-        return Kept(header, times, signals, used)
+        (batch,) = batches([self], names, vocabulary, period_s)
+        return next(batch.apart())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Batch:
+    """Runs that were read at once, one after the other, by columns.
+
+    Args:
+        runs: What they are.
+        headers: What holds for each.
+        starts: The frame at which each begins.
+        times_s: The time of each frame.
+        signals: Those that were asked for and that the runs can know.
+        vocabulary: What their values were checked against.
+    """
+
+    runs: tuple[Stored, ...]
+    headers: tuple[TraceHeader, ...]
+    starts: NDArray[np.int64]
+    times_s: NDArray[np.float64]
+    signals: Mapping[str, NDArray[Any]]
+    vocabulary: Vocabulary | None
+
+    @classmethod
+    def of(cls, run: Stored, kept: Kept) -> Batch:
+        """One run alone."""
+        starts = np.zeros(1, np.int64)
+        return cls(
+            (run,), (kept.header,), starts, kept.times_s, kept.signals, kept.vocabulary
+        )
+
+    def __len__(self) -> int:
+        return len(self.times_s)
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """How many frames each run has."""
+        return np.diff(self.starts, append=len(self))
+
+    def apart(self) -> Iterator[Kept]:
+        """Each run by itself."""
+        ends = (self.starts + self.lengths).tolist()
+        for header, start, end in zip(
+            self.headers, self.starts.tolist(), ends, strict=True
+        ):
+            signals = {name: col[start:end] for name, col in self.signals.items()}
+            yield Kept(header, self.times_s[start:end], signals, self.vocabulary)
+
+
+def batches(
+    runs: Iterable[Stored],
+    names: Iterable[str] | None = None,
+    vocabulary: Vocabulary | None = None,
+    period_s: float | None = None,
+) -> Iterator[Batch]:
+    """Runs in their order, as many at once as one piece of a file holds.
+
+    Args:
+        runs: What is read.
+        names: The signals that are wanted; without them all that a run provides.
+        vocabulary: Overrides the one that a run names.
+        period_s: The time between the rows of a table without times.
+    """
+    wanted = None if names is None else tuple(names)
+    for (path, in_part), some in groupby(runs, key=lambda r: (r.path, bool(r.run))):
+        if in_part:
+            part = part_of(path)
+            for rows in part.rows((run.run for run in some), wanted, vocabulary):
+                yield Batch(
+                    tuple(Stored(path, facts.name) for facts in rows.runs),
+                    tuple(facts.header for facts in rows.runs),
+                    rows.starts, rows.times_s, rows.signals,
+                    vocabulary or part.vocabulary(rows.runs[0].header.vocabulary),
+                )  # fmt: skip
+            continue
+        for run in some:
+            yield Batch.of(run, _kept(path, wanted, vocabulary, period_s))
+
+
+def _kept(
+    path: Path,
+    names: Sequence[str] | None,
+    vocabulary: Vocabulary | None,
+    period_s: float | None,
+) -> Kept:
+    if is_json_lines(path):
+        return keep_json_lines(path, names, vocabulary)
+    trace = read_trace(path, vocabulary, period_s)
+    return Kept.of(trace, trace.header.provides if names is None else names)
 
 
 def files_in(path: Path) -> list[Path]:

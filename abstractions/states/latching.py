@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from forewarn.abstractions.errors import InvalidTrace, SignalFault
 from forewarn.abstractions.states.abstraction import Latch
@@ -137,7 +137,9 @@ def _masks(latches: Sequence[Latch]) -> tuple[int, int, int]:
     return mask("any"), mask("all"), mask("last")
 
 
-def tick_ends(times: NDArray[np.float64], period_s: float) -> NDArray[np.int64]:
+def tick_ends(
+    times: NDArray[np.float64], period_s: float, starts: ArrayLike = (0,)
+) -> NDArray[np.int64]:
     """The index of the frame that completes each tick.
 
     A frame completes a tick when it is the first at or after the tick's time. Frames
@@ -145,12 +147,18 @@ def tick_ends(times: NDArray[np.float64], period_s: float) -> NDArray[np.int64]:
     than a period, the frame after the gap completes one tick, not several: nothing
     is invented for the time in which nothing was seen.
 
+    Args:
+        times: When the frames were, of one run or of several after one another.
+        period_s: The time between two ticks.
+        starts: Where each run begins.
+
     Raises:
         InvalidTrace: When times do not increase.
     """
     if times.size == 0:
         return np.empty(0, np.int64)
     before = np.concatenate([[-math.inf], times[:-1]])
+    before[starts] = -math.inf
     wrong = ~((before < times) & (times < math.inf))
     if wrong.any():
         frame = int(np.flatnonzero(wrong)[0])
@@ -158,25 +166,37 @@ def tick_ends(times: NDArray[np.float64], period_s: float) -> NDArray[np.int64]:
             f"time goes from {before[frame]} to {times[frame]} s",
             place=f"frame {frame}",
         )
-    return np.flatnonzero(np.diff(_reached(times, period_s), prepend=-1) > 0)
+    completes = np.diff(_reached(times, period_s, starts), prepend=-1) > 0
+    completes[starts] = True
+    return np.flatnonzero(completes)
 
 
-def _reached(times: NDArray[np.float64], period_s: float) -> NDArray[np.int64]:
-    """The number of the last tick that is due at each time."""
-    ticks = np.floor((times - times[0]) / period_s + _SLACK)
+def _reached(
+    times: NDArray[np.float64], period_s: float, starts: ArrayLike
+) -> NDArray[np.int64]:
+    """The number of the last tick that is due at each time of a run."""
+    first = np.asarray(starts, np.int64)
+    origin = np.repeat(times[first], np.diff(first, append=times.size))
+    ticks = np.floor((times - origin) / period_s + _SLACK)
     return ticks.astype(np.int64)  # type: ignore[no-any-return]
 
 
 def latch(
-    states: NDArray[Any], ends: NDArray[np.int64], latches: Sequence[Latch]
+    states: NDArray[Any],
+    ends: NDArray[np.int64],
+    latches: Sequence[Latch],
+    starts: ArrayLike = (0,),
 ) -> NDArray[np.int64]:
     """The state of each tick, from the states of frames; the same as `Latcher`."""
     if ends.size == 0:
         return np.empty(0, np.int64)
-    held = states[: ends[-1] + 1].astype(np.int64)
-    begins = np.concatenate([[0], ends[:-1] + 1])
-    seen_any = np.bitwise_or.reduceat(held, begins)
-    seen_all = np.bitwise_and.reduceat(held, begins)
+    held = states.astype(np.int64)
+    begins = np.zeros(held.size + 1, bool)
+    begins[starts] = begins[ends + 1] = True
+    number = np.cumsum(begins[:-1]) - 1
+    first = np.flatnonzero(begins[:-1])
+    seen_any = np.bitwise_or.reduceat(held, first)[number[ends]]
+    seen_all = np.bitwise_and.reduceat(held, first)[number[ends]]
     for_any, for_all, for_last = _masks(latches)
     return seen_any & for_any | seen_all & for_all | held[ends] & for_last
 
@@ -186,21 +206,27 @@ def look_back(
     times: NDArray[np.float64],
     period_s: float,
     lags_s: Sequence[float],
+    starts: ArrayLike = (0,),
 ) -> NDArray[np.int64]:
     """The states of ticks with each predicate told of its own moment; as `Latcher`.
 
     Args:
         ticks: Their states, all of it told of the tick itself.
-        times: When each was complete, from the first on.
+        times: When each was complete, from the first of its run on.
         period_s: The time between two ticks.
         lags_s: How long ago each predicate is told of.
+        starts: Which tick is the first of each run.
     """
     lagging = _lagging(lags_s, period_s)
     if not lagging or not ticks.size:
         return ticks
-    numbers = _reached(times, period_s)
+    numbers = _reached(times, period_s, starts)
+    first = np.asarray(starts, np.int64)
+    run = np.repeat(np.arange(first.size), np.diff(first, append=ticks.size))
+    # The runs lie so far apart that nobody looks back from one into another.
+    numbers += run * (int(numbers.max()) + max(lagging) + 1)
     told = ticks & ~sum(lagging.values())
     for lag, mask in lagging.items():
         then = np.searchsorted(numbers, numbers - lag, side="right") - 1
-        told |= ticks[np.maximum(then, 0)] & mask
+        told |= ticks[np.maximum(then, first[run])] & mask
     return told

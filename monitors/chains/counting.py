@@ -10,6 +10,9 @@ from forewarn.abstractions.errors import InvalidTrace
 _DENSE_LIMIT = 2048
 """Up to this many states the counts are kept as a full matrix."""
 
+_EMPTIEST = 16
+"""A matrix has at most so many cells for each transition."""
+
 _CHUNK = 1 << 16
 _SMALL_CODES = 1 << 20
 
@@ -47,9 +50,9 @@ def count_pairs(
     states: NDArray[np.integer], starts: ArrayLike = ()
 ) -> tuple[Ints, Ints, Ints]:
     """Every transition that occurs in arbitrary state codes: from, to, how often."""
-    codes, numbers = _compressed(states)
+    codes, numbers = compressed(states)
     n = len(codes)
-    if n <= _DENSE_LIMIT:
+    if n <= _DENSE_LIMIT and n * n <= _EMPTIEST * len(states):
         matrix = count_matrix(numbers, n, starts)
         before, after = np.nonzero(matrix)
         return codes[before], codes[after], matrix[before, after]
@@ -79,11 +82,12 @@ def _across(states: NDArray[np.integer], starts: ArrayLike) -> tuple[Ints, Ints]
     return states[inner - 1].astype(np.int64), states[inner].astype(np.int64)
 
 
-def _compressed(states: NDArray[np.integer]) -> tuple[Ints, NDArray[np.integer]]:
+def compressed(states: NDArray[np.integer]) -> tuple[Ints, NDArray[np.integer]]:
     """The codes that occur, ascending, and the array as positions among them."""
     if len(states) and 0 <= states.min() and states.max() < _SMALL_CODES:
-        codes = np.flatnonzero(np.bincount(states))
-        table = np.zeros(_SMALL_CODES, dtype=np.int32)
+        seen = np.bincount(states)
+        codes = np.flatnonzero(seen)
+        table = np.zeros(len(seen), dtype=np.int32)
         table[codes] = np.arange(len(codes))
         return codes.astype(np.int64), table[states]
     codes, numbers = np.unique(states, return_inverse=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Iterable, Iterator
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,12 +26,13 @@ from forewarn.abstractions.expression.tree import (
 )
 from forewarn.abstractions.files import read_text
 from forewarn.abstractions.readers.lines import MAX_LINES, check_count, first_line
-from forewarn.abstractions.readers.stored import Stored
+from forewarn.abstractions.readers.stored import Batch, Stored, batches
 from forewarn.abstractions.states.abstraction import Abstraction, Latch, Predicate
 from forewarn.abstractions.states.latching import latch, look_back, tick_ends
 from forewarn.abstractions.trace import Kept, Trace, TraceHeader
 from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
 from forewarn.monitors.chains.chain import MAX_NAME
+from forewarn.monitors.chains.counting import compressed
 from forewarn.monitors.chains.learning import Tally
 from forewarn.monitors.chains.model import Model
 from forewarn.monitors.laws.automata.normal import normalise
@@ -42,6 +44,7 @@ from forewarn.monitors.risk.evidence import (
     letters_of_states,
     truth_in_abstraction,
 )
+from forewarn.monitors.trust.spool import Spool
 
 _GAP = 1.5
 """Where so many periods passed between two states, something in between was missed."""
@@ -168,20 +171,53 @@ def read_sequences(path: Path) -> list[list[str]]:
     return sequences
 
 
-def encode_trace(trace: Trace | Kept, abstraction: Abstraction) -> NDArray[np.int64]:
-    """The states of a trace, latched to the abstraction's period if it has one."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Encoded:
+    """The states of runs one after the other, latched if the abstraction has a period.
+
+    Args:
+        states: They.
+        times_s: When each was complete.
+        starts: Where each run begins.
+    """
+
+    states: NDArray[np.int64]
+    times_s: NDArray[np.float64]
+    starts: NDArray[np.int64]
+
+
+def encode(batch: Batch, abstraction: Abstraction) -> Encoded:
+    """The states of several runs."""
     for name in abstraction.signals:
-        if not trace.header.can_know(name):
+        if not batch.headers[0].can_know(name):
             raise InvalidTrace(f"the trace does not provide {name}")
-    columns = trace.columns(abstraction.signals)
-    times = trace.times()
-    states = abstraction.encode_arrays(columns, len(trace), times)
+    times, starts = batch.times_s, batch.starts
+    columns = {name: batch.signals[name] for name in abstraction.signals}
+    if abstraction.past and len(starts) > 1:
+        states = np.concatenate(
+            [
+                abstraction.encode_arrays(run.signals, len(run), run.times_s)
+                for run in batch.apart()
+            ]
+        )
+    else:
+        states = abstraction.encode_arrays(columns, len(batch), times)
     period_s = abstraction.period_s
     if period_s is None:
-        return states
-    ends = tick_ends(times, period_s)
-    ticks = latch(states, ends, abstraction.latches)
-    return look_back(ticks, times[ends], period_s, abstraction.lags_s)
+        return Encoded(states, times, starts)
+    ends = tick_ends(times, period_s, starts)
+    ticks = latch(states, ends, abstraction.latches, starts)
+    first = np.searchsorted(ends, starts)
+    told = look_back(ticks, times[ends], period_s, abstraction.lags_s, first)
+    return Encoded(told, times[ends], first)
+
+
+def encode_trace(trace: Trace | Kept, abstraction: Abstraction) -> NDArray[np.int64]:
+    """The states of one run."""
+    kept = trace
+    if isinstance(trace, Trace):
+        kept = Kept.of(trace, abstraction.signals)
+    return encode(Batch.of(Stored(Path()), kept), abstraction).states
 
 
 def tick_times(trace: Trace | Kept, abstraction: Abstraction) -> NDArray[np.float64]:
@@ -198,22 +234,26 @@ class Training:
     Args:
         tally: What was counted, of an earlier model too if one is continued.
         facts: What that earlier model remembers.
+        seen: The states of all runs, by their numbers.
+        unused: Of all runs, which predicates held that no state tells of.
         late: The mean time between frames, by file, where it is well above the period
             that a step is taken to last.
         gaps: How often time passed unseen, by file; no step is counted over it.
         parts: What is remembered of the parts of datasets, and the digest so far.
+        numbers: The numbers of the states that were seen.
     """
 
     tally: Tally = field(default_factory=Tally)
     facts: dict[str, Any] = field(default_factory=dict)
-    sequences: list[list[str]] = field(default_factory=list)
-    unused: list[NDArray[np.int64]] = field(default_factory=list)
+    seen: Spool = field(default_factory=lambda: Spool(np.int32))
+    unused: Spool = field(default_factory=Spool)
     periods: set[float | None] = field(default_factory=set)
     late: dict[str, float] = field(default_factory=dict)
     gaps: dict[str, int] = field(default_factory=dict)
     parts: dict[tuple[Path, str, bool], tuple[dict[str, Any], Any]] = field(
         default_factory=dict
     )
+    numbers: dict[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, model: Model) -> Training:
@@ -235,60 +275,95 @@ class Training:
                     raise error.within(str(path)) from None
         for row in sequences:
             self.tally.add_sequence(row)
-        self.sequences += sequences
+            self.seen.add(np.array([self._number(name) for name in row]), [len(row)])
         self._remember(Stored(path), len(sequences), sum(map(len, sequences)))
 
-    def add_trace(
+    def add_traces(self, runs: Iterable[Stored], abstraction: Abstraction) -> None:
+        """Counts traces of frames."""
+        for _ in self.counting(runs, abstraction):
+            pass
+
+    def counting(
         self,
-        run: Stored,
+        runs: Iterable[Stored],
         abstraction: Abstraction,
         vocabulary: Vocabulary | None = None,
         period_s: float | None = None,
         candidates: Abstraction | None = None,
-    ) -> None:
-        """Counts a trace of frames.
+    ) -> Iterator[Stored]:
+        """Counts traces of frames, and yields each that has been counted.
 
         Args:
-            run: A trace in any format that can be read.
-            abstraction: What turns its frames into states.
-            vocabulary: Overrides the one that the trace names.
+            runs: Traces in any format that can be read.
+            abstraction: What turns their frames into states.
+            vocabulary: Overrides the one that a trace names.
             period_s: The time between the rows of a table without times.
             candidates: Further predicates, whose values are kept in `unused`.
         """
         signals = [*abstraction.signals, *(candidates.signals if candidates else ())]
         used = vocabulary or abstraction.vocabulary
-        kept = run.kept(dict.fromkeys(signals), used, period_s)
-        self.add(run, kept, abstraction, candidates)
+        for batch in batches(runs, dict.fromkeys(signals), used, period_s):
+            self.add(batch, abstraction, candidates)
+            yield from batch.runs
 
     def add(
         self,
-        run: Stored,
-        trace: Trace | Kept,
+        batch: Batch,
         abstraction: Abstraction,
         candidates: Abstraction | None = None,
     ) -> None:
-        """Counts a run that was read from a file, as `add_trace` does."""
-        path = run.path
-        if not len(trace):
+        """Counts runs that were read from a file, as `counting` does."""
+        path, lengths = batch.runs[0].path, batch.lengths
+        if not lengths.all():
             raise InvalidTrace("the trace has no frames", source=str(path))
         try:
-            states = encode_trace(trace, abstraction)
+            found = encode(batch, abstraction)
             if candidates is not None:
-                self.unused.append(encode_trace(trace, candidates))
+                unused = encode(batch, candidates)
+                self.unused.add(unused.states, _lengths(unused))
         except InvalidInput as error:
             raise error.within(str(path)) from None
-        period = abstraction.period_s or _period(trace)
-        gaps = _gaps(tick_times(trace, abstraction), period)
-        if gaps.size:
-            self.gaps[run.name] = len(gaps)
-        self.tally.add_codes(states, abstraction.state_name, gaps=gaps)
-        names = {bits: abstraction.state_name(bits) for bits in set(states.tolist())}
-        self.sequences.append([names[bits] for bits in states.tolist()])
-        self.periods.add(period)
-        gap = _time_between(trace.times())
-        if period is not None and gap > _MOST_LATE * period:
-            self.late[run.name] = gap
-        self._remember(run, 1, len(states), trace.header)
+        periods = [
+            abstraction.period_s or kept.header.period_s or regular_period(kept.times_s)
+            for kept in batch.apart()
+        ]
+        gaps = _gaps(found, periods)
+        codes, numbers = compressed(found.states)
+        names = [abstraction.state_name(code) for code in codes.tolist()]
+        states = np.array([self._number(name) for name in names])[numbers]
+        self.tally.add_codes(numbers, names.__getitem__, found.starts, gaps)
+        self.seen.add(states, _lengths(found))
+        self.periods.update(periods)
+        self._look_at_clocks(batch, found, periods, gaps)
+        counted = _lengths(found).tolist()
+        for run, header, frames in zip(batch.runs, batch.headers, counted, strict=True):
+            self._remember(run, 1, frames, header)
+
+    def _number(self, name: str) -> int:
+        return self.numbers.setdefault(name, len(self.numbers))
+
+    def _look_at_clocks(
+        self,
+        batch: Batch,
+        found: Encoded,
+        periods: Sequence[float | None],
+        gaps: NDArray[np.int64],
+    ) -> None:
+        """Notes the runs in which time passed unseen, or frames come late."""
+        for number in (np.searchsorted(found.starts, gaps, side="right") - 1).tolist():
+            name = batch.runs[number].name
+            self.gaps[name] = self.gaps.get(name, 0) + 1
+        last = batch.starts + batch.lengths - 1
+        passed = batch.times_s[last] - batch.times_s[batch.starts]
+        between = passed / np.maximum(batch.lengths - 1, 1)
+        late = between > _MOST_LATE * np.array(periods, np.float64)
+        for number in np.flatnonzero(late).tolist():
+            self.late[batch.runs[number].name] = float(between[number])
+
+    def sequences(self, every: int = 1) -> list[list[str]]:
+        """The states of the runs, or of one in so many of them, by name."""
+        names = list(self.numbers)
+        return [[names[i] for i in run.tolist()] for run in self.seen.runs(every)]
 
     def _remember(
         self, run: Stored, traces: int, frames: int, header: TraceHeader | None = None
@@ -340,11 +415,12 @@ class Training:
         """How often each law broke in each state, earlier training included."""
         truth = truth_in_abstraction(model.chain, abstraction)
         number = {name: i for i, name in enumerate(model.chain.states)}
-        sequences = [[number[name] for name in row] for row in self.sequences]
+        own = np.array([number[name] for name in self.numbers], np.int64)
         found: dict[str, dict[str, int]] = deepcopy(self.facts.get("violations", {}))
         for law in laws:
             automaton = compile_for(law, abstraction, model.period_s)
             letters = letters_of_states(model.chain, automaton, truth)
+            sequences = (own[run].tolist() for run in self.seen.runs())
             seen = count_violations(automaton, letters, sequences)
             broken = found.setdefault(repr(law), {})
             for state in np.flatnonzero(seen).tolist():
@@ -395,22 +471,21 @@ def digest_of_runs(digests: Iterable[str]) -> str:
     return hashlib.sha256("".join(digests).encode()).hexdigest()
 
 
-def _period(trace: Trace | Kept) -> float | None:
-    """The period that the header states, or that the frames keep."""
-    if trace.header.period_s is not None:
-        return trace.header.period_s
-    return regular_period(trace.times())
+def _lengths(found: Encoded) -> NDArray[np.int64]:
+    return np.diff(found.starts, append=len(found.states))
 
 
-def _gaps(times: NDArray[np.float64], period_s: float | None) -> NDArray[np.int64]:
+def _gaps(found: Encoded, periods: Sequence[float | None]) -> NDArray[np.int64]:
     """The states before which more time passed than between others, by number."""
-    passed = np.diff(times)
-    if period_s is None or not passed.size:
-        return np.empty(0, np.int64)
-    usual = max(period_s, float(np.median(passed)))
-    return np.flatnonzero(passed > _GAP * usual) + 1
-
-
-def _time_between(times: NDArray[np.float64]) -> float:
-    """The mean time between frames; zero where there is one frame."""
-    return float(times[-1] - times[0]) / max(times.size - 1, 1)
+    times, starts, lengths = found.times_s, found.starts, _lengths(found)
+    period = np.repeat(np.array(periods, np.float64), lengths)
+    wide = np.diff(times, prepend=math.inf) > _GAP * period
+    wide[starts] = False
+    gaps = [np.empty(0, np.int64)]
+    runs = np.searchsorted(starts, np.flatnonzero(wide), side="right") - 1
+    for number in np.unique(runs).tolist():
+        start = int(starts[number])
+        passed = np.diff(times[start : start + int(lengths[number])])
+        usual = max(float(period[start]), float(np.median(passed)))
+        gaps.append(np.flatnonzero(passed > _GAP * usual) + start + 1)
+    return np.concatenate(gaps)

@@ -42,8 +42,7 @@ class _Recipe:
         vocabulary = law.vocabulary or lessons.abstraction.vocabulary
         abstraction = law_abstraction([law.formula], vocabulary, period_s)
         training = Training()
-        for run in lessons.traces:
-            training.add_trace(run, abstraction)
+        training.add_traces(lessons.traces, abstraction)
         support = Support(cls.support)
         if cls.support == "valid":
             support = Support.valid(abstraction)

@@ -125,8 +125,8 @@ class Sampler:
             if episode.seed not in self._counted and episode.trace is not None
         ]
         self._counted.update(episode.seed for episode in new)
-        for run in kept_in(self._folder, new):
-            self._training.add_trace(run, self._scenario.abstraction)
+        runs = kept_in(self._folder, new)
+        self._training.add_traces(runs, self._scenario.abstraction)
         if not self._counted:
             return []
         model = learn(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from forewarn.abstractions.errors import InvalidInput
-from forewarn.abstractions.readers.stored import Stored
+from forewarn.abstractions.readers.stored import Stored, batches
 from forewarn.abstractions.trace import Kept, Trace, TraceHeader
 from forewarn.monitors.chains.model import load_model
 from forewarn.monitors.laws.lawbook import Law
@@ -81,15 +82,22 @@ def kept_runs(
     progress: Callable[[Iterable[Any], str, int], Iterable[Any]] = lambda x, *_: x,
 ) -> list[Kept]:
     """Runs on file, with these signals or all."""
-    wanted = None if names is None else list(names)
-    return [_kept(run, wanted) for run in progress(runs, "runs read", len(runs))]
+    read = _read(runs, None if names is None else list(names))
+    return list(progress(read, "runs read", len(runs)))
 
 
-def _kept(run: Stored, names: Sequence[str] | None) -> Kept:
-    if not is_record(run):
-        kept = run.kept(names)
-        check_header(run, kept.header)
-        return kept
+def _read(runs: Sequence[Stored], names: Sequence[str] | None) -> Iterator[Kept]:
+    for recorded, some in groupby(runs, is_record):
+        if recorded:
+            yield from (_of_record(run, names) for run in some)
+            continue
+        for batch in batches(some, names):
+            for run, kept in zip(batch.runs, batch.apart(), strict=True):
+                check_header(run, kept.header)
+                yield kept
+
+
+def _of_record(run: Stored, names: Sequence[str] | None) -> Kept:
     record = read_run(run)
     if record.error:
         raise InvalidInput(record.error, source=str(run.path))

@@ -17,7 +17,7 @@ import numpy as np
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import atomic_text, write_json
-from forewarn.abstractions.readers.stored import Stored
+from forewarn.abstractions.readers.stored import Batch, Stored
 from forewarn.abstractions.trace import Kept
 from forewarn.monitors.chains.formats.own import model_as_dict
 from forewarn.monitors.chains.learning import learn
@@ -225,7 +225,7 @@ def learned(
     abstraction = choice.abstraction
     training, counting = Training(), Counting()
     for number, (origin, run) in enumerate(zip(stored, runs, strict=True)):
-        training.add(origin, run, choice.found.counting(number))
+        training.add(Batch.of(origin, run), choice.found.counting(number))
     model = learn(
         training.tally,
         counting.support,

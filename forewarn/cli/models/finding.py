@@ -38,17 +38,19 @@ def find(
         period_s: The clock, where the abstraction gives none.
         horizon_s: How far ahead the risk is to look.
     """
-    from forewarn.abstractions.readers import read_trace
-    from forewarn.abstractions.trace import Kept
+    from forewarn.abstractions.readers.stored import batches, stored_runs
     from forewarn.monitors.finding.choice import choose
     from forewarn.monitors.finding.corpus import Corpus
 
     if not laws:
         raise click.UsageError("--abstraction auto needs --scenario or --law")
-    runs: list[Kept] = []
-    for path in progress(files, "files read", len(files)):
-        trace = read_trace(path, vocabulary, period_s)
-        runs.append(Kept.of(trace, trace.header.provides))
+    stored = stored_runs(files)
+    read = (
+        run
+        for batch in batches(stored, None, vocabulary, period_s)
+        for run in batch.apart()
+    )
+    runs = list(progress(read, "runs read", len(stored)))
     clock_s = hand.period_s if hand is not None and hand.period_s else period_s
     clock_s = clock_s or runs[0].header.period_s
     if clock_s is None:

@@ -127,7 +127,7 @@ def learn(
       forewarn learn traces --scenario s3 --abstraction auto --out s3.json
     """
     from forewarn.abstractions.files import write_json
-    from forewarn.abstractions.readers.stored import files_in
+    from forewarn.abstractions.readers.stored import files_in, stored_runs
     from forewarn.cli.models import finding
     from forewarn.monitors.chains.formats.own import model_as_dict
     from forewarn.monitors.chains.model import load_model
@@ -149,8 +149,9 @@ def learn(
     asked = Wish(abstraction=given, auto=auto, **wish)
     learner = Learner(asked, earlier, str(update), files[0])
     choice = learner.find(files) if auto else None
-    for path in progress(files, "files learned", len(files)):
-        learner.add(path)
+    runs = stored_runs(files)
+    for _ in progress(learner.add(runs), "runs learned", len(runs)):
+        pass
     with naming(files[0] if len(files) == 1 else f"{files[0]} and others"):
         model = learner.model()
     with naming("--law"):
@@ -160,7 +161,7 @@ def learn(
     if choice is not None:
         training["abstraction"] = choice.as_dict()
         beside = abstraction_out or Path(f"{_stem(out)}.abstraction.yaml")
-        finding.write(choice, beside, len(files))
+        finding.write(choice, beside, len(runs))
     reports: list[PacReport] = []
     if epsilon is not None and delta is not None:
         reports = pac_reports(model, epsilon, delta, learner.abstraction, monitors)

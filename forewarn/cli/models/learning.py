@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +15,7 @@ import click
 from forewarn.cli.support import naming
 
 if TYPE_CHECKING:
+    from forewarn.abstractions.readers.stored import Stored
     from forewarn.abstractions.states.abstraction import Abstraction
     from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
     from forewarn.monitors.chains.learning import Support
@@ -28,6 +31,10 @@ if TYPE_CHECKING:
 
 SHOWN = 4
 """How many predicates tell people what state is meant."""
+
+
+MOST_JUDGED = 1_000_000
+"""Of so many frames, at most, it is asked whether the chain is a fair picture."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,32 +192,35 @@ class Learner:
         except InvalidInput as error:
             raise error.within("--candidate") from None
 
-    def add(self, path: Path) -> None:
-        """Counts one file."""
-        from forewarn.abstractions.readers.stored import stored_runs
+    def add(self, runs: Iterable[Stored]) -> Iterator[Stored]:
+        """Counts runs, and yields each that has been counted."""
         from forewarn.monitors.trust.training import holds_traces
 
         kind = self.wish.format
-        if kind == "states" or (kind == "auto" and not holds_traces(path)):
-            if self.candidates is not None:
-                raise click.UsageError(f"{path} has no frames to try --candidate on")
-            self.training.add_states(path, self.abstraction)
-            return
-        if self.abstraction is None:
-            raise click.UsageError(
-                f"{path} holds frames: give their predicates by --abstraction or --law"
-            )
-        for run in stored_runs([path]):
-            by = self.abstraction
-            if self._found is not None:
-                by = self._found.counting(self.training.tally.traces)
-            self.training.add_trace(
-                run,
-                by,
-                self.vocabulary,
-                self.wish.period,
-                self.candidates,
-            )
+        for path, group in groupby(runs, key=lambda run: run.path):
+            some = list(group)
+            if kind == "states" or (kind == "auto" and not holds_traces(path)):
+                if self.candidates is not None:
+                    raise click.UsageError(
+                        f"{path} has no frames to try --candidate on"
+                    )
+                self.training.add_states(path, self.abstraction)
+                yield from some
+                continue
+            if self.abstraction is None:
+                raise click.UsageError(
+                    f"{path} holds frames: give their predicates by --abstraction or"
+                    " --law"
+                )
+            wish, training = (self.vocabulary, self.wish.period), self.training
+            if self._found is None:
+                yield from training.counting(
+                    some, self.abstraction, *wish, self.candidates
+                )
+                continue
+            for run in some:
+                by = self._found.counting(training.tally.traces)
+                yield from training.counting([run], by, *wish, self.candidates)
 
     def model(self) -> Model:
         """The model of all that was counted."""
@@ -260,10 +270,11 @@ class Learner:
         """Whether the model is a fair picture of the traces that were just counted."""
         from forewarn.monitors.trust.validation import assess_training
 
-        unused = self.training.unused
+        every = self._judged_by
+        unused = list(self.training.unused.runs(every))
         texts = self.candidates.texts if self.candidates else ()
         return assess_training(
-            self.training.sequences,
+            self.training.sequences(every),
             model,
             abstraction=self.abstraction,
             automata=monitors,
@@ -272,6 +283,11 @@ class Learner:
                 for bit, text in enumerate(texts)
             },
         )
+
+    @property
+    def _judged_by(self) -> int:
+        """One in so many runs, if those are more than fairness needs."""
+        return math.ceil(self.training.seen.size / MOST_JUDGED) or 1
 
     def told(self, state: str) -> str:
         """A state in words: the predicates that hold in it."""
@@ -306,6 +322,8 @@ class Learner:
             yield f"counted more than once, byte for byte: {', '.join(names)}"
         if len(self.training.periods) > 1:
             yield "the traces have different periods, so a step has no fixed length"
+        if self._judged_by > 1:
+            yield f"whether it is fair was asked of one run in {self._judged_by}"
         for name, times in self.training.gaps.items():
             yield f"{name} has {times} gaps; no step was counted over them"
         for name, gap in self.training.late.items():

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,17 +15,65 @@ if TYPE_CHECKING:
 
 VERDICTS = ("ok", "pending", "violated", "vacuous", "not applicable")
 
+Row = dict[str, Any]
 
-def judged_runs(
+
+def judged(
+    runs: Sequence[Stored],
+    laws: Sequence[Law],
+    period_s: float | None,
+    out: Path | None = None,
+) -> list[Row]:
+    """Judges every run; by law how many had which verdict, how often it was broken.
+
+    Args:
+        runs: They; no more of them is held than one piece of a file.
+        laws: What they are judged by.
+        period_s: The monitors' clock.
+        out: A Parquet file for the verdict and the first violation of every run.
+    """
+    found = {
+        law.name: {
+            "law": law.name,
+            "runs": 0,
+            **{_key(verdict): 0 for verdict in VERDICTS},
+            "violations": 0,
+            "rate": 0.0,
+            "first_run": None,
+        }
+        for law in laws
+    }
+    with _written(out) as write:
+        for row in _rows(runs, laws, period_s):
+            write(row)
+            rate = found[row["law"]]
+            rate["runs"] += 1
+            rate[_key(row["verdict"])] += 1
+            rate["violations"] += row["violations"]
+            rate["rate"] = rate["violated"] / rate["runs"]
+            if row["verdict"] == "violated" and rate["first_run"] is None:
+                rate["first_run"] = row["run"]
+    return list(found.values())
+
+
+def _key(verdict: str) -> str:
+    return verdict.replace(" ", "_")
+
+
+def _rows(
     runs: Sequence[Stored], laws: Sequence[Law], period_s: float | None
-) -> Iterator[dict[str, Any]]:
-    """Of every run and every law a row: the verdict and the first violation."""
+) -> Iterator[Row]:
     from forewarn.abstractions.errors import InvalidTrace
+    from forewarn.abstractions.readers.stored import batches
     from forewarn.monitors.laws.judging import judge
 
     signals = dict.fromkeys(name for law in laws for name in law.signals)
-    for run in progress(runs, "runs judged", len(runs)):
-        kept = run.kept(signals, laws[0].vocabulary)
+    each = (
+        pair
+        for batch in batches(runs, signals, laws[0].vocabulary)
+        for pair in zip(batch.runs, batch.apart(), strict=True)
+    )
+    for run, kept in progress(each, "runs judged", len(runs)):
         for law in laws:
             try:
                 found = judge(law, kept, period_s)
@@ -45,9 +94,13 @@ def judged_runs(
             }
 
 
-def write_verdicts(path: Path, rows: Sequence[dict[str, Any]]) -> None:
-    """The rows as a Parquet file, whole or not at all."""
-    from forewarn.abstractions.dataset.layout import parquet
+@contextmanager
+def _written(path: Path | None) -> Iterator[Callable[[Row], None]]:
+    """Takes rows for a Parquet file, which appears whole or not at all."""
+    if path is None:
+        yield lambda row: None
+        return
+    from forewarn.abstractions.dataset.layout import ROWS, parquet
     from forewarn.abstractions.files import atomic_bytes
 
     pq = parquet()
@@ -59,37 +112,30 @@ def write_verdicts(path: Path, rows: Sequence[dict[str, Any]]) -> None:
         "first_frame": whole, "first_violation_s": number, "since_s": number,
         "reason": text,
     }  # fmt: skip
-    with atomic_bytes(path) as out:
-        pq.write_table(pa.Table.from_pylist(list(rows), schema=pa.schema(types)), out)
+    schema = pa.schema(types)
+    some: list[Row] = []
+
+    def write() -> None:
+        writer.write_table(pa.Table.from_pylist(some, schema=schema))
+        some.clear()
+
+    def take(row: Row) -> None:
+        some.append(row)
+        if len(some) == ROWS:
+            write()
+
+    with atomic_bytes(path) as out, pq.ParquetWriter(out, schema) as writer:
+        yield take
+        write()
 
 
-def rates(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """By law how many runs had which verdict, and how often it was broken."""
-    found = []
-    for law in dict.fromkeys(row["law"] for row in rows):
-        of_law = [row for row in rows if row["law"] == law]
-        counts = {v: sum(row["verdict"] == v for row in of_law) for v in VERDICTS}
-        first = [row for row in of_law if row["verdict"] == "violated"]
-        found.append(
-            {
-                "law": law,
-                "runs": len(of_law),
-                **{v.replace(" ", "_"): count for v, count in counts.items()},
-                "violations": sum(row["violations"] for row in of_law),
-                "rate": counts["violated"] / len(of_law),
-                "first_run": first[0]["run"] if first else None,
-            }
-        )
-    return found
-
-
-def rate_lines(found: Sequence[dict[str, Any]]) -> Iterator[str]:
+def rate_lines(found: Sequence[Row]) -> Iterator[str]:
     """The rates for people."""
     head = ["law", "runs", *VERDICTS, "violations", "rate", "first in"]
     rows = [
         (
             each["law"], each["runs"],
-            *(each[v.replace(" ", "_")] for v in VERDICTS),
+            *(each[_key(v)] for v in VERDICTS),
             each["violations"], f"{each['rate']:.3f}", each["first_run"] or "-",
         )
         for each in found

@@ -120,12 +120,7 @@ def _many(
 
     from forewarn.abstractions.readers.stored import files_in, stored_runs
     from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
-    from forewarn.cli.watching.dataset import (
-        judged_runs,
-        rate_lines,
-        rates,
-        write_verdicts,
-    )
+    from forewarn.cli.watching.dataset import judged, rate_lines
     from forewarn.monitors.laws.lawbook import find_laws
 
     runs = stored_runs(files_in(source))
@@ -135,12 +130,9 @@ def _many(
         with naming("--law"):
             found = find_laws(name, book, used)
         laws += [replace(found[0], name=name)] if len(found) == 1 else found
-    rows = list(judged_runs(runs, laws, period_s))
-    if out is not None:
-        write_verdicts(out, rows)
-    told = rates(rows)
+    told = judged(runs, laws, period_s, out)
     emit(as_json, {"laws": told, "out": out and str(out)}, rate_lines(told))
-    if any(row["verdict"] == "violated" for row in rows):
+    if any(rate["violated"] for rate in told):
         raise SystemExit(1)
 
 

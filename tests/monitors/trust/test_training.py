@@ -177,7 +177,7 @@ def test_what_is_remembered_of_a_file(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     write_trace(path, trace([0.0, 1.0, 2.0], scenario="rain", guarded=True))
     training = Training()
-    training.add_trace(Stored(path), from_expressions(["x > 0.5"]))
+    training.add_traces([Stored(path)], from_expressions(["x > 0.5"]))
     (entry,) = training.facts["files"]
     assert entry == {
         "name": "t.jsonl",
@@ -188,7 +188,7 @@ def test_what_is_remembered_of_a_file(tmp_path: Path) -> None:
         "scenario": "rain",
     }
     assert training.summary()["transitions"] == 2
-    assert training.sequences == [["0", "1", "1"]]
+    assert training.sequences() == [["0", "1", "1"]]
     assert training.period_s == 0.1
 
 
@@ -196,7 +196,7 @@ def test_a_trace_without_frames_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     path.write_text(json.dumps({"format": "forewarn.trace/1", "provides": []}) + "\n")
     with pytest.raises(InvalidTrace, match="no frames"):
-        Training().add_trace(Stored(path), from_expressions(["x > 0.5"]))
+        Training().add_traces([Stored(path)], from_expressions(["x > 0.5"]))
 
 
 def test_irregular_frames_have_no_period(tmp_path: Path) -> None:
@@ -204,7 +204,7 @@ def test_irregular_frames_have_no_period(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     write_trace(path, Trace(TraceHeader(provides=("x",)), frames))
     training = Training()
-    training.add_trace(Stored(path), from_expressions(["x > 0.5"]))
+    training.add_traces([Stored(path)], from_expressions(["x > 0.5"]))
     assert training.period_s is None
 
 
@@ -214,7 +214,7 @@ def test_frames_that_come_later_than_their_period_are_told(tmp_path: Path) -> No
         frames = tuple(Frame(gap * i, i, {"x": 1.0}) for i in range(5))
         header = TraceHeader(provides=("x",), period_s=0.1)
         write_trace(tmp_path / name, Trace(header, frames))
-        training.add_trace(Stored(tmp_path / name), from_expressions(["x > 0.5"]))
+        training.add_traces([Stored(tmp_path / name)], from_expressions(["x > 0.5"]))
     assert training.late == {"late": pytest.approx(0.5)}
 
 
@@ -223,7 +223,7 @@ def test_rounded_times_keep_their_period(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     write_trace(path, Trace(TraceHeader(provides=("x",)), frames))
     training = Training()
-    training.add_trace(Stored(path), from_expressions(["x > 0.5"]))
+    training.add_traces([Stored(path)], from_expressions(["x > 0.5"]))
     assert training.period_s == pytest.approx(1 / 30, rel=1e-2)
 
 
@@ -254,13 +254,13 @@ def test_violations_add_up_over_updates(tmp_path: Path) -> None:
     write_trace(first, trace([0.0, 2.0, 1.0, 2.0, 0.0]))
     write_trace(second, trace([2.0, 2.0, 0.0]))
     training = Training()
-    training.add_trace(Stored(first), abstraction)
+    training.add_traces([Stored(first)], abstraction)
     model = learned(training)
     found = training.violations(model, abstraction, [law])
     assert found == {repr(law): {"00": 1}}
     model = replace(model, training={**model.training, "violations": found})
     training = Training.of(model)
-    training.add_trace(Stored(second), abstraction)
+    training.add_traces([Stored(second)], abstraction)
     found = training.violations(learned(training), abstraction, [law])
     assert found == {repr(law): {"00": 1, "10": 1}}
 
@@ -282,7 +282,7 @@ def test_no_step_is_counted_over_a_gap(tmp_path: Path) -> None:
     write_trace(path, Trace(header, frames))
     high = Abstraction([Predicate(parse_expression("x > 0"))], period_s=0.1)
     training = Training()
-    training.add_trace(Stored(path), high)
+    training.add_traces([Stored(path)], high)
     assert training.tally.seen == {"0": {"0": 2}, "1": {"1": 2}}
     assert (training.tally.starts, training.tally.ends) == ({"0": 1}, {"1": 1})
     assert training.gaps == {"gap.jsonl": 1}
@@ -290,6 +290,6 @@ def test_no_step_is_counted_over_a_gap(tmp_path: Path) -> None:
     late = tuple(replace(frame, time_s=0.25 * i) for i, frame in enumerate(frames))
     write_trace(path, Trace(header, late))
     training = Training()
-    training.add_trace(Stored(path), high)
+    training.add_traces([Stored(path)], high)
     assert training.gaps == {} and training.late == {"gap.jsonl": 0.25}
     assert training.tally.seen["0"] == {"0": 2, "1": 1}

@@ -12,6 +12,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -93,6 +94,7 @@ def signal_of(column: str) -> str | None:
     return column.removeprefix(_SIGNAL)
 
 
+@cache
 def type_of(kind: Kind) -> pa.DataType:
     """How a kind is stored."""
     import pyarrow as pa
@@ -107,6 +109,7 @@ def type_of(kind: Kind) -> pa.DataType:
     }[kind]
 
 
+@cache
 def kind_of(stored: pa.DataType) -> Kind:
     """The kind that is stored so."""
     import pyarrow as pa
@@ -144,6 +147,17 @@ def common_kind(kinds: Iterable[Kind]) -> Kind:
     if found == {"whole", "number"}:
         return "number"
     return found.pop() if len(found) == 1 else "json"
+
+
+@cache
+def _shipped_digest(name: str) -> str:
+    # All of it: of one that ships a file gives no more than the name.
+    return _digest_of(embedded(load_vocabulary(name)))
+
+
+def _digest_of(content: Any) -> str:
+    text = json.dumps(content, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,10 +247,8 @@ class PartFacts:
     def _digest(self, name: str) -> str:
         content = self.vocabularies.get(name)
         if content is None and name in SHIPPED:
-            # All of it: of one that ships a file gives no more than the name.
-            content = embedded(load_vocabulary(name))
-        text = json.dumps(content, sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()
+            return _shipped_digest(name)
+        return _digest_of(content)
 
     def vocabulary(self, name: str | None, path: Path) -> Vocabulary | None:
         """The vocabulary of that name, as the file at `path` has it."""

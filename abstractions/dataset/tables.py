@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from forewarn.abstractions.dataset.layout import (
     LABEL,
@@ -160,7 +159,7 @@ def _chunk(
     for signal, values in _by_signal(frames):
         if not header.can_know(signal):
             raise InvalidTrace(f"the header does not provide {signal}")
-        if any(value is _ABSENT for value in values):
+        if _ABSENT in values:
             known = [value is not _ABSENT for value in values]
             add(known_of(signal), known, "truth")
             values = [None if value is _ABSENT else value for value in values]
@@ -243,10 +242,6 @@ class _NotFinite(Exception):
     """Some of the numbers are not finite."""
 
 
-def _nones(values: Sequence[Any], mask: NDArray[np.bool_]) -> int:
-    return sum(values[i] is None for i in np.flatnonzero(mask).tolist())
-
-
 def _array(values: Sequence[Any], kind: Kind, heard: Callable[[Any], None]) -> pa.Array:
     """An array of a kind; `heard` is told its content as bytes."""
     import pyarrow as pa
@@ -271,7 +266,7 @@ def _array(values: Sequence[Any], kind: Kind, heard: Callable[[Any], None]) -> p
     if kind == "number":
         numbers = np.array(values, np.float64)
         mask = np.isnan(numbers)
-        if np.isinf(numbers).any() or mask.sum() > _nones(values, mask):
+        if np.isinf(numbers).any() or mask.sum() > values.count(None):
             raise _NotFinite
     else:
         none = None in values

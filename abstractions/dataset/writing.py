@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,8 +37,11 @@ from forewarn.abstractions.vocabularies.embedding import vocabulary_reference
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_LEVEL = 6
-"""Of zstd: beyond it little is won for much time."""
+_LEVEL = 9
+"""Of zstd: beyond it nothing is won for much time."""
+
+_SHARE = 4
+"""A dictionary is kept of values that are on average said so many times."""
 
 
 def write_part(path: Path, runs: Sequence[RunTable]) -> None:
@@ -46,7 +50,13 @@ def write_part(path: Path, runs: Sequence[RunTable]) -> None:
     import pyarrow as pa
 
     schema = _schema(runs)
-    words = [each.name for each in schema if kind_of(each.type) == "word"]
+    groups = (
+        pa.concat_tables([_fitted(name, chunk, schema) for name, chunk in group])
+        .unify_dictionaries()
+        .combine_chunks()
+        for group in _groups(runs)
+    )
+    first = next(groups, schema.empty_table())
     with (
         atomic_bytes(path) as out,
         pq.ParquetWriter(
@@ -54,14 +64,30 @@ def write_part(path: Path, runs: Sequence[RunTable]) -> None:
             schema,
             compression="zstd",
             compression_level=_LEVEL,
-            use_dictionary=words,
+            use_dictionary=_repeating(first),
+            column_encoding={"sequence": "DELTA_BINARY_PACKED"},
             write_statistics=["run", "time_s"],
         ) as writer,
     ):
-        for group in _groups(runs):
-            fitted = [_fitted(name, chunk, schema) for name, chunk in group]
-            rows = pa.concat_tables(fitted).unify_dictionaries().combine_chunks()
+        for rows in chain([first], groups):
             writer.write_table(rows, row_group_size=ROWS)
+        # As metadata of the schema it would stand in the file twice.
+        writer.add_key_value_metadata({FORMAT: _facts(runs).dumped()})
+
+
+def _repeating(rows: pa.Table) -> list[str]:
+    """The columns whose values come again and again."""
+    import pyarrow.compute as pc
+
+    def repeats(name: str) -> bool:
+        column = rows.column(name)
+        kind = kind_of(column.type)
+        if name in ("sequence", "time_s") or kind in ("nothing", "truth"):
+            return False
+        said = len(column) - column.null_count
+        return kind == "word" or pc.count_distinct(column).as_py() * _SHARE <= said
+
+    return [name for name in rows.column_names if repeats(name)]
 
 
 def _schema(runs: Sequence[RunTable]) -> pa.Schema:
@@ -80,10 +106,7 @@ def _schema(runs: Sequence[RunTable]) -> pa.Schema:
         if signal is not None and having[column] < len(chunks):
             kinds[known_of(signal)] = {"truth"}
     columns = {name: type_of(common_kind(found)) for name, found in kinds.items()}
-    return pa.schema(
-        [("run", type_of("word")), *columns.items()],
-        {FORMAT: _facts(runs).dumped()},
-    )
+    return pa.schema([("run", type_of("word")), *columns.items()])
 
 
 def _facts(runs: Sequence[RunTable]) -> PartFacts:
@@ -126,7 +149,7 @@ def _fitted(name: str, chunk: pa.Table, schema: pa.Schema) -> pa.Table:
             columns.append(pa.array(np.full(count, there)))
         else:
             columns.append(pa.nulls(count, each.type))
-    return pa.table(columns, schema=schema.remove_metadata())
+    return pa.table(columns, schema=schema)
 
 
 def _as(column: pa.ChunkedArray, kind: Kind) -> pa.ChunkedArray:
@@ -144,7 +167,7 @@ def save_run(path: Path, run: RunTable) -> None:
     """A run in a file of its own, quick to write and to map into memory."""
     import pyarrow as pa
 
-    schema = _schema([run])
+    schema = _schema([run]).with_metadata({FORMAT: _facts([run]).dumped()})
     with atomic_bytes(path) as out, pa.ipc.new_file(out, schema) as ipc:
         for chunk in run.chunks:
             fitted = _fitted(run.name, chunk, schema).unify_dictionaries()

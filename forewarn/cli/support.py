@@ -184,9 +184,11 @@ def progress(
     total: int | None = None,
     note: Callable[[], str] | None = None,
 ) -> Iterator[Item]:
-    """The items, with a count on standard error if they take long.
+    """The items, with a line on standard error if they take long.
 
-    On a terminal one line is rewritten; elsewhere a line appears every ten seconds.
+    It says how many there were, how many come in a second and how long the others then
+    take, and the memory used. On a terminal one line is rewritten; elsewhere a line
+    appears every ten seconds.
 
     Args:
         items: What is handed on.
@@ -197,17 +199,47 @@ def progress(
     terminal = sys.stderr.isatty()
     pause = 0.1 if terminal else 10.0
     due = time.monotonic() + (0.5 if terminal else pause)
-    shown = False
-    of = f" of {total}" if total is not None else ""
+    # What was there already comes at once, and says nothing of the rest.
+    first: tuple[float, int] | None = None
+    of = f" of {total:,}" if total is not None else ""
     try:
         for count, item in enumerate(items):
-            if time.monotonic() >= due:
-                shown, due = True, time.monotonic() + pause
+            now = time.monotonic()
+            if now >= due:
+                due = now + pause
                 head, tail = ("\r\x1b[K", "") if terminal else ("", "\n")
                 more = clean(note()) if note is not None else ""
-                line = f"{clean(what)}: {count}{of}{more}"
+                more += _pace(first, (now, count), total) + _memory()
+                first = first or (now, count)
+                line = f"{clean(what)}: {count:,}{of}{more}"
                 click.echo(f"{head}{line}{tail}", err=True, nl=False)
             yield item
     finally:
-        if shown and terminal:
+        if first is not None and terminal:
             click.echo("\r\x1b[K", err=True, nl=False)
+
+
+def _pace(
+    first: tuple[float, int] | None, now: tuple[float, int], total: int | None
+) -> str:
+    """How many come in a second, and how long what is left will take."""
+    if first is None or now[1] == first[1] or now[0] == first[0]:
+        return ""
+    rate = (now[1] - first[1]) / (now[0] - first[0])
+    told = f", {rate:,.0f}/s" if rate >= 10 else f", {rate:.2g}/s"
+    if total is None or total < now[1]:
+        return told
+    left_s = round((total - now[1]) / rate)
+    hours, minutes = divmod(left_s // 60, 60)
+    clock = f"{hours}:{minutes:02}" if hours else f"{minutes}"
+    return f"{told}, {clock}:{left_s % 60:02} left"
+
+
+def _memory() -> str:
+    """The most that was in use so far; nothing where the system does not say."""
+    try:
+        import resource
+    except ImportError:
+        return ""
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return f", {used / (1 << 20 if sys.platform == 'darwin' else 1 << 10):,.0f} MiB"

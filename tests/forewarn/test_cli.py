@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -211,5 +212,8 @@ def test_progress_hands_on_every_item_and_counts_slow_ones(
 ) -> None:
     clock = iter(range(0, 1000, 6))
     monkeypatch.setattr("time.monotonic", lambda: float(next(clock)))
-    assert list(progress("abcd", "reading", total=4)) == list("abcd")
-    assert capsys.readouterr().err.splitlines()[0] == "reading: 1 of 4"
+    assert list(progress("abcdefgh", "reading", total=8)) == list("abcdefgh")
+    lines = capsys.readouterr().err.splitlines()
+    assert re.fullmatch(r"reading: 1 of 8, \d[\d,]* MiB", lines[0])
+    # Two in twelve seconds.
+    assert re.fullmatch(r"reading: 3 of 8, 0\.17/s, 0:30 left, \d[\d,]* MiB", lines[1])

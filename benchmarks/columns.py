@@ -3,36 +3,46 @@
     python benchmarks/columns.py RUNS [FRAMES]
 
 RUNS is a folder of JSON Lines, as `forewarn collect --format jsonl` writes them; FRAMES
-is how many frames are made of them for what is to be large (default: a million).
+is how many frames are made of them for what is to be large (default: ten million, which
+take about 300 MB and some minutes). Figures are of processor time.
 """
 
 from __future__ import annotations
 
+import gc
 import gzip
-import itertools
-import resource
-import shutil
+import json
+import os
+import re
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import orjson
+import pyarrow as pa
 import pyarrow.parquet as pq
 
+from forewarn.abstractions.dataset.layout import FORMAT, PartFacts
 from forewarn.abstractions.dataset.reading import part_of
-from forewarn.abstractions.dataset.tables import RunTable, run_table
-from forewarn.abstractions.dataset.writing import write_part
+from forewarn.abstractions.dataset.tables import run_table
+from forewarn.abstractions.dataset.writing import load_run, save_run, write_part
 from forewarn.abstractions.readers import read_trace
-from forewarn.abstractions.readers.stored import Stored, files_in, stored_runs
-from forewarn.monitors.laws.judging import judge
-from forewarn.monitors.trust.training import Training, encode_trace
+from forewarn.abstractions.readers.stored import batches, files_in, stored_runs
+from forewarn.monitors.trust.training import encode
+from forewarn.scenarios.running.campaign import campaign, jobs
+from forewarn.scenarios.running.plan import plan
+from forewarn.scenarios.running.pools.local import Here
 from forewarn.scenarios.schema import load_scenario
 
 WANTED = 30
-MOST_FILES = 60
+MOST_FILES = 200
+SIMULATED = 8
+MIB = 1024
 
 
 def spent(what: Callable[[], Any]) -> float:
@@ -42,18 +52,23 @@ def spent(what: Callable[[], Any]) -> float:
     return time.process_time() - begun
 
 
-def row(what: str, rate: float, bar: float, unit: str, beside: str = "") -> None:
-    held = "met" if rate >= bar else "missed"
-    print(f"{what:<46} {rate:>12,.0f} {unit:<10} bar {bar:>11,.0f}  {held}  {beside}")
+def row(what: str, value: float, bar: float, unit: str, beside: str = "") -> None:
+    fewer = unit in ("bytes", "%", "MiB")
+    held = "" if not bar else "met" if (value <= bar) == fewer else "missed"
+    shown = f"{value:,.1f}" if fewer else f"{value:,.0f}"
+    print(f"{what:<44} {shown:>11} {unit:<9} {bar:>11,.0f}  {held:<6}  {beside}")
 
 
 def main() -> None:
     runs = stored_runs(files_in(Path(sys.argv[1])))[:MOST_FILES]
-    frames = int(sys.argv[2]) if len(sys.argv) > 2 else 1_000_000
+    wanted = int(sys.argv[2]) if len(sys.argv) > 2 else 10_000_000
     traces = [run.trace() for run in runs]
     count = sum(map(len, traces))
     names = list(traces[0].header.provides)
+    print(f"{'what':<44} {'':>11} {'':<9} {'bar':>11}")
 
+    # What a campaign holds is one run; here all of them are none of the collector's.
+    gc.freeze()
     texts = [gzip.open(run.path).readlines() for run in runs]
     bare = spent(lambda: [orjson.loads(line) for text in texts for line in text])
     ours = spent(lambda: [run.kept(names[:WANTED]) for run in runs])
@@ -63,62 +78,117 @@ def main() -> None:
     row("JSON Lines to frames, all of them checked", count / whole, 0, "frames/s")
 
     scenario = load_scenario(traces[0].header.scenario)
-    abstraction, law = scenario.abstraction, scenario.laws[0]
-    tables: list[RunTable] = []
+    tables = []
 
-    def write() -> None:
+    def tabled() -> None:
         for run, trace in zip(runs, traces, strict=True):
             noted = ((f, trace.notes.get(i)) for i, f in enumerate(trace.frames))
             name = run.path.name.partition(".")[0]
             tables.append(run_table(name, trace.header, noted, trace.vocabulary))
 
-    made = spent(write)
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "a.parquet"
-        put = spent(lambda: write_part(path, tables))
-        row("frames to columns and a part", count / (made + put), 0, "frames/s")
-        size = path.stat().st_size / count
-        print(f"{'bytes a frame, all signals':<46} {size:>12.1f} bar 20")
-        for number in range(1, max(1, frames // count)):
-            shutil.copy(path, path.with_name(f"{number:05}.parquet"))
-        parts = files_in(Path(folder))
-        every = [Stored(part, run) for part in parts for run in _names(part)]
+        base = Path(folder)
+        made = spent(tabled)
+        files = [base / f"{table.name}.arrow" for table in tables]
+        put = spent(lambda: [*map(save_run, files, tables)])
+        part = base / "dataset" / "00000.parquet"
+        joined = spent(lambda: write_part(part, [*map(load_run, files)]))
+        row("frames to tables", count / made, 0, "frames/s")
+        row("tables to a file each", count / put, 0, "frames/s")
+        row("files joined to a part", count / joined, 0, "frames/s")
+        writing = (made + put + joined) / count
+        todo = jobs(plan(scenario), scenario, range(SIMULATED), base / "simulated")
+        frames = 0
+
+        def simulate() -> None:
+            nonlocal frames
+            frames = sum(episode.frames for episode in campaign(todo, Here()))
+
+        simulated = spent(simulate)
+        beside = f"{frames / simulated:,.0f} frames/s are simulated without it"
+        share = 100 * writing * frames / simulated
+        row("writing, of the simulation's time", share, 5, "%", beside)
+        row("bytes a frame, all signals", part.stat().st_size / count, 20, "bytes")
+
+        copies = max(1, wanted // count)
+        for number in range(1, copies):
+            repeat(part, number)
+        parts = files_in(part.parent)
         total = count * len(parts)
+        some = parts[: max(1, 1_000_000 // count)]
+        abstraction = scenario.abstraction
         columns = ["time_s", *abstraction.signals]
-        read = spent(lambda: [_bare(part, columns) for part in parts])
-        seen = spent(
-            lambda: [encode_trace(_kept(r, scenario), abstraction) for r in every]
-        )
-        beside = f"{read / seen:.2f} of pyarrow's bare read (bar 0.33)"
-        row("columns to states", total / seen, 1_000_000, "frames/s", beside)
-        training = Training()
+        read = spent(lambda: [bare_read(each, columns) for each in some])
+        stored = stored_runs(some)
 
-        def learn() -> None:
-            for run in every:
-                training.add_trace(run, abstraction)
+        def states() -> None:
+            for batch in batches(stored, abstraction.signals, abstraction.vocabulary):
+                encode(batch, abstraction)
 
-        row("learn from columns, counting", total / spent(learn), 500_000, "frames/s")
-        judged = spent(
-            lambda: [judge(law, r.kept(law.signals, law.vocabulary)) for r in every]
-        )
-        row(f"the law {law.name}", total / judged, 1_000_000, "frames/s")
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"{total:,} frames in {len(every):,} runs; {peak:,.0f} MiB at most")
-
-
-def _names(part: Path) -> list[str]:
-    return [run.name for run in part_of(part).facts.runs]
+        seen = spent(states)
+        beside = f"{read / seen:.2f} of pyarrow's bare read to numpy (bar 0.33)"
+        rate = count * len(some) / seen
+        row("columns to states", rate, 1_000_000, "frames/s", beside)
+        model = ("--scenario", scenario.name, "--out", base / "model.json")
+        law = ("--law", scenario.laws[0].name, "--out", base / "verdicts.parquet")
+        for verb, more, bar in (("learn", model, 500_000), ("monitor", law, 1_000_000)):
+            little = forewarn(verb, parts[0], *more)
+            much = forewarn(verb, part.parent, *more)
+            beside = f"{total:,} frames in {much[0]:.1f} s, imports included"
+            row(f"`{verb}`, from end to end", total / much[0], bar, "frames/s", beside)
+            beside = f"beyond the {little[1]:,.0f} MiB that one part takes"
+            row("  its memory", much[1] - little[1], 1024, "MiB", beside)
 
 
-def _bare(part: Path, columns: list[str]) -> None:
+def repeat(part: Path, number: int) -> None:
+    """The same runs once more, under other names."""
+    facts = part_of(part).facts
+    runs = tuple(replace(run, name=f"{number}-{run.name}") for run in facts.runs)
+    table = pq.read_table(part)
+    numbers = table["run"].combine_chunks()
+    words = [f"{number}-{word}" for word in numbers.dictionary.to_pylist()]
+    named = pa.DictionaryArray.from_arrays(numbers.indices, words)
+    table = table.set_column(0, "run", named)
+    groups = pq.ParquetFile(part).metadata
+    size = max(groups.row_group(i).num_rows for i in range(groups.num_row_groups))
+    out = part.with_name(f"{number:05}.parquet")
+    with pq.ParquetWriter(out, table.schema, compression="zstd") as writer:
+        writer.write_table(table, row_group_size=size)
+        again = PartFacts(runs, facts.vocabularies)
+        writer.add_key_value_metadata({FORMAT: again.dumped()})
+
+
+def bare_read(part: Path, columns: Sequence[str]) -> None:
     file = pq.ParquetFile(part)
     for number in range(file.metadata.num_row_groups):
         group = file.read_row_group(number, columns=columns, use_threads=False)
-        list(itertools.chain.from_iterable(c.chunks for c in group.columns))
+        for column in group.columns:
+            column.to_numpy()
 
 
-def _kept(run: Stored, scenario: Any) -> Any:
-    return run.kept(scenario.abstraction.signals, scenario.abstraction.vocabulary)
+def forewarn(*arguments: object) -> tuple[float, float]:
+    """The processor time in seconds and the most memory in MiB of a command."""
+    command = [sys.executable, "-m", "forewarn.cli", *map(str, arguments), "--json"]
+    most = 0.0
+    with tempfile.TemporaryFile() as out:
+        running = subprocess.Popen(command, stdout=out)
+        # What the system counts for a child begins with what its parent has.
+        while (told := _high_water(running.pid)) or not most:
+            most = max(most, told)
+            time.sleep(0.05)
+        _, status, used = os.wait4(running.pid, 0)
+        running.returncode = os.waitstatus_to_exitcode(status)
+        assert running.returncode in (0, 1)
+        out.seek(0)
+        json.load(out)
+    return used.ru_utime + used.ru_stime, most
+
+
+def _high_water(pid: int) -> float:
+    """The most memory that a process had so far, in MiB; 0 when it is over."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    found = re.search(r"VmHWM:\s+(\d+) kB", status)
+    return int(found[1]) / MIB if found else 0.0
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import islice
 from operator import itemgetter
 from pathlib import Path
@@ -146,7 +147,7 @@ def _chunk(
     columns: dict[str, pa.Array] = {}
 
     def add(column: str, values: Sequence[Any], kind: Kind) -> None:
-        content = hashlib.sha256(_dumped([column, kind]).encode())
+        content = hashlib.sha256(_heading(column, kind))
         try:
             columns[column] = _array(values, kind, content.update)
         except _NotFinite:
@@ -174,6 +175,11 @@ def _chunk(
         add(LABEL, labels, "word")
     # In which order the signals come makes no difference.
     return pa.table(columns), b"".join(sorted(digests))
+
+
+@cache
+def _heading(column: str, kind: Kind) -> bytes:
+    return _dumped([column, kind]).encode()
 
 
 def _check_order(last: Frame | None, frames: Sequence[Frame]) -> None:
@@ -265,8 +271,8 @@ def _array(values: Sequence[Any], kind: Kind, heard: Callable[[Any], None]) -> p
         return pa.DictionaryArray.from_arrays(indices, pa.array(words, pa.string()))
     if kind == "number":
         numbers = np.array(values, np.float64)
-        mask = np.isnan(numbers)
-        if np.isinf(numbers).any() or mask.sum() > values.count(None):
+        mask = ~np.isfinite(numbers)
+        if mask.any() and mask.sum() > values.count(None):
             raise _NotFinite
     else:
         none = None in values

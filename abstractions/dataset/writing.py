@@ -137,12 +137,14 @@ def _fitted(name: str, chunk: pa.Table, schema: pa.Schema) -> pa.Table:
     import pyarrow as pa
 
     count, names = len(chunk), set(chunk.column_names)
-    columns: list[Any] = []
+    zeros = np.zeros(count, np.int32)
+    columns: list[Any] = [pa.DictionaryArray.from_arrays(zeros, [name])]
+    if chunk.schema == schema.remove(0):
+        return pa.table([*columns, *chunk.columns], schema=schema)
     for each in schema:
         if each.name == "run":
-            zeros = np.zeros(count, np.int32)
-            columns.append(pa.DictionaryArray.from_arrays(zeros, [name]))
-        elif each.name in names:
+            continue
+        if each.name in names:
             columns.append(_as(chunk.column(each.name), kind_of(each.type)))
         elif (signal := known_signal(each.name)) is not None:
             there = column_of(signal) in names

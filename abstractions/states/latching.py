@@ -14,10 +14,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from forewarn.abstractions.errors import InvalidTrace, SignalFault
 from forewarn.abstractions.states.abstraction import Latch
+
+Starts = NDArray[np.int64] | tuple[int, ...]
+"""Where runs begin that lie one after the other; one begins at 0."""
 
 _NOTHING = 0, -1
 """Which predicates held at any frame, and at all of them, before there is one."""
@@ -138,7 +141,7 @@ def _masks(latches: Sequence[Latch]) -> tuple[int, int, int]:
 
 
 def tick_ends(
-    times: NDArray[np.float64], period_s: float, starts: ArrayLike = (0,)
+    times: NDArray[np.float64], period_s: float, starts: Starts = (0,)
 ) -> NDArray[np.int64]:
     """The index of the frame that completes each tick.
 
@@ -158,7 +161,8 @@ def tick_ends(
     if times.size == 0:
         return np.empty(0, np.int64)
     before = np.concatenate([[-math.inf], times[:-1]])
-    before[starts] = -math.inf
+    first = np.asarray(starts, np.int64)
+    before[first] = -math.inf
     wrong = ~((before < times) & (times < math.inf))
     if wrong.any():
         frame = int(np.flatnonzero(wrong)[0])
@@ -167,38 +171,39 @@ def tick_ends(
             place=f"frame {frame}",
         )
     completes = np.diff(_reached(times, period_s, starts), prepend=-1) > 0
-    completes[starts] = True
+    completes[first] = True
     return np.flatnonzero(completes)
 
 
 def _reached(
-    times: NDArray[np.float64], period_s: float, starts: ArrayLike
+    times: NDArray[np.float64], period_s: float, starts: Starts
 ) -> NDArray[np.int64]:
     """The number of the last tick that is due at each time of a run."""
     first = np.asarray(starts, np.int64)
     origin = np.repeat(times[first], np.diff(first, append=times.size))
     ticks = np.floor((times - origin) / period_s + _SLACK)
-    return ticks.astype(np.int64)  # type: ignore[no-any-return]
+    return ticks.astype(np.int64)
 
 
 def latch(
     states: NDArray[Any],
     ends: NDArray[np.int64],
     latches: Sequence[Latch],
-    starts: ArrayLike = (0,),
+    starts: Starts = (0,),
 ) -> NDArray[np.int64]:
     """The state of each tick, from the states of frames; the same as `Latcher`."""
     if ends.size == 0:
         return np.empty(0, np.int64)
     held = states.astype(np.int64)
     begins = np.zeros(held.size + 1, bool)
-    begins[starts] = begins[ends + 1] = True
+    begins[np.asarray(starts, np.int64)] = begins[ends + 1] = True
     number = np.cumsum(begins[:-1]) - 1
     first = np.flatnonzero(begins[:-1])
     seen_any = np.bitwise_or.reduceat(held, first)[number[ends]]
     seen_all = np.bitwise_and.reduceat(held, first)[number[ends]]
     for_any, for_all, for_last = _masks(latches)
-    return seen_any & for_any | seen_all & for_all | held[ends] & for_last
+    told: NDArray[np.int64] = seen_any & for_any | seen_all & for_all
+    return told | held[ends] & for_last
 
 
 def look_back(
@@ -206,7 +211,7 @@ def look_back(
     times: NDArray[np.float64],
     period_s: float,
     lags_s: Sequence[float],
-    starts: ArrayLike = (0,),
+    starts: Starts = (0,),
 ) -> NDArray[np.int64]:
     """The states of ticks with each predicate told of its own moment; as `Latcher`.
 

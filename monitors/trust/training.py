@@ -214,9 +214,7 @@ def encode(batch: Batch, abstraction: Abstraction) -> Encoded:
 
 def encode_trace(trace: Trace | Kept, abstraction: Abstraction) -> NDArray[np.int64]:
     """The states of one run."""
-    kept = trace
-    if isinstance(trace, Trace):
-        kept = Kept.of(trace, abstraction.signals)
+    kept = trace if isinstance(trace, Kept) else Kept.of(trace, abstraction.signals)
     return encode(Batch.of(Stored(Path()), kept), abstraction).states
 
 

@@ -74,6 +74,34 @@ def test_both_ways_look_back_to_the_same_ticks(
     assert look_back(ticks, times[ends], period, lags_s).tolist() == told
 
 
+@given(
+    st.lists(st.lists(st.integers(1, 30), max_size=9), min_size=1, max_size=4),
+    st.sampled_from([0.05, 0.1, 0.3]),
+    st.lists(st.integers(0, 3), min_size=3, max_size=3),
+    st.randoms(use_true_random=False),
+)
+def test_runs_one_after_the_other_are_what_each_is_alone(
+    runs: list[list[int]], period: float, lags: list[int], rng: Any
+) -> None:
+    lags_s = [lag * period for lag in lags]
+    alone: list[list[int]] = []
+    times, states = [], []
+    for gaps in runs:
+        times.append(0.05 * np.cumsum([rng.randrange(9), *gaps]))
+        states.append(np.array([rng.randrange(8) for _ in times[-1]]))
+        ends = tick_ends(times[-1], period)
+        ticks = latch(states[-1], ends, LATCHES)
+        alone.append(look_back(ticks, times[-1][ends], period, lags_s).tolist())
+    starts = np.cumsum([0, *map(len, times[:-1])])
+    every = np.concatenate(times)
+    ends = tick_ends(every, period, starts)
+    ticks = latch(np.concatenate(states), ends, LATCHES, starts)
+    first = np.searchsorted(ends, starts)
+    told = look_back(ticks, every[ends], period, lags_s, first)
+    assert told.tolist() == [tick for run in alone for tick in run]
+    assert np.diff(first, append=len(told)).tolist() == [len(run) for run in alone]
+
+
 def test_a_lag_is_told_of_then_and_at_first_of_the_beginning() -> None:
     latcher = Latcher(0.1, ("last", "last"), (0.0, 0.3))
     shown = [0b10, 0b01, 0b11, 0b00, 0b00, 0b00]

@@ -32,7 +32,7 @@ def judged(
         period_s: The monitors' clock.
         out: A Parquet file for the verdict and the first violation of every run.
     """
-    found = {
+    found: dict[str, Row] = {
         law.name: {
             "law": law.name,
             "runs": 0,

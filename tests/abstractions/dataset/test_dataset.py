@@ -19,7 +19,7 @@ from forewarn.abstractions.dataset.writing import load_run, save_run, write_part
 from forewarn.abstractions.errors import ForewarnError, InvalidTrace
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.readers.converting import to_columns, to_lines
-from forewarn.abstractions.readers.stored import Stored, files_in, stored_runs
+from forewarn.abstractions.readers.stored import Stored, batches, files_in, stored_runs
 from forewarn.abstractions.trace import Kept, Note, Trace, TraceHeader, write_trace
 from forewarn.abstractions.vocabularies.vocabulary import (
     Vocabulary,
@@ -162,6 +162,28 @@ def test_columns_are_those_of_the_trace(tmp_path: Path) -> None:
     assert list(Stored(tmp_path / "a.parquet", "x").kept(["speed"]).signals) == [
         "speed"
     ]
+
+
+def test_runs_are_read_many_at_once_and_each_is_what_it_is_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("forewarn.abstractions.dataset.writing.ROWS", 20)
+    monkeypatch.setattr(tables, "ROWS", 20)
+    sizes = (7, 9, 50, 3, 4, 1, 20)
+    runs = [tabled(f"{i}", driving(count, i)) for i, count in enumerate(sizes)]
+    write_part(tmp_path / "a.parquet", runs)
+    stored = stored_runs([tmp_path / "a.parquet"])
+    found = list(batches(stored, ["speed", "traffic_light"]))
+    assert [len(batch.runs) for batch in found] == [2, 1, 3, 1]
+    together = [kept for batch in found for kept in batch.apart()]
+    for run, kept in zip(stored, together, strict=True):
+        alone = run.kept(["speed", "traffic_light"])
+        assert kept.header == alone.header == run.trace().header
+        assert kept.times_s.tolist() == alone.times_s.tolist()
+        for name, column in alone.signals.items():
+            assert kept.signals[name].tolist() == column.tolist()
+    (one, other) = batches([stored[4], stored[0], stored[1]], ["speed"])
+    assert [run.name for run in (*one.runs, *other.runs)] == ["4", "0", "1"]
 
 
 def test_signals_that_only_some_runs_have_stay_theirs(tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def train(
             base = runs or Path(stack.enter_context(tempfile.TemporaryDirectory()))
             folder = base / wanted.name
             kept: Kept | None = None
-            wished = seeds(seed, episodes)
+            wished: Sequence[int] = seeds(seed, episodes)
             if again:
                 wished, kept = _shipped(wanted)
             paths = training.collected(

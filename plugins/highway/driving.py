@@ -130,7 +130,7 @@ class Road(gymnasium.Wrapper[Any, Any, Any, Any]):
     def __init__(self, env: gymnasium.Env[Any, Any], road: str) -> None:
         super().__init__(env)
         self.action_space = SPACE
-        self._arrived = ARRIVED[road]
+        self._arrived, self._spares = ARRIVED[road], road == "intersection"
 
     def reset(self, **options: Any) -> tuple[Any, dict[str, Any]]:
         seen = self.env.reset(**options)
@@ -138,6 +138,9 @@ class Road(gymnasium.Wrapper[Any, Any, Any, Any]):
         former, vehicles = env.vehicle, env.road.vehicles
         ego = Ego.create_from(former)
         vehicles[vehicles.index(former)] = ego
+        if self._spares:
+            # Its own rule, which passes over the neighbour of each that it takes away.
+            vehicles[:] = [v for v in vehicles if v is ego or _apart_m(v, ego) >= 20.0]
         env.controlled_vehicles = [ego]
         self._began_m = float(ego.position[0])
         return seen
@@ -151,6 +154,10 @@ class Road(gymnasium.Wrapper[Any, Any, Any, Any]):
         arrived = not env.vehicle.crashed and self._arrived(env, way_m)
         info["destination_reached"] = arrived
         return seen, reward, terminated or arrived, truncated, info
+
+
+def _apart_m(one: Any, other: Any) -> float:
+    return float(np.hypot(*(np.asarray(one.position) - np.asarray(other.position))))
 
 
 def make(road: str, **config: Any) -> Road:

@@ -79,6 +79,17 @@ def test_whoever_gets_through_arrives_and_the_episode_is_over(
     world.close()
 
 
+def test_nobody_begins_in_a_crash() -> None:
+    env: Any = make("intersection", initial_vehicle_count=7)
+    for seed in (3, 4, 5):  # in highway-env itself the second begins in one
+        env.reset(seed=seed)
+        ego, *_ = env.unwrapped.controlled_vehicles
+        others = [each for each in env.unwrapped.road.vehicles if each is not ego]
+        gaps = [np.hypot(*(each.position - ego.position)) for each in others]
+        assert min(gaps, default=20.0) >= 20.0
+    env.close()
+
+
 def test_others_brake_now_and_then_and_drive_on() -> None:
     env: Any = make("highway", vehicles_count=6, duration=30)
     env.reset(seed=1)

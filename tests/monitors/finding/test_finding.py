@@ -15,7 +15,7 @@ from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.states.abstraction import Abstraction, from_expressions
 from forewarn.abstractions.trace import Kept, Trace, TraceHeader
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
-from forewarn.monitors.finding.choice import WORSE, choose
+from forewarn.monitors.finding.choice import WORSE, Choice, Evidence, choose
 from forewarn.monitors.finding.corpus import PENDING_WEIGHT, Corpus
 from forewarn.monitors.finding.greedy import GreedyRecipe
 from forewarn.monitors.finding.inputs import FAR, Family, Feature, families_of
@@ -189,6 +189,18 @@ def test_the_choice_shows_its_evidence_the_best_first() -> None:
     assert len(list(choice.sentences())) == 1 + 2 * len(shares)
     again = choice.recipe(ALL).abstraction
     assert choice.abstraction.as_dict() == again.as_dict()
+
+
+def test_a_law_that_the_choice_does_not_serve_is_named() -> None:
+    def tried(name: str, **warned: float) -> Evidence:
+        return Evidence("learned", name, dict.fromkeys(warned, 0.5), warned)
+
+    evidence = (tried("tree", ram=0.9, rush=0.2), tried("score", ram=0.3, rush=0.7))
+    choice = Choice(Found(RUNS.basis), lambda _: Found(RUNS.basis), evidence)
+    (said,) = choice.warnings()
+    assert said.startswith("of rush 0.20 are warned of, and 0.70 by a score")
+    alike = (tried("tree", ram=0.9, rush=0.65), evidence[1])
+    assert not list(Choice(choice.found, choice.recipe, alike).warnings())
 
 
 def test_what_never_happens_cannot_be_told() -> None:

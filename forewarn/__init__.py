@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         Vocabulary,
         load_vocabulary,
     )
+    from forewarn.cli.options.live import watched_live
     from forewarn.monitors.chains.model import Model, load_model
     from forewarn.monitors.guarding.decision import Action, Decision, Risk
     from forewarn.monitors.guarding.guard import Guard
@@ -89,12 +90,14 @@ __all__ = [
     "read_trace",
     "read_traces",
     "shipped_with",
+    "watched_live",
 ]
 
 
 __getattr__, __dir__ = _front(
     __name__,
     {
+        "cli.options.live": ("watched_live",),
         "abstractions.states.abstraction": ("Abstraction", "load_abstraction"),
         "abstractions.errors": ("ForewarnError", "InvalidInput"),
         "abstractions.frame": ("Frame",),

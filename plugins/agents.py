@@ -36,7 +36,7 @@ from forewarn.monitors.guarding.watch import Watch, load_watch
 from forewarn.plugins.loop.alerts import LOGGER, Alert
 from forewarn.plugins.loop.approval import Answer, Approver, Deferred
 from forewarn.plugins.loop.interventions import Outcome
-from forewarn.plugins.loop.loop import EpisodeClock, GuardedLoop
+from forewarn.plugins.loop.loop import Audience, EpisodeClock, GuardedLoop
 from forewarn.plugins.loop.records import keep_model, open_record
 from forewarn.plugins.loop.reflection import quoted
 from forewarn.plugins.loop.tallies import TallyFile
@@ -135,6 +135,7 @@ class AgentGuard:
         judges: Rules and guard programs that judge beside the risk. With them each
             call is judged before it is made, together with what came of the last.
         tally: Where the transitions go that were seen while nobody stepped in.
+        audience: Make who watches live; `watched_live` gives them.
     """
 
     def __init__(
@@ -151,6 +152,7 @@ class AgentGuard:
         approver: Approver | None = None,
         judges: Sequence[Judge] = (),
         tally: TallyFile | None = None,
+        audience: Sequence[Callable[[], Audience]] = (),
     ) -> None:
         if policy.when != "after" and foresee is None:
             raise InvalidInput(
@@ -172,6 +174,8 @@ class AgentGuard:
             approver=approver,
             record=record,
             tally=tally,
+            witnesses=[make() for make in audience],
+            name="agent",
             foresee=None if policy.when == "after" else self._ahead,
         )
         self._trajectory: Trajectory | None = None
@@ -196,6 +200,7 @@ class AgentGuard:
         approver: Approver | None = None,
         judges: Sequence[Judge] = (),
         tally: Path | None = None,
+        audience: Sequence[Callable[[], Audience]] = (),
     ) -> AgentGuard:
         """A guard by a model's file.
 
@@ -212,6 +217,7 @@ class AgentGuard:
             approver: Who is asked; without one `ask` escalates.
             judges: Rules and guard programs that judge beside the risk.
             tally: The file of what it counts.
+            audience: Make who watches live; `watched_live` gives them.
         """
         policy = policy or Policy()
         known = load_model(model)
@@ -234,6 +240,7 @@ class AgentGuard:
             approver=approver,
             judges=judges,
             tally=counted,
+            audience=audience,
         )
         guard._keep(record, model)
         return guard
@@ -250,6 +257,7 @@ class AgentGuard:
         alerts: Sequence[Alert] = (),
         approver: Approver | None = None,
         judges: Sequence[Judge] = (),
+        audience: Sequence[Callable[[], Audience]] = (),
     ) -> AgentGuard:
         """A guard without a model: no call that would break a law is made.
 
@@ -265,6 +273,7 @@ class AgentGuard:
             alerts: Told of each intervention when it begins.
             approver: Who is asked; without one `ask` escalates.
             judges: Rules and guard programs that judge beside the laws.
+            audience: Make who watches live; `watched_live` gives them.
         """
         model = model_of_laws(laws)
         watch = load_watch(model, horizon_s=policy.horizon_s, delta=policy.delta)
@@ -279,6 +288,7 @@ class AgentGuard:
             alerts=alerts,
             approver=approver,
             judges=judges,
+            audience=audience,
         )
         guard._trajectory = trajectory
         with TemporaryDirectory() as folder:

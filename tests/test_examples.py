@@ -52,6 +52,25 @@ def test_a_langchain_agent_thinks_again(model: Path, tmp_path: Path) -> None:
     _forewarn("replay", tmp_path / "agent.run.jsonl")
 
 
+@pytest.mark.needs("langchain")
+def test_a_supervisors_worker_is_guarded(tmp_path: Path) -> None:
+    said = _run(ROOT / "examples" / "supervisor.py", cwd=tmp_path)
+    worker = [line for line in said.splitlines() if line.startswith("  worker: ")]
+    assert worker[0].startswith("  worker: delete: The guard withheld")
+    assert worker[1:] == [
+        "  worker: backup: /srv/old is copied",
+        "  worker: delete: /srv/old is gone",
+    ]
+    assert said.splitlines()[-1] == "supervisor, model: Done."
+
+
+@pytest.mark.needs("mcp")
+def test_a_proxy_guards_an_mcp_server(tmp_path: Path) -> None:
+    said = _run(ROOT / "examples" / "mcp_files.py", cwd=tmp_path).splitlines()
+    assert said[0].startswith("delete: The guard withheld")
+    assert said[1:] == ["backup: old.txt is copied", "delete: old.txt is gone"]
+
+
 @pytest.mark.needs("agents")
 def test_an_agent_of_the_openai_sdk_is_stopped(model: Path, tmp_path: Path) -> None:
     said = _run(ROOT / "examples" / "openai_agents_robot.py", model, cwd=tmp_path)

@@ -1,11 +1,13 @@
-"""Every command on every page is one that there is; those of the tutorials are run.
+"""Every command on every page is one that there is, and runs unless LEFT says why not.
 
-A tutorial's commands run one after the other in an empty folder, and what is shown of
-their output is compared in shape: the same words in the same order, any numbers.
+A page's commands run one after the other in a folder of their own. What a tutorial
+shows of their output is compared in shape: the same words in the same order, any
+numbers.
 """
 
 from __future__ import annotations
 
+import glob
 import re
 import shlex
 from collections.abc import Iterator
@@ -26,32 +28,84 @@ if not (ROOT / "docs").is_dir():
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
+SHELLS = ("", "sh", "bash", "console", "text")
+LEFT = {
+    r" apollo (serve|record|signals)|--bridge|drive\.jsonl": "another process drives",
+    r" carla |--world carla|@carla": "CARLA, or its stand-in, is another process",
+    r"^forewarn guard |mcp guard|--live|--socket": "goes on until somebody ends it",
+    r"-llm ": "asks a language model",
+    r" thor (harvest|replay|tasks)": "the real build, or recordings of it",
+    r"--on ray": "a cluster; tests/scenarios/test_on_ray.py has one",
+    r" measure (s3|household)|s3 .*--episodes (20|50)|collect (s3|s6)": "minutes",
+    r"traces .*(s6|no_collision)|convert|report measured": "follows what takes minutes",
+    r" red\.": "tests/plugins/test_add_a_world.py runs that page",
+    r" cart\.|report kept": "tests/plugins/gym/test_page.py runs that page",
+    r" fleet\.": "that page's own world and files",
+    r" rules |--rules |--cases ": "rules, labels or cases that a reader has",
+    r"merge tallies| abstraction\.yaml|--book |--model model\.": "a reader's files",
+}
+"""Which commands are not run here, and why."""
+
+BEFORE = {"report": ["forewarn run s3 --seed 7"]}
+"""What somebody has done who comes to a page."""
+
 HOLES = re.compile(r"…|\.\.\.|<[a-z ]+>")
 
 
 def _commands(page: Path) -> Iterator[str]:
-    """The command lines of a page: indented, in a block, or behind a prompt."""
+    """The command lines of a page's blocks: fenced or indented, whatever is drawn."""
     text = page.read_text(encoding="utf-8").replace("\\\n", " ")
+    language: str | None = None
     for line in text.splitlines():
-        found = re.match(r"(?:    |\$ |)(forewarn [a-z].*)", line)
-        if found and not line.endswith(":"):
+        if (fence := re.match(r"\s*```(\w*)", line)) is not None:
+            language = fence.group(1) if language is None else None
+            continue
+        shown = language in SHELLS if language is not None else line[:4] == "    "
+        found = re.match(r"(?:\$ )?(forewarn [a-z].*)", line.strip())
+        if shown and found and not line.endswith(":"):
             yield found.group(1)
-
-
-def _block_lines(page: Path) -> set[str]:
-    """The lines of a page that stand in a block, so prose is no command."""
-    text = page.read_text(encoding="utf-8").replace("\\\n", " ")
-    blocks = "\n".join(re.findall(r"```(?:console|sh|)\n(.*?)```", text, re.S))
-    indented = "\n".join(line for line in text.splitlines() if line[:4] == "    ")
-    return {line.strip().removeprefix("$ ") for line in (blocks + indented).split("\n")}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_its_commands_are_those_that_there_are(page: Path) -> None:
-    blocks = _block_lines(page)
     for line in _commands(page):
-        if line in blocks and not HOLES.search(line):
+        if not HOLES.search(line):
             _parse(shlex.split(line, comments=True)[1:], line)
+
+
+RUN = {
+    page: [
+        line
+        for line in _commands(page)
+        if not HOLES.search(line) and not any(re.search(left, line) for left in LEFT)
+    ]
+    for page in PAGES
+    if page not in TUTORIALS
+}
+
+
+@pytest.mark.needs("libsumo")
+@pytest.mark.parametrize(
+    "page", [page for page, lines in RUN.items() if lines], ids=lambda page: page.stem
+)
+def test_its_commands_run(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for folder in ("examples", "scenarios"):
+        (tmp_path / folder).symlink_to(ROOT / folder)
+    for line in [*BEFORE.get(page.stem, ()), *RUN[page]]:
+        words = shlex.split(line, comments=True)[1:]
+        known = [found for word in words for found in glob.glob(word) or [word]]
+        done = CliRunner().invoke(main, known)
+        assert done.exit_code in (0, 1), f"{line}\n{done.output}"
+        assert not isinstance(done.exception, Exception), line
+
+
+def test_each_reason_to_leave_one_out_is_needed() -> None:
+    lines = [line for page in PAGES for line in _commands(page)]
+    for left in LEFT:
+        assert any(re.search(left, line) for line in lines), left
 
 
 def _parse(words: list[str], line: str) -> None:

@@ -16,8 +16,9 @@ from forewarn.plugins.gym.sense import Senses, Shown
 from forewarn.plugins.gym.spaces import ACT
 from forewarn.plugins.loop.alerts import Alert
 from forewarn.plugins.loop.approval import Approver
-from forewarn.plugins.loop.loop import EpisodeClock, GuardedLoop, Turn
+from forewarn.plugins.loop.loop import Audience, EpisodeClock, GuardedLoop, Turn
 from forewarn.plugins.loop.tallies import TallyFile
+from forewarn.plugins.scenery import Scenic
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,7 @@ class Equipment:
         alerts: Told of each intervention when it begins.
         approver: Who is asked; without one `ask` escalates.
         tally: Where the transitions go that were seen while nobody stepped in.
+        audience: Make who watches live; `watched_live` gives them.
     """
 
     make_guard: Callable[[Clock], Guard]
@@ -41,6 +43,7 @@ class Equipment:
     alerts: Sequence[Alert] = ()
     approver: Approver | None = None
     tally: TallyFile | None = None
+    audience: Sequence[Callable[[], Audience]] = ()
 
 
 class Watched:
@@ -59,13 +62,14 @@ class Watched:
         self.loop = GuardedLoop(
             self.guard, clock=clock, alerts=equipment.alerts,
             approver=equipment.approver, record=record, tally=equipment.tally,
+            witnesses=[make() for make in equipment.audience], name="environment",
         )  # fmt: skip
         self.frame: Frame | None = None
         self._turn: Turn | None = None
 
     def begin(self, env: Any, observation: Any, info: Mapping[str, Any]) -> None:
         """An episode begins with this."""
-        self.loop.begin(self._actuator)
+        self.loop.begin(self._actuator, scenic=env if isinstance(env, Scenic) else None)
         self._senses.reset(env)
         self.frame = Frame(0.0, 0, self._senses.values(observation, info))
 

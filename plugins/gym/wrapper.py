@@ -11,6 +11,7 @@ from forewarn.monitors.guarding.record import RunRecord
 from forewarn.plugins.contracts import Actuator
 from forewarn.plugins.loop.alerts import Alert
 from forewarn.plugins.loop.approval import Approver
+from forewarn.plugins.loop.loop import Audience
 from forewarn.plugins.loop.tallies import TallyFile
 
 try:
@@ -46,6 +47,7 @@ class GuardedEnv(
         approver: Who is asked; without one `ask` escalates.
         record: Where everything is written; closing the environment ends it.
         tally: Where the transitions go that were seen while nobody stepped in.
+        audience: Make who watches live; `watched_live` gives them.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class GuardedEnv(
         approver: Approver | None = None,
         record: RunRecord | None = None,
         tally: TallyFile | None = None,
+        audience: Sequence[Callable[[], Audience]] = (),
     ) -> None:
         RecordConstructorArgs.__init__(
             self,
@@ -71,10 +74,11 @@ class GuardedEnv(
             approver=approver,
             record=record,
             tally=tally,
+            audience=audience,
         )
         gymnasium.Wrapper.__init__(self, env)
         equipment = Equipment(
-            make_guard, signals, actuator, period_s, alerts, approver, tally
+            make_guard, signals, actuator, period_s, alerts, approver, tally, audience
         )
         self._watched = Watched(equipment, record)
         self.guard, self.loop = self._watched.guard, self._watched.loop

@@ -37,6 +37,8 @@ from forewarn.scenarios.running.scenery import shape_row, thing_row
 
 MOST_WAITING = 4 * 1024 * 1024
 """How many bytes of what must not be lost may wait for the socket."""
+SENDS_APART_S, MOST_HELD = 0.02, 64
+"""How long moments wait for those that follow them at once, and how many do."""
 SCENES_APART_S = 0.04
 """How much of our time passes between two pictures: nobody sees more."""
 CONNECT_S = 1.0
@@ -93,6 +95,8 @@ class Feed:
         self._scenic: Scenic | None = None
         self._rows: dict[str, tuple[Thing, list[Any]]] = {}
         self._next_s, self._rank, self._told_s = 0.0, 0, -math.inf
+        self._held: list[str] = []
+        self._due_s = 0.0
         self.dropped = self.failures = 0
 
     # -- what the loop tells ----------------------------------------------------------
@@ -140,6 +144,7 @@ class Feed:
 
     def ended(self, why: str) -> None:
         """Says why it is over, and waits a moment until that is said."""
+        self._hand_over()
         line, self._socket = self._socket, None
         if line is None:
             return
@@ -228,6 +233,7 @@ class Feed:
 
     def _must(self, *content: Any) -> None:
         """Says what must not be lost: it waits its turn, if there is room at all."""
+        self._hand_over()
         data = _encode(content).encode() + b"\n"
         if len(self._rest) + len(data) > MOST_WAITING:
             self.dropped += 1
@@ -236,16 +242,27 @@ class Feed:
         self._flush()
 
     def _send(self, content: Any) -> None:
-        """Says something now or never."""
-        if self._rest and not self._flush():
-            self.dropped += 1
+        """Says something soon or never: what comes close together goes together."""
+        self._held.append(_encode(content))
+        now_s = time.monotonic()
+        if now_s >= self._due_s or len(self._held) >= MOST_HELD:
+            self._due_s = now_s + SENDS_APART_S
+            self._hand_over()
+
+    def _hand_over(self) -> None:
+        """Gives the socket what is held, or drops it."""
+        held, self._held = self._held, []
+        if not held:
             return
-        self._rest = _encode(content).encode() + b"\n"
+        if self._rest and not self._flush():
+            self.dropped += len(held)
+            return
+        self._rest = ("\n".join(held) + "\n").encode()
         whole = len(self._rest)
         self._flush()
         if len(self._rest) == whole:
             self._rest = b""
-            self.dropped += 1
+            self.dropped += len(held)
 
     def _flush(self) -> bool:
         """Sends what waits, as far as it is taken at once; whether nothing is left."""

@@ -137,7 +137,7 @@ def _title(content: Content) -> str:
         else:
             scenario = part.second.scenario if isinstance(part, Pair) else part.scenario
         told.append(names.get(scenario, scenario))
-    return ", ".join(dict.fromkeys(told))
+    return "; ".join(dict.fromkeys(told))
 
 
 def _header(title: str, cautions: Sequence[str]) -> Iterator[Markup]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import SEVERITY, Action, Decision, Kind
 from forewarn.plugins.contracts import Pilot, World
 from forewarn.plugins.loop.approval import Answer
+from forewarn.plugins.scenery import Scenic, Shape, Thing
 from forewarn.plugins.tiny import TinyPilot, TinyWorld
 
 
@@ -19,6 +21,31 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now_s
+
+
+class Onlooker:
+    """An audience that keeps what it is told and shown."""
+
+    def __init__(self) -> None:
+        self.name = ""
+        self.ground: list[Shape] = []
+        self.seen: list[list[Thing]] = []
+        self.decisions: list[str] = []
+        self.over: list[str] = []
+
+    def began(self, name: str, guard: Any, scenic: Scenic | None) -> None:
+        self.name, self._scenic = name, scenic
+        self.ground = [] if scenic is None else list(scenic.ground())
+
+    def decided(self, watch: Any, frame: Frame, decision: Decision) -> None:
+        self.decisions.append(decision.kind)
+        self.seen.append([] if self._scenic is None else list(self._scenic.things()))
+
+    def carried_out(self, frame: Frame, turn: Any) -> None:
+        """Nothing more is to be seen then."""
+
+    def ended(self, why: str) -> None:
+        self.over.append(why)
 
 
 class TinyCase:

@@ -130,7 +130,7 @@ class Curves {
     const take = (run, before) => {
       for (const law of run.laws)
         for (const [time, kind, word] of law.marks)
-          found.push({ time, kind, word: before + word + (run.laws.length > 1 ? " " + law.name.replaceAll("_", " ") : "") });
+          found.push({ time, kind, word: before + word + (run.laws.length > 1 ? ": " + law.name.replaceAll("_", " ") : "") });
     };
     take(this.run, this.ghost ? "with: " : "");
     if (this.ghost) take(this.ghost, "without: ");
@@ -222,16 +222,16 @@ class Curves {
   strips() {
     const { strips } = this.run;
     const plot = this.frame("what holds", 44 + 30 * strips.length, 0, 0);
+    this.head(plot); // beneath the names, which must stay readable
     strips.forEach((strip, row) => {
       const y = plot.top + 6 + 30 * row;
-      element(plot.svg, "text", { x: plot.left, y: y + 8 }, cut(strip.name.replaceAll("_", " "), Math.floor((plot.right - plot.left) / CHARACTER)));
+      element(plot.svg, "text", { x: plot.left, y: y + 8, class: "over" }, cut(strip.name.replaceAll("_", " "), Math.floor((plot.right - plot.left) / CHARACTER)));
       element(plot.svg, "rect", { x: plot.left, y: y + 12, width: plot.right - plot.left, height: 8, rx: 2, fill: this.color("rule") });
       for (const [a, b] of spans(strip.values, (v) => v === true)) {
         const [from, to] = this.reach(plot, a, b);
         element(plot.svg, "rect", { x: from, y: y + 12, width: to - from, height: 8, rx: 2, fill: this.color("second") });
       }
     });
-    this.head(plot);
   }
 
   head(plot) {

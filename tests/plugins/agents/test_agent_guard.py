@@ -33,6 +33,7 @@ from tests.plugins.agents.kitchens import (
     arguments,
     policy,
 )
+from tests.plugins.doubles import Onlooker
 
 
 def tell(guard: AgentGuard, kitchen: Kitchen, *calls: Call) -> list[Verdict]:
@@ -61,6 +62,21 @@ def test_a_veto_comes_before_the_action_is_carried_out() -> None:
     again, out = tell(guard, kitchen, SWITCH_ON, ("open", "Microwave", None))
     assert not again.passes and "warning 2 of 3" in again.message
     assert out.passes
+
+
+def test_an_agent_is_watched_live() -> None:
+    onlooker = Onlooker()
+    guard = AgentGuard.by_laws(
+        ["always not tool == delete"], audience=[lambda: onlooker]
+    )
+    assert guard.before("read", {}).passes
+    guard.after()
+    assert not guard.before("delete", {}).passes
+    guard.close()
+    assert onlooker.name == "agent"
+    assert onlooker.decisions[0] == "proceed"
+    assert onlooker.decisions[-1] != "proceed"
+    assert len(onlooker.over) == 1
 
 
 def test_reflecting_too_often_stops() -> None:

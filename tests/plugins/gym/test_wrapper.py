@@ -17,7 +17,7 @@ from forewarn.plugins.actions import Actions, ActionSpec, number
 from forewarn.plugins.contracts import Actuator, Pilot, World
 from forewarn.plugins.testing import ActuatorContract
 from forewarn.plugins.tiny import TinyPilot, TinyWorld
-from tests.plugins.doubles import Servant
+from tests.plugins.doubles import Onlooker, Servant
 from tests.plugins.remote.serving import model
 
 gymnasium = pytest.importorskip("gymnasium", reason="gymnasium is not installed")
@@ -105,6 +105,26 @@ def test_an_agent_that_speeds_is_held_back() -> None:
     stopped = next(t for t in told if t["decision"]["decision"] == "stop")
     assert stopped["decision"]["law"] == "always not collision"
     assert stopped["outcome"] == {"kind": "stop", "decided": "stop"}
+
+
+def test_it_is_watched_live_with_what_its_world_shows() -> None:
+    class Shown(TinyEnv):
+        def ground(self) -> Any:
+            return self.world.ground()
+
+        def things(self) -> Any:
+            return self.world.things()
+
+    onlooker = Onlooker()
+    env: Any = GuardedEnv(
+        Shown(), make_guard, signals, EnvActuator(BRAKE, shown), 0.1,
+        audience=[lambda: onlooker],
+    )  # fmt: skip
+    speeds(env, steps=5)
+    assert onlooker.decisions == ["proceed"] * 5
+    assert {shape.kind for shape in onlooker.ground} >= {"lane"}
+    assert [thing.kind for thing in onlooker.seen[-1]][:1] == ["ego"]
+    assert onlooker.over == ["the environment was closed"]
 
 
 def test_in_shadow_mode_it_only_tells() -> None:

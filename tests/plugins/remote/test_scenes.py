@@ -7,36 +7,15 @@ from typing import Any
 
 import pytest
 
-from forewarn.monitors.guarding.decision import Decision
 from forewarn.plugins.remote.messages import Malformed
 from forewarn.plugins.remote.scenes import MOST_THINGS, SceneTold
 from forewarn.plugins.remote.session import GuardPool, Session
-from forewarn.plugins.scenery import Scenic, Shape, Thing
+from forewarn.plugins.scenery import Shape, Thing
+from tests.plugins.doubles import Onlooker
 from tests.plugins.remote.serving import CALM, build
 
 LANE = ["lane", 3.2, [[0.0, 0.0], [50.0, 0.0]]]
 EGO = ["me", "ego", 5.0, 0.0, 90.0, 4.5, 1.8]
-
-
-class Onlooker:
-    """Keeps what it is shown at every decision."""
-
-    def __init__(self) -> None:
-        self.ground: list[Shape] = []
-        self.seen: list[list[Thing]] = []
-
-    def began(self, name: str, guard: Any, scenic: Scenic | None) -> None:
-        assert scenic is not None
-        self._scenic, self.ground = scenic, list(scenic.ground())
-
-    def decided(self, watch: Any, frame: Any, decision: Decision) -> None:
-        self.seen.append(list(self._scenic.things()))
-
-    def carried_out(self, frame: Any, turn: Any) -> None:
-        """Nothing more is to be seen then."""
-
-    def ended(self, why: str) -> None:
-        """Nor at the end."""
 
 
 def message(number: int, **more: Any) -> bytes:

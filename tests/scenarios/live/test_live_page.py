@@ -12,12 +12,14 @@ import pytest
 from forewarn.scenarios.live.feed import Feed
 from tests.accessible import complaints
 from tests.browser import Browser, Page, chromium
+from tests.pictures import assert_like
 from tests.scenarios.live.serving import Served, run, serving
 
 pytestmark = pytest.mark.needs("chromium", "axe_core_python")
 
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(1)>"
 FRAMES = "Number(document.documentElement?.dataset.frames || 0)"
+PICTURES = Path(__file__).parent / "pictures"
 STATE = "document.documentElement?.dataset.state"
 
 
@@ -75,6 +77,25 @@ def test_it_is_accessible_and_readable(
     page.wait_for(f"{FRAMES} > 60 && document.querySelector('.curves svg') !== null")
     assert page.evaluate("document.documentElement.scrollWidth") == width
     assert complaints(page) == []
+    browser.close(page)
+
+
+@pytest.mark.parametrize(
+    ("device", "width", "height"), [("desktop", 1280, 900), ("phone", 390, 844)]
+)
+@pytest.mark.parametrize("dark", [False, True])
+def test_it_looks_as_it_did(
+    browser: Browser, served: Served, device: str, width: int, height: int, dark: bool
+) -> None:
+    page = browser.open(served.url, width, height, dark=dark, calm=True)
+    page.wait_for(f"{STATE} === 'live' && {FRAMES} > 60")
+    page.wait_for("document.querySelectorAll('.tile').length === 2")
+    page.evaluate("document.querySelectorAll('.tile')[1].click()")
+    page.wait_for("document.querySelector('#name').textContent.endsWith('9001')")
+    page.wait_for("document.querySelector('.curves svg') !== null")
+    page.wait_for("document.querySelector('#focus canvas').width > 300")
+    name = f"live-{device}-{'dark' if dark else 'light'}.png"
+    assert_like(page, PICTURES / name, width, height)
     browser.close(page)
 
 

@@ -15,6 +15,7 @@ from forewarn.scenarios.report import write_report
 from forewarn.scenarios.running.scenery import SceneLog, scene_file
 from tests.accessible import complaints
 from tests.browser import Browser, Page, chromium
+from tests.pictures import assert_like
 from tests.scenarios import learned
 from tests.scenarios.learned import forewarn
 from tests.scenarios.report.test_page import EVIL, broken_one, rewritten
@@ -22,6 +23,7 @@ from tests.scenarios.report.test_page import EVIL, broken_one, rewritten
 pytestmark = pytest.mark.needs("chromium")
 
 READY = "document.documentElement.dataset.ready === 'yes'"
+PICTURES = Path(__file__).parent / "pictures"
 TIME = "document.querySelector('input[type=range]').value"
 
 
@@ -94,6 +96,32 @@ def opened(browser: Browser, report: Path, width: int, **how: bool) -> Page:
     page = browser.open(report, width, **how)
     page.wait_for(READY)
     return page
+
+
+@pytest.mark.parametrize(
+    ("device", "width", "height"), [("desktop", 1280, 900), ("phone", 390, 844)]
+)
+@pytest.mark.parametrize("dark", [False, True])
+def test_it_looks_as_it_did(
+    browser: Browser, report: Path, device: str, width: int, height: int, dark: bool
+) -> None:
+    page = browser.open(report, width, height, dark=dark, calm=True)
+    page.wait_for(READY)
+    name = f"report-{device}-{'dark' if dark else 'light'}.png"
+    assert_like(page, PICTURES / name, width, height)
+    browser.close(page)
+
+
+def test_another_picture_is_noticed(
+    browser: Browser, report: Path, tmp_path: Path
+) -> None:
+    kept = tmp_path / "report.png"
+    kept.write_bytes((PICTURES / "report-desktop-light.png").read_bytes())
+    page = browser.open(report, 1280, 900, dark=True, calm=True)
+    page.wait_for(READY)
+    with pytest.raises(AssertionError, match="of its points differ"):
+        assert_like(page, kept, 1280, 900)
+    browser.close(page)
 
 
 def assert_quiet(page: Page) -> None:

@@ -166,9 +166,19 @@ def _settings(
     """
     if not all(isinstance(key, str) for key in settings):
         raise InvalidInput("the names of settings are words", source=source)
+    schema = _schema(factory, parts)
+    if schema is None:
+        return settings
+    checked = validated(schema, settings, source)
+    return {name: getattr(checked, name) for name in checked.model_fields_set}
+
+
+@cache
+def _schema(factory: Callable[..., Any], parts: int) -> type[Strict] | None:
+    """What a factory's signature declares; None where it takes anything."""
     parameters = [*inspect.signature(factory).parameters.values()][parts:]
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
-        return settings
+        return None
     annotated: Any = factory
     if isinstance(factory, type):
         annotated = annotated.__init__
@@ -180,9 +190,7 @@ def _settings(
         )
         for p in parameters
     }
-    schema = create_model("Settings", __base__=Strict, **declared)
-    checked = validated(schema, settings, source)
-    return {name: getattr(checked, name) for name in checked.model_fields_set}
+    return create_model("Settings", __base__=Strict, **declared)
 
 
 def _lenient(hint: Any) -> Any:

@@ -13,7 +13,7 @@ import operator
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 from forewarn.abstractions.errors import SignalFault
 from forewarn.abstractions.expression.tree import (
@@ -150,9 +150,9 @@ def _compare(node: Compare) -> Test:
             return bool(compare(value, text))
 
         return of_text
-    bound = constant_in(right, left)
-    if isinstance(left, Name) and bound is not None:
-        return _with_constant(left.name, node.operator, bound)
+    cut = cut_by(node)
+    if cut is not None:
+        return _cut(cut)
     unit = common_unit(node)
     one, two = compile_quantity(left, unit), compile_quantity(right, unit)
 
@@ -165,11 +165,36 @@ def _compare(node: Compare) -> Test:
     return of_quantities
 
 
-def _with_constant(name: str, symbol: str, bound: float) -> Test:
-    """A signal against a constant: the commonest test, so it is spelt out."""
-    if symbol in ("<=", ">"):
+class Cut(NamedTuple):
+    """A signal against a constant.
+
+    Args:
+        name: The signal.
+        bound: The constant, in the signal's unit.
+        below: Whether it is to be less than that; else at least that.
+    """
+
+    name: str
+    bound: float
+    below: bool
+
+
+def cut_by(node: Expression) -> Cut | None:
+    """What a comparison cuts in two; None if it is something else."""
+    if not isinstance(node, Compare) or not isinstance(node.left, Name):
+        return None
+    bound = constant_in(node.right, node.left)
+    if bound is None or node.operator in ("==", "!="):
+        return None
+    if node.operator in ("<=", ">"):
         # No number lies between a float and the next: two kinds of test do for four.
         bound = math.nextafter(bound, math.inf)
+    return Cut(node.left.name, bound, node.operator in ("<", "<="))
+
+
+def _cut(cut: Cut) -> Test:
+    """The commonest test, so it is spelt out."""
+    name, bound, less = cut
 
     def below(values: Values) -> bool:
         value = values[name]
@@ -189,15 +214,7 @@ def _with_constant(name: str, symbol: str, bound: float) -> Test:
         held: bool = value >= bound
         return held
 
-    def equal(values: Values) -> bool:
-        value = values[name]
-        if value is None:
-            return False
-        return bool((finite(value, name) == bound) == (symbol == "=="))
-
-    if symbol in ("==", "!="):
-        return equal
-    return below if symbol in ("<", "<=") else not_below
+    return below if less else not_below
 
 
 def compile_quantity(node: Expression, target: Unit | None) -> Quantity:

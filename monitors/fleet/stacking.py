@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,12 +42,12 @@ class Stack:
     @classmethod
     def of(cls, tallies: Sequence[FleetTally]) -> Stack:
         """That of some tallies of one subject."""
-        number: dict[str, int] = {}
+        number: defaultdict[str, int] = defaultdict(count().__next__)
         steps = []
         for each in tallies:
-            places = [number.setdefault(name, len(number)) for name in each.states]
+            places = np.array([number[name] for name in each.states], np.int64)
             own = each.steps.copy()
-            own[:, :2] = np.array(places, np.int64)[own[:, :2]]
+            own[:, :2] = places[own[:, :2]]
             steps.append(own)
         counted = np.concatenate([np.empty((0, 3), np.int64), *steps])
         who = np.repeat(np.arange(len(steps)), [len(own) for own in steps])
@@ -69,10 +71,10 @@ class Stack:
 
     def total(self, chosen: Sequence[int]) -> Tally:
         """What some of them counted together."""
-        tally = Tally()
-        for each in (self.tallies[i] for i in chosen):
-            for name in each.states:
-                tally.seen.setdefault(name, {})
+        parts = [self.tallies[i] for i in chosen]
+        there = set[str]().union(*(each.states for each in parts))
+        tally = Tally(seen={name: {} for name in self.states if name in there})
+        for each in parts:
             for into, counts in ((tally.starts, each.starts), (tally.ends, each.ends)):
                 for i, times in counts.tolist():
                     name = each.states[i]

@@ -224,15 +224,15 @@ def parse_tally(content: object, source: str = "") -> FleetTally:
         )
     if len(file.steps) != len(states):
         raise InvalidTally("not a row for each state", source=source, place="steps")
-    lengths = [len(row) // 2 for row in file.steps]
-    if sum(lengths) > MAX_PAIRS:
+    lengths = np.fromiter(map(len, file.steps), np.int64, len(states))
+    if lengths.sum() > 2 * MAX_PAIRS:
         raise InvalidTally(
             f"more than {MAX_PAIRS} different transitions", source=source, place="steps"
         )
-    even = all(len(row) % 2 == 0 for row in file.steps)
+    even = not (lengths % 2).any()
     flat = list(chain.from_iterable(file.steps)) if even else [0]
     pairs = _pairs(flat, len(states), source, "steps")
-    before = np.repeat(np.arange(len(states)), lengths)
+    before = np.repeat(np.arange(len(states)), lengths // 2)
     steps = np.column_stack((before, pairs))
     starts, ends = (
         _pairs(flat, len(states), source, place)
@@ -251,9 +251,14 @@ def parse_tally(content: object, source: str = "") -> FleetTally:
 
 def _pairs(flat: list[int], states: int, source: str, place: str) -> Ints:
     """Pairs of a state's number and a count."""
-    if len(flat) % 2 == 0 and all(0 <= n <= MAX_COUNT for n in flat):
+    try:
         pairs = _table(flat, 2)
-        if (pairs[:, 0] < states).all() and (pairs[:, 1] > 0).all():
+    except (OverflowError, ValueError):
+        pass
+    else:
+        of, times = pairs.T
+        inside = (of >= 0).all() and (of < states).all()
+        if inside and (times > 0).all() and (times <= MAX_COUNT).all():
             return pairs
     raise InvalidTally(
         "not pairs of a state's number and a count", source=source, place=place

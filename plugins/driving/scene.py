@@ -8,7 +8,7 @@ x, and headings are in radians counterclockwise from x.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -23,7 +23,6 @@ EGO_WIDTH_M = 1.8
 LEAD_SEEN_M = 100.0
 FOLLOWER_SEEN_M = 60.0
 
-_ASIDE_M = 5.0  # how far from the middle of its lane somebody may drive
 _KEEPS_M = 2.5  # that followers keep even when they stand
 _STROLLS = 0.2  # m/s: who walks more slowly is not about to cross
 
@@ -163,23 +162,19 @@ class Scene(ABC):
         """What is before the ego."""
         return self.roads.way(self.ego.lane, self.route_ahead())
 
-    def lead(self, way: Way, at_m: float) -> Near | None:
+    def lead(self, way: Way, at_m: float, near: Iterable[Mover]) -> Near | None:
         """Who is next on the ego's way, or with its rear still on it.
 
         Args:
             way: The ego's way.
             at_m: How far along it the ego is.
+            near: Everybody else within sight.
         """
         nearest: Near | None = None
-        ego = self.ego
-        for other in self.vehicles.values():
-            reach = LEAD_SEEN_M + other.length + _ASIDE_M
-            if abs(other.x - ego.x) > reach or abs(other.y - ego.y) > reach:
-                continue
-            if other is not ego and self.watch(other).lane:
-                gap = self._gap(way, at_m, other)
-                if gap is not None and (nearest is None or gap < nearest.room_m):
-                    nearest = Near(other, gap)
+        for other in near:
+            gap = self._gap(way, at_m, other) if other.lane else None
+            if gap is not None and (nearest is None or gap < nearest.room_m):
+                nearest = Near(other, gap)
         if nearest is None or nearest.room_m >= LEAD_SEEN_M:
             return None
         return Near(nearest.who, max(0.0, nearest.room_m))

@@ -223,8 +223,8 @@ class Senses:
         """Everybody else, and what they and the light ask of the ego."""
         scene, demand = self._scene, Demand(ego.speed)
         self.conflicts.clear()
-        lead = scene.lead(progress.way, progress.at_m)
         seen = around(scene)
+        lead = scene.lead(progress.way, progress.at_m, seen.near)
         values = see_lead(lead, demand)
         crossing = see_crossing(scene, seen.near, progress, demand, self.conflicts)
         values |= crossing.signals

@@ -8,6 +8,7 @@ from forewarn.plugins.driving.roads.crosswalks import Crosswalks
 from forewarn.plugins.driving.roads.lanes import Lane, LightName
 from forewarn.plugins.driving.roads.network import Roads
 from forewarn.plugins.driving.scene import Near, Scene
+from forewarn.plugins.driving.seeing.others import around
 from forewarn.plugins.sumo.bridge import SumoWorld
 from forewarn.plugins.sumo.traffic import Ego, Flow, Walkers
 
@@ -51,7 +52,8 @@ def test_it_answers_as_sumo_does() -> None:
     for _ in range(120):
         for vehicle in scene.vehicles.values():
             scene.watch(vehicle)
-        lead = Scene.lead(scene, scene.way(), scene.ego.at_m)
+        near = around(scene).near
+        lead = Scene.lead(scene, scene.way(), scene.ego.at_m, near)
         theirs = sumo.vehicle.getLeader(EGO, 100.0)
         if lead is not None and theirs:
             assert lead.who.name == theirs[0]

@@ -76,6 +76,12 @@ trained: $(TEST)
 	  --episodes 100 --acting 50 --model $(TRAINED)/$$name.model.json.gz \
 	  --policy $(TRAINED)/$$name.policy.yaml \
 	  --out $(TRAINED)/$$name.stop.policy.yaml $(ARGS); done
+	@$(BIN)/forewarn train env-highway --again --out $(TRAINED) $(ARGS)
+	@$(BIN)/forewarn tune env-highway --for stop --seed 500000 \
+	  --episodes 60 --acting 25 --horizons 3 \
+	  --model $(TRAINED)/env-highway.model.json.gz \
+	  --policy $(TRAINED)/env-highway.policy.yaml \
+	  --out $(TRAINED)/env-highway.stop.policy.yaml $(ARGS)
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \

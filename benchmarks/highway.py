@@ -52,7 +52,7 @@ from forewarn.scenarios.running.campaign import pool
 from forewarn.scenarios.running.episode import Episode
 from forewarn.scenarios.running.plan import plan, runner_of
 from forewarn.scenarios.schema import Scenario, load_scenario, shipped_scenarios
-from forewarn.scenarios.shipped import FOLDER, Shipped
+from forewarn.scenarios.shipped import FOLDER, Shipped, shipped_with
 from forewarn.scenarios.training.runs import kept_runs
 from forewarn.scenarios.training.train import collected
 
@@ -63,7 +63,9 @@ LONGER = 1.1
 """A clean run that takes so many times as long as without a guard is longer."""
 
 ROADS = [
-    name for name, path in shipped_scenarios().items() if path.parent.name == "highway"
+    name
+    for name, path in shipped_scenarios().items()
+    if path.parent.name == "highway" and shipped_with(load_scenario(name))
 ]
 
 

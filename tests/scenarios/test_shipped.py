@@ -21,7 +21,7 @@ DRIVING = [
 ]
 
 
-@pytest.mark.parametrize("name", DRIVING)
+@pytest.mark.parametrize("name", [*DRIVING, "env-highway"])
 def test_every_driving_scenario_ships_trained(name: str) -> None:
     scenario = load_scenario(name)
     files = shipped_with(scenario)

@@ -11,8 +11,10 @@ import pytest
 from click.testing import CliRunner
 
 from forewarn.abstractions.errors import MissingDependency
-from forewarn.abstractions.readers.stored import files_in
+from forewarn.abstractions.readers.stored import files_in, stored_runs
 from forewarn.cli import main
+from forewarn.cli.watching.dataset import SHARE, judged
+from forewarn.monitors.laws.lawbook import find_laws
 from forewarn.scenarios.running.campaign import Job, campaign, jobs
 from forewarn.scenarios.running.episode import Episode
 from forewarn.scenarios.running.plan import plan
@@ -95,6 +97,33 @@ def test_processes_that_die_and_jobs_that_cannot_be_done(
     with pytest.raises(CannotRun, match="sumo") as error:
         list(OnRay("ray", 1).map(fragile, [tmp_path / "impossible"]))
     assert error.value.exit_status == 3
+
+
+@pytest.mark.slow
+def test_runs_are_judged_by_two_nodes_of_which_one_is_lost(
+    cluster: Any, tmp_path: Path
+) -> None:
+    runs = tmp_path / "runs"
+    list(campaign(todo(runs), Here()))
+    stored = stored_runs(sorted(runs.glob("*.jsonl.gz")))
+    laws = find_laws("always speed <= 35", vocabulary=stored[0].kept(()).vocabulary)
+    shares = [*stored] * (2 * SHARE // len(stored) + 1)
+    node = cluster.add_node(num_cpus=1, object_store_memory=OBJECT_STORE_BYTES)
+
+    class Losing(OnRay):
+        """Loses a node once something is done."""
+
+        def map(self, work: Any, jobs: Any) -> Iterator[Any]:
+            for i, done in enumerate(super().map(work, jobs)):
+                if i == 0:
+                    cluster.remove_node(node, allow_graceful=False)
+                yield done
+
+    alone = judged(shares, laws, None, Here(), tmp_path / "here.parquet")
+    found = judged(shares, laws, None, Losing("ray", 2), tmp_path / "ray.parquet")
+    assert found == alone
+    here, theirs = (tmp_path / f"{name}.parquet" for name in ("here", "ray"))
+    assert here.read_bytes() == theirs.read_bytes()
 
 
 def test_what_is_no_cluster_is_bad_input(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ jobs_option = click.option(
     type=Count(min=1),
     default=1,
     show_default=True,
-    help="How many processes run episodes.",
+    help="How many processes share the work.",
 )
 
 
@@ -61,7 +61,7 @@ on_option = click.option(
     "--on",
     metavar="ray[://HOST:PORT]",
     callback=_ray,
-    help="Run episodes on Ray: on a cluster, or on one that is started here and ended"
+    help="Do the work on Ray: on a cluster, or on one that is started here and ended"
     " with the command. --jobs says how many at a time.",
 )
 again_option = click.option(

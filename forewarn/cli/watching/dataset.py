@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,17 +12,33 @@ from forewarn.cli.support import progress, table
 
 if TYPE_CHECKING:
     from forewarn.abstractions.readers.stored import Stored
+    from forewarn.abstractions.trace import Kept
     from forewarn.monitors.laws.lawbook import Law
+    from forewarn.scenarios.running.pools.local import Pool
 
 VERDICTS = ("ok", "pending", "violated", "vacuous", "not applicable")
 
+SHARE = 100
+"""So many runs are judged in one go."""
+
 Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """Runs that follow each other, and by what they are judged."""
+
+    number: int
+    runs: Sequence[Stored]
+    laws: Sequence[Law]
+    period_s: float | None
 
 
 def judged(
     runs: Sequence[Stored],
     laws: Sequence[Law],
     period_s: float | None,
+    on: Pool,
     out: Path | None = None,
 ) -> list[Row]:
     """Judges every run; by law how many had which verdict, how often it was broken.
@@ -30,6 +47,7 @@ def judged(
         runs: They; no more of them is held than one piece of a file.
         laws: What they are judged by.
         period_s: The monitors' clock.
+        on: Where they are judged; that changes nothing of what is found.
         out: A Parquet file for the verdict and the first violation of every run.
     """
     found: dict[str, Row] = {
@@ -44,7 +62,7 @@ def judged(
         for law in laws
     }
     with _written(out) as write:
-        for row in _rows(runs, laws, period_s):
+        for row in _rows(runs, laws, period_s, on):
             write(row)
             rate = found[row["law"]]
             rate["runs"] += 1
@@ -61,37 +79,67 @@ def _key(verdict: str) -> str:
 
 
 def _rows(
-    runs: Sequence[Stored], laws: Sequence[Law], period_s: float | None
+    runs: Sequence[Stored], laws: Sequence[Law], period_s: float | None, on: Pool
 ) -> Iterator[Row]:
-    from forewarn.abstractions.errors import InvalidTrace
+    """The rows of all runs in their order, whoever judged them."""
+    parts = (runs[at : at + SHARE] for at in range(0, len(runs), SHARE))
+    shares = [_Share(i, part, laws, period_s) for i, part in enumerate(parts)]
+    each = _in_turn(shares, on)
+    for rows in progress(each, "runs judged", len(runs)):
+        yield from rows
+
+
+def _in_turn(shares: Sequence[_Share], on: Pool) -> Iterator[list[Row]]:
+    """Of each run its rows; what is done before its turn waits for it."""
+    from forewarn.scenarios.running.pools.local import DEFECT, CannotRun, Lost
+
+    early: dict[int, list[list[Row]]] = {}
+    due = 0
+    with closing(on.map(_judge_share, shares)) as done:  # type: ignore[type-var]
+        for share, found in done:
+            if isinstance(found, Lost):
+                raise CannotRun(f"{share.runs[0].path}: {found.error}", DEFECT)
+            early[share.number] = found
+            while due in early:
+                yield from early.pop(due)
+                due += 1
+
+
+def _judge_share(share: _Share) -> list[list[Row]]:
+    """Of each run of a share a row by law."""
     from forewarn.abstractions.readers.stored import batches
+
+    laws = share.laws
+    signals = dict.fromkeys(name for law in laws for name in law.signals)
+    return [
+        [_judged(run, kept, law, share.period_s) for law in laws]
+        for batch in batches(share.runs, signals, laws[0].vocabulary)
+        for run, kept in zip(batch.runs, batch.apart(), strict=True)
+    ]
+
+
+def _judged(run: Stored, kept: Kept, law: Law, period_s: float | None) -> Row:
+    """The verdict of a law on a run, and its first violation."""
+    from forewarn.abstractions.errors import InvalidTrace
     from forewarn.monitors.laws.judging import judge
 
-    signals = dict.fromkeys(name for law in laws for name in law.signals)
-    each = (
-        pair
-        for batch in batches(runs, signals, laws[0].vocabulary)
-        for pair in zip(batch.runs, batch.apart(), strict=True)
-    )
-    for run, kept in progress(each, "runs judged", len(runs)):
-        for law in laws:
-            try:
-                found = judge(law, kept, period_s)
-            except InvalidTrace as error:
-                place = f"run {run.run}" if run.run else ""
-                raise error.within(str(run.path), place) from None
-            first = found.violations[0] if found.violations else None
-            yield {
-                "run": run.name,
-                "seed": kept.header.seed,
-                "law": law.name,
-                "verdict": found.verdict,
-                "violations": len(found.violations),
-                "first_frame": None if first is None else first.frame,
-                "first_violation_s": None if first is None else first.time_s,
-                "since_s": None if first is None else first.since_s,
-                "reason": found.reason or None,
-            }
+    try:
+        found = judge(law, kept, period_s)
+    except InvalidTrace as error:
+        place = f"run {run.run}" if run.run else ""
+        raise error.within(str(run.path), place) from None
+    first = found.violations[0] if found.violations else None
+    return {
+        "run": run.name,
+        "seed": kept.header.seed,
+        "law": law.name,
+        "verdict": found.verdict,
+        "violations": len(found.violations),
+        "first_frame": None if first is None else first.frame,
+        "first_violation_s": None if first is None else first.time_s,
+        "since_s": None if first is None else first.since_s,
+        "reason": found.reason or None,
+    }
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from forewarn.cli.runs.episodes import jobs_option, on_option
 from forewarn.cli.support import Number, emit, json_option, naming, table
 from forewarn.cli.watching.laws import book_option, edition_option
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from forewarn.abstractions.trace import Trace
     from forewarn.monitors.laws.judging import Judgement
     from forewarn.monitors.laws.lawbook import Law, LawBook
+    from forewarn.scenarios.running.pools.local import Pool
 
 
 @click.command()
@@ -53,6 +55,8 @@ if TYPE_CHECKING:
     type=click.Path(dir_okay=False, path_type=Path),
     help="Of many runs: write a row a run and law to this Parquet file.",
 )
+@jobs_option
+@on_option
 @json_option
 def monitor(
     trace: Path,
@@ -64,6 +68,8 @@ def monitor(
     vocabulary: str | None,
     renamed: tuple[str, ...],
     out: Path | None,
+    jobs: int,
+    on: str | None,
     as_json: bool,
 ) -> None:
     """Judges a recorded TRACE by laws: forewarn.trace/1, CSV, or LawBreaker's JSON.
@@ -74,14 +80,17 @@ def monitor(
     Exit status 1 says that a law is violated.
     """
     if trace.is_dir() or trace.suffix == ".parquet":
+        from forewarn.scenarios.running.campaign import pool
+
         if every or renamed:
             raise click.UsageError("--every and --map are for one trace")
-        _many(
-            trace, wanted, period, law_book_of(edition, book), vocabulary, out, as_json
-        )
+        known, where = law_book_of(edition, book), pool(jobs, on)
+        _many(trace, wanted, period, known, vocabulary, out, where, as_json)
         return
-    if out is not None:
-        raise click.UsageError("--out is for a folder of traces or a Parquet file")
+    if out is not None or on is not None or jobs > 1:
+        raise click.UsageError(
+            "--out, --jobs and --on are for a folder of traces or a Parquet file"
+        )
     from forewarn.abstractions.readers import read_trace
     from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 
@@ -113,6 +122,7 @@ def _many(
     book: LawBook,
     vocabulary: str | None,
     out: Path | None,
+    on: Pool,
     as_json: bool,
 ) -> None:
     """Judges every run of a folder or a Parquet file."""
@@ -130,7 +140,7 @@ def _many(
         with naming("--law"):
             found = find_laws(name, book, used)
         laws += [replace(found[0], name=name)] if len(found) == 1 else found
-    told = judged(runs, laws, period_s, out)
+    told = judged(runs, laws, period_s, on, out)
     emit(as_json, {"laws": told, "out": out and str(out)}, rate_lines(told))
     if any(rate["violated"] for rate in told):
         raise SystemExit(1)

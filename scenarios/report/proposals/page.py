@@ -27,13 +27,14 @@ def render(proposal: Proposal) -> str:
     facts = report(proposal)
     rules = proposal.corpus.rules
     title = f"A change of rules: {rules.name}, {rules.domain}"
-    sections = (
+    sections: tuple[tuple[str, Iterator[Markup]], ...] = (
         ("The change", _change(proposal)),
         ("Runs that flip", _flips(proposal)),
         ("What no rule gets right", _unresolved(proposal)),
         ("How it came about", _steps(facts)),
-        ("What to do with it", _next()),
     )
+    if proposal.diff():
+        sections += (("What to do with it", _next()),)
     body = (
         tag("header", tag("h1", title), *_lead(facts)),
         tag(
@@ -88,20 +89,24 @@ def _flips(proposal: Proposal) -> Iterator[Markup]:
 
 
 def _unresolved(proposal: Proposal) -> Iterator[Markup]:
-    rows = [
-        (
-            each.trace,
-            each.kind,
-            each.rule or "-",
-            ", ".join(each.lacks) or "-",
-            each.like or "-",
-            ", ".join(each.apart) or "no predicate",
-        )
-        for each in proposal.unresolved()
-    ]
-    yield tag("p", "The wish list for new predicates.", class_="sub")
-    head = ("run", "what is wrong", "by, or nearest", "lacks", "most like", "apart by")
-    yield from _table(head, rows)
+    unresolved = proposal.unresolved()
+    if not unresolved:
+        yield tag("p", "None.")
+        return
+    yield tag(
+        "p",
+        "The wish list for new predicates: each run with the rule that raises the"
+        " false alarm, or comes nearest to a miss and what that lacks; then the run"
+        " most like it that must be judged otherwise, and what predicates tell them"
+        " apart.",
+        class_="sub",
+    )
+    for each in unresolved:
+        lacks = f", which lacks {', '.join(each.lacks)}" if each.lacks else ""
+        told = f"{each.kind} of {each.rule}{lacks}" if each.rule else each.kind
+        apart = ", ".join(each.apart) or "no predicate that there is"
+        like = f" Told from {each.like} by {apart}." if each.like else ""
+        yield tag("p", tag("b", each.trace), f": {told}.{like}", class_="wish")
 
 
 def _steps(facts: Mapping[str, Any]) -> Iterator[Markup]:

@@ -14,7 +14,7 @@ TEST := $(VENV)/.installed-test
 DOCS := $(VENV)/.installed-docs
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-core check docs mutants bench pictures protos trained
+.PHONY: help demo test test-core check docs mutants bench lighthouse pictures protos trained
 
 help:
 	@echo 'make demo       collect, learn, warn, intervene, measure, report: a minute'
@@ -24,6 +24,7 @@ help:
 	@echo 'make docs       the pages as a site, in out/site'
 	@echo 'make mutants    whether the tests notice faults in the guard and the monitors'
 	@echo 'make bench      the benchmarks'
+	@echo 'make lighthouse  the accessibility of the pages, by Lighthouse (npm)'
 	@echo 'make pictures   the pictures of pages that tests compare with, taken anew'
 	@echo 'make protos     compiles the .proto files of Apollo again'
 	@echo 'make trained    what ships with the driving scenarios, once more'
@@ -62,6 +63,10 @@ protos: $(TEST)
 pictures: $(TEST)
 	@FOREWARN_PICTURES=1 $(BIN)/python -m pytest -q -n 0 -k looks_as_it_did \
 	  tests/scenarios/report/test_browser.py tests/scenarios/live/test_live_page.py
+
+# Lighthouse's word on the pages' accessibility; it wants npm.
+lighthouse: $(TEST)
+	@$(BIN)/python -m tests.lighthouse
 
 bench: $(TEST)
 	@$(BIN)/python benchmarks/run.py

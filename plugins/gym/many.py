@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -99,7 +100,8 @@ class GuardedParallelEnv:
     """A parallel environment of PettingZoo in which each agent has its own guard.
 
     The info of each agent has, under `forewarn`, what its guard decided and did. A
-    `cut` truncates the agent it is about. All else is the environment's.
+    `cut` truncates the agent it is about: from then on it is among the `agents` no
+    more, and is held stopped. All else is the environment's.
 
     Args:
         env: The environment.
@@ -114,11 +116,28 @@ class GuardedParallelEnv:
         record: Recorded = _unrecorded,
     ) -> None:
         self.env = env
-        self.watched = {
-            agent: Watched(equipped, record(agent))
-            for agent in env.possible_agents
-            if (equipped := equipment(agent)) is not None
-        }
+        self._equipment, self._record = equipment, record
+        self._known: dict[str, Watched | None] = {}
+        self._cut: set[str] = set()
+
+    @property
+    def watched(self) -> dict[str, Watched]:
+        """Those that have a guard, of all that were ever seen."""
+        return {name: one for name, one in self._known.items() if one is not None}
+
+    def _begin(self, agent: str, observation: Any, infos: Mapping[str, Any]) -> None:
+        """An agent is there for the first time in this episode."""
+        if agent not in self._known:
+            equipped = self._equipment(agent)
+            made = None if equipped is None else Watched(equipped, self._record(agent))
+            self._known[agent] = made
+        if (watched := self._known[agent]) is not None:
+            watched.begin(self.env, observation, infos.get(agent, {}))
+
+    @property
+    def agents(self) -> list[str]:
+        """Those that still act."""
+        return [agent for agent in self.env.agents if agent not in self._cut]
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.env, name)
@@ -127,24 +146,35 @@ class GuardedParallelEnv:
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         observations, infos = self.env.reset(seed=seed, options=options)
-        for agent, watched in self.watched.items():
-            if agent in observations:
-                watched.begin(self.env, observations[agent], infos.get(agent, {}))
+        self._cut.clear()
+        self._there = set(observations)
+        for agent, observation in observations.items():
+            self._begin(agent, observation, infos)
         return observations, infos
 
     def step(self, actions: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
-        guarded = {a: self.watched[a] for a in actions if a in self.watched}
+        watched_now = self.watched
+        guarded = {a: watched_now[a] for a in actions if a in watched_now}
         executed = {
             agent: guarded[agent].action(action) if agent in guarded else action
             for agent, action in actions.items()
         }
-        seen = self.env.step(executed)
-        observations, rewards, terminations, truncations, infos = map(dict, seen)
+        for agent in self._cut.intersection(self.env.agents):
+            executed[agent] = watched_now[agent].stopped
+        seen = [*map(dict, self.env.step(executed))]
+        for told, agent in itertools.product(seen, self._cut):
+            told.pop(agent, None)
+        observations, rewards, terminations, truncations, infos = seen
+        for agent in observations.keys() - self._there:
+            self._begin(agent, observations[agent], infos)
+        self._there.update(observations)
         for agent, watched in guarded.items():
             if agent in observations:
                 watched.seen(observations[agent], infos.get(agent, {}))
                 infos[agent] = {**infos.get(agent, {}), "forewarn": watched.told}
                 truncations[agent] = truncations[agent] or watched.is_cut
+                if watched.is_cut:
+                    self._cut.add(agent)
         return observations, rewards, terminations, truncations, infos
 
     def close(self) -> None:

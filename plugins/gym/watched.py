@@ -83,6 +83,12 @@ class Watched:
             raise InvalidInput(f"the actuator gave no action for {turn.outcome.kind}")
         return executed.arguments["action"]
 
+    @property
+    def stopped(self) -> Any:
+        """The action that stops it, whatever anybody proposes."""
+        action = self._actuator.fallback(self.frame)
+        return None if action is None else action.arguments["action"]
+
     def seen(self, observation: Any, info: Mapping[str, Any]) -> None:
         """What came of it."""
         step = 1 + (0 if self.frame is None else self.frame.sequence)

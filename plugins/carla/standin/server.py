@@ -214,7 +214,13 @@ class Server:
     # -- worlds -----------------------------------------------------------------------
 
     def _make(
-        self, on: Roads, seed: int, number: int, settings: Any = None, frame: int = 1
+        self,
+        on: Roads,
+        seed: int,
+        number: int,
+        settings: Any = None,
+        frame: int = 1,
+        first: int = 1,
     ) -> World:
         step_s = 1.0 / self._rate_hz
         if settings is None:
@@ -226,7 +232,7 @@ class Server:
             return self._make_traffic(on, seed, step_s)
 
         return World(
-            number, on, make_traffic, self.streams, seed, step_s, settings, frame
+            number, on, make_traffic, self.streams, seed, step_s, settings, frame, first
         )
 
     def _replace(self, on: Roads, seed: int, keep_settings: bool) -> None:
@@ -237,7 +243,7 @@ class Server:
             self.streams.end(getattr(sensor, "stream", 0))
         self.world = self._make(
             on, seed, old.episode + 1, old.settings if keep_settings else None,
-            old.frame + 1,
+            old.frame + 1, old.unused,
         )  # fmt: skip
         # After the answer, as a client expects it.
         asyncio.get_running_loop().call_later(_LOADS_S, self._announce, self.world)

@@ -64,6 +64,8 @@ class World:
         step_s: A tick's time where clients name none.
         settings: The clients' settings.
         frame: The number of its first frame. Clients overlook a frame 0.
+        first: The number of its first actor. No number comes again, in whichever world:
+            clients keep what they once heard of it.
 
     A replay moves actors by `moved` and a recording takes them down by `noted`: each is
     called at every tick, with its time.
@@ -79,6 +81,7 @@ class World:
         step_s: float,
         settings: list[Any],
         frame: int = 1,
+        first: int = 1,
     ) -> None:
         self.episode, self.roads, self.seed = episode, roads, seed
         self.streams = streams
@@ -90,7 +93,7 @@ class World:
         self._began_s = time.monotonic()
         self._states: dict[int, bytes] = {}
         self._changed: set[int] = set()
-        self._next = 1
+        self._next = first
         self.sensors = Sensors(self)
         self.spectator = self.add(
             Actor(0, "spectator", (0.0, 0.0, 50.0, -90.0, 0.0, 0.0), ours=True)
@@ -101,7 +104,7 @@ class World:
         by_signal = {light.signal: light for light in self.lights}
         self.groups = lights.groups(by_signal, roads.signals, roads.net)
         self._stop_lines = StopLines(roads, self.lights)
-        self._next = _CLIENTS_FIRST
+        self._next = max(self._next, first - first % _NUMBERS + _CLIENTS_FIRST)
         self.moved: Callable[[float], None] | None = None
         self.noted: Callable[[float], None] | None = None
         self._make_traffic = make_traffic
@@ -132,8 +135,13 @@ class World:
             self._forget(number)
         self.time_s = 0.0
         # Numbers do not depend on how long nobody gave the pace.
-        self._next += _NUMBERS - self._next % _NUMBERS
+        self._next = self.unused
         self._begin(self.delta_s)
+
+    @property
+    def unused(self) -> int:
+        """The first of numbers that no actor has had, a round one."""
+        return self._next + _NUMBERS - self._next % _NUMBERS
 
     def empty_roads(self) -> None:
         """Takes the traffic off the roads for good; its lights' programmes run here."""

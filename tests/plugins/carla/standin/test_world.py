@@ -352,3 +352,39 @@ except RuntimeError as error:
     assert "header" in told[1] and "OpenDRIVE" in told[2] and "types" in told[3]
     assert told[4] == "Carla/Maps/OpenDriveMap"
     assert "Town99" in told[5] and "crossing" in told[5]
+
+
+def test_no_number_of_an_actor_comes_again_in_another_world(serve: Serve) -> None:
+    """Nor does it in CARLA: clients keep what they once heard of a number."""
+    before, after = serve("--kinematic").script(
+        """
+        spawn()
+        world.wait_for_tick()
+        tell(sorted(actor.id for actor in world.get_actors()))
+        world = client.load_world("tee")
+        world.wait_for_tick()
+        tell(sorted(actor.id for actor in world.get_actors()))
+        """
+    )
+    assert before and after and before[-1] < after[0]
+
+
+def test_a_traffic_manager_that_is_shut_down_survives_another_world(
+    serve: Serve,
+) -> None:
+    """One that is not may end the client, against any server: see the page."""
+    told = serve("--kinematic").script(
+        """
+        synchronous()
+        car, port = spawn(), int(sys.argv[1]) + 10
+        manager = client.get_trafficmanager(port)
+        car.set_autopilot(True, port)
+        car.set_autopilot(False, port)
+        for _ in range(40):
+            world.tick()
+        manager.shut_down()
+        world = client.load_world("tee")
+        tell(world.get_map().name)
+        """
+    )
+    assert told == ["Carla/Maps/tee"]

@@ -186,12 +186,14 @@ class _Header(Strict):
     guarded: bool
 
 
-class _Run(Strict):
-    name: str
-    frames: NonNegativeInt
-    header: NonNegativeInt
-    seed: int | None
-    digest: str
+class _Runs(Strict):
+    """One value a run in each; there may be thousands."""
+
+    name: list[str]
+    frames: list[NonNegativeInt]
+    header: list[NonNegativeInt]
+    seed: list[int | None]
+    digest: list[str]
 
 
 class _Facts(Strict):
@@ -199,7 +201,7 @@ class _Facts(Strict):
     vocabularies: dict[str, Any]
     vocabulary_digests: dict[str, str]
     headers: list[_Header]
-    runs: list[_Run]
+    runs: _Runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,20 +220,11 @@ class PartFacts:
     def dumped(self) -> bytes:
         """As it stands in the file's metadata."""
         headers: dict[str, int] = {}
-        runs = []
+        numbers = []
         for run in self.runs:
             shared = header_keys(run.header)
-            seed = shared.pop("seed")
-            number = headers.setdefault(json.dumps(shared), len(headers))
-            runs.append(
-                {
-                    "name": run.name,
-                    "frames": run.frames,
-                    "header": number,
-                    "seed": seed,
-                    "digest": run.digest,
-                }
-            )
+            del shared["seed"]
+            numbers.append(headers.setdefault(json.dumps(shared), len(headers)))
         named = {run.header.vocabulary for run in self.runs} - {None}
         content = {
             "format": FORMAT,
@@ -240,7 +233,13 @@ class PartFacts:
                 name: self._digest(name) for name in sorted(filter(None, named))
             },
             "headers": [json.loads(text) for text in headers],
-            "runs": runs,
+            "runs": {
+                "name": [run.name for run in self.runs],
+                "frames": [run.frames for run in self.runs],
+                "header": numbers,
+                "seed": [run.header.seed for run in self.runs],
+                "digest": [run.digest for run in self.runs],
+            },
         }
         return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
 
@@ -275,23 +274,23 @@ class PartFacts:
             )
             for each in file.headers
         ]  # fmt: skip
-        names = [run.name for run in file.runs]
-        for name in names:
+        told = file.runs
+        for name in told.name:
             if Path(name).name != name or name[:1] in ("", ".") or "\0" in name:
                 problem = f"{name!r:.60} cannot be the name of a run"
                 raise InvalidTrace(problem, source=source)
-        if len(set(names)) < len(names):
+        if len(set(told.name)) < len(told.name):
             raise InvalidTrace("two runs have one name", source=source)
         try:
+            each = zip(
+                told.name, told.frames, told.header, told.seed, told.digest, strict=True
+            )
             runs = [
-                RunFacts(
-                    run.name,
-                    run.frames,
-                    replace(headers[run.header], seed=run.seed),
-                    run.digest,
-                )
-                for run in file.runs
+                RunFacts(name, frames, replace(headers[number], seed=seed), digest)
+                for name, frames, number, seed, digest in each
             ]
         except IndexError:
             raise InvalidTrace("a run has no header", source=source) from None
+        except ValueError:
+            raise InvalidTrace("a run is told of in part", source=source) from None
         return cls(tuple(runs), file.vocabularies)

@@ -179,7 +179,7 @@ def _chunk(
 
 @cache
 def _heading(column: str, kind: Kind) -> bytes:
-    return _dumped([column, kind]).encode()
+    return _dumped([column, "number" if kind == "whole" else kind]).encode()
 
 
 def _check_order(last: Frame | None, frames: Sequence[Frame]) -> None:
@@ -269,15 +269,19 @@ def _array(values: Sequence[Any], kind: Kind, heard: Callable[[Any], None]) -> p
         heard(codes.tobytes() + _dumped(words).encode())
         indices = pa.array(codes, mask=codes < 0)
         return pa.DictionaryArray.from_arrays(indices, pa.array(words, pa.string()))
-    if kind == "number":
-        numbers = np.array(values, np.float64)
-        mask = ~np.isfinite(numbers)
-        if mask.any() and mask.sum() > values.count(None):
-            raise _NotFinite
-    else:
+    if kind == "truth":
         none = None in values
-        held = [0 if value is None else value for value in values] if none else values
-        numbers = np.array(held, np.bool_ if kind == "truth" else np.int64)
+        held = [value or False for value in values] if none else values
+        numbers = np.array(held, np.bool_)
         mask = np.array([v is None for v in values]) if none else np.zeros(0, bool)
+        heard(numbers.tobytes() + mask.tobytes())
+        return pa.array(numbers, pa.bool_(), mask=mask if none else None)
+    # Whole or not: beside a run that has fractions they are stored alike.
+    numbers = np.array(values, np.float64)
+    mask = ~np.isfinite(numbers)
+    if mask.any() and mask.sum() > values.count(None):
+        raise _NotFinite
     heard(numbers.tobytes() + mask.tobytes())
+    if kind == "whole":
+        numbers = np.where(mask, 0.0, numbers).astype(np.int64)
     return pa.array(numbers, type_of(kind), mask=mask if mask.any() else None)

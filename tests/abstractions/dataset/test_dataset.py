@@ -305,6 +305,16 @@ def test_who_dies_while_joining_leaves_no_run_twice(tmp_path: Path) -> None:
     assert [p.name for p in files_in(tmp_path)] == ["s-1f-000000-000005.parquet"]
 
 
+def test_whole_numbers_beside_fractions_have_the_same_digest(tmp_path: Path) -> None:
+    header = TraceHeader(provides=("a",))
+    whole = Trace(header, (Frame(0.0, 0, {"a": 3}), Frame(1.0, 1, {"a": None})))
+    other = Trace(header, (Frame(0.0, 0, {"a": 0.5}),))
+    write_part(tmp_path / "a.parquet", [tabled("x", whole), tabled("y", other)])
+    trace = Stored(tmp_path / "a.parquet", "x").trace()
+    assert trace == whole and isinstance(trace.frames[0].values["a"], float)
+    assert tabled("x", trace).digest == tabled("x", whole).digest
+
+
 def test_a_run_on_its_own_reads_back(tmp_path: Path) -> None:
     (run,) = campaign([7])
     save_run(tmp_path / "x.arrow", run)

@@ -225,6 +225,71 @@ def tick_times(trace: Trace | Kept, abstraction: Abstraction) -> NDArray[np.floa
     return times if period_s is None else times[tick_ends(times, period_s)]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Counted:
+    """What is counted of runs, wherever they were read.
+
+    Args:
+        runs: They.
+        headers: What holds for each.
+        names: The states that occur.
+        numbers: The runs one after the other, by the numbers of these.
+        starts: Where each begins.
+        gaps: The states before which time passed unseen.
+        periods: The time between two states of each run.
+        late: The mean time between frames, by run, where it is well above that.
+        unused: Which further predicates held, and how long each run is there.
+    """
+
+    runs: tuple[Stored, ...]
+    headers: tuple[TraceHeader, ...]
+    names: list[str]
+    numbers: NDArray[np.integer]
+    starts: NDArray[np.int64]
+    gaps: NDArray[np.int64]
+    periods: list[float | None]
+    late: dict[str, float]
+    unused: tuple[NDArray[np.int64], NDArray[np.int64]] | None
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """How many states each run has."""
+        return np.diff(self.starts, append=len(self.numbers))
+
+
+def count(
+    batch: Batch, abstraction: Abstraction, candidates: Abstraction | None = None
+) -> Counted:
+    """What there is to count of runs that were read from a file."""
+    path, lengths = batch.runs[0].path, batch.lengths
+    if not lengths.all():
+        raise InvalidTrace("the trace has no frames", source=str(path))
+    unused = None
+    try:
+        found = encode(batch, abstraction)
+        if candidates is not None:
+            further = encode(batch, candidates)
+            unused = further.states, _lengths(further)
+    except InvalidInput as error:
+        raise error.within(str(path)) from None
+    periods = [
+        abstraction.period_s or kept.header.period_s or regular_period(kept.times_s)
+        for kept in batch.apart()
+    ]
+    codes, numbers = compressed(found.states)
+    return Counted(
+        batch.runs,
+        batch.headers,
+        [abstraction.state_name(code) for code in codes.tolist()],
+        numbers,
+        found.starts,
+        _gaps(found, periods),
+        periods,
+        _late(batch, periods),
+        unused,
+    )
+
+
 @dataclass(slots=True)
 class Training:
     """A tally that grows file by file, and what there is to remember of the files.
@@ -311,52 +376,31 @@ class Training:
         candidates: Abstraction | None = None,
     ) -> None:
         """Counts runs that were read from a file, as `counting` does."""
-        path, lengths = batch.runs[0].path, batch.lengths
-        if not lengths.all():
-            raise InvalidTrace("the trace has no frames", source=str(path))
-        try:
-            found = encode(batch, abstraction)
-            if candidates is not None:
-                unused = encode(batch, candidates)
-                self.unused.add(unused.states, _lengths(unused))
-        except InvalidInput as error:
-            raise error.within(str(path)) from None
-        periods = [
-            abstraction.period_s or kept.header.period_s or regular_period(kept.times_s)
-            for kept in batch.apart()
-        ]
-        gaps = _gaps(found, periods)
-        codes, numbers = compressed(found.states)
-        names = [abstraction.state_name(code) for code in codes.tolist()]
-        states = np.array([self._number(name) for name in names])[numbers]
-        self.tally.add_codes(numbers, names.__getitem__, found.starts, gaps)
-        self.seen.add(states, _lengths(found))
-        self.periods.update(periods)
-        self._look_at_clocks(batch, found, periods, gaps)
-        counted = _lengths(found).tolist()
-        for run, header, frames in zip(batch.runs, batch.headers, counted, strict=True):
+        self.take(count(batch, abstraction, candidates))
+
+    def take(self, counted: Counted) -> None:
+        """Takes in what was counted of runs."""
+        if counted.unused is not None:
+            self.unused.add(*counted.unused)
+        names = counted.names
+        states = np.array([self._number(name) for name in names])[counted.numbers]
+        self.tally.add_codes(
+            counted.numbers, names.__getitem__, counted.starts, counted.gaps
+        )
+        lengths = counted.lengths
+        self.seen.add(states, lengths)
+        self.periods.update(counted.periods)
+        self.late.update(counted.late)
+        apart = np.searchsorted(counted.starts, counted.gaps, side="right") - 1
+        for number in apart.tolist():
+            name = counted.runs[number].name
+            self.gaps[name] = self.gaps.get(name, 0) + 1
+        each = zip(counted.runs, counted.headers, lengths.tolist(), strict=True)
+        for run, header, frames in each:
             self._remember(run, 1, frames, header)
 
     def _number(self, name: str) -> int:
         return self.numbers.setdefault(name, len(self.numbers))
-
-    def _look_at_clocks(
-        self,
-        batch: Batch,
-        found: Encoded,
-        periods: Sequence[float | None],
-        gaps: NDArray[np.int64],
-    ) -> None:
-        """Notes the runs in which time passed unseen, or frames come late."""
-        for number in (np.searchsorted(found.starts, gaps, side="right") - 1).tolist():
-            name = batch.runs[number].name
-            self.gaps[name] = self.gaps.get(name, 0) + 1
-        last = batch.starts + batch.lengths - 1
-        passed = batch.times_s[last] - batch.times_s[batch.starts]
-        between = passed / np.maximum(batch.lengths - 1, 1)
-        late = between > _MOST_LATE * np.array(periods, np.float64)
-        for number in np.flatnonzero(late).tolist():
-            self.late[batch.runs[number].name] = float(between[number])
 
     def sequences(self, every: int = 1) -> list[list[str]]:
         """The states of the runs, or of one in so many of them, by name."""
@@ -471,6 +515,15 @@ def digest_of_runs(digests: Iterable[str]) -> str:
 
 def _lengths(found: Encoded) -> NDArray[np.int64]:
     return np.diff(found.starts, append=len(found.states))
+
+
+def _late(batch: Batch, periods: Sequence[float | None]) -> dict[str, float]:
+    """The mean time between frames of the runs in which it is well above a period."""
+    last = batch.starts + batch.lengths - 1
+    passed = batch.times_s[last] - batch.times_s[batch.starts]
+    between = passed / np.maximum(batch.lengths - 1, 1)
+    late = between > _MOST_LATE * np.array(periods, np.float64)
+    return {batch.runs[i].name: float(between[i]) for i in np.flatnonzero(late)}
 
 
 def _gaps(found: Encoded, periods: Sequence[float | None]) -> NDArray[np.int64]:

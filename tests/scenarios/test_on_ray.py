@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,15 +12,18 @@ import pytest
 from click.testing import CliRunner
 
 from forewarn.abstractions.errors import MissingDependency
-from forewarn.abstractions.readers.stored import files_in, stored_runs
+from forewarn.abstractions.readers.stored import Stored, files_in, stored_runs
 from forewarn.cli import main
-from forewarn.cli.watching.dataset import SHARE, judged
+from forewarn.cli.models.learning import Learner, Wish
+from forewarn.cli.watching.dataset import judged
+from forewarn.monitors.chains.formats.own import model_as_dict
 from forewarn.monitors.laws.lawbook import find_laws
 from forewarn.scenarios.running.campaign import Job, campaign, jobs
 from forewarn.scenarios.running.episode import Episode
 from forewarn.scenarios.running.plan import plan
 from forewarn.scenarios.running.pools.local import CannotRun, Here, Lost
 from forewarn.scenarios.running.pools.on_ray import OBJECT_STORE_BYTES, OnRay
+from forewarn.scenarios.running.pools.sharing import SHARE
 from forewarn.scenarios.schema import load_scenario
 
 ray = pytest.importorskip("ray", reason="ray is not installed: extra ray")
@@ -99,31 +103,61 @@ def test_processes_that_die_and_jobs_that_cannot_be_done(
     assert error.value.exit_status == 3
 
 
+class Losing(OnRay):
+    """Loses a node once something is done."""
+
+    def __init__(self, cluster: Any) -> None:
+        super().__init__("ray", 2)
+        self._cluster = cluster
+        self._node = cluster.add_node(
+            num_cpus=1, object_store_memory=OBJECT_STORE_BYTES
+        )
+
+    def map(self, work: Any, jobs: Any) -> Iterator[Any]:
+        for i, done in enumerate(super().map(work, jobs)):
+            if i == 0:
+                self._cluster.remove_node(self._node, allow_graceful=False)
+            yield done
+
+
 @pytest.mark.slow
 def test_runs_are_judged_by_two_nodes_of_which_one_is_lost(
     cluster: Any, tmp_path: Path
 ) -> None:
-    runs = tmp_path / "runs"
-    list(campaign(todo(runs), Here()))
-    stored = stored_runs(sorted(runs.glob("*.jsonl.gz")))
+    stored = [*many(tmp_path)]
     laws = find_laws("always speed <= 35", vocabulary=stored[0].kept(()).vocabulary)
-    shares = [*stored] * (2 * SHARE // len(stored) + 1)
-    node = cluster.add_node(num_cpus=1, object_store_memory=OBJECT_STORE_BYTES)
-
-    class Losing(OnRay):
-        """Loses a node once something is done."""
-
-        def map(self, work: Any, jobs: Any) -> Iterator[Any]:
-            for i, done in enumerate(super().map(work, jobs)):
-                if i == 0:
-                    cluster.remove_node(node, allow_graceful=False)
-                yield done
-
-    alone = judged(shares, laws, None, Here(), tmp_path / "here.parquet")
-    found = judged(shares, laws, None, Losing("ray", 2), tmp_path / "ray.parquet")
+    alone = judged(stored, laws, None, Here(), tmp_path / "here.parquet")
+    found = judged(stored, laws, None, Losing(cluster), tmp_path / "ray.parquet")
     assert found == alone
     here, theirs = (tmp_path / f"{name}.parquet" for name in ("here", "ray"))
     assert here.read_bytes() == theirs.read_bytes()
+
+
+@pytest.mark.slow
+def test_runs_are_counted_by_two_nodes_of_which_one_is_lost(
+    cluster: Any, tmp_path: Path
+) -> None:
+    stored = [*many(tmp_path)]
+    wish = Wish(**{**dict.fromkeys(Wish.__slots__), **WISHED})
+    alone, found = (Learner(wish, None, "", stored[0].path) for _ in range(2))
+    assert list(alone.add(stored)) == list(found.add(stored, Losing(cluster)))
+    kept = [json.dumps(model_as_dict(each.model())) for each in (alone, found)]
+    assert kept[0] == kept[1]
+    assert found.training.sequences() == alone.training.sequences()
+
+
+WISHED: dict[str, Any] = {
+    "format": "auto", "scenario": "tiny-road", "auto": False, "laws": (),
+    "mix_guarded": False, "candidates": ("speed > 20",),
+}  # fmt: skip
+
+
+def many(folder: Path) -> Iterator[Stored]:
+    """So many runs that they are more than two jobs."""
+    list(campaign(todo(folder / "runs"), Here()))
+    stored = stored_runs(sorted((folder / "runs").glob("*.jsonl.gz")))
+    for _ in range(2 * SHARE // len(stored) + 1):
+        yield from stored
 
 
 def test_what_is_no_cluster_is_bad_input(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from forewarn.cli.models.learning import Learner, Wish
+from forewarn.cli.runs.episodes import jobs_option, on_option
 from forewarn.cli.support import Number, emit, json_option, naming, progress
 
 if TYPE_CHECKING:
@@ -103,6 +104,8 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     "--epsilon", type=Number(), help="The error that the guarantee may allow."
 )
 @click.option("--delta", type=Number(), help="The probability of a larger error.")
+@jobs_option
+@on_option
 @json_option
 def learn(
     files: tuple[Path, ...],
@@ -112,6 +115,8 @@ def learn(
     abstraction_out: Path | None,
     epsilon: float | None,
     delta: float | None,
+    jobs: int,
+    on: str | None,
     as_json: bool,
     **wish: Any,
 ) -> None:
@@ -133,6 +138,7 @@ def learn(
     from forewarn.monitors.chains.model import load_model
     from forewarn.monitors.trust.fairness import NAMED
     from forewarn.monitors.trust.pac import pac_reports
+    from forewarn.scenarios.running.campaign import pool
 
     if (epsilon is None) != (delta is None):
         raise click.UsageError("--epsilon and --delta come together")
@@ -150,7 +156,8 @@ def learn(
     learner = Learner(asked, earlier, str(update), files[0])
     choice = learner.find(files) if auto else None
     runs = stored_runs(files)
-    for _ in progress(learner.add(runs), "runs learned", len(runs)):
+    where = pool(jobs, on) if on is not None or jobs > 1 else None
+    for _ in progress(learner.add(runs, where), "runs learned", len(runs)):
         pass
     with naming(files[0] if len(files) == 1 else f"{files[0]} and others"):
         model = learner.model()

@@ -6,9 +6,10 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cache
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
     from forewarn.monitors.laws.lawbook import Law
     from forewarn.monitors.trust.fairness import FairnessReport
     from forewarn.monitors.trust.hindsight import Found
-    from forewarn.monitors.trust.training import Training
+    from forewarn.monitors.trust.training import Counted, Training
+    from forewarn.scenarios.running.pools.local import Pool
     from forewarn.scenarios.schema import Scenario
 
 
@@ -54,6 +56,40 @@ class Wish:
     mix_guarded: bool
     candidates: tuple[str, ...]
     horizon: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """Runs to be counted somewhere else, and by what."""
+
+    runs: Sequence[Stored]
+    abstraction: dict[str, Any]
+    candidates: dict[str, Any] | None
+    vocabulary: Vocabulary | None
+    period_s: float | None
+
+
+def _count_share(share: _Share) -> list[Counted]:
+    """What there is to count of a share."""
+    from forewarn.abstractions.readers.stored import batches
+    from forewarn.abstractions.states.abstraction import Abstraction
+    from forewarn.monitors.trust.training import count
+
+    known = share.vocabulary
+    by = Abstraction.from_dict(share.abstraction, "--abstraction", known)
+    unused, signals = None, by.signals
+    if share.candidates is not None:
+        unused = Abstraction.from_dict(share.candidates, "--candidate", known)
+        signals = (*signals, *unused.signals)
+    used = known or by.vocabulary
+    read = batches(share.runs, dict.fromkeys(signals), used, share.period_s)
+    return [count(batch, by, unused) for batch in read]
+
+
+def _holds_traces(path: Path) -> bool:
+    from forewarn.monitors.trust.training import holds_traces
+
+    return holds_traces(path)
 
 
 class Learner:
@@ -192,35 +228,55 @@ class Learner:
         except InvalidInput as error:
             raise error.within("--candidate") from None
 
-    def add(self, runs: Iterable[Stored]) -> Iterator[Stored]:
-        """Counts runs, and yields each that has been counted."""
-        from forewarn.monitors.trust.training import holds_traces
+    def add(self, runs: Iterable[Stored], on: Pool | None = None) -> Iterator[Stored]:
+        """Counts runs, and yields each that has been counted.
 
+        Args:
+            runs: They.
+            on: Where they are read; that changes nothing of what is counted. None:
+                here, as many at once as a piece of a file holds.
+        """
         kind = self.wish.format
-        for path, group in groupby(runs, key=lambda run: run.path):
+        with_frames = cache(_holds_traces)
+        for frames, group in groupby(
+            runs, lambda r: kind == "trace" or (kind == "auto" and with_frames(r.path))
+        ):
             some = list(group)
-            if kind == "states" or (kind == "auto" and not holds_traces(path)):
-                if self.candidates is not None:
-                    raise click.UsageError(
-                        f"{path} has no frames to try --candidate on"
-                    )
-                self.training.add_states(path, self.abstraction)
-                yield from some
+            if frames:
+                yield from self._count(some, on)
                 continue
-            if self.abstraction is None:
-                raise click.UsageError(
-                    f"{path} holds frames: give their predicates by --abstraction or"
-                    " --law"
-                )
-            wish, training = (self.vocabulary, self.wish.period), self.training
-            if self._found is None:
-                yield from training.counting(
-                    some, self.abstraction, *wish, self.candidates
-                )
-                continue
+            if self.candidates is not None:
+                path = some[0].path
+                raise click.UsageError(f"{path} has no frames to try --candidate on")
             for run in some:
-                by = self._found.counting(training.tally.traces)
-                yield from training.counting([run], by, *wish, self.candidates)
+                self.training.add_states(run.path, self.abstraction)
+                yield run
+
+    def _count(self, runs: Sequence[Stored], on: Pool | None) -> Iterator[Stored]:
+        """Counts traces of frames."""
+        from forewarn.scenarios.running.pools.sharing import in_turn, shared
+
+        by, training = self.abstraction, self.training
+        if by is None:
+            raise click.UsageError(
+                f"{runs[0].path} holds frames: give their predicates by --abstraction"
+                " or --law"
+            )
+        wish, unused = (self.vocabulary, self.wish.period), self.candidates
+        if self._found is not None:
+            for run in runs:
+                own = self._found.counting(training.tally.traces)
+                yield from training.counting([run], own, *wish, unused)
+        elif on is None:
+            yield from training.counting(runs, by, *wish, unused)
+        else:
+            further = None if unused is None else unused.as_dict()
+            of_all = by.as_dict(), further, *wish
+            shares = [_Share(part, *of_all) for part in shared(runs)]
+            for found in in_turn(_count_share, shares, on):
+                for counted in found:
+                    training.take(counted)
+                    yield from counted.runs
 
     def model(self) -> Model:
         """The model of all that was counted."""

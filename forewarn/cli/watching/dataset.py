@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 
 VERDICTS = ("ok", "pending", "violated", "vacuous", "not applicable")
 
-SHARE = 100
-"""So many runs are judged in one go."""
-
 Row = dict[str, Any]
 
 
@@ -28,7 +25,6 @@ Row = dict[str, Any]
 class _Share:
     """Runs that follow each other, and by what they are judged."""
 
-    number: int
     runs: Sequence[Stored]
     laws: Sequence[Law]
     period_s: float | None
@@ -82,27 +78,12 @@ def _rows(
     runs: Sequence[Stored], laws: Sequence[Law], period_s: float | None, on: Pool
 ) -> Iterator[Row]:
     """The rows of all runs in their order, whoever judged them."""
-    parts = (runs[at : at + SHARE] for at in range(0, len(runs), SHARE))
-    shares = [_Share(i, part, laws, period_s) for i, part in enumerate(parts)]
-    each = _in_turn(shares, on)
+    from forewarn.scenarios.running.pools.sharing import in_turn, shared
+
+    shares = [_Share(part, laws, period_s) for part in shared(runs)]
+    each = (rows for found in in_turn(_judge_share, shares, on) for rows in found)
     for rows in progress(each, "runs judged", len(runs)):
         yield from rows
-
-
-def _in_turn(shares: Sequence[_Share], on: Pool) -> Iterator[list[Row]]:
-    """Of each run its rows; what is done before its turn waits for it."""
-    from forewarn.scenarios.running.pools.local import DEFECT, CannotRun, Lost
-
-    early: dict[int, list[list[Row]]] = {}
-    due = 0
-    with closing(on.map(_judge_share, shares)) as done:  # type: ignore[type-var]
-        for share, found in done:
-            if isinstance(found, Lost):
-                raise CannotRun(f"{share.runs[0].path}: {found.error}", DEFECT)
-            early[share.number] = found
-            while due in early:
-                yield from early.pop(due)
-                due += 1
 
 
 def _judge_share(share: _Share) -> list[list[Row]]:

@@ -16,6 +16,12 @@ BRIDGES = {
     "Apollo": "forewarn.apollo_bridge",
     "Thor": "forewarn.thor_bridge",
 }
+SHARED = {
+    "ThorSenses": ("forewarn.plugins.household", "ObjectSenses"),
+    "ThorActuator": ("forewarn.plugins.household", "Withholding"),
+}
+"""What every household has in common, AI2-THOR's and VirtualHome's."""
+
 bridges = pytest.mark.parametrize(("name", "room"), BRIDGES.items())
 
 
@@ -31,14 +37,16 @@ def test_the_world_is_in_bridge(name: str, room: str) -> None:
 
 @bridges
 def test_signals_are_made_in_sense(name: str, room: str) -> None:
-    senses = getattr(import_module(f"{room}.sense"), f"{name}Senses")
+    room, known_as = SHARED.get(f"{name}Senses", (room, f"{name}Senses"))
+    senses = getattr(import_module(f"{room}.sense"), known_as)
     told = inspect.signature(senses.values).return_annotation
     assert told.startswith("dict[str, ")
 
 
 @bridges
 def test_decisions_are_carried_out_in_act(name: str, room: str) -> None:
-    actuator = getattr(import_module(f"{room}.act"), f"{name}Actuator")
+    room, known_as = SHARED.get(f"{name}Actuator", (room, f"{name}Actuator"))
+    actuator = getattr(import_module(f"{room}.act"), known_as)
     assert methods(Actuator) - set(dir(actuator)) <= {"can"}
 
 

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
-from measuring import Row, seconds
+from measuring import Row, installed, seconds
 
 from forewarn.abstractions.states.abstraction import Abstraction, from_expressions
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
@@ -25,6 +27,9 @@ from forewarn.monitors.chains.model import Model
 from forewarn.monitors.chains.tallying import LiveTally
 from forewarn.monitors.fleet.merging import merge
 from forewarn.monitors.fleet.tallies import FleetTally, Subject, read_tally
+from forewarn.scenarios.running.campaign import campaign, jobs, pool
+from forewarn.scenarios.running.plan import plan as scenario_plan
+from forewarn.scenarios.schema import load_scenario
 
 STATES, SUCCESSORS, PREDICATES = 300, 6, 48
 """As the models of the driving scenarios: 180 to 520 states of up to 49 predicates."""
@@ -47,6 +52,13 @@ def rows(quick: bool) -> Iterator[Row]:
             seconds(fleet.parsed, repeat=3),
         )
     yield Row("counting one frame of a guard", counting_s())
+    if installed("ray") and installed("libsumo"):
+        episodes = 12 if quick else 60
+        one, two = (episodes / on_ray_s(workers, episodes) for workers in (1, 2))
+        yield Row(
+            f"episodes of s1 on two Ray workers, load {os.getloadavg()[0]:.0f}",
+            two, None, "on one", one, 1.8, rate=True,
+        )  # fmt: skip
 
 
 class Fleet:
@@ -109,6 +121,25 @@ def counting_s() -> float:
         for code in codes:
             live.observe(code)
     return (time.process_time() - began_s) / (rounds * len(codes))
+
+
+def on_ray_s(workers: int, episodes: int) -> float:
+    """How long episodes take so many actors, once each has run one.
+
+    That is by the wall clock: where other work has the processors, two workers share
+    what one had.
+    """
+    scenario = load_scenario("s1")
+    with tempfile.TemporaryDirectory() as folder:
+        seeds = range(1_500_000, 1_500_000 + workers + episodes)
+        todo = jobs(scenario_plan(scenario), scenario, seeds, Path(folder))
+        with closing(campaign(todo, pool(workers, "ray"))) as done:
+            for _ in range(workers):
+                next(done)
+            began_s = time.perf_counter()
+            for _ in done:
+                pass
+            return time.perf_counter() - began_s
 
 
 def plan() -> Iterator[str]:

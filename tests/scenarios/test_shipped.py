@@ -12,6 +12,7 @@ from forewarn.abstractions.files import read_bytes
 from forewarn.abstractions.states.abstraction import Abstraction, load_abstraction
 from forewarn.cli import main
 from forewarn.monitors.chains.model import load_model
+from forewarn.monitors.guarding.enforcing import asks_to_move
 from forewarn.monitors.guarding.policy import load_policy
 from forewarn.scenarios.schema import load_scenario, parse_scenario, shipped_scenarios
 from forewarn.scenarios.shipped import FOLDER, Shipped, shipped_with
@@ -36,6 +37,19 @@ def test_every_driving_scenario_ships_trained(name: str) -> None:
         assert load_abstraction(files.abstraction).fingerprint() == known.fingerprint()
     else:
         assert known.fingerprint() == scenario.abstraction.fingerprint()
+
+
+@pytest.mark.parametrize("name", DRIVING)
+def test_what_stops_ships_beside_what_warns(name: str) -> None:
+    scenario = load_scenario(name)
+    acting = Shipped.in_folder(FOLDER, name).acting
+    if asks_to_move(scenario.laws):
+        assert not acting.exists()  # who is stopped would break it
+        return
+    policy = load_policy(acting)
+    assert {law: [s.kind for s in steps] for law, steps in policy.rules.items()} == {
+        law.name: ["stop"] for law in scenario.laws
+    }
 
 
 def test_nothing_stray_ships() -> None:
@@ -80,6 +94,8 @@ def test_run_warns_at_once_and_says_by_what(tmp_path: Path) -> None:
     (step,) = policy.rules["stop_at_yellow"]
     assert isinstance(stopping, dict)
     assert stopping["rules"][0]["thresholds"] == {"stop": step.threshold}
+    tuned = forewarn("run", "s1", *out, "--for", "stop")["policy"]
+    assert tuned == load_policy(Shipped.in_folder(FOLDER, "s1").acting).as_dict()
     alone = forewarn("run", "s1", *out, "--unguarded")
     assert alone["model"] is None and alone["policy"] is None
     said = CliRunner().invoke(main, ["run", "s1", *out]).stdout

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,7 +29,7 @@ from forewarn.abstractions.dataset.layout import (
     signal_of,
 )
 from forewarn.abstractions.dataset.tables import RunTable
-from forewarn.abstractions.errors import InvalidInput, InvalidTrace
+from forewarn.abstractions.errors import InvalidInput, InvalidTrace, TooLarge
 from forewarn.abstractions.files import parse_json
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.trace import Note
@@ -40,6 +39,13 @@ from forewarn.abstractions.vocabularies.vocabulary import (
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+MAX_ROWS = 300_000
+MAX_BYTES = 256 * 1024**2
+"""What a group of rows may hold; ours hold far less."""
+
+_COUNTED = "whole", "number"
+"""The kinds of a frame's number and time."""
 
 HELD = 4
 """So many parts are kept open, with the last rows that were read of each."""
@@ -96,6 +102,11 @@ class Part:
             raise InvalidTrace(problem, source=str(path))
         sizes = [whole.row_group(i).num_rows for i in range(whole.num_row_groups)]
         self._bounds: list[int] = np.cumsum([0, *sizes]).tolist()
+        held = [whole.row_group(i).total_byte_size for i in range(len(sizes))]
+        if max(sizes, default=0) > MAX_ROWS or max(held, default=0) > MAX_BYTES:
+            raise TooLarge(
+                "a group of its rows is larger than we hold", source=str(path)
+            )
         try:
             self.kinds: dict[str, Kind] = {
                 each.name: kind_of(each.type)
@@ -104,6 +115,8 @@ class Part:
             }
         except InvalidInput as error:
             raise error.within(str(path)) from None
+        if (self.kinds.get("sequence"), self.kinds.get("time_s")) != _COUNTED:
+            raise InvalidTrace("its frames have no number or no time", source=str(path))
         self._number = {run.name: i for i, run in enumerate(self.facts.runs)}
         self._whole: tuple[int, pa.Table] | None = None
         self._last: tuple[tuple[object, ...], Vocabulary | None, _Arrays] | None = None
@@ -225,7 +238,7 @@ class Part:
                 there[signal] = np.zeros(len(table), bool)
                 continue
             column = table.column(stored[signal])
-            held[signal] = numpy_of(column, self.kinds[stored[signal]])
+            held[signal] = numpy_of(column, self.kinds[stored[signal]], str(self.path))
             if self.kinds[stored[signal]] == "word":
                 distinct[signal] = words_of(column)
         clean = not there and first_fault(held, vocabulary, distinct) is None
@@ -437,7 +450,7 @@ def words_of(column: pa.ChunkedArray) -> list[str | None]:
     return [*words, None] if column.null_count else [*words]
 
 
-def numpy_of(column: pa.ChunkedArray, kind: Kind) -> NDArray[Any]:
+def numpy_of(column: pa.ChunkedArray, kind: Kind, source: str = "") -> NDArray[Any]:
     """A column as `Trace.columns` has it: NaN or None for none."""
     if kind == "word":
         parts = []
@@ -451,7 +464,7 @@ def numpy_of(column: pa.ChunkedArray, kind: Kind) -> NDArray[Any]:
         return np.asarray(column.to_numpy(), bool)
     values = column.to_pylist()
     if kind == "json":
-        values = [None if value is None else json.loads(value) for value in values]
+        values = [None if v is None else parse_json(v, source) for v in values]
     found = np.empty(len(values), object)
     found[:] = values
     return found

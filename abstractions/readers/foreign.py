@@ -7,24 +7,33 @@ time is when its message was written, in seconds, as `time_s`.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from forewarn.abstractions.errors import InvalidTrace, MissingDependency, near_miss
-from forewarn.abstractions.readers.lines import MAX_BYTES, check_count
+from forewarn.abstractions.errors import (
+    ForewarnError,
+    InvalidTrace,
+    MissingDependency,
+    TooLarge,
+    near_miss,
+    said,
+)
+from forewarn.abstractions.readers.lines import (
+    MAX_BYTES,
+    MAX_VALUES,
+    check_count,
+)
+from forewarn.abstractions.readers.messages import is_bag, messages
 
-FOREIGN = (".parquet", ".mcap", ".db3")
+FOREIGN = {".parquet": "Parquet", ".mcap": "MCAP", ".db3": "bag"}
 
 Row = list[str]
-_Telling = tuple[int, str, Any]
-"""When a message was written, in nanoseconds, on which topic, and the message."""
 
 
 def is_foreign(path: Path) -> bool:
     """Whether a path is such a log: a file by its ending, a bag by what it holds."""
-    return path.suffix in FOREIGN or (path / "metadata.yaml").is_file()
+    return path.suffix in FOREIGN or is_bag(path)
 
 
 def foreign_rows(path: Path, wanted: Sequence[str]) -> Iterator[Row]:
@@ -35,44 +44,94 @@ def foreign_rows(path: Path, wanted: Sequence[str]) -> Iterator[Row]:
         wanted: The columns or fields.
     """
     size = sum(p.stat().st_size for p in ([path] if path.is_file() else path.iterdir()))
-    if size > MAX_BYTES:
+    _check(size, MAX_BYTES, "bytes", path)
+    try:
+        if path.suffix == ".parquet":
+            yield from _table(path)
+        else:
+            yield from _told(path, [name for name in wanted if name.startswith("/")])
+    except ForewarnError:
+        raise
+    except Exception as error:
+        # Readers of others' raise all kinds of errors where a file is none of theirs.
+        what = FOREIGN.get(path.suffix, "bag")
         raise InvalidTrace(
-            f"{size} bytes are more than {MAX_BYTES}", source=str(path),
+            f"no {what}: {said(error):.200}", source=str(path)
+        ) from error
+
+
+def _check(count: int, most: int, what: str, path: Path) -> None:
+    if count > most:
+        raise TooLarge(
+            f"{count} {what} are more than {most}",
+            source=str(path),
             mend="split it into several logs",
-        )  # fmt: skip
-    if path.suffix == ".parquet":
-        return _table(path)
-    return _told(path, [name for name in wanted if name.startswith("/")])
+        )
 
 
 def _table(path: Path) -> Iterator[Row]:
     try:
+        import pyarrow as pa
         import pyarrow.parquet as parquet
     except ImportError as error:
         raise MissingDependency("pyarrow", "fleet") from error
-    try:
-        with parquet.ParquetFile(path) as file:
-            yield list(file.schema_arrow.names)
-            count = 0
-            for batch in file.iter_batches():
-                check_count(path, count := count + batch.num_rows)
-                columns = [column.to_pylist() for column in batch.columns]
-                for row in zip(*columns, strict=True):
-                    yield [_cell(value) for value in row]
-    except (OSError, ValueError) as error:
-        raise InvalidTrace(f"no Parquet: {error}", source=str(path)) from error
+    with parquet.ParquetFile(path) as looked:
+        facts, schema = looked.metadata, looked.schema_arrow
+    check_count(path, facts.num_rows)
+    _check(facts.num_rows * facts.num_columns, MAX_VALUES, "values", path)
+    groups = range(facts.num_row_groups)
+    size = sum(facts.row_group(i).total_byte_size for i in groups)
+    _check(size, MAX_BYTES, "bytes", path)
+    kinds = pa.types
+    for column in schema:
+        stored = column.type
+        if kinds.is_dictionary(stored):
+            stored = stored.value_type
+        if not any(
+            holds(stored)
+            for holds in (
+                kinds.is_null, kinds.is_boolean, kinds.is_integer, kinds.is_floating,
+                kinds.is_decimal, kinds.is_string, kinds.is_large_string,
+            )
+        ):  # fmt: skip
+            raise InvalidTrace(
+                f"the column {column.name!r:.60} holds {stored}, no signal's values",
+                source=str(path),
+                mend="leave it out",
+            )
+    # A text that stands in each row is unpacked once.
+    texts = [
+        column.name
+        for column in schema
+        if kinds.is_string(column.type) or kinds.is_large_string(column.type)
+    ]
+    with parquet.ParquetFile(path, read_dictionary=texts) as file:
+        yield list(schema.names)
+        for batch in file.iter_batches():
+            columns = [_words(column) for column in batch.columns]
+            for row in zip(*columns, strict=True):
+                yield [_cell(value) for value in row]
+
+
+def _words(column: Any) -> list[Any]:
+    """A column's values; those of a dictionary are made once."""
+    words = getattr(column, "dictionary", None)
+    if words is None:
+        found: list[Any] = column.to_pylist()
+        return found
+    known = words.to_pylist()
+    return [None if i is None else known[i] for i in column.indices.to_pylist()]
 
 
 def _told(path: Path, wanted: Sequence[str]) -> Iterator[Row]:
     fields = {name: name.split(".") for name in wanted}
     topics = {parts[0] for parts in fields.values()}
-    messages = _json_messages(path, topics) if _tells_json(path) else _bag(path, topics)
     yield ["time_s", *fields]
     last = dict.fromkeys(fields, "")
     row: Row | None = None
     began_ns: int | None = None
     now_ns, count = 0, 0
-    for at_ns, topic, message in messages:
+    for at_ns, topic, message in messages(path, topics):
         began_ns = at_ns if began_ns is None else began_ns
         # What is written at one moment is one row, however many messages it takes.
         if row is not None and at_ns > now_ns:
@@ -120,69 +179,3 @@ def _cell(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return value if isinstance(value, str) else repr(float(value))
-
-
-def _tells_json(path: Path) -> bool:
-    if path.suffix != ".mcap":
-        return False
-    with _mcap(path) as (reader, _):
-        summary = reader.get_summary()
-        channels = summary.channels.values() if summary else ()
-        return any(channel.message_encoding == "json" for channel in channels)
-
-
-class _mcap:
-    """An MCAP file that is open while it is read."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __enter__(self) -> Any:
-        try:
-            from mcap.exceptions import McapError
-            from mcap.reader import make_reader
-        except ImportError as error:
-            raise MissingDependency("mcap", "logs") from error
-        self._stream = self._path.open("rb")
-        try:
-            return make_reader(self._stream), McapError
-        except McapError as error:
-            self._stream.close()
-            raise InvalidTrace(f"no MCAP: {error}", source=str(self._path)) from error
-
-    def __exit__(self, *_: object) -> None:
-        self._stream.close()
-
-
-def _json_messages(path: Path, topics: set[str]) -> Iterator[_Telling]:
-    with _mcap(path) as (reader, error_kind):
-        try:
-            for _, channel, message in reader.iter_messages(topics=sorted(topics)):
-                yield message.log_time, channel.topic, json.loads(message.data)
-        except (error_kind, ValueError) as error:
-            raise InvalidTrace(f"no MCAP: {error}", source=str(path)) from error
-
-
-def _bag(path: Path, topics: set[str]) -> Iterator[_Telling]:
-    try:
-        from rosbags.highlevel import AnyReader, AnyReaderError
-        from rosbags.typesys import Stores, get_typestore
-    except ImportError as error:
-        raise MissingDependency("rosbags", "logs") from error
-    try:
-        with AnyReader(
-            [path.parent if path.suffix == ".db3" else path],
-            default_typestore=get_typestore(Stores.ROS2_HUMBLE),
-        ) as reader:
-            known = {each.topic for each in reader.connections}
-            if lacking := sorted(topics - known):
-                raise InvalidTrace(
-                    f"no topic {lacking[0]}", source=str(path),
-                    mend=near_miss(lacking[0], known) or f"it has {', '.join(known)}",
-                )  # fmt: skip
-            used = [each for each in reader.connections if each.topic in topics]
-            for connection, at_ns, raw in reader.messages(used):
-                message = reader.deserialize(raw, connection.msgtype)
-                yield at_ns, connection.topic, message
-    except AnyReaderError as error:
-        raise InvalidTrace(f"no bag: {error}", source=str(path)) from error

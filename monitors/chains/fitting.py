@@ -17,6 +17,7 @@ def refuse_other(
     scenario: str | None = None,
     vocabulary: str | None = None,
     period_s: float | None = None,
+    tolerance: float = 1e-9,
 ) -> None:
     """Raises if a model is of something else than what is to be guarded.
 
@@ -28,8 +29,10 @@ def refuse_other(
         scenario: The name of what is to be guarded.
         vocabulary: That of its frames, by name.
         period_s: The time between two of its frames.
+        tolerance: By which share of it that may be off.
     """
-    if differs := "; ".join(_differences(model, scenario, vocabulary, period_s)):
+    found = _differences(model, scenario, vocabulary, period_s, tolerance)
+    if differs := "; ".join(found):
         raise InvalidModel(
             f"the model is of something else: {differs}",
             source=source,
@@ -45,7 +48,11 @@ def trained_on(model: Model) -> frozenset[str]:
 
 
 def _differences(
-    model: Model, scenario: str | None, vocabulary: str | None, period_s: float | None
+    model: Model,
+    scenario: str | None,
+    vocabulary: str | None,
+    period_s: float | None,
+    tolerance: float,
 ) -> Iterator[str]:
     names = trained_on(model)
     if scenario and names and scenario not in names:
@@ -57,7 +64,11 @@ def _differences(
         yield f"its vocabulary is {speaks.name}, and here it is {vocabulary}"
     latched = abstraction is not None and abstraction.period_s is not None
     apart_s = model.period_s or (abstraction.period_s if abstraction else None)
-    if not period_s or not apart_s or math.isclose(apart_s, period_s):
+    if (
+        not period_s
+        or not apart_s
+        or math.isclose(apart_s, period_s, rel_tol=tolerance)
+    ):
         return
     # What is latched keeps all that frames in between show.
     if apart_s < period_s or not latched:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import parse_json, read_lines
 from forewarn.abstractions.schema import Strict, validated
-from forewarn.monitors.programs.language import INPUTS
+from forewarn.monitors.programs.expressions import INPUTS
 from forewarn.monitors.programs.values import Value
 
 CaseKind = Literal["access", "rules"]

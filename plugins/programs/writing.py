@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 from forewarn.abstractions.errors import ForewarnError, InvalidInput
 from forewarn.monitors.programs.cases import Case
-from forewarn.monitors.programs.language import INPUTS, Program
+from forewarn.monitors.programs.expressions import INPUTS
+from forewarn.monitors.programs.language import Program
 from forewarn.monitors.programs.running import Outcome
 from forewarn.monitors.programs.scoring import same_details
 from forewarn.monitors.programs.toolbox import Toolbox

@@ -22,8 +22,11 @@ MAX_BYTES = 1 << 20
 HELLO_BYTES = 1 << 16
 LENGTH_BYTES = 4
 MAX_SEQUENCE = 1 << 62
+MAX_PERIOD_S = 1e6
 
-_HELLO_KEYS = frozenset({"forewarn", "token", "provides", "can"})
+_HELLO_KEYS = frozenset(
+    {"forewarn", "token", "provides", "can", "scenario", "vocabulary", "period_s"}
+)
 _FRAME_KEYS = frozenset(
     {"sequence", "time_s", "signals", "proposal", "foreseen", "scene", "obeyed"}
 )
@@ -46,11 +49,17 @@ class Hello:
         provides: The signals that its frames carry; None if it does not say.
         can: The decisions that it carries out: what it cannot becomes the next that
             it can. None if it does not say: then it hears what is decided, no more.
+        scenario: What it is, by name; None if it does not say.
+        vocabulary: That of its frames, by name.
+        period_s: The time between two of them.
     """
 
     token: str = ""
     provides: tuple[str, ...] | None = None
     can: frozenset[Kind] | None = None
+    scenario: str | None = None
+    vocabulary: str | None = None
+    period_s: float | None = None
 
 
 def parse_object(message: bytes) -> dict[str, Any]:
@@ -88,7 +97,16 @@ def read_hello(content: Mapping[str, Any]) -> Hello:
         ):
             raise Malformed("provides is a list of names of signals")
         provides = tuple(provides)
-    return Hello(token, provides, _kinds(content.get("can")))
+    scenario, vocabulary = content.get("scenario"), content.get("vocabulary")
+    if not all(isinstance(name, str | None) for name in (scenario, vocabulary)):
+        raise Malformed("scenario and vocabulary are names")
+    period_s = content.get("period_s")
+    if period_s is not None and not (
+        type(period_s) in (int, float) and 0 < period_s < MAX_PERIOD_S
+    ):
+        raise Malformed("period_s is a number of seconds above 0")
+    can = _kinds(content.get("can"))
+    return Hello(token, provides, can, scenario, vocabulary, period_s)
 
 
 def _kinds(can: object) -> frozenset[Kind] | None:

@@ -13,6 +13,7 @@ from forewarn.monitors.guarding.guard import Guard
 from forewarn.monitors.guarding.record import RunRecord
 from forewarn.plugins.loop.loop import GuardedLoop
 from forewarn.plugins.loop.records import keep_model, open_record
+from forewarn.plugins.remote.messages import Hello
 from forewarn.plugins.remote.session import Lend, Provides
 
 
@@ -30,10 +31,10 @@ class Recorder:
         self._facts = {"sha256": keep_model(model, folder), "name": model.name}
 
     @contextmanager
-    def lend(self, provides: Provides) -> Iterator[GuardedLoop]:
+    def lend(self, hello: Hello) -> Iterator[GuardedLoop]:
         """A loop that is recorded until it is given back."""
-        with self._lend(provides) as loop:
-            loop.keep(self._record(loop.guard, provides))
+        with self._lend(hello) as loop:
+            loop.keep(self._record(loop.guard, hello.provides))
             try:
                 yield loop
             finally:

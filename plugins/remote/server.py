@@ -20,8 +20,8 @@ from forewarn.abstractions.errors import ForewarnError, InvalidInput
 from forewarn.abstractions.text import clean
 from forewarn.plugins.loop.alerts import LOGGER, is_loopback
 from forewarn.plugins.loop.loop import GuardedLoop
-from forewarn.plugins.remote.messages import framed, write_error
-from forewarn.plugins.remote.session import Lend, Provides, Session, serve_stream
+from forewarn.plugins.remote.messages import Hello, framed, write_error
+from forewarn.plugins.remote.session import Lend, Session, serve_stream
 
 MAX_CONNECTIONS = 16
 MAX_STRANGERS = 16
@@ -155,13 +155,13 @@ class GuardServer:
             raise
 
     @contextmanager
-    def _lend_if_room(self, provides: Provides) -> Iterator[GuardedLoop]:
+    def _lend_if_room(self, hello: Hello) -> Iterator[GuardedLoop]:
         """A guard for a loop that showed the token, which is a stranger no more."""
         with self._lock:
             self._strangers.pop(threading.current_thread(), None)
             if len(self._threads) - len(self._strangers) > MAX_CONNECTIONS:
                 raise Full(f"it guards {MAX_CONNECTIONS} loops already")
-        with self._lend(provides) as guard:
+        with self._lend(hello) as guard:
             yield guard
 
 

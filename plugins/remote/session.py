@@ -14,7 +14,7 @@ from forewarn.monitors.guarding.decision import SEVERITY, Action, Decision, Kind
 from forewarn.monitors.guarding.guard import Guard
 from forewarn.plugins.loop.alerts import Alert
 from forewarn.plugins.loop.approval import Approver
-from forewarn.plugins.loop.loop import Audience, GuardedLoop
+from forewarn.plugins.loop.loop import Audience, GuardedLoop, Witness
 from forewarn.plugins.loop.tallies import TallyFile
 from forewarn.plugins.remote.messages import (
     HELLO_BYTES,
@@ -32,6 +32,7 @@ from forewarn.plugins.remote.messages import (
     write_error,
     write_turn,
 )
+from forewarn.plugins.remote.pace import Fits, Pace
 from forewarn.plugins.remote.scenes import SceneTold
 
 MAX_IDLE = 16
@@ -39,8 +40,8 @@ MAX_IDLE = 16
 _CHUNK = 1 << 16
 
 Provides = tuple[str, ...] | None
-Lend = Callable[[Provides], AbstractContextManager[GuardedLoop]]
-"""Lends a guarded loop for one episode of a source with those signals."""
+Lend = Callable[[Hello], AbstractContextManager[GuardedLoop]]
+"""Lends a guarded loop for one episode of whoever says hello so."""
 
 
 class Refused(ForewarnError):
@@ -58,6 +59,7 @@ class GuardPool:
         approver: Who is asked there; without one `ask` escalates.
         tally: Where what they count goes.
         audience: Make who watches live, once a loop.
+        fits: Refuses what a loop says of itself, and how far its frames are apart.
     """
 
     def __init__(
@@ -67,7 +69,9 @@ class GuardPool:
         approver: Approver | None = None,
         tally: TallyFile | None = None,
         audience: Sequence[Callable[[], Audience]] = (),
+        fits: Fits | None = None,
     ) -> None:
+        self._fits = fits
         self._build, self._alerts, self._approver = build, alerts, approver
         self._tally = tally
         self._audience, self._lent = tuple(audience), 0
@@ -75,8 +79,17 @@ class GuardPool:
         self._lock = threading.Lock()
 
     @contextmanager
-    def lend(self, provides: Provides) -> Iterator[GuardedLoop]:
+    def lend(self, hello: Hello) -> Iterator[GuardedLoop]:
         """A loop at the beginning of an episode, to be given back at its end."""
+        provides = hello.provides
+        witnesses: list[Witness] = [make() for make in self._audience]
+        if self._fits is not None:
+            self._fits(
+                scenario=hello.scenario,
+                vocabulary=hello.vocabulary,
+                period_s=hello.period_s,
+            )
+            witnesses.append(Pace(self._fits))
         with self._lock:
             self._lent += 1
             name = f"loop {self._lent}"
@@ -84,13 +97,12 @@ class GuardPool:
             guard = idle.pop() if idle else None
         if guard is None:
             guard = self._build(provides)
-        audience = [make() for make in self._audience]
         with GuardedLoop(
             guard,
             alerts=self._alerts,
             approver=self._approver,
             tally=self._tally,
-            witnesses=audience,
+            witnesses=witnesses,
             name=name,
         ) as loop:
             yield loop
@@ -183,7 +195,7 @@ class Session:
             if not hmac.compare_digest(shown, self._token.encode()):
                 raise Refused("a loop did not show the token")
         self.welcome = True
-        loop = self._borrowed.enter_context(self._lend(hello.provides))
+        loop = self._borrowed.enter_context(self._lend(hello))
         if hello.can is not None:
             self._beyond = _Beyond(hello.can)
         obeys = self._beyond or _Beyond(frozenset(SEVERITY))

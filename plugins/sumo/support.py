@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import io
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from forewarn.abstractions.errors import InvalidInput, MissingDependency, near_miss
+from forewarn.abstractions.files import read_bytes
 from forewarn.plugins.support import Support, installed
 
 MAPS = Path(__file__).parent / "maps"
@@ -14,6 +19,13 @@ MAPS = Path(__file__).parent / "maps"
 
 _NET = ".net.xml"
 _CONFIG = ".sumocfg"
+_INPUTS = frozenset(("net-file", "route-files", "additional-files", "load-state"))
+_WRITES = re.compile(r"output|log$|^save|dump|script|remote|^gui|template|schema")
+"""The options of a configuration by which SUMO writes files, runs or listens."""
+_WHERE = ("file", "dest", "output")
+_READS = frozenset(("rerouter", "variableSpeedSign"))
+_NOWHERE = ("", "NUL", "/dev/null")
+_MOST_BYTES = 512 * 1024**2
 
 
 def libsumo() -> Any:
@@ -53,4 +65,48 @@ def find_map(name: str) -> Path:
         )
     if not path.is_file():
         raise InvalidInput(f"there is no file {name!r:.200}")
+    for each in _with_inputs(path.resolve()):
+        _refuse_writing(each)
     return path.resolve()
+
+
+def _with_inputs(path: Path) -> Iterator[Path]:
+    """A file of SUMO's, and those that it has SUMO read."""
+    seen: set[Path] = set()
+    waiting = [path]
+    while waiting:
+        each = waiting.pop()
+        if each in seen or not each.is_file():
+            continue
+        seen.add(each)
+        yield each
+        for element in _elements(each):
+            named = element.get("href", "")
+            if element.tag in _INPUTS and each.name.endswith(_CONFIG):
+                named = element.get("value", "")
+            waiting += [each.parent / name.strip() for name in named.split(",") if name]
+
+
+def _refuse_writing(path: Path) -> None:
+    """A map is read; one from somebody else could have SUMO write over any file."""
+    config = path.name.endswith(_CONFIG)
+    for element in _elements(path):
+        writes = bool(config and _WRITES.search(element.tag) and element.get("value"))
+        if element.tag not in _READS and not config:
+            writes = any(element.get(key, "") not in _NOWHERE for key in _WHERE)
+        if writes:
+            raise InvalidInput(
+                f"<{element.tag:.40}> has SUMO do more than read",
+                source=str(path),
+                mend="take it out: what a run writes, Forewarn says where",
+            )
+
+
+def _elements(path: Path) -> Iterator[ET.Element]:
+    try:
+        found = ET.iterparse(io.BytesIO(read_bytes(path, _MOST_BYTES)), ("end",))  # noqa: S314
+        for _, element in found:
+            yield element
+            element.clear()
+    except ET.ParseError as error:
+        raise InvalidInput(f"not XML: {error}", source=str(path)) from error

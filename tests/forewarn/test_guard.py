@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -176,6 +177,37 @@ def test_a_model_of_something_else_is_refused(model_path: str) -> None:
     assert "its vocabulary is driving, and here it is household" in done.stderr
     assert stdio(model_path, frame(0), options=(*of, "--accept-model")).exit_code == 0
     assert stdio(model_path, frame(0), options=("--scenario", "s2")).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("says", "why"),
+    [
+        ({"vocabulary": "household"}, "driving, and here it is household"),
+        ({"period_s": 1.0}, "0.1 s apart, and the frames here 1 s"),
+    ],
+)
+def test_a_loop_that_says_it_is_something_else_is_refused(
+    model_path: str, says: dict[str, Any], why: str
+) -> None:
+    done = stdio(model_path, hello(**says), frame(0))
+    assert done.exit_code == 2 and why in done.stderr
+    assert [list(json.loads(each)) for each in done.stdout.splitlines()] == [["error"]]
+    insists = stdio(model_path, hello(**says), frame(0), options=("--accept-model",))
+    assert insists.exit_code == 0
+
+
+@pytest.mark.parametrize(("apart_s", "fits"), [(0.1, True), (0.12, True), (1.0, False)])
+def test_a_loop_whose_frames_are_otherwise_apart_is_refused(
+    model_path: str, apart_s: float, fits: bool
+) -> None:
+    frames = [frame(n, time_s=round(apart_s * n, 6)) for n in range(40)]
+    done = stdio(model_path, hello(), *frames)
+    assert (done.exit_code == 0) is fits
+    if not fits:
+        assert "0.1 s apart, and the frames here 1 s" in done.stderr
+        assert len(done.stdout.splitlines()) == 21
+        insists = stdio(model_path, hello(), *frames, options=("--accept-model",))
+        assert insists.exit_code == 0
 
 
 def test_what_is_decided_is_recorded_and_replays(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -198,10 +199,14 @@ def test_no_server_at_carla_s_port_names_the_stand_in(model: Path) -> None:
     with socket.socket() as taken:  # bound and not listening: nobody answers there
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
-        line = refused(
-            *("carla", "guard", "--model", model, "--accept-model", "--port", port),
-            status=3,
+        command = ("carla", "guard", "--model", model, "--accept-model", "--port", port)
+        done = subprocess.run(  # it waits for a process of its own
+            [sys.executable, "-m", "forewarn.cli", *map(str, command)],
+            capture_output=True,
+            text=True,
         )
+    (line,) = done.stderr.splitlines()
+    assert done.returncode == 3
     assert f"127.0.0.1:{port}" in line and f"forewarn carla serve --port {port}" in line
 
 

@@ -53,7 +53,7 @@ from forewarn.monitors.guarding.watch import load_watch
 from forewarn.plugins.loop.alerts import LOGGER
 from forewarn.plugins.loop.loop import GuardedLoop
 from forewarn.plugins.remote.client import RETRY_S, GuardClient
-from forewarn.plugins.remote.messages import framed
+from forewarn.plugins.remote.messages import Hello, framed
 from forewarn.plugins.remote.recording import Recorder
 from forewarn.plugins.remote.server import GuardServer
 from forewarn.plugins.remote.session import GuardPool, Provides
@@ -186,9 +186,9 @@ class Arena:
         return Guard(watch, POLICY, provides=provides, clock=clock, observers=[self])
 
     @contextmanager
-    def _lend(self, provides: Provides) -> Iterator[GuardedLoop]:
-        with self._recorder.lend(provides) as loop:
-            self.episodes[provides or LOOPS[0]] += 1
+    def _lend(self, hello: Hello) -> Iterator[GuardedLoop]:
+        with self._recorder.lend(hello) as loop:
+            self.episodes[hello.provides or LOOPS[0]] += 1
             yield loop
 
     def reviewed(self, *_: object) -> None:

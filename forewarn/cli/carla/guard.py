@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from forewarn.cli.carla.apart import apart
 from forewarn.cli.guarding.making import Asked, guard_options
 from forewarn.cli.guarding.saying import Saying, until
 from forewarn.cli.options.live import live_option, made_of, watched_live
@@ -95,6 +96,7 @@ def guard(
     guarding = asked.guarding(shadow)
     asked.check(guarding, vocabulary="driving")
     made = asked.guard(guarding, PROVIDES)
+    alone = apart(f"{host}:{port}")
     client = connect(host, port)
     with answering(host, port), ExitStack() as stack:
         world = client.get_world()
@@ -129,7 +131,7 @@ def guard(
                 saying.turn(guarded.decision, guarded.outcome)
 
         with Beside(client, world, guarded, told) as beside:
-            beside.run(lambda: over() is not None)
+            beside.run(lambda: over() is not None or alone())
         saying.ends("", {"lost": beside.lost}, f"{beside.lost} losses.")
 
 
@@ -173,6 +175,7 @@ def record(
     from forewarn.plugins.carla.guarded import PROVIDES
     from forewarn.plugins.carla.wire import answering, connect
 
+    alone = apart(f"{host}:{port}")
     client = connect(host, port)
     frames = 0
     ends = until(None if recording else for_s)
@@ -189,6 +192,8 @@ def record(
                         break  # it has left the road
                     continue
                 if recording is not None and for_s is not None and frame.time_s > for_s:
+                    break
+                if alone():
                     break
                 if writer is None:
                     header = TraceHeader(

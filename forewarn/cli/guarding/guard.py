@@ -88,6 +88,7 @@ def guard(
 def _lend(
     asked: Asked, folder: Path | None, audience: Sequence[Callable[[], Audience]]
 ) -> Lend:
+    from forewarn.plugins.remote.messages import Hello
     from forewarn.plugins.remote.recording import Recorder
     from forewarn.plugins.remote.session import GuardPool
 
@@ -99,9 +100,10 @@ def _lend(
         guarding.approver,
         guarding.tally,
         audience,
+        partial(asked.check, guarding),
     )
     # What is wrong with the model or the policy shows now, not when a loop has come.
-    with pool.lend(None) as loop:
+    with pool.lend(Hello()) as loop:
         for line in announced(loop.guard):
             click.echo(clean(line), err=True)
     if folder is None:

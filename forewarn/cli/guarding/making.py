@@ -93,14 +93,16 @@ class Asked:
 
         Args:
             guarding: Has the model.
-            source: What the frames' source says of itself: its vocabulary, its period.
+            source: What the frames' source says of itself: its scenario, its
+                vocabulary, its period, and how exactly it says that.
         """
         from forewarn.monitors.chains.fitting import refuse_other
         from forewarn.scenarios.schema import load_scenario
 
         said = {} if self.scenario is None else facts_of(load_scenario(self.scenario))
+        said |= {name: value for name, value in source.items() if value is not None}
         if not self.accept:
-            refuse_other(guarding.model, guarding.name, **{**said, **source})
+            refuse_other(guarding.model, guarding.name, **said)
 
 
 guard_options = option_group(

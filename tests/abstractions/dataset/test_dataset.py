@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +19,7 @@ from forewarn.abstractions.dataset.joining import PENDING, join, join_all, pend
 from forewarn.abstractions.dataset.reading import Part, part_of
 from forewarn.abstractions.dataset.tables import RunTable, run_table
 from forewarn.abstractions.dataset.writing import load_run, save_run, write_part
-from forewarn.abstractions.errors import ForewarnError, InvalidTrace
+from forewarn.abstractions.errors import ForewarnError, InvalidTrace, TooLarge
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.readers.converting import to_columns, to_lines
 from forewarn.abstractions.readers.stored import Stored, batches, files_in, stored_runs
@@ -366,9 +369,65 @@ def test_metadata_that_do_not_fit_the_rows_are_refused(tmp_path: Path) -> None:
         part_of(path)
 
 
-def test_a_vocabulary_is_known_by_its_digest(tmp_path: Path) -> None:
-    import json
+def whole(path: Path) -> Any:
+    """A part, with what it says of itself."""
+    import pyarrow.parquet as pq
 
+    write_part(path, campaign([1]))
+    said = pq.read_metadata(path).metadata[layout.FORMAT.encode()]
+    return pq.read_table(path).replace_schema_metadata({layout.FORMAT: said})
+
+
+HOSTILE: dict[str, Any] = {
+    "words": "x",
+    "JSON that is none": "{",
+    "JSON that nests": "[" * 5000,
+    "a number of digits": "9" * 5000,
+    "no number": math.nan,
+    "nothing": None,
+    "a truth": True,
+    "bytes": b"x",
+}
+
+
+@pytest.mark.parametrize("value", HOSTILE.values(), ids=HOSTILE)
+def test_a_column_that_holds_something_else_is_read_or_refused(
+    tmp_path: Path, value: Any
+) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = whole(tmp_path / "a.parquet")
+    cells = pa.array([value] * len(table))
+    for at, name in enumerate(table.column_names):
+        path = tmp_path / f"{name}.parquet"
+        pq.write_table(table.set_column(at, name, cells), path)
+        for way in (Stored.trace, Stored.kept, lambda run: list(run.stream()[2])):
+            with suppress(ForewarnError):
+                way(stored_runs([path])[0])
+
+
+@pytest.mark.parametrize("name", ["sequence", "time_s"])
+def test_frames_have_a_number_and_a_time(tmp_path: Path, name: str) -> None:
+    import pyarrow.parquet as pq
+
+    path = tmp_path / "a.parquet"
+    pq.write_table(whole(path).drop_columns([name]), path)
+    with pytest.raises(InvalidTrace, match="no number or no time"):
+        part_of(path)
+
+
+@pytest.mark.parametrize("limit", ["MAX_ROWS", "MAX_BYTES"])
+def test_a_group_of_rows_is_no_larger_than_we_hold(
+    tmp_path: Path, limit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_part(tmp_path / "a.parquet", campaign([1]))
+    monkeypatch.setattr(f"forewarn.abstractions.dataset.reading.{limit}", 2)
+    with pytest.raises(TooLarge, match="a group of its rows is larger than we hold"):
+        part_of(tmp_path / "a.parquet")
+
+
+def test_a_vocabulary_is_known_by_its_digest(tmp_path: Path) -> None:
     import pyarrow.parquet as pq
 
     write_part(tmp_path / "a.parquet", campaign([1]))

@@ -9,7 +9,9 @@ then reads what it is to do from standard input, a word a line:
 - `tear`: half of a frame, and then the connection is cut;
 - `halve`: half of a frame, and then silence;
 - `swallow`: both ways open, both streams and calls, and nothing passes any more;
-- `deafen`: the same of calls alone.
+- `deafen`: the same of calls alone;
+- `garble`: what calls are answered is noise;
+- `mislead`: what streams say is noise after the first half of a frame.
 """
 
 from __future__ import annotations
@@ -57,6 +59,9 @@ class Line:
                     if mode == "tear":
                         break
                     continue
+                if down and mode == ("mislead" if self._stream else "garble"):
+                    kept = data[:_HALF] if self._stream else b""
+                    data = kept + os.urandom(len(data) - len(kept))
                 # The way to a stream is told in answers: it is to lead through here.
                 to.write(data.replace(self._theirs, self._ours) if down else data)
                 await to.drain()

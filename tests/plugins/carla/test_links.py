@@ -162,6 +162,26 @@ def test_a_server_that_only_seems_to_be_there_is_said_in_time(
     assert road.guard.wait(20) == 3
 
 
+def test_a_server_that_turns_hostile_ends_the_guard_with_a_word(road: Road) -> None:
+    """CARLA's own client ends its process at such an answer."""
+    road.proxy.tell("garble")
+    until(lambda: road.drive(2) >= 0.0 and road.guard.poll() is not None)
+    assert road.guard.wait() == 3
+    last = road.complaint.splitlines()[-1]
+    assert f"127.0.0.1:{road.proxy.port} said ended CARLA's own client" in last
+    assert road.drive(60) > 3.0, "its driver has it"
+
+
+def test_a_guard_whose_process_is_ended_leaves_nobody_behind(road: Road) -> None:
+    pid = road.guard.pid
+    children = Path(f"/proc/{pid}/task/{pid}/children")
+    if not children.exists():
+        pytest.skip("this system does not say what a process has begun")
+    (child,) = children.read_text().split()
+    road.guard.kill()
+    until(lambda: road.drive(2) >= 0.0 and not Path(f"/proc/{child}").exists())
+
+
 def test_around_an_agent_too_a_silent_stream_stops_the_car() -> None:
     with ExitStack() as stack:
         server = StandIn(["--map", "crossing", "--kinematic"])

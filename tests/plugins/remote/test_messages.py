@@ -79,6 +79,10 @@ def test_a_hello_is_read() -> None:
     assert read_hello({"forewarn": "guard/1"}) == Hello()
     full = {"forewarn": "guard/1", "token": "t", "provides": ["speed"]}
     assert read_hello(full) == Hello("t", ("speed",))
+    source: dict[str, Any] = {
+        "scenario": "s1", "vocabulary": "driving", "period_s": 0.1
+    }  # fmt: skip
+    assert read_hello(full | source) == Hello("t", ("speed",), **source)
 
 
 @pytest.mark.parametrize(
@@ -86,6 +90,8 @@ def test_a_hello_is_read() -> None:
     [
         {"forewarn": "guard/2"}, {"forewarn": None}, {"token": 3}, {"token": None},
         {"provides": "speed"}, {"provides": [1]}, {"provides": {}}, {"version": 1},
+        {"scenario": 1}, {"vocabulary": []}, {"period_s": True}, {"period_s": 0},
+        {"period_s": "1"}, {"period_s": 1e9},
     ],
 )  # fmt: skip
 def test_a_hello_that_breaks_the_form_is_malformed(changes: dict[str, Any]) -> None:

@@ -34,6 +34,9 @@ CONFIG = """
 """
 
 
+EGO = {"vehicle": "hero"}
+
+
 @pytest.fixture
 def town(tmp_path: Path) -> Path:
     shutil.copyfile(MAPS / "tee.net.xml", tmp_path / "town.net.xml")
@@ -80,6 +83,47 @@ def test_an_ego_that_never_comes_is_said(town: Path) -> None:
     )
     with pytest.raises(InvalidInput, match="'nobody' found no room"):
         world.reset(1)
+
+
+WRITERS = (
+    ("<output>{}</output>", '<fcd-output value="{}"/>'),
+    ("<output>{}</output>", '<save-state.files value="{}"/>'),
+    ("<report>{}</report>", '<message-log value="{}"/>'),
+    ("<traci_server>{}</traci_server>", '<remote-port value="4000"/>'),
+    ("<python>{}</python>", '<python-script value="{}"/>'),
+)
+
+
+@pytest.mark.parametrize(("section", "option"), WRITERS)
+def test_a_configuration_writes_no_file(section: str, option: str, town: Path) -> None:
+    kept = town / "kept"
+    kept.write_text("mine")
+    said = section.format(option.format(kept))
+    config = CONFIG.replace("</configuration>", f"{said}</configuration>")
+    (town / "town.sumocfg").write_text(config)
+    with pytest.raises(InvalidInput, match="has SUMO do more than read"):
+        make_world("sumo", {"map": str(town / "town.sumocfg"), "ego": EGO})
+    assert kept.read_text() == "mine"
+
+
+@pytest.mark.parametrize("where", ["net", "additional", "included"])
+def test_nor_does_what_it_reads(where: str, town: Path) -> None:
+    detector = '<e1Detector id="a" lane="x_0" pos="1" period="1" file="../out.xml"/>'
+    map_ = town / "town.net.xml"
+    if where == "net":
+        text = map_.read_text().replace("</net>", f"{detector}</net>")
+        map_.write_text(text)
+    else:
+        (town / "more.xml").write_text(f"<additional>{detector}</additional>")
+        named = "more.xml"
+        if where == "included":
+            (town / "all.xml").write_text('<a><include href="more.xml"/></a>')
+            named = "all.xml"
+        more = f'<additional-files value="{named}"/></input>'
+        (town / "town.sumocfg").write_text(CONFIG.replace("</input>", more))
+        map_ = town / "town.sumocfg"
+    with pytest.raises(InvalidInput, match="<e1Detector> has SUMO do more than read"):
+        make_world("sumo", {"map": str(map_), "ego": EGO})
 
 
 def test_a_file_that_is_not_there_is_said() -> None:

@@ -44,12 +44,11 @@ SIGNALS = (
     "in_junction", "junction_distance", "lane_changing", "lead_distance", "lead_speed",
     "nearest_distance", "overtaking", "past_stop_line", "pedestrian_distance",
     "priority_pedestrian", "priority_vehicle", "required_deceleration", "signal_ahead",
-    "speed", "speed_limit", "stop_line_distance", "stop_sign_distance",
+    "snow", "speed", "speed_limit", "stop_line_distance", "stop_sign_distance",
     "time_to_collision", "traffic_jam", "traffic_light", "traffic_light_age",
+    "visibility",
 )  # fmt: skip
 """What the predicates of driving ask for, of what a SUMO world knows."""
-CLEAR: Mapping[str, Value] = {"snow": 0.0, "visibility": 1000.0}
-"""SUMO has no weather."""
 
 
 def household() -> Iterator[dict[str, Any]]:
@@ -150,11 +149,10 @@ def _seen(frames: Iterable[Frame], broken: list[Broken]) -> Iterator[dict[str, A
 
 def _short(values: Mapping[str, Value]) -> dict[str, Value]:
     kept = {name: values[name] for name in SIGNALS if name in values}
-    rounded = {
+    return {
         name: round(value, 2) if isinstance(value, float) else value
         for name, value in kept.items()
     }
-    return {**CLEAR, **rounded}
 
 
 def _label(broken: list[Broken]) -> dict[str, str]:

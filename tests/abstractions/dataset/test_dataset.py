@@ -436,3 +436,9 @@ def test_a_vocabulary_is_known_by_its_digest(tmp_path: Path) -> None:
     assert len(digest) == 64
     used: Vocabulary = load_vocabulary("driving")
     assert part_of(tmp_path / "a.parquet").vocabulary("driving") == used
+
+
+def test_a_vocabulary_beside_the_runs_is_no_run(tmp_path: Path) -> None:
+    for name in ("b.jsonl.gz", "a.jsonl", "words.yaml", "words.vocabulary.yml", ".x"):
+        (tmp_path / name).touch()
+    assert [path.name for path in files_in(tmp_path)] == ["a.jsonl", "b.jsonl.gz"]

@@ -272,9 +272,9 @@ def _training(
         return ()
     if given is not None:
         return recorded_runs(given)
-    files = load_model(wish.model).training.get("files", ())
+    runs = load_model(wish.model).training.get("traces", 0)
     click.echo(
-        f"{' and '.join(learners)} learns from the {len(files)} runs that the model"
+        f"{' and '.join(learners)} learns from the {runs} runs that the model"
         " was learned from, which are run once more: --training FOLDER with their"
         " traces saves that.",
         err=True,

@@ -8,7 +8,7 @@ An infinite number and a division by zero raise SignalFault, as in `scalar`.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
@@ -48,32 +48,52 @@ from forewarn.abstractions.vocabularies.units import PLAIN, Unit
 
 Columns = Mapping[str, NDArray[Any]]
 Booleans = NDArray[np.bool_]
+Test = Callable[[Columns], Booleans]
+Numbers = Callable[[Columns], Any]
 
 _FOLDS = {"min": np.minimum, "max": np.maximum}
 
 
 def evaluate(node: Expression, columns: Columns) -> Booleans:
     """Where the expression holds; raises KeyError for a missing column."""
+    return compile_columns(node)(columns)
+
+
+def quantity(node: Expression, target: Unit | None, columns: Columns) -> Any:
+    """The numbers in the unit `target`; NaN for none."""
+    return compile_numbers(node, target)(columns)
+
+
+def compile_columns(node: Expression) -> Test:
+    """The closure that says where the expression holds."""
     match node:
         case Constant(value=value):
-            return np.asarray(value)
+            held = np.asarray(value)
+            return lambda columns: held
         case Name(name=name):
-            return _truth(columns[name], name)
+            return lambda columns: _truth(columns[name], name)
         case ObjectPredicate():
-            return _truth(columns[repr(node)], repr(node))
+            key = repr(node)
+            return lambda columns: _truth(columns[key], key)
         case IsNone(operand=Name(name=name)):
-            return _is_none(columns[name])
+            return lambda columns: _is_none(columns[name])
         case Not(operand=operand):
-            return ~evaluate(operand, columns)
+            inner = compile_columns(operand)
+            return lambda columns: ~inner(columns)
         case And(parts=parts):
-            return reduce(np.logical_and, [evaluate(part, columns) for part in parts])
+            return _folded(np.logical_and, [compile_columns(part) for part in parts])
         case Or(parts=parts):
-            return reduce(np.logical_or, [evaluate(part, columns) for part in parts])
+            return _folded(np.logical_or, [compile_columns(part) for part in parts])
         case Implies(left=left, right=right):
-            return ~evaluate(left, columns) | evaluate(right, columns)
+            one, two = compile_columns(left), compile_columns(right)
+            return lambda columns: ~one(columns) | two(columns)
         case Compare():
-            return _compare(node, columns)
+            return _compare(node)
     raise TypeError(f"{node!r} has no truth value in a frame")
+
+
+def _folded(fold: Callable[[Any, Any], Any], parts: Sequence[Test]) -> Test:
+    return lambda columns: reduce(fold, [part(columns) for part in parts])
 
 
 def _truth(column: NDArray[Any], name: str) -> Booleans:
@@ -100,72 +120,112 @@ def _is_none(column: NDArray[Any]) -> Booleans:
     return np.asarray(column != column)
 
 
-def _compare(node: Compare, columns: Columns) -> Booleans:
+def _compare(node: Compare) -> Test:
     compare, left, right = OPERATORS[node.operator], node.left, node.right
+    differs = node.operator == "!="
     if isinstance(left, Name) and isinstance(right, Text):
-        column = columns[left.name]
-        held = np.asarray(compare(column, right.value), dtype=bool)
-        return held & ~_is_none(column) if node.operator == "!=" else held
+        return _word(compare, left.name, right.value, differs)
     bound = constant_in(right, left)
     if isinstance(left, Name) and bound is not None:
-        column = _numbers(columns[left.name], left.name)
-        held = np.asarray(compare(column, bound))
-        # NaN stands for none, and `nan != x` is the one comparison that holds.
-        return held & (column == column) if node.operator == "!=" else held
+        return _bounded(compare, left.name, bound, differs)
     unit = common_unit(node)
-    with np.errstate(all="ignore"):
-        one, two = quantity(left, unit, columns), quantity(right, unit, columns)
-    held = np.asarray(compare(one, two))
-    return held & (one == one) & (two == two) if node.operator == "!=" else held
+    first, second = compile_numbers(left, unit), compile_numbers(right, unit)
+
+    def compared(columns: Columns) -> Booleans:
+        with np.errstate(all="ignore"):
+            one, two = first(columns), second(columns)
+        held = np.asarray(compare(one, two))
+        return held & (one == one) & (two == two) if differs else held
+
+    return compared
 
 
-def quantity(node: Expression, target: Unit | None, columns: Columns) -> Any:
-    """The numbers in the unit `target`; NaN for none."""
+def _word(compare: Callable[..., Any], name: str, word: str, differs: bool) -> Test:
+    def compared(columns: Columns) -> Booleans:
+        column = columns[name]
+        held = np.asarray(compare(column, word), dtype=bool)
+        return held & ~_is_none(column) if differs else held
+
+    return compared
+
+
+def _bounded(compare: Callable[..., Any], name: str, at: float, differs: bool) -> Test:
+    def compared(columns: Columns) -> Booleans:
+        column = _numbers(columns[name], name)
+        held = np.asarray(compare(column, at))
+        # NaN stands for none, and `nan != x` is the one comparison that holds.
+        return held & (column == column) if differs else held
+
+    return compared
+
+
+def compile_numbers(node: Expression, target: Unit | None) -> Numbers:
+    """The closure that gives the numbers in the unit `target`; NaN for none."""
     factor = float(ratio(unit_of(node), target))
     match node:
         case Number():
-            return np.float64(converted(node, target))
+            fixed = np.float64(converted(node, target))
+            return lambda columns: fixed
         case Name(name=name):
-            return _numbers(_numbers(columns[name], name) * factor, name)
+            return lambda c: _numbers(_numbers(c[name], name) * factor, name)
         case Past():
-            return _numbers(columns[repr(node)] * factor, repr(node))
+            key = repr(node)
+            return lambda columns: _numbers(columns[key] * factor, key)
         case Curve():
-            return _curve(node, target, columns)
+            return _curve(node, target)
         case Choice(condition=condition, holding=holding, otherwise=otherwise):
-            parts = [quantity(x, target, columns) for x in (holding, otherwise)]
-            return np.where(evaluate(condition, columns), *parts)
+            holds = compile_columns(condition)
+            yes, no = (compile_numbers(x, target) for x in (holding, otherwise))
+            return lambda columns: np.where(holds(columns), yes(columns), no(columns))
         case Negative(operand=operand):
-            return -quantity(operand, target, columns)
+            inner = compile_numbers(operand, target)
+            return lambda columns: -inner(columns)
         case Arithmetic(operator=symbol, left=left, right=right) if symbol in "*/":
-            parts = [quantity(x, unit_of(x) or PLAIN, columns) for x in (left, right)]
-            return _computed(OPERATORS[symbol](*parts) * factor, parts)
+            parts = [compile_numbers(x, unit_of(x) or PLAIN) for x in (left, right)]
+            return _computed(OPERATORS[symbol], parts, factor)
         case Arithmetic(operator=symbol, left=left, right=right):
-            parts = [quantity(operand, target, columns) for operand in (left, right)]
-            return _computed(OPERATORS[symbol](*parts), parts)
+            parts = [compile_numbers(operand, target) for operand in (left, right)]
+            return _computed(OPERATORS[symbol], parts)
         case Call(function=function, arguments=arguments):
-            parts = [quantity(operand, target, columns) for operand in arguments]
-            return reduce(_FOLDS[function], parts) if parts[1:] else np.abs(parts[0])
+            parts = [compile_numbers(operand, target) for operand in arguments]
+            if not parts[1:]:
+                return lambda columns: np.abs(parts[0](columns))
+            return _folded(_FOLDS[function], parts)
     raise TypeError(f"{node!r} is not a number")
 
 
-def _curve(node: Curve, target: Unit | None, columns: Columns) -> Any:
-    numbers = quantity(node.operand, unit_of(node.operand) or PLAIN, columns)
-    absent = np.float64(math.nan)
+def _curve(node: Curve, target: Unit | None) -> Numbers:
+    operand = compile_numbers(node.operand, unit_of(node.operand) or PLAIN)
+    absent: Numbers = lambda columns: np.float64(math.nan)  # noqa: E731
     if node.absent is not None:
-        absent = quantity(node.absent, target, columns)
-    steps = [quantity(value, target, columns) for value in node.values]
-    step = np.searchsorted(bounds_of(node), numbers, side="right")
-    known = numbers == numbers
-    if all(np.ndim(value) == 0 for value in steps):
-        found = np.array(steps)[np.where(known, step, 0)]
-    else:
-        found = np.select([step == i for i in range(len(steps))], steps)
-    return np.where(known, found, absent)
+        absent = compile_numbers(node.absent, target)
+    values = [compile_numbers(value, target) for value in node.values]
+    bounds = bounds_of(node)
+
+    def curve(columns: Columns) -> Any:
+        numbers = operand(columns)
+        steps = [value(columns) for value in values]
+        step = np.searchsorted(bounds, numbers, side="right")
+        known = numbers == numbers
+        if all(np.ndim(value) == 0 for value in steps):
+            found = np.array(steps)[np.where(known, step, 0)]
+        else:
+            found = np.select([step == i for i in range(len(steps))], steps)
+        return np.where(known, found, absent(columns))
+
+    return curve
 
 
-def _computed(result: Any, operands: list[Any]) -> Any:
-    """The result; a fault where it is not finite though no operand is none."""
-    bad = ~np.isfinite(result)
-    if bad.any() and (bad & ~np.isnan(sum(operands))).any():
-        raise SignalFault("a division by zero, or a result that is not finite")
-    return result
+def _computed(
+    compute: Callable[[Any, Any], Any], parts: Sequence[Numbers], factor: float = 1.0
+) -> Numbers:
+    def computed(columns: Columns) -> Any:
+        operands = [part(columns) for part in parts]
+        result = compute(*operands) * factor
+        # A fault where the result is not finite though no operand is none.
+        bad = ~np.isfinite(result)
+        if bad.any() and (bad & ~np.isnan(sum(operands))).any():
+            raise SignalFault("a division by zero, or a result that is not finite")
+        return result
+
+    return computed

@@ -30,10 +30,10 @@ from forewarn.abstractions.files import read_yaml
 from forewarn.abstractions.schema import Strict, validated
 from forewarn.abstractions.states.encoding import ArrayEncoder, Encode, compile_states
 from forewarn.abstractions.states.remembering import (
+    ColumnReader,
     Reader,
     Score,
     past_of,
-    remembered_columns,
 )
 from forewarn.abstractions.states.sugar import expand_bands
 from forewarn.abstractions.states.validity import Validity
@@ -250,6 +250,10 @@ class Abstraction:
     def _arrays(self) -> ArrayEncoder:
         return ArrayEncoder([p.expression for p in self.predicates])
 
+    @cached_property
+    def _columns(self) -> ColumnReader:
+        return ColumnReader(self.past, self.scores)
+
     def encode_arrays(
         self,
         columns: Mapping[str, NDArray[Any]],
@@ -265,7 +269,7 @@ class Abstraction:
         """
         if self.past or self.scores:
             times_s = np.zeros(length) if times_s is None else times_s
-            columns = remembered_columns(self.past, self.scores, columns, times_s)
+            columns = self._columns.told(columns, times_s)
         return self._arrays.encode(columns, length)
 
     # -- states -------------------------------------------------------------------

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from forewarn.abstractions.errors import SignalFault
 from forewarn.abstractions.expression.scalar import compile_test, cut_by, finite
 from forewarn.abstractions.expression.tree import And, Expression, Implies, Not, Or
-from forewarn.abstractions.expression.vector import Columns, evaluate
+from forewarn.abstractions.expression.vector import Columns, compile_columns
 
 Encode = Callable[[Mapping[str, Any]], int]
 
@@ -137,21 +137,21 @@ class ArrayEncoder:
     """Encodes columns to states, a chunk that fits the cache at a time."""
 
     def __init__(self, predicates: Sequence[Expression]) -> None:
-        self._predicates = tuple(predicates)
+        self._tests = [compile_columns(node) for node in predicates]
         fits = ((8, np.uint8), (16, np.uint16), (32, np.uint32), (64, np.uint64))
         self._dtype = next(kind for bits, kind in fits if len(predicates) <= bits)
 
     def encode(self, columns: Columns, length: int) -> NDArray[np.int64]:
         """The state of each of `length` frames."""
         states = np.empty(length, np.int64)
-        weights = [self._dtype(1 << i) for i in range(len(self._predicates))]
+        weights = [self._dtype(1 << i) for i in range(len(self._tests))]
         try:
             for start in range(0, length, _CHUNK):
                 stop = min(start + _CHUNK, length)
                 part = {name: column[start:stop] for name, column in columns.items()}
                 bits: NDArray[Any] = np.zeros(stop - start, self._dtype)
-                for node, weight in zip(self._predicates, weights, strict=True):
-                    np.bitwise_or(bits, evaluate(node, part) * weight, out=bits)
+                for test, weight in zip(self._tests, weights, strict=True):
+                    np.bitwise_or(bits, test(part) * weight, out=bits)
                 states[start:stop] = bits
         except KeyError as error:
             raise SignalFault(f"{error.args[0]} is missing") from None

@@ -18,7 +18,7 @@ from forewarn.abstractions.errors import SignalFault
 from forewarn.abstractions.expression.scalar import compile_quantity
 from forewarn.abstractions.expression.tree import Expression, Past
 from forewarn.abstractions.expression.typing import unit_of
-from forewarn.abstractions.expression.vector import Columns, quantity
+from forewarn.abstractions.expression.vector import Columns, compile_numbers
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.states.encoding import Encode
 from forewarn.abstractions.vocabularies.units import PLAIN
@@ -138,22 +138,33 @@ class Reader:
         return told
 
 
-def remembered_columns(
-    past: Sequence[Past], scores: Sequence[Score], columns: Columns, times: Floats
-) -> dict[str, NDArray[Any]]:
-    """Whole columns with what is worked out of them; the same as `Reader`."""
-    told = dict(columns)
-    try:
-        for node in past:
-            own = unit_of(node.operand) or PLAIN
-            values = np.broadcast_to(quantity(node.operand, own, told), times.shape)
-            told[repr(node)] = _past_column(node, np.asarray(values, float), times)
-        for score in scores:
-            values = quantity(score.expression, PLAIN, told)
-            told[score.name] = np.array(np.broadcast_to(values, times.shape))
-    except KeyError as error:
-        raise SignalFault(f"{error.args[0]} is missing") from None
-    return told
+class ColumnReader:
+    """Works out of whole columns what a `Reader` works out frame by frame.
+
+    Args:
+        past: What is remembered, the inner before the outer.
+        scores: What is then added up.
+    """
+
+    def __init__(self, past: Sequence[Past], scores: Sequence[Score] = ()) -> None:
+        self._past = [
+            (node, compile_numbers(node.operand, unit_of(node.operand) or PLAIN))
+            for node in past
+        ]
+        self._scores = [(s.name, compile_numbers(s.expression, PLAIN)) for s in scores]
+
+    def told(self, columns: Columns, times: Floats) -> dict[str, NDArray[Any]]:
+        """The columns with what is worked out of them."""
+        told = dict(columns)
+        try:
+            for node, operand in self._past:
+                values = np.broadcast_to(operand(told), times.shape)
+                told[repr(node)] = _past_column(node, np.asarray(values, float), times)
+            for name, score in self._scores:
+                told[name] = np.array(np.broadcast_to(score(told), times.shape))
+        except KeyError as error:
+            raise SignalFault(f"{error.args[0]} is missing") from None
+        return told
 
 
 def _past_column(node: Past, values: Floats, times: Floats) -> Floats:

@@ -15,8 +15,8 @@ from forewarn.abstractions.expression import (
 )
 from forewarn.abstractions.expression.tree import Name, signals_of
 from forewarn.abstractions.expression.typing import unit_of
-from forewarn.abstractions.expression.vector import evaluate, quantity
-from forewarn.abstractions.states.remembering import past_of, remembered_columns
+from forewarn.abstractions.expression.vector import compile_columns, compile_numbers
+from forewarn.abstractions.states.remembering import ColumnReader, past_of
 from forewarn.abstractions.trace import Kept
 from forewarn.abstractions.vocabularies.units import PLAIN, UNITS, unit
 from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
@@ -97,18 +97,19 @@ def _written(node: Expression) -> tuple[str, float]:
 
 def matrix(terms: Sequence[Term], runs: Sequence[Kept]) -> Floats:
     """A row a frame, a column a term, NaN for none; all runs one after the other."""
-    past = past_of([term.expression for term in terms])
+    reader = ColumnReader(past_of([term.expression for term in terms]))
     names = sorted({name for term in terms for name in signals_of(term.expression)})
+    numbers = [
+        compile_columns(term.expression)
+        if term.truth
+        else compile_numbers(term.expression, unit_of(term.expression) or PLAIN)
+        for term in terms
+    ]
     rows = []
     for run in runs:
-        columns = run.columns(names)
-        told = remembered_columns(past, (), columns, run.times())
+        told = reader.told(run.columns(names), run.times())
         row = np.empty((len(run), len(terms)))
-        for at, term in enumerate(terms):
-            if term.truth:
-                row[:, at] = evaluate(term.expression, told)
-            else:
-                own = unit_of(term.expression) or PLAIN
-                row[:, at] = quantity(term.expression, own, told) * term.factor
+        for at, (term, values) in enumerate(zip(terms, numbers, strict=True)):
+            row[:, at] = values(told) * term.factor
         rows.append(row)
     return np.concatenate(rows)

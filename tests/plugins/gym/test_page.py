@@ -19,7 +19,10 @@ from forewarn.plugins.functions import found
 pytest.importorskip("gymnasium", reason="gymnasium is not installed")
 
 PAGE = (Path(__file__).parents[3] / "docs" / "environments.md").read_text("utf-8")
-BLOCKS = dict(re.findall(r"^```([\w ]*)\n(.*?)^```", PAGE, re.M | re.S))
+_FOUND = re.findall(r"^```([\w ]*)\n(.*?)^```", PAGE, re.M | re.S)
+BLOCKS = dict(reversed(_FOUND))
+"""Of those without a name, the first: what a newcomer types."""
+
 FILES = {
     "yaml vocabulary": "cart.vocabulary.yaml",
     "yaml scenario": "cart.yaml",

@@ -202,7 +202,7 @@ def test_it_remembers_how_it_was_made() -> None:
     env = guarded()
     assert set(env._saved_kwargs) == {
         "make_guard", "signals", "actuator", "period_s", "alerts", "approver", "record",
-        "tally",
+        "tally", "audience",
     }  # fmt: skip
     again: Any = GuardedEnv(TinyEnv(), **env._saved_kwargs)
     assert speeds(again) == speeds(env)

@@ -26,7 +26,6 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import write_json
 from forewarn.abstractions.frame import Frame, Value
 from forewarn.monitors.chains.formats.own import model_as_dict
-from forewarn.monitors.chains.model import load_model
 from forewarn.monitors.guarding.decision import RANK, Action, Decision, Kind
 from forewarn.monitors.guarding.guard import Guard
 from forewarn.monitors.guarding.judges import Judge
@@ -35,6 +34,7 @@ from forewarn.monitors.guarding.record import RunRecord
 from forewarn.monitors.guarding.watch import Watch, load_watch
 from forewarn.plugins.loop.alerts import LOGGER, Alert
 from forewarn.plugins.loop.approval import Answer, Approver, Deferred
+from forewarn.plugins.loop.guarding import Guarding
 from forewarn.plugins.loop.interventions import Outcome
 from forewarn.plugins.loop.loop import Audience, EpisodeClock, GuardedLoop
 from forewarn.plugins.loop.records import keep_model, open_record
@@ -211,7 +211,8 @@ class AgentGuard:
             foresee: The state that an action would lead to.
             action_of: The action that a tool call stands for.
             halt: Makes the world safe; called once, when the agent is stopped.
-            laws: Names or formulas; by default those that the model was learned for.
+            laws: Names or formulas; by default those that the policy names, or those
+                that the model was learned for.
             record: The file of its run record.
             alerts: Told of each intervention when it begins.
             approver: Who is asked; without one `ask` escalates.
@@ -219,19 +220,11 @@ class AgentGuard:
             tally: The file of what it counts.
             audience: Make who watches live; `watched_live` gives them.
         """
-        policy = policy or Policy()
-        known = load_model(model)
-        watch = load_watch(
-            known,
-            horizon_s=policy.horizon_s,
-            delta=policy.delta,
-            laws=laws,
-            source=str(model),
-        )
-        counted = None if tally is None else TallyFile(tally, known)
+        known = Guarding.load(model, policy, laws=laws)
+        counted = None if tally is None else TallyFile(tally, known.model)
         guard = cls(
-            watch,
-            policy,
+            known.watch(),
+            known.policy,
             observe=observe,
             foresee=foresee,
             action_of=action_of,

@@ -13,7 +13,7 @@ from forewarn.monitors.chains.model import Model, load_model
 from forewarn.monitors.guarding.guard import Clock, Guard
 from forewarn.monitors.guarding.judges import Judge
 from forewarn.monitors.guarding.policy import Policy
-from forewarn.monitors.guarding.watch import load_watch
+from forewarn.monitors.guarding.watch import Watch, load_watch
 from forewarn.plugins.contracts import Foresight, World
 from forewarn.plugins.loop.alerts import Alert
 from forewarn.plugins.loop.approval import Approver
@@ -62,9 +62,14 @@ class Guarding:
         self, provides: Sequence[str] | None = None, clock: Clock = time.monotonic
     ) -> Guard:
         """A guard for a source of those signals, on a clock."""
+        watch, judges = self.watch(provides), self.judges()
+        return Guard(watch, self.policy, provides=provides, clock=clock, judges=judges)
+
+    def watch(self, provides: Sequence[str] | None = None) -> Watch:
+        """The model with its laws and risks, for a source of those signals."""
         policy = self.policy
         try:
-            watch = load_watch(
+            return load_watch(
                 self.model,
                 horizon_s=policy.horizon_s,
                 delta=policy.delta,
@@ -78,8 +83,6 @@ class Guarding:
                 source=self.name,
                 mend="learn one for them: `forewarn learn` takes --law and --scenario",
             ) from error
-        judges = self.judges()
-        return Guard(watch, policy, provides=provides, clock=clock, judges=judges)
 
 
 def foresight_of(world: World, policy: Policy) -> Foresight | None:

@@ -73,9 +73,9 @@ def hello(**changes: Any) -> bytes:
 
 
 @contextmanager
-def serving(lend: Lend | None = None) -> Iterator[GuardServer]:
+def serving(lend: Lend | None = None, **where: Any) -> Iterator[GuardServer]:
     """A server in a thread of this process."""
-    server = GuardServer(lend or GuardPool(build).lend, TOKEN)
+    server = GuardServer(lend or GuardPool(build).lend, TOKEN, **where)
     thread = threading.Thread(target=server.serve)
     thread.start()
     try:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import hmac
 import json
 import socket
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +21,7 @@ from forewarn.abstractions.files import write_json
 from forewarn.monitors.chains.formats.own import model_as_dict
 from forewarn.monitors.guarding.replay import replay
 from forewarn.plugins.remote import server as server_module
+from forewarn.plugins.remote import session
 from forewarn.plugins.remote.messages import HELLO_BYTES, MAX_BYTES, framed
 from forewarn.plugins.remote.recording import Recorder
 from forewarn.plugins.remote.server import MAX_CONNECTIONS, MAX_STRANGERS, GuardServer
@@ -37,8 +41,8 @@ from tests.plugins.remote.serving import (
 class Line:
     """A raw connection."""
 
-    def __init__(self, server: GuardServer) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", server.port), 20)
+    def __init__(self, server: GuardServer, host: str = "127.0.0.1") -> None:
+        self.socket = socket.create_connection((host, server.port), 20)
 
     def send(self, *messages: bytes) -> Line:
         self.socket.sendall(b"".join(map(framed, messages)))
@@ -336,10 +340,31 @@ def test_where_it_does_not_listen(
         GuardServer(GuardPool(build).lend, token, host, port)
 
 
-def test_others_may_reach_it_only_when_told() -> None:
-    lend = GuardPool(build).lend
-    server = GuardServer(lend, TOKEN, "0.0.0.0", allow_remote=True)  # noqa: S104
-    server.close()
+@pytest.mark.skipif(sys.platform != "linux", reason="127.0.0.2 is Linux's own")
+def test_others_may_reach_it_only_when_told_and_show_the_token() -> None:
+    with serving(host="0.0.0.0", allow_remote=True) as server:  # noqa: S104
+        stranger, friend = Line(server, "127.0.0.2"), Line(server, "127.0.0.2")
+        assert stranger.send(hello(token="x" * len(TOKEN)), frame(0)).read() is None
+        assert friend.send(hello(), frame(0)).read() is not None
+        stranger.close()
+        friend.close()
+    with serving() as server, pytest.raises(ConnectionRefusedError):
+        Line(server, "127.0.0.2")
+
+
+def test_how_much_of_a_token_is_right_takes_no_longer_to_say(
+    line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared = []
+
+    def compare(shown: bytes, token: bytes) -> bool:
+        compared.append((shown, token))
+        return hmac.compare_digest(shown, token)
+
+    monkeypatch.setattr(session, "hmac", SimpleNamespace(compare_digest=compare))
+    wrong = TOKEN[:-1] + "?"
+    assert line.send(hello(token=wrong), frame(0)).read() is None
+    assert compared == [(wrong.encode(), TOKEN.encode())]
 
 
 def test_a_port_that_is_taken_is_said(server: GuardServer) -> None:

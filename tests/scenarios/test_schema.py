@@ -88,9 +88,13 @@ def test_a_name_that_is_no_scenario_has_a_near_miss() -> None:
         load_scenario("tiny-raod")
 
 
-@pytest.mark.parametrize("path", ["/etc/passwd", "../up.yaml"])
-def test_a_scenario_names_files_below_itself_only(path: str, tmp_path: Path) -> None:
-    text = ROAD[: ROAD.index("abstraction:")] + f"abstraction: {path}\n"
+@pytest.mark.parametrize("key", ["abstraction", "rules", "predicates"])
+@pytest.mark.parametrize("path", ["/etc/passwd", "../up.yaml", "a/../../up.yaml"])
+def test_a_scenario_names_files_below_itself_only(
+    key: str, path: str, tmp_path: Path
+) -> None:
+    before = ROAD[: ROAD.index("abstraction:")] if key == "abstraction" else ROAD
+    text = f"{before}\n{key}: {path}\n"
     with pytest.raises(ForewarnError, match="leaves the folder"):
         parse_scenario(text, "x", tmp_path)
 

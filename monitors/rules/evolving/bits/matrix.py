@@ -11,6 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+FEWEST_TASKS = 5
+"""Of fewer tasks none can be left out."""
+
 
 class Literal(NamedTuple):
     """A predicate, or its opposite."""
@@ -99,6 +102,19 @@ class Matrix:
     @property
     def labelled(self) -> int:
         return self.unsafe | self.safe
+
+    def together(self) -> list[int]:
+        """The labelled runs, those of a task together.
+
+        Of too few tasks each is by itself: who marks runs of one scenario has one task.
+        """
+        of_task: dict[int, int] = {}
+        for run in members(self.labelled):
+            task = self.tasks[run]
+            of_task[task] = of_task.get(task, 0) | 1 << run
+        if len(of_task) < FEWEST_TASKS:
+            return [1 << run for run in members(self.labelled)]
+        return [of_task[task] for task in sorted(of_task)]
 
     def holds(self, literal: Literal, among: int) -> int:
         """The events among those on which the literal is true."""

@@ -8,18 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from forewarn.monitors.rules.evolving.bits.bench import Bench, Standing
-from forewarn.monitors.rules.evolving.bits.matrix import Clause, Matrix, members
+from forewarn.monitors.rules.evolving.bits.matrix import Clause, Matrix
 from forewarn.monitors.rules.evolving.rivals.learners import Learner
 
 
 def held_out(matrix: Matrix, share: float, seed: int) -> int:
     """The labelled runs of a share of the tasks, drawn at random."""
-    tasks = sorted({matrix.tasks[run] for run in members(matrix.labelled)})
-    random.Random(seed).shuffle(tasks)  # noqa: S311
-    chosen = set(tasks[: round(share * len(tasks))])
-    return sum(
-        1 << run for run in members(matrix.labelled) if matrix.tasks[run] in chosen
-    )
+    together = matrix.together()
+    random.Random(seed).shuffle(together)  # noqa: S311
+    return sum(together[: round(share * len(together))])
 
 
 @dataclass(frozen=True, slots=True)

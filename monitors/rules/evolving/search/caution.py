@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from forewarn.monitors.rules.evolving.bits.bench import Bench
 from forewarn.monitors.rules.evolving.bits.groups import Groups
-from forewarn.monitors.rules.evolving.bits.matrix import Clause, Matrix, members
+from forewarn.monitors.rules.evolving.bits.matrix import Clause, Matrix
 from forewarn.monitors.rules.evolving.search.evolution import evolve
 from forewarn.monitors.rules.evolving.search.step import Way
 
@@ -75,11 +75,7 @@ def cautious(
 
 def folds(matrix: Matrix, count: int, seed: int) -> Iterator[int]:
     """The labelled runs dealt into parts, runs of a task into the same."""
-    mine = {matrix.tasks[run] for run in members(matrix.labelled)}
-    tasks = sorted(mine)
-    random.Random(seed).shuffle(tasks)  # noqa: S311
+    together = matrix.together()
+    random.Random(seed).shuffle(together)  # noqa: S311
     for part in range(count):
-        chosen = set(tasks[part::count])
-        yield sum(
-            1 << run for run in members(matrix.labelled) if matrix.tasks[run] in chosen
-        )
+        yield sum(together[part::count])

@@ -14,6 +14,7 @@ from forewarn.monitors.rules.evolving.bits.matrix import (
     Occasion,
     matrix,
 )
+from forewarn.monitors.rules.evolving.rivals.heldout import held_out
 from forewarn.monitors.rules.evolving.rivals.learners import ABLATIONS
 from forewarn.monitors.rules.evolving.search.caution import LADDER, cautious, folds
 from forewarn.monitors.rules.evolving.search.evolution import evolve
@@ -141,6 +142,17 @@ def test_folds_keep_a_task_together_and_cover_all() -> None:
         tasks = {data.tasks[run] for run in range(data.runs) if part >> run & 1}
         rest = {data.tasks[run] for run in range(data.runs) if not part >> run & 1}
         assert not tasks & rest
+
+
+def test_runs_of_one_task_are_left_out_one_by_one() -> None:
+    """Who marks runs of one scenario has labels of one task."""
+    data, _ = hidden(3, predicates=6, groups=1)
+    data = replace(data, tasks=(0,) * data.runs)
+    parts = list(folds(data, 5, seed=1))
+    assert [part.bit_count() for part in parts] == [8] * 5
+    assert held_out(data, 0.3, seed=1).bit_count() == 12
+    way, _ = cautious(data, [], Way(prove=False), and_groups(data, 3, 2))
+    assert evolve(data, [], way).steps
 
 
 def test_where_labels_are_luck_the_cautious_way_changes_nothing() -> None:

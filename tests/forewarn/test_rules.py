@@ -129,6 +129,34 @@ def test_a_change_is_accepted_and_undone(rules: Path, tmp_path: Path) -> None:
     assert _run("accept", rules).exit_code == 2
 
 
+def test_what_runs_are_marked_for_is_prevented_once_it_is_enforced(
+    rules: Path, tmp_path: Path
+) -> None:
+    """The whole life of a rule, on runs of one scenario."""
+
+    def broken(out: Path) -> dict[Path, bool]:
+        arguments = ["run", "fork-in-microwave", "--no-model", "--rules", str(rules)]
+        arguments += ["--episodes", "12", "--seed", "100", "--out", str(out), "--json"]
+        done = CliRunner().invoke(main, arguments)
+        assert done.exit_code == 0, done.output
+        episodes = json.loads(done.stdout)["episodes"]
+        return {Path(each["record"]): bool(each["violations"]) for each in episodes}
+
+    labels, proposed = tmp_path / "labels.jsonl", tmp_path / "proposed.yaml"
+    before = broken(tmp_path / "before")
+    assert any(before.values())
+    for record, was_broken in before.items():
+        wrong = "miss" if was_broken else "false-alarm"
+        _json("mark", record, "--as", wrong, "--out", labels)
+    found = _json("evolve", "--rules", rules, "--traces", labels, "--out", proposed)
+    assert found["f1_after"] == 1.0
+    _json("accept", rules, proposed)
+    assert sum(broken(tmp_path / "shadow").values()) == sum(before.values())
+    _json("accept", rules, "--enforce")
+    assert not any(broken(tmp_path / "enforced").values())
+    assert _json("rollback", rules)["version"] == 2
+
+
 def test_predicates_are_listed_with_their_sentences() -> None:
     found = _json("predicates", "household")
     assert found["predicates"]["throws"] == "What is in the hand is about to be thrown."

@@ -36,7 +36,7 @@ LEFT = {
     r"-llm ": "asks a language model",
     r" thor (harvest|replay|tasks)": "the real build, or recordings of it",
     r"--on ray": "a cluster; tests/scenarios/test_on_ray.py has one",
-    r" measure (s3|household)|s3 .*--episodes (20|50)|collect (s3|s6)": "minutes",
+    r" measure (s3|household|env-highway)|s3 .*--episodes (20|50)|collect (s3|s6)": "minutes",
     r"traces .*(s6|no_collision)|convert|report measured": "follows what takes minutes",
     r" red\.": "tests/plugins/test_add_a_world.py runs that page",
     r" cart\.|report kept": "tests/plugins/gym/test_page.py runs that page",

@@ -12,6 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from forewarn.abstractions.dataset.arrays import (
+    Arrays,
+    numpy_of,
+    unfolded_bytes,
+    words_of,
+)
 from forewarn.abstractions.dataset.checking import first_fault
 from forewarn.abstractions.dataset.layout import (
     FORMAT,
@@ -41,7 +47,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MAX_ROWS = 300_000
-MAX_BYTES = 256 * 1024**2
+MAX_BYTES = 512 * 1024**2
 """What a group of rows may hold; ours hold far less."""
 
 _COUNTED = "whole", "number"
@@ -104,22 +110,23 @@ class Part:
         self._bounds: list[int] = np.cumsum([0, *sizes]).tolist()
         held = [whole.row_group(i).total_byte_size for i in range(len(sizes))]
         if max(sizes, default=0) > MAX_ROWS or max(held, default=0) > MAX_BYTES:
-            raise TooLarge(
-                "a group of its rows is larger than we hold", source=str(path)
-            )
+            raise self._too_large()
         try:
             self.kinds: dict[str, Kind] = {
                 each.name: kind_of(each.type)
                 for each in self._file.schema_arrow
                 if each.name != "run"
             }
+            # What stands in many rows then comes once, and is seen for what it is.
+            folded = [name for name, kind in self.kinds.items() if kind == "json"]
+            self._file = pq.ParquetFile(path, metadata=whole, read_dictionary=folded)
         except InvalidInput as error:
             raise error.within(str(path)) from None
         if (self.kinds.get("sequence"), self.kinds.get("time_s")) != _COUNTED:
             raise InvalidTrace("its frames have no number or no time", source=str(path))
         self._number = {run.name: i for i, run in enumerate(self.facts.runs)}
         self._whole: tuple[int, pa.Table] | None = None
-        self._last: tuple[tuple[object, ...], Vocabulary | None, _Arrays] | None = None
+        self._last: tuple[tuple[object, ...], Vocabulary | None, Arrays] | None = None
 
     def _unreadable(self, error: Exception) -> InvalidTrace:
         reason = getattr(error, "strerror", None) or "this is no whole Parquet file"
@@ -188,12 +195,12 @@ class Part:
         wanted = header.provides if signals is None else signals
         wanted = tuple(s for s in wanted if header.can_know(s))
         first, last = self._first[some[0]], self._first[some[-1] + 1]
-        pieces: list[_Arrays] = []
+        pieces: list[Arrays] = []
         for at, start, stop in self._pieces(first, last):
             begin = self._bounds[at]
             arrays = self._arrays(at, wanted, vocabulary)
             pieces.append(arrays.part(slice(start - begin, stop - begin)))
-        rows = _Arrays.joined(pieces, wanted)
+        rows = Arrays.joined(pieces, wanted)
         starts = np.array([self._first[i] - first for i in some], np.int64)
         problem = rows.problem(starts, vocabulary)
         if problem is not None:
@@ -213,7 +220,7 @@ class Part:
 
     def _arrays(
         self, number: int, signals: tuple[str, ...], vocabulary: Vocabulary | None
-    ) -> _Arrays:
+    ) -> Arrays:
         """The columns of a group of rows; the last are kept, for its other runs."""
         key = number, signals
         last = self._last
@@ -225,7 +232,7 @@ class Part:
 
     def _read_arrays(
         self, number: int, signals: tuple[str, ...], vocabulary: Vocabulary | None
-    ) -> _Arrays:
+    ) -> Arrays:
         stored = {s: column_of(s) for s in signals if column_of(s) in self.kinds}
         marks = {s: known_of(s) for s in signals if known_of(s) in self.kinds}
         table = self._table(number, ["time_s", *stored.values(), *marks.values()])
@@ -242,18 +249,31 @@ class Part:
             if self.kinds[stored[signal]] == "word":
                 distinct[signal] = words_of(column)
         clean = not there and first_fault(held, vocabulary, distinct) is None
-        return _Arrays(np.asarray(table.column("time_s")), held, there, clean)
+        return Arrays(np.asarray(table.column("time_s")), held, there, clean)
 
     def _table(self, number: int, columns: Sequence[str]) -> pa.Table:
         """These columns of a group of rows."""
         import pyarrow as pa
 
+        rows = self._file.metadata.row_group(number).num_rows
+        if rows * len(columns) * np.float64().nbytes > MAX_BYTES:
+            raise self._too_large()
         try:
-            return self._file.read_row_group(
+            table = self._file.read_row_group(
                 number, columns=list(columns), use_threads=False
             )
         except (OSError, pa.ArrowException) as error:
             raise InvalidTrace("it is damaged", source=str(self.path)) from error
+        if sum(map(unfolded_bytes, table.columns)) > MAX_BYTES:
+            raise self._too_large()
+        for at, name in enumerate(table.column_names):
+            if self.kinds.get(name) == "json":
+                table = table.set_column(at, name, table.column(at).cast(pa.string()))
+        return table
+
+    def _too_large(self) -> TooLarge:
+        problem = "a group of its rows is larger than we hold"
+        return TooLarge(problem, source=str(self.path))
 
     # -- whole runs ---------------------------------------------------------------
 
@@ -359,76 +379,6 @@ class Part:
             raise InvalidTrace(error.problem, source=str(self.path)) from error
 
 
-@dataclass(frozen=True, slots=True)
-class _Arrays:
-    """Columns of some rows.
-
-    Args:
-        times_s: The time of each row.
-        signals: The signals.
-        there: Where some of them are there.
-        clean: Whether every value is one of its signal.
-    """
-
-    times_s: NDArray[np.float64]
-    signals: Mapping[str, NDArray[Any]]
-    there: Mapping[str, NDArray[np.bool_]]
-    clean: bool
-
-    def part(self, rows: slice) -> _Arrays:
-        return _Arrays(
-            self.times_s[rows],
-            {name: column[rows] for name, column in self.signals.items()},
-            {name: known[rows] for name, known in self.there.items()},
-            self.clean,
-        )
-
-    @classmethod
-    def joined(cls, pieces: Sequence[_Arrays], signals: Sequence[str]) -> _Arrays:
-        if len(pieces) == 1:
-            return pieces[0]
-        marked = {name for piece in pieces for name in piece.there}
-        return cls(
-            np.concatenate([np.empty(0), *(piece.times_s for piece in pieces)]),
-            {
-                name: np.concatenate([piece.signals[name] for piece in pieces])
-                for name in (signals if pieces else ())
-            },
-            {
-                name: np.concatenate([piece.there[name] for piece in pieces])
-                for name in marked
-            },
-            all(piece.clean for piece in pieces),
-        )
-
-    def problem(
-        self, starts: NDArray[np.int64], vocabulary: Vocabulary | None
-    ) -> tuple[int, str] | None:
-        """The first row with which something is wrong, and what.
-
-        Args:
-            starts: Where runs begin.
-            vocabulary: What the values are checked against.
-        """
-        times = self.times_s
-        later = np.diff(times, prepend=-np.inf) > 0
-        later[starts[starts < len(times)]] = True
-        later &= np.isfinite(times)
-        found: list[tuple[int, str]] = []
-        if not later.all():
-            at = int(np.argmin(later))
-            found.append((at, f"the time {times[at]:g} s does not come after the last"))
-        for name, known in self.there.items():
-            if not known.all():
-                text = f"{name} is provided, but absent from this frame"
-                found.append((int(np.argmin(known)), text))
-        if not self.clean and not found:
-            fault = first_fault(self.signals, vocabulary)
-            if fault is not None:
-                found.append((fault[0], str(fault[1])))
-        return min(found, default=None)
-
-
 @lru_cache(maxsize=HELD)
 def _opened(path: Path, size: int, changed_ns: int) -> Part:
     return Part(path)
@@ -442,29 +392,3 @@ def part_of(path: Path) -> Part:
         reason = (error.strerror or str(error)).lower()
         raise InvalidTrace(reason, source=str(path)) from error
     return _opened(path, facts.st_size, facts.st_mtime_ns)
-
-
-def words_of(column: pa.ChunkedArray) -> list[str | None]:
-    """The words that a column may hold, and None where it holds that."""
-    words = {word for chunk in column.chunks for word in chunk.dictionary.to_pylist()}
-    return [*words, None] if column.null_count else [*words]
-
-
-def numpy_of(column: pa.ChunkedArray, kind: Kind, source: str = "") -> NDArray[Any]:
-    """A column as `Trace.columns` has it: NaN or None for none."""
-    if kind == "word":
-        parts = []
-        for chunk in column.chunks:
-            words = np.array([*chunk.dictionary.to_pylist(), None], object)
-            parts.append(words[np.asarray(chunk.indices.fill_null(len(words) - 1))])
-        return np.concatenate([np.empty(0, object), *parts])
-    if kind in ("number", "whole"):
-        return np.asarray(column.to_numpy(), np.float64)
-    if kind == "truth" and not column.null_count:
-        return np.asarray(column.to_numpy(), bool)
-    values = column.to_pylist()
-    if kind == "json":
-        values = [None if v is None else parse_json(v, source) for v in values]
-    found = np.empty(len(values), object)
-    found[:] = values
-    return found

@@ -317,13 +317,27 @@ def test_a_worker_that_is_killed_and_ctrl_c_change_no_byte(tmp_path: Path) -> No
         running.communicate(timeout=60)
     finally:
         running.kill()
-    # What was whole is joined, and can be learned from.
-    made = stored_runs(files_in(tmp_path / "a"))
-    assert len(made) == len(results(tmp_path / "a"))
-    wanted = range(len(made) + 3)
+    # What was whole is joined, and can be learned from. Of a run that was cut between
+    # its trace and its result only the first is there.
+    made = {run.run for run in stored_runs(files_in(tmp_path / "a"))}
+    assert {path.stem for path in results(tmp_path / "a")} <= made
+    wanted = range(int(max(made)[-6:]) + 3)
     for folder in ("a", "b"):
         todo = unguarded(tmp_path / folder, wanted, ["columns"])
         assert not any(each.failed for each in campaign(todo, Here()))
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+
+
+@pytest.mark.needs("pyarrow")
+def test_a_run_that_was_cut_between_its_trace_and_its_result_is_run_again(
+    tmp_path: Path,
+) -> None:
+    for folder in ("a", "b"):
+        whole = unguarded(tmp_path / folder, range(3), ["columns"])
+        if folder == "a":
+            list(campaign(whole[:2], Here()))
+            whole[1].result.unlink()
+        list(campaign(whole, Here()))
     assert contents(tmp_path / "a") == contents(tmp_path / "b")
 
 

@@ -427,6 +427,28 @@ def test_a_group_of_rows_is_no_larger_than_we_hold(
         part_of(tmp_path / "a.parquet")
 
 
+@pytest.mark.parametrize("kind", ["word", "json"])
+def test_what_is_said_again_and_again_does_not_unfold(
+    tmp_path: Path, kind: layout.Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A dictionary holds a long text once, in however many rows it stands."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path, size = tmp_path / "a.parquet", 1 << 16
+    table = whole(path)
+    text = json.dumps(["x" * size] if kind == "json" else "x" * size)
+    cells = pa.array([text] * len(table), layout.type_of(kind))
+    at = table.column_names.index(layout.column_of("speed"))
+    pq.write_table(table.set_column(at, layout.column_of("speed"), cells), path)
+    limit = 2 * size + path.stat().st_size
+    assert len(table) * size > limit
+    monkeypatch.setattr("forewarn.abstractions.dataset.reading.MAX_BYTES", limit)
+    for way in (Stored.trace, Stored.kept, lambda run: list(run.stream()[2])):
+        with pytest.raises(TooLarge, match="larger than we hold"):
+            way(stored_runs([path])[0])
+
+
 def test_a_vocabulary_is_known_by_its_digest(tmp_path: Path) -> None:
     import pyarrow.parquet as pq
 

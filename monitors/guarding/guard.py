@@ -11,21 +11,26 @@ import itertools
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeGuard
+from dataclasses import replace
+from typing import Any
 
 from forewarn.abstractions.errors import ForewarnError, InvalidModel, said
 from forewarn.abstractions.frame import Frame
+from forewarn.monitors.guarding.calling import Calling, Held
 from forewarn.monitors.guarding.decision import RANK, Action, Decision, Kind, Risk
 from forewarn.monitors.guarding.gate import Gate, Limits
 from forewarn.monitors.guarding.judges import Judge, Judgement
-from forewarn.monitors.guarding.policy import STAGES, Policy, Stage, Step
+from forewarn.monitors.guarding.observing import (
+    Interference,
+    Observer,
+    interferes,
+)
+from forewarn.monitors.guarding.policy import STAGES, Policy, Stage
 from forewarn.monitors.guarding.watch import LawWatch, Watch, load_watch
 from forewarn.monitors.risk.calibration import Calibration
 
 Clock = Callable[[], float]
 
-_ALERT = RANK["alert"]
 _HELD = RANK["slow"]
 """From here on what a judge calls for goes on for a while, as what a risk calls for."""
 
@@ -35,42 +40,6 @@ FAILED = CANNOT_JUDGE + "the guard itself failed: "
 BROKEN_OFF = CANNOT_JUDGE + "an earlier review was broken off"
 UNTOLD = CANNOT_JUDGE + "not told to all: "
 """How the reason of a fallback begins where an observer failed."""
-
-
-class Observer(Protocol):
-    """Hears of every review; a run record is one."""
-
-    def reviewed(
-        self,
-        frame: Frame,
-        proposal: Action | None,
-        decision: Decision,
-        readings: tuple[float, ...],
-        foreseen: Frame | None,
-    ) -> None:
-        """Called after each review, with the guard's clock readings during it."""
-
-
-@dataclass(slots=True)
-class _Held:
-    """An intervention that goes on until it has stayed uncalled for, for a while."""
-
-    kind: Kind
-    cap_kmh: float | None
-    calm_since_s: float = math.inf
-
-
-class _Interference:
-    """Tells those who learn from what they see of what the guard did."""
-
-    def __init__(self, watch: Watch, policy: Policy) -> None:
-        self._watch, self._policy = watch, policy
-
-    def reviewed(
-        self, frame: Frame, proposal: Action | None, decision: Decision, *_: object
-    ) -> None:
-        if _interferes(decision, self._policy):
-            self._watch.interfered()
 
 
 class Guard:
@@ -117,19 +86,19 @@ class Guard:
             curve = policy.calibration.get(law.name, Calibration())
             law.correct(curve, policy.judge_by)
         self.without_rule = policy.without_rule([law.name for law in watch.laws])
-        self._steps = [policy.steps_for(law.name) for law in watch.laws]
-        # Before an action it is not the present that is held to thresholds.
-        self._no_steps: list[tuple[Step, ...]] = [() for _ in self._steps]
         self._allowed_s = policy.deadline_s
         self._holding = (
             f"{{}} is held until the risk has stayed low for {policy.hold_s:g} s"
         )
         alone = self.judges and not watch.laws and not watch.not_applicable
-        self._lawless: tuple[Kind, str] = policy.fallback, "no law is applicable"
-        if alone:
-            self._lawless = "proceed", ""
+        self._lawless = "" if alone else "no law is applicable"
+        self._calling = Calling(
+            policy,
+            [policy.steps_for(law.name) for law in watch.laws],
+            "proceed" if alone else policy.fallback,
+        )
         self._readings: list[float] = []
-        self._drift = _Interference(watch, policy)
+        self._drift = Interference(watch, policy)
         # What switches a check off is said in every decision.
         self._standing = ("shadow: nothing is enforced",) if policy.shadow else ()
         self.counts: dict[str, int] = {}
@@ -144,7 +113,7 @@ class Guard:
         self._ended = ""
         self._held: Decision | None = None
         self._decided_s = math.nan
-        self._holds: dict[Kind, _Held] = {}
+        self._calling.reset()
 
     # -- reviewing ------------------------------------------------------------------
 
@@ -208,7 +177,7 @@ class Guard:
 
         A filter can only pass or stop: whatever is more than an alert stops.
         """
-        return stop if _interferes(self.review(frame), self.policy) else control
+        return stop if interferes(self.review(frame), self.policy) else control
 
     def summary(self) -> dict[str, Any]:
         """What there is to say of the reviews so far."""
@@ -290,7 +259,7 @@ class Guard:
             return replace(decision, notes=(*decision.notes, found.reason))
         if RANK[found.kind] < RANK[decision.kind]:
             return decision
-        caps = [found.cap_kmh, decision.cap_kmh]
+        caps = [c for c in (found.cap_kmh, decision.cap_kmh) if c is not None]
         joined = Decision(
             found.kind,
             frame.sequence,
@@ -299,14 +268,14 @@ class Guard:
             None,
             found.reason,
             found.because,
-            cap_kmh=min(filter(_is_speed, caps), default=None),
+            cap_kmh=min(filter(math.isfinite, caps), default=None),
             action=found.action,
             violated=decision.violated,
             notes=decision.notes,
         )
         if RANK[found.kind] >= _HELD:
             self._held = joined
-            self._hold(joined.kind, joined.cap_kmh)
+            self._calling.hold(joined.kind, joined.cap_kmh)
         return joined
 
     def _outdated(self, frame: Frame) -> str | None:
@@ -327,25 +296,21 @@ class Guard:
                 self._held, sequence=frame.sequence, time_s=frame.time_s, violated=()
             )
         only_ahead = before and self.policy.when == "before"
-        self._held = self._decide(frame, self._no_steps if only_ahead else self._steps)
+        self._held = self._decide(frame, ahead=only_ahead)
         self._decided_s = frame.time_s
         return self._held
 
-    def _hold(self, kind: Kind, cap_kmh: float | None) -> None:
-        """From now on it goes on until the risk has stayed low for a while."""
-        self._holds[kind] = _Held(kind, cap_kmh)
-
-    def _decide(self, frame: Frame, steps: Sequence[tuple[Step, ...]]) -> Decision:
-        """What the laws call for, or what is still held from before."""
-        watch = self.watch
-        law, kind = self._worst(watch, steps)
-        held = self._kept(frame.time_s, kind, steps)
+    def _decide(self, frame: Frame, ahead: bool) -> Decision:
+        """What the laws call for, unless only actions are judged; or what is held."""
+        watch, calling = self.watch, self._calling
+        law, kind = calling.worst(watch, ahead)
+        held = calling.kept(watch, frame.time_s, kind, ahead)
         reason = ""
         if held is not None:
             kind = held.kind
             reason = self._holding.format(kind)
         elif law is None:
-            reason = self._lawless[1]
+            reason = self._lawless
         elif kind != "proceed":
             reason = law.sentence(self.policy.horizon_s)
         return self._decision(frame, kind, reason, watch, law, held)
@@ -363,9 +328,9 @@ class Guard:
             why = f"{CANNOT_JUDGE}what the action leads to: {fault}"
             return self._fallback(frame, why)
         ahead = self.watch.foresee(foreseen)
-        law, kind = self._worst(ahead, self._steps)
+        law, kind = self._calling.worst(ahead)
         if law is None:
-            return self._decision(frame, kind, self._lawless[1], ahead)
+            return self._decision(frame, kind, self._lawless, ahead)
         reason = ""
         if law.broken:
             reason = f"the proposed action would break {law.name}"
@@ -374,66 +339,6 @@ class Guard:
             reason = f"after the proposed action {said}"
         now = self.watch.laws[ahead.laws.index(law)].risk
         return self._decision(frame, kind, reason, ahead, law, now=now)
-
-    def _worst(
-        self, watch: Watch, steps_of: Sequence[tuple[Step, ...]]
-    ) -> tuple[LawWatch | None, Kind]:
-        """The law that calls for the severest, and what it calls for."""
-        chosen: LawWatch | None = None
-        kind = self._lawless[0]
-        rank, highest = -1, -1.0
-        for law, steps in zip(watch.laws, steps_of, strict=True):
-            risk = law.judged
-            wanted = self._wanted(law, steps, risk)
-            severity = RANK[wanted]
-            if severity > rank or (severity == rank and risk > highest):
-                chosen, kind, rank, highest = law, wanted, severity, risk
-        if watch.unknown and self.policy.unknown_state == "stop":
-            kind = _severer(kind, "stop")
-        return chosen, kind
-
-    def _wanted(self, law: LawWatch, steps: Sequence[Step], risk: float) -> Kind:
-        if law.broken and self.policy.after_violation == "stop":
-            return "stop"
-        wanted: Kind = "proceed"
-        for step in steps:
-            # They ascend: where one does not apply, none of the severer ones does.
-            if not step.applies(risk):
-                break
-            wanted = step.kind
-        return wanted if math.isfinite(risk) else _severer(wanted, self.policy.fallback)
-
-    def _kept(
-        self, time_s: float, kind: Kind, steps: Sequence[tuple[Step, ...]]
-    ) -> _Held | None:
-        """What is held because the risk has not stayed clearly below for a while.
-
-        Each kind by itself: while a stop is held a slow-down may be called for, which
-        goes on when the stop does not.
-        """
-        if kind != "proceed":
-            self._hold(kind, self.policy.slow_cap_kmh if kind == "slow" else None)
-        severest: _Held | None = None
-        for each in tuple(self._holds.values()):
-            if RANK[each.kind] <= RANK[kind] or self._still_high(each.kind, steps):
-                each.calm_since_s = math.inf
-            else:
-                each.calm_since_s = min(each.calm_since_s, time_s)
-            if time_s - each.calm_since_s >= self.policy.hold_s:
-                del self._holds[each.kind]
-            elif severest is None or RANK[each.kind] > RANK[severest.kind]:
-                severest = each
-        return None if severest is None or severest.kind == kind else severest
-
-    def _still_high(self, kind: Kind, steps_of: Sequence[tuple[Step, ...]]) -> bool:
-        """Whether some law's risk is within the margin of what called for `kind`."""
-        for law, steps in zip(self.watch.laws, steps_of, strict=True):
-            risk = law.judged
-            for step in steps:
-                severe = RANK[step.kind] >= RANK[kind]
-                if severe and step.applies(risk, self.policy.hysteresis):
-                    return True
-        return False
 
     # -- decisions ------------------------------------------------------------------
 
@@ -444,7 +349,7 @@ class Guard:
         reason: str,
         watch: Watch,
         law: LawWatch | None = None,
-        held: _Held | None = None,
+        held: Held | None = None,
         now: Risk | None = None,
     ) -> Decision:
         notes = (*self._standing, *watch.notes())
@@ -484,20 +389,8 @@ class Guard:
         )
         # Held like any intervention: one good frame after a fault proves nothing.
         self._held = decision
-        self._hold(decision.kind, None)
+        self._calling.hold(decision.kind, None)
         return decision
-
-
-def _is_speed(cap_kmh: float | None) -> TypeGuard[float]:
-    return cap_kmh is not None and math.isfinite(cap_kmh)
-
-
-def _interferes(decision: Decision, policy: Policy) -> bool:
-    return RANK[decision.kind] > _ALERT and not policy.shadow
-
-
-def _severer(one: Kind, other: Kind) -> Kind:
-    return one if RANK[one] >= RANK[other] else other
 
 
 __all__ = ["Clock", "Guard", "Observer", "load_watch"]

@@ -18,10 +18,16 @@ from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.chains.intervals import model_intervals
 from forewarn.monitors.chains.learning import Support, Tally, learn
 from forewarn.monitors.chains.model import Counts, Model, smoothed_chain
-from forewarn.monitors.guarding import watch as module
 from forewarn.monitors.guarding.decision import Risk
 from forewarn.monitors.guarding.drift import DriftFound
-from forewarn.monitors.guarding.watch import MAX_HORIZON, LawWatch, Watch, load_watch
+from forewarn.monitors.guarding.watch import (
+    MAX_HORIZON,
+    LawWatch,
+    Watch,
+    load_watch,
+    loading,
+)
+from forewarn.monitors.guarding.watch import watch as module
 from forewarn.monitors.laws.lawbook import law_book
 from forewarn.monitors.risk.evidence import (
     compile_for,
@@ -426,7 +432,7 @@ def test_what_cannot_be_watched_is_said() -> None:
 def test_a_horizon_may_be_so_long_and_no_longer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(module, "MAX_HORIZON", 4)
+    monkeypatch.setattr(loading, "MAX_HORIZON", 4)
     assert len(watching(horizon_s=0.4).laws) == 2
     assert "more than 4 of its periods" in refused(model(), horizon_s=0.41)
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.monitors.trust import spool
-from forewarn.monitors.trust.spool import Spool
+from forewarn.monitors.trust.training import spool
+from forewarn.monitors.trust.training.spool import Spool
 
 batches = st.lists(st.lists(st.lists(st.integers(0, 99), max_size=5), max_size=4))
 

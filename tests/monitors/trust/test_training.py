@@ -28,13 +28,13 @@ from forewarn.abstractions.trace import Trace, TraceHeader, write_trace
 from forewarn.monitors.chains.learning import Support, learn
 from forewarn.monitors.chains.model import Model
 from forewarn.monitors.laws.formula import parse_formula
-from forewarn.monitors.trust import training
 from forewarn.monitors.trust.training import (
     Training,
     encode_trace,
     holds_traces,
     law_abstraction,
     read_sequences,
+    sequences,
 )
 
 
@@ -165,7 +165,7 @@ def test_sequences_are_no_longer_than_we_hold(
 ) -> None:
     path = tmp_path / "runs"
     path.write_text("a b\n" + "\n" * 9)
-    monkeypatch.setattr(training, "MAX_LINES", 9)
+    monkeypatch.setattr(sequences, "MAX_LINES", 9)
     with pytest.raises(TooLarge, match="runs: more than 9 lines"):
         read_sequences(path)
     monkeypatch.setattr(limits, "MAX_FRAMES", 1)

@@ -1,0 +1,173 @@
+"""Runs as states: what an abstraction makes of frames, and what there is to count."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forewarn.abstractions.errors import InvalidInput, InvalidTrace
+from forewarn.abstractions.readers.stored import Batch, Stored
+from forewarn.abstractions.states.abstraction import Abstraction
+from forewarn.abstractions.states.latching import latch, look_back, tick_ends
+from forewarn.abstractions.trace import Kept, Trace, TraceHeader
+from forewarn.monitors.chains.counting import compressed
+from forewarn.monitors.laws.clocking import regular_period
+
+_GAP = 1.5
+"""Where so many periods passed between two states, something in between was missed."""
+
+_MOST_LATE = 1.2
+"""Frames that come later than this share of a period leave steps without any."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Encoded:
+    """The states of runs one after the other, latched if the abstraction has a period.
+
+    Args:
+        states: They.
+        times_s: When each was complete.
+        starts: Where each run begins.
+    """
+
+    states: NDArray[np.int64]
+    times_s: NDArray[np.float64]
+    starts: NDArray[np.int64]
+
+
+def encode(batch: Batch, abstraction: Abstraction) -> Encoded:
+    """The states of several runs."""
+    for name in abstraction.signals:
+        if not batch.headers[0].can_know(name):
+            raise InvalidTrace(f"the trace does not provide {name}")
+    times, starts = batch.times_s, batch.starts
+    columns = {name: batch.signals[name] for name in abstraction.signals}
+    if abstraction.past and len(starts) > 1:
+        states = np.concatenate(
+            [
+                abstraction.encode_arrays(run.signals, len(run), run.times_s)
+                for run in batch.apart()
+            ]
+        )
+    else:
+        states = abstraction.encode_arrays(columns, len(batch), times)
+    period_s = abstraction.period_s
+    if period_s is None:
+        return Encoded(states, times, starts)
+    ends = tick_ends(times, period_s, starts)
+    ticks = latch(states, ends, abstraction.latches, starts)
+    first = np.searchsorted(ends, starts)
+    told = look_back(ticks, times[ends], period_s, abstraction.lags_s, first)
+    return Encoded(told, times[ends], first)
+
+
+def encode_trace(trace: Trace | Kept, abstraction: Abstraction) -> NDArray[np.int64]:
+    """The states of one run."""
+    kept = trace if isinstance(trace, Kept) else Kept.of(trace, abstraction.signals)
+    return encode(Batch.of(Stored(Path()), kept), abstraction).states
+
+
+def tick_times(trace: Trace | Kept, abstraction: Abstraction) -> NDArray[np.float64]:
+    """When each state of a trace was complete."""
+    times = trace.times()
+    period_s = abstraction.period_s
+    return times if period_s is None else times[tick_ends(times, period_s)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Counted:
+    """What is counted of runs, wherever they were read.
+
+    Args:
+        runs: They.
+        headers: What holds for each.
+        names: The states that occur.
+        numbers: The runs one after the other, by the numbers of these.
+        starts: Where each begins.
+        gaps: The states before which time passed unseen.
+        periods: The time between two states of each run.
+        late: The mean time between frames, by run, where it is well above that.
+        unused: Which further predicates held, and how long each run is there.
+    """
+
+    runs: tuple[Stored, ...]
+    headers: tuple[TraceHeader, ...]
+    names: list[str]
+    numbers: NDArray[np.integer]
+    starts: NDArray[np.int64]
+    gaps: NDArray[np.int64]
+    periods: list[float | None]
+    late: dict[str, float]
+    unused: tuple[NDArray[np.int64], NDArray[np.int64]] | None
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """How many states each run has."""
+        return np.diff(self.starts, append=len(self.numbers))
+
+
+def count(
+    batch: Batch, abstraction: Abstraction, candidates: Abstraction | None = None
+) -> Counted:
+    """What there is to count of runs that were read from a file."""
+    path, lengths = batch.runs[0].path, batch.lengths
+    if not lengths.all():
+        raise InvalidTrace("the trace has no frames", source=str(path))
+    unused = None
+    try:
+        found = encode(batch, abstraction)
+        if candidates is not None:
+            further = encode(batch, candidates)
+            unused = further.states, _lengths(further)
+    except InvalidInput as error:
+        raise error.within(str(path)) from None
+    periods = [
+        abstraction.period_s or kept.header.period_s or regular_period(kept.times_s)
+        for kept in batch.apart()
+    ]
+    codes, numbers = compressed(found.states)
+    return Counted(
+        batch.runs,
+        batch.headers,
+        [abstraction.state_name(code) for code in codes.tolist()],
+        numbers,
+        found.starts,
+        _gaps(found, periods),
+        periods,
+        _late(batch, periods),
+        unused,
+    )
+
+
+def _lengths(found: Encoded) -> NDArray[np.int64]:
+    return np.diff(found.starts, append=len(found.states))
+
+
+def _late(batch: Batch, periods: Sequence[float | None]) -> dict[str, float]:
+    """The mean time between frames of the runs in which it is well above a period."""
+    last = batch.starts + batch.lengths - 1
+    passed = batch.times_s[last] - batch.times_s[batch.starts]
+    between = passed / np.maximum(batch.lengths - 1, 1)
+    late = between > _MOST_LATE * np.array(periods, np.float64)
+    return {batch.runs[i].name: float(between[i]) for i in np.flatnonzero(late)}
+
+
+def _gaps(found: Encoded, periods: Sequence[float | None]) -> NDArray[np.int64]:
+    """The states before which more time passed than between others, by number."""
+    times, starts, lengths = found.times_s, found.starts, _lengths(found)
+    period = np.repeat(np.array(periods, np.float64), lengths)
+    wide = np.diff(times, prepend=math.inf) > _GAP * period
+    wide[starts] = False
+    gaps = [np.empty(0, np.int64)]
+    runs = np.searchsorted(starts, np.flatnonzero(wide), side="right") - 1
+    for number in np.unique(runs).tolist():
+        start = int(starts[number])
+        passed = np.diff(times[start : start + int(lengths[number])])
+        usual = max(float(period[start]), float(np.median(passed)))
+        gaps.append(np.flatnonzero(passed > _GAP * usual) + start + 1)
+    return np.concatenate(gaps)

@@ -1,8 +1,8 @@
 """What the ego's driver could know on highway-env's roads, as driving signals.
 
-Everyone is looked ahead for as if they kept their speed along their own way, by
-highway-env's own prediction. Two ways meet where their vehicles would touch; who is
-then ahead in the same direction leads, and everyone else crosses.
+Everyone is looked ahead for as if they kept their speed along their own way. Two ways
+meet where their vehicles would touch; who is then ahead in the same direction leads,
+and everyone else crosses.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ _ALONG = math.cos(math.radians(30.0))
 _ASKS, _BRAKES = 1.5, -0.5  # m/s²
 _CLOSE_S = 2.0
 _NEW_LEAD_M = 5.0
+_STEERS_S = 1.0  # until most of the way to the middle of a lane is made
 
 Points = NDArray[np.float64]
 
@@ -44,17 +45,34 @@ class Course(NamedTuple):
 
     @classmethod
     def of(cls, vehicle: Any) -> Course:
-        try:
-            at, headings = vehicle.predict_trajectory_constant_speed(_AHEAD_S)
-        except (IndexError, KeyError):  # its plan names a lane that is not there
-            velocity = np.asarray(vehicle.velocity)
-            at = np.asarray(vehicle.position) + _AHEAD_S[:, None] * velocity
-            headings = np.full(len(_AHEAD_S), vehicle.heading)
+        """To the middle of the lane that it heads for, and of those that its plan says.
+
+        The lane that is nearest may be one that crosses its own, and highway-env's own
+        prediction fails where the next road has fewer lanes.
+        """
+        network, index = vehicle.road.network, vehicle.target_lane_index
+        lane, plan = network.get_lane(index), list(vehicle.route or ())
+        along_m, aside_m = lane.local_coordinates(np.asarray(vehicle.position))
+        at, headings, since_s = [], [], 0.0
+        for ahead_s in _AHEAD_S:
+            along_m += float(vehicle.speed) * (ahead_s - since_s)
+            aside_m *= math.exp((since_s - ahead_s) / _STEERS_S)
+            since_s = ahead_s
+            while along_m > lane.length:
+                following = network.next_lane(
+                    index, plan, lane.position(lane.length, 0.0)
+                )
+                if following == index:
+                    break
+                # Lanes overlap where they meet: it goes on from where it is.
+                here = lane.position(along_m, aside_m)
+                index, lane = following, network.get_lane(following)
+                along_m, aside_m = lane.local_coordinates(here)
+            at.append(lane.position(along_m, aside_m))
+            headings.append(lane.heading_at(along_m))
         angles = np.array(headings, dtype=float)
         points = np.stack([np.cos(angles), np.sin(angles)], axis=1)
-        # Where it is now is known better than by its lane.
-        shift = np.asarray(vehicle.position) - at[0]
-        return cls(np.array(at, dtype=float) + shift, points)
+        return cls(np.array(at, dtype=float), points)
 
     def apart(self, other: Course) -> Points:
         """The least distance of their bodies, at every pair of moments."""

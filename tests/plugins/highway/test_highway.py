@@ -12,6 +12,9 @@ from forewarn.monitors.guarding.decision import Action
 pytest.importorskip("highway_env", reason="highway-env is not installed")
 
 import numpy as np
+from highway_env.road.lane import StraightLane
+from highway_env.road.road import Road, RoadNetwork
+from highway_env.vehicle.controller import ControlledVehicle
 
 from forewarn.plugins.highway.bridge import HighwayWorld
 from forewarn.plugins.highway.driving import CAP, STOP, Driver, make, slower
@@ -107,25 +110,63 @@ def test_others_brake_now_and_then_and_drive_on() -> None:
     env.close()
 
 
-class Straight:
-    """Somebody who drives straight on, as highway-env would foretell it."""
+def lanes(**ways: tuple[tuple[float, float], tuple[float, float]]) -> Road:
+    """A road of straight lanes, each by itself, from here to there."""
+    network = RoadNetwork()
+    for name, (here, there) in ways.items():
+        network.add_lane(name, f"{name}'s end", StraightLane(here, there))
+    return Road(network)
 
-    def __init__(self, x: float, y: float, heading: float, speed: float) -> None:
-        self.position, self.heading = np.array([x, y]), heading
-        self._way = np.array([np.cos(heading), np.sin(heading)]) * speed
 
-    def predict_trajectory_constant_speed(self, times: Any) -> tuple[Any, Any]:
-        at = [self.position + self._way * t for t in times]
-        return at, [self.heading] * len(times)
+def driving(road: Road, way: str, along_m: float, aside_m: float = 0.0) -> Any:
+    """Somebody who drives there at 10 m/s."""
+    at = road.network.get_lane((way, f"{way}'s end", 0))
+    return ControlledVehicle(
+        road, at.position(along_m, aside_m), at.heading_at(along_m), 10.0,
+        target_lane_index=(way, f"{way}'s end", 0),
+    )  # fmt: skip
 
 
 def test_who_crosses_at_the_same_time_touches_and_who_passes_does_not() -> None:
-    ego = Course.of(Straight(-20.0, 0.0, 0.0, 10.0))
-    crossing = Course.of(Straight(0.0, -20.0, np.pi / 2, 10.0))
-    beside = Course.of(Straight(-20.0, 4.0, 0.0, 10.0))
+    road = lanes(
+        east=((-20, 0), (80, 0)), north=((0, -20), (0, 80)), beside=((-20, 4), (80, 4))
+    )
+    ego = Course.of(driving(road, "east", 0.0))
+    crossing = Course.of(driving(road, "north", 0.0))
+    beside = Course.of(driving(road, "beside", 0.0))
     assert ego.apart(crossing).min() < 1.0
     assert np.diagonal(ego.apart(crossing)).argmin() == 5  # after 2 s
     assert ego.apart(beside).min() == pytest.approx(4.0)
+
+
+def test_who_changes_lanes_is_expected_where_it_is_going() -> None:
+    road = lanes(east=((0, 0), (200, 0)), beside=((0, 4), (200, 4)))
+    ego = Course.of(driving(road, "east", 0.0))
+    changing = Course.of(driving(road, "east", 0.0, aside_m=4.0))
+    apart_m = np.diagonal(ego.apart(changing))
+    assert apart_m[0] == pytest.approx(4.0) and apart_m[-1] < 0.1
+    assert (np.diff(apart_m) < 0.0).all()
+
+
+@pytest.mark.parametrize("road", ["roundabout", "intersection"])
+def test_a_way_that_is_kept_to_is_the_same_a_moment_later(road: Any) -> None:
+    env: Any = make(road)
+    env.reset(seed=8_200_000)
+    before: dict[int, tuple[float, Course]] = {}
+    compared = 0
+    for _ in range(40):
+        env.step([12.0, 1.5, 1.0, 40.0, 6.0])
+        now = {id(v): (v.speed, Course.of(v)) for v in env.unwrapped.road.vehicles}
+        for who in before.keys() & now.keys():
+            (then, foretold), (speed, course) = before[who], now[who]
+            if abs(speed - then) < 0.3:
+                # A step is half of what lies between two points of a course.
+                half = (foretold.at[:-1] + foretold.at[1:]) / 2.0
+                assert np.hypot(*(half - course.at[:-1]).T).max() < 5.0  # a car
+                compared += 1
+        before = now
+    assert compared > 50
+    env.close()
 
 
 def test_one_episode_does_not_change_another_on_another_road() -> None:

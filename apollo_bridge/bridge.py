@@ -12,7 +12,7 @@ from typing import Annotated, Any, Self
 from pydantic import Field
 
 from forewarn.abstractions.errors import InvalidInput, near_miss
-from forewarn.abstractions.frame import Frame
+from forewarn.abstractions.frame import Frame, Value
 from forewarn.apollo_bridge.act import ApolloActuator
 from forewarn.apollo_bridge.buses.contract import Bus
 from forewarn.apollo_bridge.buses.tcp import parse_address
@@ -24,9 +24,9 @@ from forewarn.apollo_bridge.sense import ApolloSenses, provided
 from forewarn.apollo_bridge.vehicle import Body
 from forewarn.apollo_bridge.wire import Inbox, connect, stamp
 from forewarn.monitors.guarding.decision import Action
-from forewarn.plugins.actions import Actions
 from forewarn.plugins.contracts import Example, Source
 from forewarn.plugins.scenery import Shape, Thing
+from forewarn.plugins.stepped import SteppedWorld
 
 PIVOT = "localization"
 """The input that a frame waits for; it is the most regular one."""
@@ -38,7 +38,7 @@ Period = Annotated[float, Field(gt=0.01, le=1)]
 Seconds = Annotated[float, Field(gt=0)]
 
 
-class ApolloWorld:
+class ApolloWorld(SteppedWorld):
     """Apollo, frame after frame. It drives by itself; actions only hold it back.
 
     Args:
@@ -145,13 +145,14 @@ class ApolloWorld:
         )
         self._bus: Bus | None = None
         self._commander: Commander | None = None
-        self._over: str | None = "the episode has not begun"
         self._closed = False
+        # What it can be asked for, until the ways are found.
+        self.actions = Paths().actions
         self.problem = ""
 
     # -- the contract -----------------------------------------------------------------
 
-    def reset(self, seed: int) -> Frame:
+    def begin(self, seed: int) -> None:
         """Waits for Apollo's first words; it drives as it does, whatever the seed."""
         bus = self._listen()
         if not self._inbox.wait(lambda: not self._missing(), self._wait_s):
@@ -162,17 +163,13 @@ class ApolloWorld:
                 bus, self._messages, self._inbox, paths, self._clock,
                 inline=self.source.embedded,
             )  # fmt: skip
+        self.actions = self._commander.paths.actions
         self._commander.want(None)
         self._senses.reset()
-        self._over = None
-        self._sequence, self._due = 0, 1
-        self._begun_s = self._seen_s = self._pivot_s()
-        self._last_s = -math.inf
-        return self._frame(self._begun_s)
+        self._due = 1
+        self._begun_s = self._seen_s = self._now_s = self._pivot_s()
 
-    def step(self, action: Action | None) -> Frame:
-        if self._over is not None:
-            raise InvalidInput(f"the world cannot step: {self._over}")
+    def move(self, action: Action | None) -> None:
         self.commander.want(action)
         period_s = self.source.period_s
         due_s = self._begun_s + self._due * period_s - 1e-6
@@ -181,21 +178,23 @@ class ApolloWorld:
         )
         if came and not self._gone_back():
             self._seen_s = self._pivot_s()
-            now_s = max(self._seen_s, self._last_s + 1e-3)
+            now_s = max(self._seen_s, self._now_s + 1e-3)
         else:
             # Apollo is silent: the frame says so by the ages in it.
-            now_s = max(self._inbox.apollo_time_s() or 0.0, self._last_s + 1e-3)
+            now_s = max(self._inbox.apollo_time_s() or 0.0, self._now_s + 1e-3)
         if self._gone_back():
-            self._over = "Apollo's clock went back"
+            self.over = "Apollo's clock went back"
         self._due = max(self._due, math.floor((now_s - self._begun_s) / period_s)) + 1
-        self._sequence += 1
-        return self._frame(now_s)
+        self._now_s = now_s
 
-    def ended(self) -> str | None:
-        return self._over
+    @property
+    def time_s(self) -> float:
+        """By Apollo's clock."""
+        return round(self._now_s - self._begun_s, 6)
 
     def close(self) -> None:
-        self._over, self._closed = "the world is closed", True
+        super().close()
+        self._closed = True
         commander, bus = self._commander, self._bus
         self._commander = None
         if commander is not None:
@@ -206,18 +205,12 @@ class ApolloWorld:
     def _listen(self) -> Bus:
         """The bus, with what comes on it kept from now on."""
         if self._closed:
-            raise InvalidInput(f"the world cannot begin: {self._over}")
+            raise InvalidInput(f"the world cannot begin: {self.over}")
         if self._bus is None:
             self._bus = self._connect()
             listened = {**self._inputs, **channels.ROUTES[self._messages.edition]}
             self._inbox = Inbox(self._bus, listened, self._messages, self._clock)
         return self._bus
-
-    @property
-    def actions(self) -> Actions:
-        """What it can be asked for by the ways that were found when it began."""
-        paths = Paths() if self._commander is None else self._commander.paths
-        return paths.actions
 
     def actuator(self) -> ApolloActuator:
         """Knows by which ways Apollo can be held back."""
@@ -282,12 +275,11 @@ class ApolloWorld:
         # Not before what the time was taken for while nothing came.
         return self._pivot_s() < self._seen_s - _BACK_S
 
-    def _frame(self, now_s: float) -> Frame:
-        self._last_s = now_s
+    def values(self) -> dict[str, Value]:
         newest = {n: self._inbox.newest(n) for n in (*self._inputs, "routing")}
         said = {n: each.message for n, each in newest.items() if each is not None}
         try:
-            values = self._senses.values(now_s, said)
+            values = self._senses.values(self._now_s, said)
             self.problem = self._senses.fault
         except Exception as error:
             # Whatever Apollo said: without its signals the guard lets nothing pass.
@@ -300,7 +292,7 @@ class ApolloWorld:
             age_s = self._inbox.age_s(name)
             if age_s is not None:
                 values[f"{name}_age"] = round(age_s, 4)
-        return Frame(round(now_s - self._begun_s, 6), self._sequence, values)
+        return values
 
 
 class ApolloPilot:

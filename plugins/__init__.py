@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     )
     from forewarn.plugins.contracts import Actuator, Pilot, Source, World
     from forewarn.plugins.loop.loop import EpisodeClock
+    from forewarn.plugins.stepped import SteppedWorld
 
 __all__ = [
     "CAP",
@@ -31,6 +32,7 @@ __all__ = [
     "EpisodeClock",
     "Pilot",
     "Source",
+    "SteppedWorld",
     "World",
     "number",
     "switch",
@@ -46,5 +48,6 @@ __getattr__, __dir__ = _front(
         ),
         "contracts": ("Actuator", "Pilot", "Source", "World"),
         "loop.loop": ("EpisodeClock",),
+        "stepped": ("SteppedWorld",),
     },
 )

@@ -1,7 +1,7 @@
 """What a world, a pilot and an actuator promise to the loop that runs them.
 
-No base class is needed: anything with these methods is one. The suites in
-`forewarn.plugins.testing` check the promises.
+No base class is needed: anything with these methods is one; `SteppedWorld` only helps.
+The suites in `forewarn.plugins.testing` check the promises.
 """
 
 from __future__ import annotations

@@ -34,6 +34,7 @@ from forewarn.monitors.laws.clocking import regular_period
 from forewarn.plugins.actions import Actions, ActionSpec
 from forewarn.plugins.contracts import Example, Source
 from forewarn.plugins.driving.seeing.foresight import Foresight, lacking
+from forewarn.plugins.stepped import SteppedWorld
 
 MOST_HELD_S = 1.0
 """For so long a row stands for the time after it; a longer gap ends the log."""
@@ -62,7 +63,7 @@ class Column(Strict):
     none_codes: list[float] = []
 
 
-class LogWorld:
+class LogWorld(SteppedWorld):
     """Recorded drives, one file an episode.
 
     Args:
@@ -121,9 +122,8 @@ class LogWorld:
             self._foresight = lacking(self._provides)
         provides = (*self._provides, *self._foresight)
         self.source = Source("log", vocabulary, provides, period_s, fixed=True)
-        self._over: str | None = "the episode has not begun"
 
-    def reset(self, seed: int) -> Frame:
+    def begin(self, seed: int) -> None:
         if seed >= len(self._paths):
             raise InvalidInput(
                 f"there are {len(self._paths)} logs, and the first has number 0",
@@ -134,31 +134,18 @@ class LogWorld:
         gaps = np.diff([at for at, _ in self._rows])
         usual_s = float(np.median(gaps)) if gaps.size else 0.0
         self._late_s = _JITTER * min(usual_s, self.source.period_s)
-        self._next = self._number = 0
+        self._next = 0
         self._ahead = Foresight(self.source.period_s)
-        self._over = None
-        return self._frame()
 
-    def step(self, action: Action | None) -> Frame:
-        if self._over is not None:
-            raise InvalidInput(f"the world cannot step: {self._over}")
-        self.actions.check(action)
-        self._number += 1
-        return self._frame()
+    def move(self, action: Action | None) -> None:
+        """The log goes on, whatever is done."""
 
     def actuator(self) -> LogActuator:
         return LogActuator()
 
-    def ended(self) -> str | None:
-        return self._over
-
-    def close(self) -> None:
-        self._over = "the world is closed"
-
-    def _frame(self) -> Frame:
-        """The frame of this moment: what the last row by then says."""
-        period_s, rows = self.source.period_s, self._rows
-        time_s = round(self._number * period_s, 6)
+    def values(self) -> Mapping[str, Any]:
+        """What the last row by now says."""
+        period_s, rows, time_s = self.source.period_s, self._rows, self.time_s
         by_s = time_s + self._late_s
         while self._next < len(rows) and rows[self._next][0] <= by_s:
             self._next += 1
@@ -177,10 +164,10 @@ class LogWorld:
                 mend="if that means that it is not there, set `blanks: none`",
             )
         if rows[-1][0] < by_s + period_s - 2.0 * self._late_s:
-            self._over = "the log is over"
+            self.over = "the log is over"
         if self._foresight:
             values = {**values, **self._ahead.worked_out(self._foresight, values)}
-        return Frame(time_s, self._number, values)
+        return values
 
     def _signals(self, path: Path) -> tuple[str, ...]:
         """The signals that a log's columns hold."""

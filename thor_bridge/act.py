@@ -10,9 +10,8 @@ from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action, Decision, Kind
 from forewarn.plugins.actions import Actions, ActionSpec, Argument, number, word
 from forewarn.plugins.contracts import Actuator, Example
+from forewarn.plugins.household.world import IDLING
 from forewarn.thor_bridge.steps.spelling import BARE, VERBS
-
-DOING_NOTHING = ("wait", "finish", "stop", "cut")
 
 
 def _specs() -> Iterator[ActionSpec]:
@@ -26,8 +25,7 @@ def _specs() -> Iterator[ActionSpec]:
         if verb == "fill_liquid":
             given["liquid"] = word()
         yield ActionSpec(verb, given)
-    for verb in DOING_NOTHING:
-        yield ActionSpec(verb)
+    yield from IDLING
 
 
 ACTIONS = Actions(*_specs())

@@ -19,11 +19,11 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame, Value
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.contracts import Example, Source
-from forewarn.plugins.household.act import Withholding
-from forewarn.plugins.household.sense import ObjectSenses, named
+from forewarn.plugins.household.sense import ObjectSenses
+from forewarn.plugins.household.world import DOINGS, SteppedHousehold
 from forewarn.plugins.scenery import Shape, Thing
 from forewarn.thor_bridge import scenery
-from forewarn.thor_bridge.act import ACTIONS, DOING_NOTHING
+from forewarn.thor_bridge.act import ACTIONS
 from forewarn.thor_bridge.household.failures import PROFILES
 from forewarn.thor_bridge.household.furnishing.scenes import load_scenes
 from forewarn.thor_bridge.household.local import LocalController
@@ -40,16 +40,11 @@ FIRST_SCENE = "Kitchen1"
 
 SIGNALS = (
     "holding",
-    "step_count",
-    "last_action",
-    "last_action_object",
-    "last_action_succeeded",
+    *DOINGS,
     "agent_distance_moved",
     "metadata_age",
 )
 """What every frame carries beside the object predicates."""
-
-"""What the world understands beside the robot's verbs."""
 
 Profile = Literal["off", "real"]
 Steps = Annotated[int, Field(ge=1, le=100_000)]
@@ -102,7 +97,7 @@ def _setting(
     )
 
 
-class _Episodes:
+class _Episodes(SteppedHousehold):
     """Episodes on some controller; the worlds below say on which."""
 
     actions = ACTIONS
@@ -127,17 +122,16 @@ class _Episodes:
         self._scene, self._setting = setting.scene, setting
         self._senses = ObjectSenses(setting.watch)
         self._prepare = [parse_step(step) for step in setting.prepare]
-        self._longest = longest_steps
+        self.longest_steps = longest_steps
         provides = (*self._senses.predicates, *SIGNALS)
         self.source = Source(name, "household", provides, PERIOD_S, embedded)
         self._controller: _Controller | None = None
         self._robot: HighLevel | None = None
-        self._over: str | None = "the episode has not begun"
 
     def _make(self, seed: int) -> _Controller:
         raise NotImplementedError
 
-    def reset(self, seed: int) -> Frame:
+    def begin(self, seed: int) -> None:
         """Begins an episode: the scene afresh, and then what prepares it."""
         if self._controller is None:
             self._controller = self._make(seed)
@@ -156,33 +150,21 @@ class _Episodes:
                 f"the scene {self._scene} cannot be prepared: {failed.action}:"
                 f" {failed.error or failed.message}"
             )
-        self._steps, self._moved_m = 0, 0.0
-        self._last: tuple[str | None, str | None, bool | None] = (None, None, None)
-        self._over = None
-        return self._frame()
+        self._moved_m = 0.0
+        super().begin(seed)
 
     def _reset_settings(self, seed: int) -> dict[str, Any]:
         return {"seed": seed}
 
-    def step(self, action: Action | None) -> Frame:
-        """Carries out one of the robot's verbs, or lets it wait."""
-        robot = self._ready()
-        self.actions.check(action)
+    def move(self, action: Action | None) -> None:
         start = self._position()
-        name = "wait" if action is None else action.name
-        if action is None or name in DOING_NOTHING:
-            done = True
-            if name == "wait":
-                self._controller_now().step("Pass")
-        else:
-            done = robot.do(action).done
+        if action is None or action.name == "wait":
+            self._controller_now().step("Pass")
+        super().move(action)
         self._moved_m = math.dist(start, self._position())
-        self._steps += 1
-        self._last = (name, None if action is None else named(action), done)
-        self._over = _ENDINGS.get(name)
-        if self._over is None and self._steps >= self._longest:
-            self._over = "time was up"
-        return self._frame()
+
+    def do(self, action: Action) -> bool:
+        return self._ready().do(action).done
 
     def foresee(self, action: Action) -> Frame:
         """The frame that an action would lead to; nothing is carried out.
@@ -200,20 +182,14 @@ class _Episodes:
         """A household in this process that is as the simulator is now."""
         return LocalController.shadow(self.metadata, robot.reachable)
 
-    def actuator(self) -> Withholding:
-        return Withholding()
-
     def halt(self) -> None:
         """Nothing: it stands still while nobody steps it."""
 
-    def ended(self) -> str | None:
-        return self._over
-
     def close(self) -> None:
+        super().close()
         if self._controller is not None:
             self._controller.stop()
         self._controller, self._robot = None, None
-        self._over = "the world is closed"
 
     @property
     def metadata(self) -> Mapping[str, Any]:
@@ -230,38 +206,26 @@ class _Episodes:
         return list(scenery.things(self.metadata))
 
     def _ready(self) -> HighLevel:
-        if self._over is not None or self._robot is None:
-            raise InvalidInput(f"the world cannot step: {self._over}")
+        if self.over is not None or self._robot is None:
+            raise InvalidInput(f"the world cannot step: {self.over}")
         return self._robot
 
     def _controller_now(self) -> _Controller:
         if self._controller is None:
-            raise InvalidInput(f"the world shows nothing: {self._over}")
+            raise InvalidInput(f"the world shows nothing: {self.over}")
         return self._controller
 
     def _position(self) -> tuple[float, float, float]:
         place = self.metadata["agent"]["position"]
         return place["x"], place["y"], place["z"]
 
-    def _frame(self) -> Frame:
-        verb, thing, done = self._last
-        values: dict[str, Value] = self._senses.values(self.metadata)
-        values.update(
-            step_count=float(self._steps),
-            last_action=verb,
-            last_action_object=thing,
-            last_action_succeeded=done,
-            agent_distance_moved=self._moved_m,
-            metadata_age=0.0,
-        )
-        return Frame(self._steps * PERIOD_S, self._steps, values)
-
-
-_ENDINGS: Mapping[str, str] = {
-    "finish": "the robot says that it is done",
-    "stop": "the robot was stopped",
-    "cut": "the robot was switched off",
-}
+    def values(self) -> dict[str, Value]:
+        return {
+            **self._senses.values(self.metadata),
+            **self.doings(),
+            "agent_distance_moved": self._moved_m,
+            "metadata_age": 0.0,
+        }
 
 
 class HouseholdWorld(_Episodes):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from typing import Any, Self
 
-from forewarn.abstractions.frame import Frame
 from forewarn.apollo_bridge.bridge import ApolloWorld
 from forewarn.apollo_bridge.buses.contract import Bus
 from forewarn.apollo_bridge.maps.hdmap import RoadMap
@@ -45,7 +44,7 @@ class LockstepWorld(ApolloWorld):
         world._stand_in, world._pace = stand_in, pace
         return world
 
-    def reset(self, seed: int) -> Frame:
+    def begin(self, seed: int) -> None:
         self._listen()
         self._stand_in.begin(seed)
         self._senses.resize(self._stand_in.drive.body)
@@ -57,18 +56,16 @@ class LockstepWorld(ApolloWorld):
                 break
             self._stand_in.say()
         self._due_s = time.monotonic()
-        return super().reset(seed)
+        super().begin(seed)
 
     def _heard(self, since_s: float) -> bool:
         return not self._missing() and self._pivot_s() >= since_s
 
-    def step(self, action: Action | None) -> Frame:
-        if self._over is None:
-            self.commander.want(action)
-            self._stand_in.tick()
-            if self._pace > 0.0:
-                self._due_s += self.source.period_s / self._pace
-                time.sleep(max(0.0, self._due_s - time.monotonic()))
-        frame = super().step(action)
-        self._over = self._over or self._stand_in.drive.over or None
-        return frame
+    def move(self, action: Action | None) -> None:
+        self.commander.want(action)
+        self._stand_in.tick()
+        if self._pace > 0.0:
+            self._due_s += self.source.period_s / self._pace
+            time.sleep(max(0.0, self._due_s - time.monotonic()))
+        super().move(action)
+        self.over = self.over or self._stand_in.drive.over or None

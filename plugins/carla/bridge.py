@@ -16,7 +16,6 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from forewarn.abstractions.errors import InvalidInput
-from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.actions import Actions
 from forewarn.plugins.carla.sense import CarlaSenses, MapData
@@ -43,6 +42,7 @@ from forewarn.plugins.driving.act import (
 from forewarn.plugins.driving.choice import DRIVE, as_control
 from forewarn.plugins.driving.sense import PROVIDES, Surroundings
 from forewarn.plugins.driving.stopping import BRAKE_LIMIT
+from forewarn.plugins.stepped import SteppedWorld
 from forewarn.plugins.sumo.support import find_map
 from forewarn.plugins.sumo.traffic import Car, Ego, Flow, Light, Queue, Walkers
 
@@ -61,7 +61,7 @@ _MOTION = (
 Period = Annotated[float, Field(gt=0.01, le=1)]
 
 
-class CarlaWorld:
+class CarlaWorld(SteppedWorld):
     """A drive through a CARLA world by whoever proposes accelerations.
 
     The settings are those of the world `sumo`, so that a scenario of it runs here as
@@ -121,11 +121,10 @@ class CarlaWorld:
         self.source = Source("carla 0.9.16", "driving", PROVIDES, period_s)
         self._bumps: Bumps | None = None
         self._stand_in: StandIn | None = None
-        self._over: str | None = "the episode has not begun"
 
     # -- the contract -----------------------------------------------------------------
 
-    def reset(self, seed: int) -> Frame:
+    def begin(self, seed: int) -> None:
         self._drop_sensor()
         host, port = self._server(seed)
         self._where = host, port
@@ -143,19 +142,14 @@ class CarlaWorld:
             self._steering = Steering(
                 data.roads, data.places, half_m, _WHEELBASE * half_m
             )
-            self._cut, self._over = False, None
-            self._sequence = 0
+            self._cut, self.over = False, None
             self._lamps = 0
             self._values: dict[str, Any] = {}
-            self._see(self._world.get_snapshot(), horn=False)
-        if self._over is not None:
-            raise InvalidInput(f"the episode cannot begin: {self._over}")
-        return Frame(0.0, 0, self._values)
+            self._see(0.0, horn=False)
+        if self.over is not None:
+            raise InvalidInput(f"the episode cannot begin: {self.over}")
 
-    def step(self, action: Action | None) -> Frame:
-        if self._over is not None:
-            raise InvalidInput(f"the world cannot step: {self._over}")
-        self.actions.check(action)
+    def move(self, action: Action | None) -> None:
         action = as_control(action, self._values)
         self._cut = self._cut or (action is not None and action.name == "cut")
         horn = False
@@ -170,18 +164,16 @@ class CarlaWorld:
             a = wanted_acceleration(action, self._values["speed"] / 3.6)
             self._drive(-BRAKE_LIMIT if self._cut else a)
             self._world.tick()
-            self._sequence += 1
-            self._see(self._world.get_snapshot(), horn)
-        return Frame(self._time_s, self._sequence, self._values)
+            self._see(round((self.steps + 1) * self._period_s, 6), horn)
+
+    def values(self) -> dict[str, Any]:
+        return self._values
 
     def actuator(self) -> CarActuator:
         return CarActuator(self._around)
 
-    def ended(self) -> str | None:
-        return self._over
-
     def close(self) -> None:
-        self._over = "the world is closed"
+        super().close()
         self._drop_sensor()
         if self._stand_in is not None:
             _FREE.setdefault(self._scenario, []).append(self._stand_in)
@@ -189,28 +181,24 @@ class CarlaWorld:
 
     # -- seeing -----------------------------------------------------------------------
 
-    @property
-    def _time_s(self) -> float:
-        return round(self._sequence * self._period_s, 6)
-
-    def _see(self, snapshot: Any, horn: bool) -> None:
+    def _see(self, time_s: float, horn: bool) -> None:
         values = self._senses.values(
-            snapshot,
-            self._time_s,
+            self._world.get_snapshot(),
+            time_s,
             bump=None if self._bumps is None else self._bumps.take(),
             horn=horn,
         )
         if "stop_line_distance" not in values:
-            self._over = "the ego left the road"
+            self.over = "the ego left the road"
             self._values = {**self._values, **values}
             return
         if self._senses.left_m < max(_ARRIVES_M, values["speed"] / 3.6 * 0.1):
-            self._over = "the ego arrived"
+            self.over = "the ego arrived"
             values["destination_reached"] = True
         if values["collision"]:
             others = self._senses.scene.people
             hit = "a pedestrian" if self._senses.struck in others else "a vehicle"
-            self._over = f"the ego and {hit} collided"
+            self.over = f"the ego and {hit} collided"
             # It has not stopped by itself: it came with the speed that it had.
             values |= {name: self._values[name] for name in _MOTION}
         self._values = {name: values[name] for name in PROVIDES}
@@ -267,7 +255,7 @@ class CarlaWorld:
             with answering(*self._where):
                 yield
         except CarlaLost:
-            self._over = "the server is lost"
+            self.over = "the server is lost"
             self._bumps = None
             raise
 

@@ -17,6 +17,7 @@ from forewarn.monitors.guarding.decision import Action, Decision
 from forewarn.plugins.actions import Actions, ActionSpec
 from forewarn.plugins.contracts import Example, Source
 from forewarn.plugins.functions import found
+from forewarn.plugins.stepped import SteppedWorld
 
 try:
     import gymnasium
@@ -46,7 +47,7 @@ class Seen(dict[str, Value]):
     observation: Any = None
 
 
-class EnvWorld:
+class EnvWorld(SteppedWorld):
     """An environment: one episode of it is one episode of a scenario.
 
     What is called can be given as it is, or by `$here/file.py:name` or
@@ -109,50 +110,36 @@ class EnvWorld:
         self.actions = Actions(*specs)
         provides = self._senses.provides
         if provides is None:
-            provides = tuple(self._begun(0).values)
+            self.begin(0)
+            provides = tuple(self.values())
         self.source = Source(f"gym {_name(env)}", vocabulary, provides, period_s)
-        self._over: str | None = "the episode has not begun"
 
-    def reset(self, seed: int) -> Frame:
-        frame = self._begun(seed)
-        self._over = None
-        return frame
+    def begin(self, seed: int) -> None:
+        self._last = self._env.reset(seed=seed)
+        self._senses.reset(self._env.unwrapped)
 
-    def step(self, action: Action | None) -> Frame:
-        if self._over is not None:
-            raise InvalidInput(f"the world cannot step: {self._over}")
-        self.actions.check(action)
+    def move(self, action: Action | None) -> None:
         seen = self._env.step(self._meant(action))
         observation, _, terminated, truncated, info = seen
-        self._steps += 1
+        self._last = observation, info
         if terminated:
-            self._over = "the environment says that the episode is over"
+            self.over = "the environment says that the episode is over"
         elif truncated:
-            self._over = "the environment's time limit was reached"
-        return self._frame(observation, info)
+            self.over = "the environment's time limit was reached"
+
+    def values(self) -> Seen:
+        observation, info = self._last
+        values = Seen(self._senses.values(observation, info))
+        values.observation = observation
+        return values
 
     def actuator(self) -> EnvActuator:
         slow = None if self._slow is None else self._slower
         return EnvActuator(self._stopping, self._shows, slow)
 
-    def ended(self) -> str | None:
-        return self._over
-
     def close(self) -> None:
-        self._over = "the world is closed"
+        super().close()
         self._env.close()
-
-    def _begun(self, seed: int) -> Frame:
-        observation, info = self._env.reset(seed=seed)
-        self._senses.reset(self._env.unwrapped)
-        self._steps = 0
-        return self._frame(observation, info)
-
-    def _frame(self, observation: Any, info: Mapping[str, Any]) -> Frame:
-        time_s = round(self._steps * self.source.period_s, 9) if self._steps else 0.0
-        values = Seen(self._senses.values(observation, info))
-        values.observation = observation
-        return Frame(time_s, self._steps, values)
 
     def _meant(self, action: Action | None) -> Any:
         """The environment's own action."""

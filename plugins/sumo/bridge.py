@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from forewarn.abstractions.errors import InvalidInput
-from forewarn.abstractions.frame import Frame
+from forewarn.abstractions.frame import Value
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.contracts import Example, Source
 from forewarn.plugins.driving.act import Around, wanted_acceleration
@@ -18,6 +18,7 @@ from forewarn.plugins.driving.seeing.margins import SIGNALS, RssMargins
 from forewarn.plugins.driving.sense import PROVIDES, Surroundings
 from forewarn.plugins.driving.stopping import BRAKE_LIMIT
 from forewarn.plugins.scenery import Shape, Thing
+from forewarn.plugins.stepped import SteppedWorld
 from forewarn.plugins.sumo import wire
 from forewarn.plugins.sumo.act import ACTIONS, Hands, SumoActuator
 from forewarn.plugins.sumo.episode import Beginning, Command, Manoeuvres
@@ -33,7 +34,7 @@ _TOUCH = 0.8  # m/s: below it a pedestrian has walked into the car, not the reve
 Period = Annotated[float, Field(gt=0.01, le=1)]
 
 
-class SumoWorld:
+class SumoWorld(SteppedWorld):
     """A drive through SUMO traffic.
 
     The ego goes where it is driven: nothing keeps it from running a light or hitting
@@ -100,11 +101,10 @@ class SumoWorld:
         provides = (*PROVIDES, *SIGNALS) if rss else PROVIDES
         version = examine().versions["libsumo"]
         self.source = Source(f"sumo {version}", "driving", provides, period_s)
-        self._over: str | None = "the episode has not begun"
 
     # -- the contract -----------------------------------------------------------------
 
-    def reset(self, seed: int) -> Frame:
+    def begin(self, seed: int) -> None:
         self._seed = seed
         self._past: list[tuple[Command, ...]] = []
         self._manoeuvres = Manoeuvres(self._beginning.traffic)
@@ -119,14 +119,9 @@ class SumoWorld:
         self._struck: str | None = None
         self._hands = Hands(self._sumo.vehicle, roads, self._name)
         self._speed: float = self._sumo.vehicle.getSpeed(self._name)
-        self._over = None
         self._values = self._senses.values(0.0)
-        return Frame(0.0, 0, self._values)
 
-    def step(self, action: Action | None) -> Frame:
-        if self._over is not None:
-            raise InvalidInput(f"the world cannot step: {self._over}")
-        self.actions.check(action)
+    def move(self, action: Action | None) -> None:
         self._regain()
         horn = False
         action = as_control(action, self._values)
@@ -148,16 +143,16 @@ class SumoWorld:
         before = self._speed
         self._past.append(tuple(commands))
         self._command(self._past[-1])
-        return self._frame(before, horn)
+        self._see(before, horn)
+
+    def values(self) -> dict[str, Value]:
+        return self._values
 
     def actuator(self) -> SumoActuator:
         return SumoActuator(self._around)
 
-    def ended(self) -> str | None:
-        return self._over
-
     def close(self) -> None:
-        self._over = "the world is closed"
+        super().close()
         wire.release(self)
 
     def ground(self) -> list[Shape]:
@@ -188,7 +183,7 @@ class SumoWorld:
             getattr(vehicle, name)(*arguments)
         self._sumo.simulationStep()
 
-    def _frame(self, before: float, horn: bool) -> Frame:
+    def _see(self, before: float, horn: bool) -> None:
         time_s = round(len(self._past) * self._period_s, 6)
         hit = self._hit(before)
         values = self._senses.values(time_s, collision=hit is not None, horn=horn)
@@ -199,13 +194,12 @@ class SumoWorld:
             arrived = self._name in self._sumo.simulation.getArrivedIDList()
             # A planner may drive past the end of the way.
             arrived = arrived or (ego is not None and self._senses.left_m < _END_M)
-            self._over = "the ego arrived" if arrived else "the ego left the road"
+            self.over = "the ego arrived" if arrived else "the ego left the road"
             values = {**self._values, "destination_reached": arrived}
             values["collision"] = hit is not None
         if hit is not None:
-            self._over = f"the ego and {hit} collided"
+            self.over = f"the ego and {hit} collided"
         self._values = values
-        return Frame(time_s, len(self._past), values)
 
     def _hit(self, before: float) -> str | None:
         """Whom the ego collided with in this step."""

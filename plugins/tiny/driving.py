@@ -13,12 +13,12 @@ from typing import Annotated
 
 from pydantic import Field
 
-from forewarn.abstractions.errors import InvalidInput
-from forewarn.abstractions.frame import Frame
+from forewarn.abstractions.frame import Frame, Value
 from forewarn.monitors.guarding.decision import Action, Decision, Kind
 from forewarn.plugins.actions import CAP, Actions, ActionSpec, number
 from forewarn.plugins.contracts import Example, Source
 from forewarn.plugins.scenery import HIT, Shape, Thing
+from forewarn.plugins.stepped import SteppedWorld
 
 PERIOD_S = 0.1
 BRAKE_LIMIT = 8.0  # m/s²
@@ -28,7 +28,7 @@ LIGHT_SEEN_M = 200.0
 LEAD_SEEN_M = 100.0
 JUNCTION_M = 20.0
 LEAD_BRAKES_S = 4.0
-LONGEST_S = 120.0
+LONGEST_STEPS = 1200
 CAR_M = 4.5, 1.8
 LANE_M = 3.5
 
@@ -81,7 +81,7 @@ class _Lead:
         self.x += self.v * PERIOD_S
 
 
-class TinyWorld:
+class TinyWorld(SteppedWorld):
     """The road. What is not set is drawn from the episode's seed.
 
     Args:
@@ -100,6 +100,7 @@ class TinyWorld:
         ActionSpec("control", {"acceleration": number(), CAP: number(0.0)}),
         ActionSpec("cut"),
     )
+    longest_steps = LONGEST_STEPS
 
     def __init__(
         self,
@@ -123,14 +124,13 @@ class TinyWorld:
         }
         self._lead_given = lead
         self._yellow_s = yellow_s
-        self._over: str | None = "the episode has not begun"
 
     @staticmethod
     def example() -> Example:
         """A free road, on which nobody brakes but for the guard."""
         return Example({"lead": False, "yellow_at_s": 30.0}, steps=60)
 
-    def reset(self, seed: int) -> Frame:
+    def begin(self, seed: int) -> None:
         luck = Random(f"tiny road {seed}")
 
         def drawn(name: str, low: float, high: float) -> float:
@@ -154,34 +154,21 @@ class TinyWorld:
         lead = _Lead(gap, lead_v, lead_v, brakes_at_s, brakes_to)
         self._lead = lead if has_lead else None
         self._x = self._a = 0.0
-        self._steps = 0
         self._cut = False
-        self._over = None
-        return self._frame()
 
-    def step(self, action: Action | None) -> Frame:
-        if self._over is not None:
-            raise InvalidInput(f"the world cannot step: {self._over}")
-        self.actions.check(action)
+    def move(self, action: Action | None) -> None:
         self._a += _RESPONSE * (self._command(action) - self._a)
         self._v += self._a * PERIOD_S
         if self._v <= 0.0:
             self._v = 0.0
             self._a = max(0.0, self._a)
         self._x += self._v * PERIOD_S
-        self._steps += 1
         if self._lead is not None:
-            self._lead.move(self._time_s, self._line_x, self._light())
-        return self._frame()
+            time_s = round((self.steps + 1) * PERIOD_S, 1)
+            self._lead.move(time_s, self._line_x, self._light(time_s))
 
     def actuator(self) -> TinyActuator:
         return TinyActuator()
-
-    def ended(self) -> str | None:
-        return self._over
-
-    def close(self) -> None:
-        self._over = "the world is closed"
 
     def ground(self) -> list[Shape]:
         """The road, the junction and the stop line, for pictures; it leads east."""
@@ -205,17 +192,18 @@ class TinyWorld:
             x = self._lead.x + back
             seen.append(Thing("lead", "vehicle", x, 0.0, 90.0, *CAR_M, state))
         light = Thing(
-            "light", "light", self._line_x, 0.0, 90.0, 0.6, LANE_M, self._light()
+            "light",
+            "light",
+            self._line_x,
+            0.0,
+            90.0,
+            0.6,
+            LANE_M,
+            self._light(self.time_s),
         )
         return [*seen, light]
 
-    @property
-    def _time_s(self) -> float:
-        # A count times a period drifts less than a sum, and reads as it is written.
-        return round(self._steps * PERIOD_S, 1)
-
-    def _light(self) -> str:
-        time_s = self._time_s
+    def _light(self, time_s: float) -> str:
         if self._yellow_at_s <= time_s < self._green_at_s:
             return "yellow" if time_s < self._red_at_s else "red"
         return "green"
@@ -234,13 +222,13 @@ class TinyWorld:
             wanted = min(wanted, -2.0 * over)
         return max(-BRAKE_LIMIT, min(THRUST_LIMIT, wanted))
 
-    def _frame(self) -> Frame:
-        time_s, v = self._time_s, self._v
+    def values(self) -> dict[str, Value]:
+        v = self._v
         line = self._line_x - self._x
         before = line > 0.0
         needed: float | None = None
         to_line: float | None = None
-        light = self._light()
+        light = self._light(self.time_s)
         if before and v > 0.0:
             to_line = round(line / v, 2)
             if light != "green":
@@ -261,14 +249,12 @@ class TinyWorld:
                     asked = closing * closing / (2.0 * max(gap, 0.1))
                     needed = asked if needed is None else max(needed, asked)
         if collision:
-            self._over = "the car hit the car ahead"
+            self.over = "the car hit the car ahead"
         elif line < -JUNCTION_M:
-            self._over = "the car crossed the junction"
-        elif time_s >= LONGEST_S:
-            self._over = "time was up"
+            self.over = "the car crossed the junction"
         a = round(self._a, 3)
         seen = before and line <= LIGHT_SEEN_M
-        values = {
+        return {
             "speed": round(3.6 * v, 2),
             "acceleration": a,
             "braking": a < -0.5,
@@ -287,7 +273,6 @@ class TinyWorld:
             "time_to_collision": to_collision,
             "collision": collision,
         }
-        return Frame(time_s, self._steps, values)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,12 +15,12 @@ from typing import Annotated
 
 from pydantic import Field
 
-from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame, Value
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.actions import Actions, ActionSpec, word
 from forewarn.plugins.contracts import Example, Source
 from forewarn.plugins.household.act import Withholding
+from forewarn.plugins.household.world import DOINGS, IDLING, SteppedHousehold
 
 PERIOD_S = 1.0
 LONGEST_STEPS = 40
@@ -32,6 +32,14 @@ _TOGGLEABLE = ("Faucet", "Microwave")
 _PLACES = ("CounterTop", "Drawer", "Microwave", "SinkBasin")
 
 _OFF = Action("turn_off", {"object": "Microwave"})
+
+ACTIONS = Actions(
+    *(
+        ActionSpec(verb, {"object": word(), "receptacle": word()})
+        for verb in ("pick", "put", "open", "close", "turn_on", "turn_off")
+    ),
+    *IDLING,
+)
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
@@ -45,14 +53,11 @@ PROVIDES = (
     "is_toggled(Microwave)",
     "is_hot(Mug)",
     "holding",
-    "step_count",
-    "last_action",
-    "last_action_object",
-    "last_action_succeeded",
+    *DOINGS,
 )
 
 
-class TinyHousehold:
+class TinyHousehold(SteppedHousehold):
     """The kitchen: a microwave, a drawer, a sink, a mug and a fork.
 
     Args:
@@ -61,20 +66,18 @@ class TinyHousehold:
     """
 
     source = Source("tiny-household", "household", PROVIDES, PERIOD_S)
-
-    @property
-    def actions(self) -> Actions:
-        return _ACTIONS
+    actions = ACTIONS
+    longest_steps = LONGEST_STEPS
 
     def __init__(self, *, fork_inside: Share = 0.1, clumsiness: Share = 0.05) -> None:
         self._fork_inside, self._clumsiness = fork_inside, clumsiness
-        self._over: str | None = "the episode has not begun"
 
     @staticmethod
     def example() -> Example:
         return Example({"fork_inside": 0.0, "clumsiness": 0.0}, substitute=_OFF)
 
-    def reset(self, seed: int) -> Frame:
+    def begin(self, seed: int) -> None:
+        super().begin(seed)
         self._luck = Random(f"tiny kitchen {seed}")
         left = self._luck.random() < self._fork_inside
         self._place = {
@@ -85,37 +88,25 @@ class TinyHousehold:
         self._on: set[str] = set()
         self._holding: str | None = None
         self._warmed = 0
-        self._steps = 0
-        self._last: tuple[str | None, str | None, bool | None] = (None, None, None)
-        self._over = None
-        return self._frame()
 
-    def step(self, action: Action | None) -> Frame:
-        if self._over is not None:
-            raise InvalidInput(f"the world cannot step: {self._over}")
-        self.actions.check(action)
-        self._steps += 1
-        luck = self._luck.random()
-        if action is None:
-            self._last = ("wait", None, True)
-        elif action.name == "cut":
+    def move(self, action: Action | None) -> None:
+        self._fumbles = self._luck.random() < self._clumsiness
+        if action is not None and action.name == "cut":
             self._on.clear()
-            self._last = ("cut", None, True)
-            self._over = "the robot was switched off"
-        else:
-            thing = action.arguments.get("object")
-            done = self._do(action, thing, luck)
-            # An object that is not in the kitchen is not named by it either.
-            named = thing if isinstance(thing, str) and thing in _THINGS else None
-            self._last = (action.name, named, done)
+        super().move(action)
         if "Microwave" in self._on:
             self._warmed += self._place["Mug"] == "Microwave"
-        if self._over is None:
-            if action is not None and action.name == "finish":
-                self._over = "the robot says that it is done"
-            elif self._steps >= LONGEST_STEPS:
-                self._over = "time was up"
-        return self._frame()
+
+    def do(self, action: Action) -> bool:
+        if self._fumbles and action.name in ("pick", "put"):
+            return False
+        about = action.arguments
+        return _VERBS[action.name](self, about.get("object"), about.get("receptacle"))
+
+    def about(self, action: Action) -> str | None:
+        # An object that is not in the kitchen is not named by it either.
+        thing = action.arguments.get("object")
+        return thing if isinstance(thing, str) and thing in _THINGS else None
 
     def foresee(self, action: Action) -> Frame:
         other = copy.deepcopy(self)
@@ -123,19 +114,7 @@ class TinyHousehold:
         return other.step(action)
 
     def actuator(self) -> Withholding:
-        return Withholding(_OFF, lambda action: action.arguments.get("object"))
-
-    def ended(self) -> str | None:
-        return self._over
-
-    def close(self) -> None:
-        self._over = "the world is closed"
-
-    def _do(self, action: Action, thing: object, luck: float) -> bool:
-        verb = _VERBS[action.name]
-        if action.name in ("pick", "put") and luck < self._clumsiness:
-            return False
-        return verb(self, thing, action.arguments.get("receptacle"))
+        return Withholding(_OFF, self.about)
 
     def _pick(self, thing: object, _: object) -> bool:
         if self._holding is not None or thing not in _MOVABLE:
@@ -178,13 +157,9 @@ class TinyHousehold:
         self._on.discard(str(thing))
         return can
 
-    def _nothing(self, _: object, __: object) -> bool:
-        return True
-
-    def _frame(self) -> Frame:
+    def values(self) -> dict[str, Value]:
         place = self._place
-        verb, thing, done = self._last
-        values: dict[str, Value] = {
+        return {
             "is_inside(Fork, Microwave)": place["Fork"] == "Microwave",
             "is_inside(Fork, Drawer)": place["Fork"] == "Drawer",
             "is_inside(Mug, Microwave)": place["Mug"] == "Microwave",
@@ -194,12 +169,8 @@ class TinyHousehold:
             "is_toggled(Microwave)": "Microwave" in self._on,
             "is_hot(Mug)": self._warmed >= WARMING_STEPS,
             "holding": self._holding,
-            "step_count": float(self._steps),
-            "last_action": verb,
-            "last_action_object": thing,
-            "last_action_succeeded": done,
+            **self.doings(),
         }
-        return Frame(self._steps * PERIOD_S, self._steps, values)
 
 
 _THINGS = frozenset((*_MOVABLE, *_OPENABLE, *_TOGGLEABLE, *_PLACES))
@@ -211,14 +182,7 @@ _VERBS: dict[str, Callable[[TinyHousehold, object, object], bool]] = {
     "close": TinyHousehold._close_it,
     "turn_on": TinyHousehold._turn_on,
     "turn_off": TinyHousehold._turn_off,
-    "wait": TinyHousehold._nothing,
-    "finish": TinyHousehold._nothing,
 }
-
-_ACTIONS = Actions(
-    *(ActionSpec(v, {"object": word(), "receptacle": word()}) for v in _VERBS),
-    ActionSpec("cut"),
-)
 
 Goal = Callable[[Frame], bool]
 """Whether a frame shows that a step of the plan is done."""

@@ -14,8 +14,8 @@ from forewarn.abstractions.frame import Frame, Value
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.actions import Actions, ActionSpec, word
 from forewarn.plugins.contracts import Example, Source
-from forewarn.plugins.household.act import Withholding
-from forewarn.plugins.household.sense import ObjectSenses, named
+from forewarn.plugins.household.sense import ObjectSenses
+from forewarn.plugins.household.world import DOINGS, IDLING, SteppedHousehold
 from forewarn.plugins.virtualhome.home import KNOWS, VERBS
 from forewarn.plugins.virtualhome.programs import the_program
 from forewarn.plugins.virtualhome.scenes import load_plan
@@ -24,10 +24,7 @@ PERIOD_S = 1.0
 
 SIGNALS = (
     "holding",
-    "step_count",
-    "last_action",
-    "last_action_object",
-    "last_action_succeeded",
+    *DOINGS,
     "left_on",
     "left_on_age",
     "left_open",
@@ -35,11 +32,6 @@ SIGNALS = (
 )
 """What every frame carries beside the object predicates."""
 
-_ENDINGS = {
-    "finish": "whoever acts says that it is done",
-    "stop": "whoever acts was stopped",
-    "cut": "whoever acts was switched off",
-}
 _PLACES = ("object", "receptacle")
 
 ACTIONS = Actions(
@@ -47,13 +39,12 @@ ACTIONS = Actions(
         ActionSpec(verb, {place: word(required=True) for place in _PLACES[:things]})
         for verb, things in VERBS.items()
     ),
-    ActionSpec("wait"),
-    *map(ActionSpec, _ENDINGS),
+    *IDLING,
 )
 """VirtualHome's verbs, and four ways to do nothing."""
 
 
-class VirtualHomeWorld:
+class VirtualHomeWorld(SteppedHousehold):
     """A home, and somebody in it.
 
     Args:
@@ -66,6 +57,7 @@ class VirtualHomeWorld:
     """
 
     actions = ACTIONS
+    who = "whoever acts"
 
     @staticmethod
     def example() -> Example:
@@ -89,32 +81,20 @@ class VirtualHomeWorld:
             scene = the_program(programs, program).scene or scene
         self._plan = load_plan(scene)
         self._senses = ObjectSenses(_known(watch))
-        self._longest = longest_steps
+        self.longest_steps = longest_steps
         provides = (*self._senses.predicates, *SIGNALS)
         self.source = Source("virtualhome", "household", provides, PERIOD_S)
-        self._over: str | None = "the episode has not begun"
 
-    def reset(self, seed: int) -> Frame:
+    def begin(self, seed: int) -> None:
+        super().begin(seed)
         self._home = self._plan.begun()
-        self._steps, self._since = 0, {"left_on": 0, "left_open": 0}
-        self._last: tuple[str | None, str | None, bool | None] = (None, None, None)
-        self._over = None
-        return self._frame()
+        self._since = {"left_on": 0, "left_open": 0}
 
-    def step(self, action: Action | None) -> Frame:
-        if self._over is not None:
-            raise InvalidInput(f"the world cannot step: {self._over}")
-        self.actions.check(action)
-        name, done = "wait" if action is None else action.name, True
-        if action is not None and name in VERBS:
-            things = [action.arguments[place] for place in _PLACES[: VERBS[name]]]
-            self._home, done = self._home.do(name, things)
-        self._steps += 1
-        self._last = (name, None if action is None else named(action), done)
-        self._over = _ENDINGS.get(name)
-        if self._over is None and self._steps >= self._longest:
-            self._over = "time was up"
-        return self._frame()
+    def do(self, action: Action) -> bool:
+        verb = action.name
+        things = [action.arguments[place] for place in _PLACES[: VERBS[verb]]]
+        self._home, done = self._home.do(verb, things)
+        return done
 
     def foresee(self, action: Action) -> Frame:
         """The frame that an action would lead to; homes are not changed by trying."""
@@ -122,35 +102,21 @@ class VirtualHomeWorld:
         other._since = dict(self._since)
         return other.step(action)
 
-    def actuator(self) -> Withholding:
-        return Withholding()
-
-    def ended(self) -> str | None:
-        return self._over
-
-    def close(self) -> None:
-        self._over = "the world is closed"
-
-    def _frame(self) -> Frame:
-        home, (verb, thing, done) = self._home, self._last
-        values: dict[str, Value] = self._senses.values(home.things())
-        values.update(
-            step_count=float(self._steps),
-            last_action=verb,
-            last_action_object=thing,
-            last_action_succeeded=done,
-            **self._left("left_on", home.switched_on),
-            **self._left("left_open", home.opened),
-        )
-        return Frame(self._steps * PERIOD_S, self._steps, values)
+    def values(self) -> dict[str, Value]:
+        return {
+            **self._senses.values(self._home.things()),
+            **self.doings(),
+            **self._left("left_on", self._home.switched_on),
+            **self._left("left_open", self._home.opened),
+        }
 
     def _left(self, name: str, things: Collection[int]) -> dict[str, Value]:
         """How many there are, and for how long there have been any."""
         if not things:
-            self._since[name] = self._steps
+            self._since[name] = self.steps
             return {name: 0.0, f"{name}_age": None}
         # What was left with the last action is there since that.
-        age_s = (self._steps - self._since[name] - 1) * PERIOD_S
+        age_s = (self.steps - self._since[name] - 1) * PERIOD_S
         return {name: float(len(things)), f"{name}_age": age_s}
 
 

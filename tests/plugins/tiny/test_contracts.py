@@ -61,11 +61,12 @@ class TestTinyHousehold(WorldContract):
         return TinyHousehold()
 
     def actions(self) -> Iterator[Action | None]:
-        verbs = ("open", "pick", "put", "close", "turn_on", "turn_off", "wait")
+        verbs = ("open", "pick", "put", "close", "turn_on", "turn_off")
         things = {"object": "Fork", "receptacle": "Microwave"}
         return cycle(
             [Action(verb, things | {"object": thing})
-             for thing in ("Microwave", "Fork", "Spoon") for verb in verbs] + [None]
+             for thing in ("Microwave", "Fork", "Spoon") for verb in verbs]
+            + [Action("wait"), None]
         )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ the call itself would break, and lets all else pass.
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 
 A_CALL_S = 1.0
 """The clock of these laws: a call a tick, so `2 steps` and `2 s` are two calls."""
+
+MOST_WITHIN = 64
+"""So many calls within calls are told apart."""
 
 POLICY = Policy(
     name="laws over calls",
@@ -54,6 +58,8 @@ class Trajectory:
     def begin(self) -> None:
         """Nothing was done yet."""
         self._last: Mapping[str, Value] = self._nothing
+        # The innermost call comes last.
+        self._made: deque[Mapping[str, Value]] = deque(maxlen=MOST_WITHIN)
 
     def observe(self) -> Frame:
         """What was done since this was last asked."""
@@ -65,12 +71,15 @@ class Trajectory:
         return Frame(0.0, 0, self._values(action, failed=False))
 
     def passed(self, action: Action) -> None:
-        """The call is made."""
-        self._last = self._values(action, failed=False)
+        """The call is made. Until somebody says how it went, it counts as failed."""
+        self._last = self._values(action, failed=True)
+        self._made.append(self._last)
 
-    def failed(self) -> None:
-        """The call that was made last did not come off."""
-        self._last = {**self._last, "failed": True}
+    def went(self, failed: bool) -> None:
+        """How the innermost of the calls went that were made."""
+        made = self._made.pop() if self._made else None
+        if made is self._last:
+            self._last = {**made, "failed": failed}
 
     def _values(self, action: Action, failed: bool) -> dict[str, Value]:
         given: dict[str, Value] = {"tool": action.name, "failed": failed}

@@ -254,7 +254,7 @@ class AgentGuard(Turns):
     # -- judging
 
     def before(self, tool: str, arguments: Mapping[str, Any]) -> Verdict:
-        """Whether a tool may run."""
+        """Whether a tool may run. One of whose end nobody tells `after` has failed."""
         with self._state:
             if self.stopped:
                 return Verdict(False, STOPPED, stopped=True)
@@ -287,8 +287,8 @@ class AgentGuard(Turns):
             failed: Whether the tool said that it failed.
         """
         with self._state:
-            if failed and self._trajectory is not None:
-                self._trajectory.failed()
+            if self._trajectory is not None:
+                self._trajectory.went(failed)
             if self.stopped or not self._looks_back:
                 return None
             return self._stop_if_due()

@@ -6,7 +6,6 @@ same when a callback raises.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -72,12 +71,11 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
         handler: Callable[[ToolCallRequest], Awaitable[Answer]],
     ) -> Answer:
         call = request.tool_call
-        async with self._queue.place_async(request), self.guard.turn_async():
-            # In a thread: neither a person who is asked nor a slow sensor must hold
-            # up the event loop.
-            verdict = await asyncio.to_thread(
-                self.guard.before, call["name"], call["args"]
-            )
+        async with (
+            self._queue.place_async(request),
+            self.guard.turn_async() as judging,
+        ):
+            verdict = await judging(self.guard.before, call["name"], call["args"])
             if verdict.asks is not None:
                 verdict = self._asked(verdict.asks)
             if not verdict.passes:
@@ -88,7 +86,7 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
                 failed = _failed(answer)
                 return answer
             finally:
-                await asyncio.to_thread(self._after, verdict, failed)
+                await judging(self._after, verdict, failed)
 
     def _asked(self, question: Question) -> Verdict:
         """Asks by LangGraph's interrupt: the graph pauses here until it is resumed."""

@@ -6,7 +6,6 @@ passed on as it is; what it says of its own accord (progress, changed lists) is 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -37,10 +36,8 @@ def guarded_server(upstream: Client, guard: AgentGuard) -> Server[Any]:
 
     async def call_tool(_: Any, asked: Any) -> CallToolResult:
         arguments = asked.arguments or {}
-        async with guard.turn_async():
-            # In a thread: neither a person who is asked nor a slow disk must hold up
-            # the event loop.
-            verdict = await asyncio.to_thread(guard.before, asked.name, arguments)
+        async with guard.turn_async() as judging:
+            verdict = await judging(guard.before, asked.name, arguments)
             if not verdict.passes:
                 return _refusal(verdict.message)
             failed, stopped = True, None
@@ -49,7 +46,7 @@ def guarded_server(upstream: Client, guard: AgentGuard) -> Server[Any]:
                 failed = answer.is_error
             finally:
                 if verdict.acts:
-                    stopped = await asyncio.to_thread(guard.after, failed)
+                    stopped = await judging(guard.after, failed)
             return answer if stopped is None else _refusal(stopped.message)
 
     async def list_tools(_: Any, asked: Any) -> Any:

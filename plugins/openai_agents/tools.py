@@ -7,7 +7,6 @@ other; a call that is stopped ends the run with the SDK's own exception for guar
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 from collections.abc import Collection, Sequence
 from typing import Any, NoReturn
@@ -75,10 +74,8 @@ def _guarded(tool: FunctionTool, guard: AgentGuard) -> FunctionTool:
             given = json_arguments(arguments)
         except InvalidInput:
             return UNREADABLE
-        async with guard.turn_async():
-            # In a thread: neither a person who is asked nor a slow sensor must hold
-            # up the event loop.
-            verdict = await asyncio.to_thread(guard.before, tool.name, given)
+        async with guard.turn_async() as judging:
+            verdict = await judging(guard.before, tool.name, given)
             if verdict.stopped:
                 stop()
             if not verdict.passes:
@@ -89,7 +86,7 @@ def _guarded(tool: FunctionTool, guard: AgentGuard) -> FunctionTool:
                 failed = False
             finally:
                 if verdict.acts:
-                    stopped = await asyncio.to_thread(guard.after, failed)
+                    stopped = await judging(guard.after, failed)
             if stopped is not None:
                 stop()
             return answer

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
+
 from mcp.server import MCPServer
 
 server = MCPServer("files", instructions="Take care of the files.")
 kept = {"a.txt", "b.txt"}
+slow = threading.Event()
+"""Set when the slow file is being copied."""
 
 
 @server.tool()
-def backup(path: str) -> str:
+async def backup(path: str) -> str:
     """Copy a file away."""
+    if path == "slow.txt":
+        slow.set()
+        await asyncio.sleep(60)
     if path not in kept:
         raise ValueError("there is no such file")
     return f"{path} is copied"

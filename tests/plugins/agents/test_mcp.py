@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,42 @@ def test_a_call_that_failed_is_no_part_of_what_was_done() -> None:
     async def drive(agent: Client) -> None:
         assert (await call_of(agent, "backup", "none.txt")).is_error
         assert (await call_of(agent, "delete", "a.txt")).is_error
+
+    guarding(drive, SAFE)
+
+
+@pytest.mark.parametrize("at", ["judged", "carried out"])
+def test_a_call_that_is_taken_back_is_no_part_of_what_was_done(
+    at: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor is the next one judged before the judgement of this one is over."""
+    begun, free = threading.Event(), threading.Event()
+    judge = AgentGuard.before
+
+    def long(guard: AgentGuard, *call: Any) -> Any:
+        if at == "judged":
+            begun.set()
+            free.wait(30)
+        return judge(guard, *call)
+
+    monkeypatch.setattr(AgentGuard, "before", long)
+
+    async def drive(agent: Client) -> None:
+        path = "a.txt" if at == "judged" else "slow.txt"
+        taken_back = asyncio.ensure_future(call_of(agent, "backup", path))
+        from tests.plugins.agents.files_server import slow
+
+        await asyncio.to_thread((begun if at == "judged" else slow).wait, 30)
+        taken_back.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await taken_back
+        deleting = asyncio.ensure_future(call_of(agent, "delete", "a.txt"))
+        await asyncio.sleep(0.05)
+        assert not deleting.done() or at != "judged"
+        free.set()
+        assert (await deleting).is_error
+        assert not (await call_of(agent, "backup", "a.txt")).is_error
+        assert not (await call_of(agent, "delete", "a.txt")).is_error
 
     guarding(drive, SAFE)
 

@@ -17,6 +17,7 @@ from typing import Any, NoReturn, TextIO
 import yaml
 
 from forewarn.abstractions.errors import InvalidInput, TooLarge, mend_of
+from forewarn.abstractions.places import Address, settle
 
 MAX_TEXT_BYTES = 64 * 1024 * 1024
 """No text file we read may unpack to more than this."""
@@ -257,16 +258,17 @@ def atomic_text(path: Path) -> Iterator[TextIO]:
 def atomic_bytes(path: Path) -> Iterator[io.BufferedWriter]:
     """A binary file that appears whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    # An object is made at once, of a file.
+    folder = None if isinstance(path, Address) else path.parent
     try:
-        handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        handle, beside = tempfile.mkstemp(dir=folder, prefix=f".{path.name}.")
     except OSError as error:
         error.filename = str(path)
         raise
     try:
         with os.fdopen(handle, "wb") as raw:
             yield raw
-        os.chmod(beside, 0o644)
-        os.replace(beside, path)
+        settle(Path(beside), path)
     except BaseException:
         os.unlink(beside)
         raise

@@ -15,6 +15,7 @@ from forewarn.abstractions.dataset.layout import SUFFIX
 from forewarn.abstractions.dataset.reading import Part
 from forewarn.abstractions.dataset.tables import RunTable
 from forewarn.abstractions.dataset.writing import load_run, save_run, write_part
+from forewarn.abstractions.places import files_below
 
 PENDING = ".runs"
 """The folder of runs that are in no part yet."""
@@ -26,6 +27,13 @@ TOGETHER = 256
 def pend(folder: Path, run: RunTable) -> None:
     """Keeps a run until it is joined; whole, or not at all."""
     save_run(folder / PENDING / f"{run.name}.arrow", run)
+
+
+def pending(folder: Path) -> int:
+    """How many runs are in no part yet: who reads the dataset does not see them."""
+    if not folder.is_dir():
+        return 0
+    return sum(path.suffix == ".arrow" for path in files_below(folder / PENDING))
 
 
 def group_of(seed: int) -> int:

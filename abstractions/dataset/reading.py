@@ -38,6 +38,7 @@ from forewarn.abstractions.dataset.tables import RunTable
 from forewarn.abstractions.errors import InvalidInput, InvalidTrace, TooLarge
 from forewarn.abstractions.files import parse_json
 from forewarn.abstractions.frame import Frame
+from forewarn.abstractions.places import opened, storage_said, version
 from forewarn.abstractions.trace import Note
 from forewarn.abstractions.vocabularies.vocabulary import (
     Vocabulary,
@@ -90,7 +91,7 @@ class Part:
 
         self.path = path
         try:
-            self._file = pq.ParquetFile(path)
+            self._file = pq.ParquetFile(opened(path))
         except (OSError, pa.ArrowException) as error:
             raise self._unreadable(error) from error
         metadata = (self._file.metadata.metadata or {}).get(FORMAT.encode())
@@ -119,7 +120,13 @@ class Part:
             }
             # What stands in many rows then comes once, and is seen for what it is.
             folded = [name for name, kind in self.kinds.items() if kind == "json"]
-            self._file = pq.ParquetFile(path, metadata=whole, read_dictionary=folded)
+            source = opened(path)
+            self._file = pq.ParquetFile(
+                source,
+                metadata=whole,
+                read_dictionary=folded,
+                pre_buffer=source is not path,
+            )
         except InvalidInput as error:
             raise error.within(str(path)) from None
         if (self.kinds.get("sequence"), self.kinds.get("time_s")) != _COUNTED:
@@ -129,7 +136,8 @@ class Part:
         self._last: tuple[tuple[object, ...], Vocabulary | None, Arrays] | None = None
 
     def _unreadable(self, error: Exception) -> InvalidTrace:
-        reason = getattr(error, "strerror", None) or "this is no whole Parquet file"
+        told = getattr(error, "strerror", None) or storage_said(error)
+        reason = told or "this is no whole Parquet file"
         return InvalidTrace(reason[0].lower() + reason[1:], source=str(self.path))
 
     def run(self, name: str) -> RunFacts:
@@ -263,7 +271,8 @@ class Part:
                 number, columns=list(columns), use_threads=False
             )
         except (OSError, pa.ArrowException) as error:
-            raise InvalidTrace("it is damaged", source=str(self.path)) from error
+            problem = storage_said(error) or "it is damaged"
+            raise InvalidTrace(problem, source=str(self.path)) from error
         if sum(map(unfolded_bytes, table.columns)) > MAX_BYTES:
             raise self._too_large()
         for at, name in enumerate(table.column_names):
@@ -387,8 +396,8 @@ def _opened(path: Path, size: int, changed_ns: int) -> Part:
 def part_of(path: Path) -> Part:
     """The part that lies in a file; it stays open until the file changes."""
     try:
-        facts = path.stat()
+        size, changed_ns = version(path)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise InvalidTrace(reason, source=str(path)) from error
-    return _opened(path, facts.st_size, facts.st_mtime_ns)
+    return _opened(path, size, changed_ns)

@@ -32,6 +32,7 @@ from forewarn.abstractions.dataset.layout import (
 )
 from forewarn.abstractions.dataset.tables import RunTable
 from forewarn.abstractions.files import atomic_bytes
+from forewarn.abstractions.places import mapped
 from forewarn.abstractions.vocabularies.embedding import vocabulary_reference
 
 if TYPE_CHECKING:
@@ -180,7 +181,7 @@ def load_run(path: Path) -> RunTable:
     """What `save_run` wrote; its values stay on the disk until they are used."""
     import pyarrow as pa
 
-    file = pa.ipc.open_file(pa.memory_map(str(path)))
+    file = pa.ipc.open_file(mapped(path))
     facts = PartFacts.loaded(file.schema.metadata[FORMAT.encode()], str(path))
     (run,) = facts.runs
     batches = [file.get_batch(i) for i in range(file.num_record_batches)]

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from forewarn.abstractions.errors import InvalidTrace
+from forewarn.abstractions.places import place
 from forewarn.abstractions.readers.json_lines import read_json_lines
 from forewarn.abstractions.readers.lawbreaker import read_lawbreaker
 from forewarn.abstractions.readers.lines import first_line
@@ -24,7 +25,7 @@ def read_trace(
     """A whole trace: `forewarn.trace/1`, CSV, or LawBreaker's JSON.
 
     Args:
-        path: The file, gzipped or not.
+        path: The file, gzipped or not, or its address in storage.
         vocabulary: What the names are checked against. Without it a trace's header
             says, and a CSV is matched against the vocabularies that we ship.
         period_s: The time between rows of a CSV that has no `time_s` column.
@@ -33,7 +34,7 @@ def read_trace(
     Raises:
         InvalidTrace: With the line and what is wrong there.
     """
-    path = Path(path)
+    path = place(path)
     head = first_line(path)
     if not head.lstrip().startswith("{"):
         return read_table(path, vocabulary, period_s, rename or {})

@@ -16,6 +16,7 @@ from forewarn.abstractions.dataset.layout import SUFFIX
 from forewarn.abstractions.dataset.reading import part_of
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
+from forewarn.abstractions.places import files_below, place
 from forewarn.abstractions.readers import is_json_lines, read_trace
 from forewarn.abstractions.readers.json_columns import keep_json_lines
 from forewarn.abstractions.readers.json_lines import stream_json_lines
@@ -182,10 +183,7 @@ def files_in(path: Path) -> list[Path]:
     """
     if not path.is_dir():
         return [path]
-    found = sorted(
-        each for each in path.iterdir()
-        if each.is_file() and each.name[0] != "." and each.suffix not in YAML
-    )  # fmt: skip
+    found = [each for each in files_below(path) if each.suffix not in YAML]
     if not found:
         raise InvalidInput(
             "it has no files to learn from",
@@ -213,11 +211,12 @@ def read_traces(
     """All runs of a file or a folder, one after the other, in any format.
 
     Args:
-        path: What `forewarn collect` wrote, or other traces.
+        path: What `forewarn collect` wrote, or other traces; an address in storage, if
+            it begins like `s3://`.
         vocabulary: What the names are checked against, where the runs do not say.
 
     Raises:
         InvalidTrace: With the place and what is wrong there.
     """
-    for run in stored_runs(files_in(Path(path))):
+    for run in stored_runs(files_in(place(path))):
         yield run.trace(vocabulary)

@@ -61,7 +61,7 @@ PIECES = (
     Piece("gym", "Gymnasium environments", ("gymnasium",)),
     Piece("highway", "highway-env's roads", ("highway-env", "gymnasium")),
     Piece("virtualhome", "VirtualHome's homes", ("virtualhome-eval",)),
-    Piece("fleet", "traces in columns, and fast readers", ("orjson", "pyarrow")),
+    Piece("fleet", "traces in columns, storage", ("fsspec", "orjson", "pyarrow")),
     Piece("programs", "past cases for models that write programs", ("rapidfuzz",)),
     Piece("otel", "OpenTelemetry spans and metrics", ("opentelemetry-api",)),
     Piece("foxglove", "watching live in Foxglove", ("foxglove-sdk",)),

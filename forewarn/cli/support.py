@@ -24,10 +24,12 @@ __all__ = [
     "FOLDER",
     "Count",
     "Number",
+    "Place",
     "clean",
     "emit",
     "json_option",
     "keyed",
+    "left_out",
     "naming",
     "numbers",
     "option_group",
@@ -41,6 +43,40 @@ Command = Callable[..., Any]
 
 FILE = click.Path(dir_okay=False, path_type=Path)
 FOLDER = click.Path(file_okay=False, path_type=Path)
+
+
+class Place(click.Path):
+    """A path, or an address in storage such as `s3://bucket/runs`."""
+
+    def __init__(self, **checks: Any) -> None:
+        super().__init__(path_type=Path, **checks)
+
+    def convert(
+        self,
+        value: Any,
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Any:
+        if "://" not in str(value):
+            return super().convert(value, param, ctx)
+        from forewarn.abstractions.places import place
+
+        return place(value)
+
+
+def left_out(folders: Iterable[Path]) -> list[str]:
+    """Says on the terminal which runs in these folders are not read, and returns it."""
+    from forewarn.abstractions.dataset.joining import pending
+
+    told = [
+        f"{folder}: {count} runs of a `forewarn collect` that was killed, or is under"
+        " way, are left out; the same command, given again, takes them in"
+        for folder in folders
+        if (count := pending(folder))
+    ]
+    for sentence in told:
+        click.echo(f"warning: {sentence}", err=True)
+    return told
 
 
 class Count(click.IntRange):

@@ -11,6 +11,7 @@ from forewarn.abstractions.dataset.layout import SUFFIX
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import parse_json
 from forewarn.abstractions.frame import Frame
+from forewarn.abstractions.places import files_below
 from forewarn.abstractions.readers.lines import first_line
 from forewarn.abstractions.readers.stored import Stored, stored_runs
 from forewarn.abstractions.trace import TraceHeader
@@ -51,12 +52,8 @@ class Recorded:
 
 def recorded_runs(folder: Path) -> list[Stored]:
     """The traces and run records in a folder, in files of their own or in columns."""
-    paths = sorted(
-        path
-        for path in folder.glob("*")
-        if path.name.endswith((".jsonl", ".jsonl.gz", SUFFIX))
-        and not path.name.startswith(".")
-    )
+    endings = (".jsonl", ".jsonl.gz", SUFFIX)
+    paths = [path for path in files_below(folder) if path.name.endswith(endings)]
     if not paths:
         raise InvalidInput("there is no trace or run record", source=str(folder))
     return stored_runs(paths)

@@ -31,6 +31,7 @@ from forewarn.abstractions.dataset.tables import RunTable, run_table
 from forewarn.abstractions.errors import ForewarnError
 from forewarn.abstractions.files import atomic_text
 from forewarn.abstractions.frame import Frame
+from forewarn.abstractions.places import place
 from forewarn.abstractions.readers.stored import Stored, stored_runs
 from forewarn.abstractions.trace import Note, Trace, TraceHeader, write_trace
 from forewarn.monitors.guarding.decision import Action
@@ -92,7 +93,7 @@ class Job:
     @property
     def result(self) -> Path:
         """The file of the episode, apart from what is kept of it."""
-        return Path(self.folder) / "episodes" / f"{self.stem}.json"
+        return place(self.folder) / "episodes" / f"{self.stem}.json"
 
     def write(self, episode: Episode) -> None:
         """Writes the episode: whole, or not at all."""
@@ -101,7 +102,7 @@ class Job:
 
     def tidy(self) -> None:
         """Takes away what a process that died left half written."""
-        own = Path(self.folder)
+        own = place(self.folder)
         for folder in (own, own / PENDING, self.result.parent):
             for half in folder.glob(f".{self.stem}.*"):
                 half.unlink(missing_ok=True)
@@ -157,7 +158,7 @@ def campaign(
             return
         # The model is there before the first record that needs it.
         if "record" in left[0].keep:
-            left[0].plan.keep_model(Path(left[0].folder))
+            left[0].plan.keep_model(place(left[0].folder))
         with closing(on.map(play, left)) as done:  # type: ignore[type-var]
             for job, episode in done:
                 if isinstance(episode, Lost):
@@ -177,7 +178,7 @@ class _Joined:
 
     def __init__(self, left: Sequence[Job], todo: Sequence[Job]) -> None:
         kept = [job for job in todo if "columns" in job.keep]
-        self._families = {job.family: Path(job.folder) for job in kept[:1]}
+        self._families = {job.family: place(job.folder) for job in kept[:1]}
         self._left = Counter(group_of(job.seed) for job in left)
 
     def __enter__(self) -> _Joined:
@@ -212,7 +213,7 @@ def kept_in(folder: Path, episodes: Iterable[Episode]) -> list[Stored]:
 def play(job: Job) -> Episode:
     """Runs one episode and writes all that is to be kept of it."""
     runner = runner_of(job.plan)
-    folder, keep = Path(job.folder), job.keep
+    folder, keep = place(job.folder), job.keep
     names: dict[Kept, str] = {
         "record": f"{job.stem}.run.jsonl",
         "trace": f"{job.stem}{_LINES}",

@@ -69,6 +69,31 @@ def test_a_campaign_that_is_asked_for_more_goes_on(tmp_path: Path) -> None:
     assert [p.read_bytes() for p in one] == [p.read_bytes() for p in two]
 
 
+def test_runs_that_a_killed_campaign_left_are_told_of(tmp_path: Path) -> None:
+    from forewarn.abstractions.dataset.joining import join_all, pend
+    from forewarn.abstractions.dataset.reading import part_of
+
+    (whole,) = files_in(collected("columns"))
+    part = part_of(whole)
+    names = [run.name for run in part.facts.runs]
+    for name in names[:3]:
+        pend(tmp_path, part.run_table(name))
+    join_all(tmp_path, names[0].rpartition("-")[0])
+    for name in names[3:5]:
+        pend(tmp_path, part.run_table(name))
+    out = tmp_path.with_suffix(".json")
+    learn = ("learn", tmp_path, "--scenario", "tiny-road", "--out", out, "--json")
+    done = CliRunner().invoke(main, [*map(str, learn)])
+    found = json.loads(done.stdout)
+    told = f"{tmp_path}: 2 runs of a `forewarn collect` that was killed"
+    assert found["training"]["traces"] == 3
+    assert found["warnings"][0].startswith(told) and told in done.stderr
+    # Collecting goes on where it was, and nothing is left out then.
+    ask = ("collect", "tiny-road", "--format", "columns", "--out", tmp_path)
+    forewarn(*ask, "--episodes", 5)
+    assert not any(told in w for w in forewarn(*learn[:-1])["warnings"])
+
+
 def test_runs_are_converted_and_back(tmp_path: Path) -> None:
     found = forewarn("convert", collected("jsonl"), "--out", tmp_path / "columns")
     assert (found["format"], found["runs"], len(found["files"])) == ("columns", 30, 1)

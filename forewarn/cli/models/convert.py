@@ -6,9 +6,7 @@ from pathlib import Path
 
 import click
 
-from forewarn.cli.support import emit, json_option, progress
-
-_FOLDER = click.Path(file_okay=False, path_type=Path)
+from forewarn.cli.support import Place, emit, json_option, left_out, progress
 
 
 @click.command()
@@ -17,9 +15,11 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
     nargs=-1,
     required=True,
     metavar="TRACES…",
-    type=click.Path(exists=True, path_type=Path),
+    type=Place(exists=True),
 )
-@click.option("--out", type=_FOLDER, required=True, help="The folder they go to.")
+@click.option(
+    "--out", type=Place(file_okay=False), required=True, help="The folder they go to."
+)
 @click.option(
     "--format",
     "kind",
@@ -45,6 +45,7 @@ def convert(
     from forewarn.abstractions.readers.converting import to_columns, to_lines
     from forewarn.abstractions.readers.stored import files_in, stored_runs
 
+    left_out(sources)
     files = [file for source in sources for file in files_in(source)]
     if kind is None:
         kind = "jsonl" if files[0].suffix == SUFFIX else "columns"

@@ -11,7 +11,15 @@ import click
 
 from forewarn.cli.models.learning import Learner, Wish
 from forewarn.cli.runs.episodes import jobs_option, on_option
-from forewarn.cli.support import Number, emit, json_option, naming, progress
+from forewarn.cli.support import (
+    Number,
+    Place,
+    emit,
+    json_option,
+    left_out,
+    naming,
+    progress,
+)
 
 if TYPE_CHECKING:
     from forewarn.monitors.chains.model import Model
@@ -21,7 +29,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command()
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("files", nargs=-1, required=True, type=Place())
 @click.option("--out", type=_FILE, required=True, help="Where the model goes.")
 @click.option(
     "--format",
@@ -142,6 +150,7 @@ def learn(
 
     if (epsilon is None) != (delta is None):
         raise click.UsageError("--epsilon and --delta come together")
+    pending = left_out(files)
     files = tuple(file for path in files for file in files_in(path))
     earlier = load_model(update) if update else None
     auto = abstraction == finding.AUTO
@@ -187,7 +196,7 @@ def learn(
         "training": dict(model.training),
         "pac": [report.as_dict() for report in reports],
         "verdict": verdict,
-        "warnings": [*plain, *fairness.warnings()],
+        "warnings": [*pending, *plain, *fairness.warnings()],
     }
     lines = [*_lines(model, out, reports, plain), verdict]
     if not fairness.fair:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from forewarn.cli.support import Number, emit, json_option, progress, table
+from forewarn.cli.support import Number, Place, emit, json_option, progress, table
 
 if TYPE_CHECKING:
     from forewarn.monitors.chains.model import Model
@@ -20,10 +20,10 @@ _SHOWN = 20
 
 
 @click.command()
-@click.argument("tallies", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("tallies", nargs=-1, required=True, type=Place())
 @click.option(
     "--into",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=Place(dir_okay=False),
     required=True,
     help="The model that they are added to. It is written anew: whole, or not at all.",
 )

@@ -25,9 +25,9 @@ from forewarn.cli.runs.episodes import (
     world_option,
 )
 from forewarn.cli.support import (
-    FOLDER,
     Count,
     Number,
+    Place,
     emit,
     json_option,
     seed_option,
@@ -91,7 +91,10 @@ _SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
 @jobs_option
 @on_option
 @click.option(
-    "--out", type=FOLDER, required=True, help="The folder that the traces go to."
+    "--out",
+    type=Place(file_okay=False),
+    required=True,
+    help="The folder that the traces go to; may be an address such as s3://b/runs.",
 )
 @click.option(
     "--format",

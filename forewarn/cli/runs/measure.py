@@ -33,8 +33,10 @@ from forewarn.cli.support import (
     FILE,
     FOLDER,
     Count,
+    Place,
     emit,
     json_option,
+    left_out,
     numbers,
     progress,
 )
@@ -81,7 +83,7 @@ FIRST_SEED = 1_000_000
 @on_option
 @click.option(
     "--runs",
-    type=FOLDER,
+    type=Place(file_okay=False),
     help="Judge the traces and run records in this folder, instead of new episodes.",
 )
 @click.option(
@@ -93,7 +95,7 @@ FIRST_SEED = 1_000_000
 )
 @click.option(
     "--training",
-    type=FOLDER,
+    type=Place(file_okay=False),
     help="The traces that the model was learned from, for baselines that learn; "
     "without it they are run once more.",
 )
@@ -305,6 +307,7 @@ def _on_file(
     laws = wish.scenario.references
     guarding = Guarding(model, policy, str(wish.model), laws=laws)
     spectator = Spectator(guarding, wish.scenario.laws, wish.rivals(folder))
+    left_out([runs])
     paths = recorded_runs(runs)
     looked = progress(look_at_all(paths, spectator), "runs", len(paths))
     watched: list[Watched] = [Watched(episode, series) for episode, series in looked]

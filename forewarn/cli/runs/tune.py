@@ -16,11 +16,12 @@ from forewarn.cli.options.policies import kind, policy_option
 from forewarn.cli.runs.episodes import counted, jobs_option, on_option, seeds, shown
 from forewarn.cli.support import (
     FILE,
-    FOLDER,
     Count,
     Number,
+    Place,
     emit,
     json_option,
+    left_out,
     numbers,
     progress,
     table,
@@ -74,7 +75,7 @@ FIRST_SEED = 2_000_000
 )
 @click.option(
     "--runs",
-    type=FOLDER,
+    type=Place(file_okay=False),
     help="Traces of runs that the model was not learned from, instead of new ones.",
 )
 @click.option(
@@ -194,6 +195,7 @@ def tune(
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         if runs is not None:
+            left_out([runs])
             paths = recorded_runs(runs)
         else:
             assert wanted is not None  # noqa: S101

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from forewarn.cli.runs.episodes import jobs_option, on_option
-from forewarn.cli.support import Number, emit, json_option, naming, table
+from forewarn.cli.support import (
+    Number,
+    Place,
+    emit,
+    json_option,
+    left_out,
+    naming,
+    table,
+)
 from forewarn.cli.watching.laws import book_option, edition_option
 
 if TYPE_CHECKING:
@@ -20,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("trace", type=click.Path(path_type=Path))
+@click.argument("trace", type=Place())
 @click.option(
     "--law",
     "wanted",
@@ -52,7 +60,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--out",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=Place(dir_okay=False),
     help="Of many runs: write a row a run and law to this Parquet file.",
 )
 @jobs_option
@@ -79,7 +87,7 @@ def monitor(
 
     Exit status 1 says that a law is violated.
     """
-    if trace.is_dir() or trace.suffix == ".parquet":
+    if trace.suffix == ".parquet" or trace.is_dir():
         from forewarn.scenarios.running.campaign import pool
 
         if every or renamed:
@@ -133,6 +141,7 @@ def _many(
     from forewarn.cli.watching.dataset import judged, rate_lines
     from forewarn.monitors.laws.lawbook import find_laws
 
+    left_out([source])
     runs = stored_runs(files_in(source))
     used = load_vocabulary(vocabulary) if vocabulary else runs[0].kept(()).vocabulary
     laws: list[Law] = []

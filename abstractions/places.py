@@ -1,0 +1,284 @@
+"""Where files are: on a disk, or in object storage under an address like `s3://b/runs`.
+
+Nothing else knows the difference. An address is a path: what opens, lists or joins
+paths takes it as it is. pyarrow's file systems carry it out, and fsspec's where pyarrow
+has none; who may do what they find in the environment, never in the address.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import re
+import shutil
+import stat
+import time
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from pathlib import Path, PosixPath
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+from forewarn.abstractions.errors import InvalidInput, MissingDependency
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+
+_PATIENCE = {"gs": "?retry_limit_seconds=15", "gcs": "?retry_limit_seconds=15"}
+"""By itself it tries for a quarter of an hour."""
+
+_FRESH_S = 60.0
+"""An object is replaced, not changed: so long nobody asks whether it was."""
+
+_AHEAD = 1 << 20
+
+_SAID = re.compile(
+    r"AWS Error (?P<aws>\w+)(?: \[[^]]*\])? during \w+ operation: (?P<why>[^;(]*)"
+    r"|google::cloud::Status\((?P<gs>\w+): (?P<because>.*)",
+    re.DOTALL,
+)
+
+
+def place(text: str | Path) -> Path:
+    """A path on a disk, or an address.
+
+    Raises:
+        InvalidInput: It is an address with a password in it.
+    """
+    if isinstance(text, Path) or not _ADDRESS.match(text):
+        return Path(text) if isinstance(text, str) else text
+    parts = urlsplit(text)
+    if parts.scheme == "file":
+        return Path(unquote(parts.path))
+    if ":" in parts.netloc.rpartition("@")[0]:
+        raise InvalidInput(
+            "credentials do not belong in an address",
+            source=f"{parts.scheme}://…@{parts.netloc.rpartition('@')[2]}",
+            mend="give them in the environment, such as AWS_ACCESS_KEY_ID",
+        )
+    return Address(text)
+
+
+class Address(PosixPath):
+    """An object, or what begins with the same name, in storage."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        scheme, *rest = self.parts
+        return f"{scheme}//{'/'.join(rest)}"
+
+    def __fspath__(self) -> str:
+        # What asks for this would look on the disk.
+        problem = "this cannot be read from storage, nor written there"
+        raise InvalidInput(problem, source=str(self), mend="copy it to a disk")
+
+    def input_file(self) -> pa.NativeFile:
+        """Its bytes, from any place in it, for pyarrow."""
+        with self._asked() as (system, name):
+            return system.open_input_file(name)
+
+    def open(self, mode: str = "r", *_: Any, **__: Any) -> Any:
+        if mode != "rb":
+            raise ValueError(f"storage is not opened as {mode}")
+        return io.BufferedReader(_Told(self.input_file(), self), _AHEAD)
+
+    def put(self, file: Path) -> None:
+        """Makes it an object of a file's bytes."""
+        with (
+            file.open("rb") as raw,
+            self._asked() as (system, name),
+            system.open_output_stream(name, compression=None) as out,
+        ):
+            shutil.copyfileobj(raw, out, _AHEAD)
+
+    def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
+        with self._asked() as (system, name):
+            info = system.get_file_info(name)
+        if info.type.name == "NotFound":
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self))
+        mode = stat.S_IFDIR if info.type.name == "Directory" else stat.S_IFREG
+        changed_ns = info.mtime_ns or 0
+        moment = changed_ns // 10**9
+        facts = (mode, 0, 0, 0, 0, 0, info.size or 0, moment, moment, moment)
+        return os.stat_result(facts, {"st_mtime_ns": changed_ns})
+
+    def exists(self, **_: Any) -> bool:
+        try:
+            self.stat()
+        except FileNotFoundError:
+            return False
+        return True
+
+    def is_dir(self, **_: Any) -> bool:
+        return self.exists() and stat.S_ISDIR(self.stat().st_mode)
+
+    def is_file(self, **_: Any) -> bool:
+        return self.exists() and stat.S_ISREG(self.stat().st_mode)
+
+    def listed(self) -> list[tuple[Address, bool]]:
+        """What is directly below it, and whether each is an object."""
+        from pyarrow.fs import FileSelector
+
+        with self._asked() as (system, name):
+            infos = system.get_file_info(FileSelector(name, allow_not_found=True))
+        return [(self / info.base_name, info.type.name == "File") for info in infos]
+
+    def iterdir(self) -> Generator[Address, None, None]:
+        return (each for each, _ in self.listed())
+
+    def glob(self, pattern: str) -> Generator[Address, None, None]:
+        return (each for each in self.iterdir() if fnmatchcase(each.name, pattern))
+
+    def unlink(self, missing_ok: bool = False) -> None:
+        if self.exists() or not missing_ok:
+            with self._asked() as (system, name):
+                system.delete_file(name)
+
+    def mkdir(self, *_: Any, **__: Any) -> None:
+        """Storage has no folders but those that names make."""
+
+    def rmdir(self) -> None:
+        """There is none to be taken away."""
+
+    def absolute(self) -> Address:
+        return self
+
+    def resolve(self, strict: bool = False) -> Address:
+        return self
+
+    @contextmanager
+    def _asked(self) -> Iterator[tuple[Any, str]]:
+        """The file system and the name there; what it says comes in one line."""
+        scheme, *rest = self.parts
+        try:
+            system, root = _system(scheme.removesuffix(":"), rest[0] if rest else "")
+            yield system, "/".join([root, *rest[1:]] if root else rest[1:])
+        except (InvalidInput, MissingDependency):
+            raise
+        except Exception as error:
+            raise self._told(error) from error
+
+    def _told(self, error: BaseException) -> OSError:
+        if isinstance(error, FileNotFoundError):
+            return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self))
+        number = getattr(error, "errno", None) or errno.EIO
+        return OSError(number, storage_said(error) or f"{error!s:.200}", str(self))
+
+
+class _Told(io.RawIOBase):
+    """An object's bytes; errors while they come name it."""
+
+    def __init__(self, file: pa.NativeFile, address: Address) -> None:
+        self._file, self._address = file, address
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, into: Any) -> int:
+        try:
+            return int(self._file.readinto(into))
+        except Exception as error:
+            raise self._address._told(error) from error
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return int(self._file.seek(offset, whence))
+
+    def tell(self) -> int:
+        return int(self._file.tell())
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+@lru_cache
+def _system(scheme: str, authority: str) -> tuple[Any, str]:
+    """The file system that an address is of, and how names in it begin."""
+    try:
+        import pyarrow as pa
+        from pyarrow import fs
+    except ImportError as error:
+        raise MissingDependency("what lies in storage", "fleet") from error
+    address = f"{scheme}://{authority}"
+    try:
+        system, root = fs.FileSystem.from_uri(address + _PATIENCE.get(scheme, ""))
+        return system, root
+    except pa.ArrowInvalid:
+        pass
+    try:
+        import fsspec
+    except ImportError as error:
+        raise MissingDependency(f"{scheme}://", "fleet") from error
+    try:
+        system, root = fsspec.core.url_to_fs(address)
+    except (ValueError, ImportError) as error:
+        raise InvalidInput(
+            f"{scheme} is no storage that is known here",
+            source=address,
+            mend="s3, gs and abfs are, and what an installed fsspec knows",
+        ) from error
+    return fs.PyFileSystem(fs.FSSpecHandler(system)), root.rstrip("/")
+
+
+def storage_said(error: BaseException) -> str:
+    """What a storage says is wrong, in a few words; nothing if it was not asked."""
+    found = _SAID.search(str(error))
+    if found is None:
+        return ""
+    code = (found["aws"] or found["gs"]).lower().replace("_", " ")
+    why = " ".join((found["why"] or found["because"] or "").split())
+    return f"the storage says {code}: {why:.120}"
+
+
+def files_below(folder: Path) -> list[Path]:
+    """The files in a folder, by name, hidden ones left out; none if it is not there."""
+    if isinstance(folder, Address):
+        found: list[Path] = [each for each, is_object in folder.listed() if is_object]
+    else:
+        found = [each for each in folder.glob("*") if each.is_file()]
+    return sorted(each for each in found if each.name[0] != ".")
+
+
+def settle(file: Path, path: Path) -> None:
+    """Moves a file that was written aside to its place."""
+    if isinstance(path, Address):
+        path.put(file)
+        file.unlink()
+        return
+    file.chmod(0o644)
+    file.replace(path)
+
+
+def version(path: Path) -> tuple[int, int]:
+    """What changes when a file does."""
+    if isinstance(path, Address):
+        return _version(path, int(time.monotonic() / _FRESH_S))
+    facts = path.stat()
+    return facts.st_size, facts.st_mtime_ns
+
+
+@lru_cache
+def _version(path: Address, now: int) -> tuple[int, int]:
+    facts = path.stat()
+    return facts.st_size, facts.st_mtime_ns
+
+
+def opened(path: Path) -> Any:
+    """What pyarrow reads a file from: its path, or an object's bytes."""
+    return path.input_file() if isinstance(path, Address) else path
+
+
+def mapped(path: Path) -> pa.NativeFile:
+    """A file's bytes that stay where they are until they are used."""
+    import pyarrow as pa
+
+    return path.input_file() if isinstance(path, Address) else pa.memory_map(str(path))

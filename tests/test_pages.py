@@ -35,6 +35,7 @@ LEFT = {
     r"^forewarn guard |mcp guard|--live|--socket": "goes on until somebody ends it",
     r"-llm ": "asks a language model",
     r" thor (harvest|replay|tasks)": "the real build, or recordings of it",
+    r"s3://": "a bucket; tests/forewarn/test_storage.py has one",
     r"--on ray": "a cluster; tests/scenarios/test_on_ray.py has one",
     r" measure (s3|household)|s3 .*--episodes (20|50)|collect (s3|s6)": "minutes",
     r" measure env-highway": "a minute; tests/plugins/highway has shorter ones",

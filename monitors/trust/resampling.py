@@ -47,6 +47,9 @@ _MOST = 0.99
 _LEAST = 1e-4
 """A beta distribution is around something between 0 and 1."""
 
+_LEAST_OFF = 1e-3
+"""So little nobody can tell from not at all."""
+
 Shown = Callable[[Iterable[int], str, int], Iterable[int]]
 
 
@@ -243,19 +246,22 @@ class _Heights:
         """Moves what was drawn, pair by pair, by as much as risks were off.
 
         A pair's risk is taken for one of a beta distribution around what was drawn, and
-        for what the runs that went through the pair make of that.
+        for what the runs that went through the pair make of that: of the draws those
+        are kept that foretold it, the more often the better they did.
         """
-        off = self.off(drawn)
-        if off == 0.0:
-            return
+        firm = 1.0 / max(self.off(drawn), _LEAST_OFF) - 1.0
         pairs, _, runs, came = self._pairs()
-        firm = 1.0 / off - 1.0
         happened, kept = (np.zeros(drawn[0].size) for _ in range(2))
         happened[pairs], kept[pairs] = came, runs - came
-        for number, each in enumerate(drawn):
-            mean = np.clip(each.ravel(), _LEAST, 1.0 - _LEAST).astype(np.float64)
-            moved = random.beta(firm * mean + happened, firm * (1.0 - mean) + kept)
-            drawn[number] = moved.reshape(each.shape).astype(np.float32)
+        means = np.array([each.ravel() for each in drawn])
+        np.clip(means, _LEAST, 1.0 - _LEAST, out=means)
+        ends = firm * means[:, pairs], firm * (1.0 - means[:, pairs])
+        foretold = _foretold(*ends, came, runs - came)
+        for pair, weight in zip(pairs.tolist(), foretold.T, strict=True):
+            means[:, pair] = means[_again(weight, random), pair]
+        for number, each in enumerate(means.astype(np.float64)):
+            moved = random.beta(firm * each + happened, firm * (1.0 - each) + kept)
+            drawn[number] = moved.reshape(drawn[number].shape).astype(np.float32)
 
     def _pairs(self) -> tuple[Ints, Ints, Floats, Floats]:
         """The pairs, which of them each entry is, their runs, and how many came true.
@@ -265,3 +271,21 @@ class _Heights:
         pairs, place = np.unique(self.pair, return_inverse=True)
         runs, came = np.bincount(place), np.bincount(place, self.happened / self.frames)
         return pairs, place, runs.astype(np.float64), came.astype(np.float64)
+
+
+def _foretold(true: Floats, false: Floats, came: Floats, kept: Floats) -> Floats:
+    """How probable beta distributions of such ends made what came of runs.
+
+    In proportion, and 1 for the one of each column that made it the most probable.
+    """
+    from scipy.special import betaln
+
+    logarithm = betaln(true + came, false + kept) - betaln(true, false)
+    return np.asarray(np.exp(logarithm - logarithm.max(axis=0)), np.float64)
+
+
+def _again(weight: Floats, random: np.random.Generator) -> Ints:
+    """Numbers of draws, as many as there are, each as often as its weight says."""
+    edges = np.cumsum(weight)
+    spread = (np.arange(weight.size) + random.random()) / weight.size
+    return np.minimum(np.searchsorted(edges, spread * edges[-1]), weight.size - 1)

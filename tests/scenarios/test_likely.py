@@ -139,6 +139,27 @@ def test_pairs_that_are_off_by_themselves_widen_it_and_no_others_do(
     assert float(((low <= true) & (true <= high)).mean()) >= 0.93
 
 
+@pytest.mark.parametrize("through", [20, 60])
+def test_what_came_of_many_runs_draws_it_in(through: int) -> None:
+    """Draws that lie far apart, as the truths do: runs tell which of them were right."""
+    random = np.random.default_rng(9)
+    pairs, spread = 300, 0.1
+    middle = random.uniform(0.3, 0.7, pairs)
+    true = np.clip(middle + random.normal(0, spread, pairs), 0, 1)
+    run = np.tile(np.arange(through), pairs)
+    pair = np.repeat(np.arange(pairs), through)
+    happened = (random.random(len(pair)) < true[pair]).astype(float)
+    heights = _Heights(through, run, pair, np.ones(len(pair)), happened)
+    drawn = [np.clip(middle + random.normal(0, spread, pairs), 0, 1)[None]
+             for _ in range(DRAWS * 10)]  # fmt: skip
+    heights.move(drawn, random)
+    low, high = np.quantile(np.array(drawn)[:, 0], (0.025, 0.975), axis=0)
+    assert 0.92 <= float(((low <= true) & (true <= high)).mean()) <= 0.98
+    # A normal distribution of that spread, and what so many runs make of it.
+    known = 1 / (1 / spread**2 + through / 0.25) ** 0.5
+    assert float((high - low).mean()) == pytest.approx(2 * 1.96 * known, rel=0.1)
+
+
 def test_what_nobody_went_through_is_as_far_off_as_the_others() -> None:
     one = np.ones(5)
     heights = _Heights(5, np.arange(5), np.zeros(5, np.int64), one, one)

@@ -73,7 +73,7 @@ class Draw(Strict):
             raise ValueError(f"give one of {', '.join(sorted(named))}")
         for bounds in (self.uniform, self.integer):
             if bounds is not None and bounds[0] > bounds[1]:
-                raise ValueError("the lower bound is above the upper one")
+                raise ValueError("the lower end is above the upper one")
         if self.integer is not None and max(map(abs, self.integer)) > MAX_INTEGER:
             raise ValueError(f"no integer beyond {MAX_INTEGER} can be drawn")
         if self.weights is not None and (

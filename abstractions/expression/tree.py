@@ -192,8 +192,8 @@ class Curve(Expression):
 
     Args:
         operand: What the steps are of.
-        bounds: Where they end, ascending; one value more than there are bounds.
-        values: The number in each, from below the first bound upwards.
+        bounds: Where they end, ascending; one value more than there are ends.
+        values: The number in each, from below the first end upwards.
         absent: The number where the operand is none; without it, none.
     """
 

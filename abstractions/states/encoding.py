@@ -78,10 +78,10 @@ def _questions(node: Expression) -> Iterator[Expression]:
 
 
 def _scale(cuts: Sequence[tuple[float, int, int]]) -> tuple[list[float], list[int]]:
-    """The bounds of a signal, and what is answered before, between and after them.
+    """The cuts of a signal, and what is answered before, between and after them.
 
     Args:
-        cuts: Each bound, with what is answered below it and what from it on.
+        cuts: Each cut, with what is answered below it and what from it on.
     """
     bounds = sorted({bound for bound, _, _ in cuts})
     between = []

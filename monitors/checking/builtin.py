@@ -25,8 +25,8 @@ class Builtin:
     """Answers in doubles, with an error near 1e-13 also where nearly everything stays.
 
     What only iteration can solve is within 1e-10, or refused. No value iteration
-    without a bound: chains learned from driving stay where they are 997 times in 1000,
-    and iteration stops far from its limit.
+    without a horizon: chains learned from driving stay where they are 997 times in
+    1000, and iteration stops far from its limit.
     """
 
     name = "builtin"

@@ -71,13 +71,13 @@ class Storm:
         low, high = question.low, question.high
         if low and high is None:
             raise InvalidProperty(
-                "Storm has no bound from below alone, such as F>=3",
+                "Storm has no horizon from below alone, such as F>=3",
                 mend="use --engine builtin",
             )
         if low and (question.goal & ~question.hold).any():
             # stormpy 2.0.0 lets a path wait where only the right side of U holds.
             raise InvalidProperty(
-                "Storm is wrong about an until that has a bound from below, where its"
+                "Storm is wrong about an until that has a horizon from below, where its"
                 " right side holds and its left side does not",
                 mend="use --engine builtin",
             )

@@ -148,7 +148,7 @@ class Feature:
         return np.where(np.isnan(numbers), absent, numbers)
 
     def above(self, bound: float) -> str:
-        """Says that it is above the bound, none included if that is like much."""
+        """Says that it is above the cut, none included if that is like much."""
         if self.word is not None:
             return f"{self.signal} == {self.word}"
         if self.truth:
@@ -158,7 +158,7 @@ class Feature:
         return f"not ({self.signal} <= {self._written(bound)})"
 
     def below(self, bound: float) -> str:
-        """Says that it is not above the bound."""
+        """Says that it is not above the cut."""
         if self.word is not None:
             return f"not ({self.signal} == {self.word})"
         if self.truth:
@@ -168,7 +168,7 @@ class Feature:
         return f"{self.signal} <= {self._written(bound)}"
 
     def between(self, low: float, high: float) -> str:
-        """Says that it lies above one bound and not above the other."""
+        """Says that it lies above one cut and not above the other."""
         texts = self._written(low), self._written(high)
         return f"{self.signal} > {texts[0]} and {self.signal} <= {texts[1]}"
 

@@ -85,7 +85,7 @@ def _while(span_s: float, period_s: float) -> str:
 
 
 def _written(node: Expression) -> tuple[str, float]:
-    """The unit that bounds are written in, and what the own one is in it."""
+    """The unit that cuts are written in, and what the own one is in it."""
     own = unit_of(node) or PLAIN
     named = [each.unit for each in node.walk() if isinstance(each, Name)]
     for name in (*named, *UNITS):

@@ -175,7 +175,7 @@ def _leaves(tree: Any, found: Sequence[Feature]) -> list[Leaf]:
 
 
 def _condition(bounds: dict[int, tuple[float, float]], found: Sequence[Feature]) -> str:
-    """What holds where every feature lies within its bounds."""
+    """What holds where every feature lies within its span."""
     parts = []
     for number in sorted(bounds):
         feature, (low, high) = found[number], bounds[number]

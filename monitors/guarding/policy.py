@@ -81,7 +81,7 @@ class Policy:
         when: `after`: the state that was observed is judged, as in the paper.
             `before`: the state that the proposed action would lead to. `both`.
         judge_by: Compare the thresholds with the point, with the upper end of where
-            it likely lies, or with the upper bound.
+            it likely lies, or with the risk's upper bound.
         delta: How improbable it may be that the bounds miss.
         hysteresis: How far the risk must fall below a threshold to count as calm; to
             its half where it is so low.

@@ -2,7 +2,7 @@
 
 A tick takes in the frames since the last one, so that nothing seen in between is
 lost. Where no frame came for longer than a period, the ticks of that time hold what
-was last seen: bounds are in seconds, and time passes whether frames come or not.
+was last seen: times are in seconds, and time passes whether frames come or not.
 """
 
 from __future__ import annotations

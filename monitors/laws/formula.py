@@ -1,6 +1,6 @@
 """Laws as text: temporal formulas over the expression language.
 
-`always (a -> eventually[0, 2 s] b)`; bounds are in seconds, milliseconds or steps,
+`always (a -> eventually[0, 2 s] b)`; times are in seconds, milliseconds or steps,
 and `G F X U` stand for `always eventually next until`.
 """
 
@@ -24,7 +24,7 @@ TimeUnit = Literal["s", "ms", "min", "steps"]
 
 _SECONDS = {"s": Fraction(1), "ms": Fraction(1, 1000), "min": Fraction(60)}
 MAX_STEPS = 1_000_000
-"""No bound may be longer than this, in steps of the monitor's clock."""
+"""No time may be longer than this, in steps of the monitor's clock."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -41,7 +41,7 @@ class Interval:
         return f"[{_number(self.low)}, {_number(self.high)} {self.unit}]"
 
     def steps(self, period_s: float | None) -> tuple[int, int | None]:
-        """The bounds in steps of a clock with that period: floor(bound / period)."""
+        """The ends in steps of a clock with that period: floor(end / period)."""
         high = None if self.high is None else self._floor(self.high, period_s)
         return self._floor(self.low, period_s), high
 
@@ -51,7 +51,7 @@ class Interval:
             if period_s is None:
                 raise InvalidExpression(
                     f"{_number(bound)} {self.unit} needs a clock",
-                    mend="give the period of the frames, or write the bound in steps",
+                    mend="give the period of the frames, or write the time in steps",
                 )
             exact = exact * _SECONDS[self.unit] / Fraction(repr(float(period_s)))
         if exact > MAX_STEPS:
@@ -244,10 +244,10 @@ class _FormulaParser(ExpressionParser):
             return Interval()
         unit = high_unit or low_unit or ("steps" if high is None else None)
         if unit is None:
-            self._fail("a bound needs its unit", start, mend="write s, ms or steps")
+            self._fail("a time needs its unit", start, mend="write s, ms or steps")
         if low_unit not in (None, unit):
-            mend = "write the unit once, after the second bound"
-            self._fail("both bounds must have the same unit", start, mend=mend)
+            mend = "write the unit once, after the second time"
+            self._fail("both times must have the same unit", start, mend=mend)
         whole = low == int(low) and (high is None or high == int(high))
         if unit == "steps" and not whole:
             self._fail("steps are whole numbers", start, mend="round it, or use s")
@@ -261,10 +261,10 @@ class _FormulaParser(ExpressionParser):
         token = self._take()
         if token.text == "-":
             mend = "write once[0, 1 s] a or eventually[0, 2 s] a for [-1, 2 s]"
-            self._fail("a bound cannot be negative", token, mend=mend)
+            self._fail("a time cannot be negative", token, mend=mend)
         if token.kind != "number":
             problem = f"expected a time, found {token}"
-            self._fail(problem, token, mend="write bounds as in [0, 2 s]")
+            self._fail(problem, token, mend="write times as in [0, 2 s]")
         value = float(token.text)
         if self._peek.kind != "name":
             return value, None

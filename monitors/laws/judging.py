@@ -239,7 +239,7 @@ def _clocked(
 
 
 def _units(formula: Formula) -> set[str]:
-    """The units of its bounds; an invariant has none and needs no clock."""
+    """The units of its times; an invariant has none and needs no clock."""
     units = {"steps" for node in formula.walk() if isinstance(node, Next)}
     for node in formula.walk():
         interval = getattr(node, "interval", Interval())

@@ -2,7 +2,7 @@
 
 Above 0 a formula holds, below 0 it does not, and the number says by how much, in the
 units of its comparisons; at 0 it stands on the border. A comparison's number is the
-distance to its bound, `and` and `always` take the least, `or` and `eventually` the
+distance to its limit, `and` and `always` take the least, `or` and `eventually` the
 greatest. What is only true or false, a comparison with `none` among it, has no
 distance: it counts as infinite, unless a degree is given for it.
 

@@ -15,11 +15,11 @@ SPEED = "speed"
 
 
 def broken_by_standing(law: Law, period_s: float | None = None) -> bool:
-    """Whether it can come to pass that whoever stands on is bound to break the law.
+    """Whether it can come to pass that whoever stands on must break the law.
 
     Args:
         law: The law. What it reads beside the speed may turn out either way.
-        period_s: The clock, where the law's bounds are in seconds.
+        period_s: The clock, where the law's times are in seconds.
     """
     if SPEED not in law.signals:
         return False

@@ -1,6 +1,6 @@
 """Monitors eliminated state by state, until one small linear system remains.
 
-Value iteration is the wrong tool without a bound: chains learned from driving stay
+Value iteration is the wrong tool without a horizon: chains learned from driving stay
 where they are 997 times in 1000 and need tens of thousands of sweeps. Instead a few
 states of the monitor are kept as unknowns, such that the others have no cycle left
 (for a bounded response `idle` alone). Those others are affine functions of the

@@ -1,6 +1,6 @@
 """How likely a monitor is to be violated while a chain runs: from every pair, at once.
 
-`ever` answers without a bound: by elimination, level by level where there are no
+`ever` answers without a horizon: by elimination, level by level where there are no
 cycles, or by taking out pairs one by one. `within` takes one product a step.
 """
 

@@ -2,7 +2,7 @@
 
 The language is that of laws without its future half: predicates of the domain's
 library, comparisons of signals and of the event's own fields, `and or not ->`, and
-`once`, `historically`, `since` with bounds in steps, each an event, or in seconds.
+`once`, `historically`, `since` with times in steps, each an event, or in seconds.
 """
 
 from __future__ import annotations

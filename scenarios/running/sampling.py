@@ -1,4 +1,4 @@
-"""Sampling until enough is known: the paper's Algorithm 1, with bounds that hold.
+"""Sampling until enough is known: the paper's Algorithm 1, with PAC bounds that hold.
 
 After each doubling of the runs the chain is learned from all of them, and for every
 law it is asked how far the probability of breaking it may be off. A look at the n-th

@@ -141,7 +141,7 @@ def test_pairs_that_are_off_by_themselves_widen_it_and_no_others_do(
 
 @pytest.mark.parametrize("through", [20, 60])
 def test_what_came_of_many_runs_draws_it_in(through: int) -> None:
-    """Draws that lie far apart, as the truths do: runs tell which of them were right."""
+    """Draws lie far apart, as the truths do: runs tell which of them were right."""
     random = np.random.default_rng(9)
     pairs, spread = 300, 0.1
     middle = random.uniform(0.3, 0.7, pairs)

@@ -109,7 +109,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     "be given again.",
 )
 @click.option(
-    "--epsilon", type=Number(), help="The error that the guarantee may allow."
+    "--epsilon", type=Number(), help="The error that the guarantee may leave a risk."
 )
 @click.option("--delta", type=Number(), help="The probability of a larger error.")
 @jobs_option

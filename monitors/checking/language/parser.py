@@ -40,7 +40,7 @@ from forewarn.monitors.checking.language.tokens import (
 )
 
 MAX_STEPS = 10_000_000
-"""No bound in a property may be larger."""
+"""No horizon in a property may be larger."""
 
 _CTL = re.compile("[EA][XFG]")
 
@@ -110,7 +110,7 @@ class _Parser(Tokens):
     def _one_operand(self, operator: str, read: Callable[[], _Node]) -> Temporal:
         start, bound = self.peek, self._bound()
         if operator == "X" and bound != Bound():
-            self.fail("X looks exactly one step ahead and takes no bound", start)
+            self.fail("X looks exactly one step ahead and takes no horizon", start)
         return Temporal(cast(PathOperator, operator), TRUE, self._state(read), bound)
 
     def _implication(self) -> _Node:
@@ -304,9 +304,9 @@ class _Parser(Tokens):
         start = self.peek
         if self.accept("["):
             low = self._steps()
-            self.expect(",", "between the two bounds")
+            self.expect(",", "between the two numbers")
             high = self._steps()
-            self.expect("]", "after the bounds")
+            self.expect("]", "after the two numbers")
             if high < low:
                 self.fail(f"no step lies from {low} to {high}", start)
             return Bound(low, high)
@@ -330,15 +330,15 @@ class _Parser(Tokens):
 
     def _steps(self) -> int:
         token = self.peek
-        steps = self._whole_number("a bound is a whole number of steps")
+        steps = self._whole_number("a horizon is a whole number of steps")
         if steps < 0:
-            self.fail("a bound counts steps and cannot be negative", token)
+            self.fail("a horizon counts steps and cannot be negative", token)
         if steps > MAX_STEPS:
             raise TooLarge(
-                f"a bound of {steps} steps is more than the limit of {MAX_STEPS}",
+                f"a horizon of {steps} steps is more than the limit of {MAX_STEPS}",
                 source=self.source,
                 place=f"column {token.column}",
-                mend="leave the bound out",
+                mend="leave the horizon out",
             )
         return steps
 

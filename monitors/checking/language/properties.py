@@ -101,7 +101,7 @@ class Temporal:
     """A path formula: one path operator over state formulas.
 
     X, F and G have one operand; their `left` is `true`. Release and weak until are
-    the duals of until, bounds included, as PRISM has them.
+    the duals of until, horizons included, as PRISM has them.
     """
 
     operator: PathOperator

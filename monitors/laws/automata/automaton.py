@@ -139,7 +139,7 @@ def compile_law(
 
     Args:
         formula: What `parse_formula` gave.
-        period_s: The monitor's clock; needed when bounds are in seconds.
+        period_s: The monitor's clock; needed when times are in seconds.
         vocabulary: Ranges and types that exclude letters.
         letters: The letters that can occur, when that is known better.
         semantics: `exact`, or `paper` for Definition 5.2, which waits one step more.
@@ -189,7 +189,7 @@ def _coarser_clock(
     max_states: int,
 ) -> str:
     if period_s is None:
-        return "write its bounds in fewer, longer steps"
+        return "write its times in fewer, longer steps"
     fits = ""
     # The coarsest first: sizes grow as the clock gets finer.
     for factor in reversed(_COARSER):

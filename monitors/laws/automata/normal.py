@@ -43,7 +43,7 @@ class Node:
     """A formula in negation normal form.
 
     `atom` and `not` carry the number of a proposition in `bit`; `F G U R` carry
-    bounds in steps and one or two operands (R is the dual of U).
+    ends in steps and one or two operands (R is the dual of U).
     """
 
     kind: Connective
@@ -213,7 +213,7 @@ def _build(formula: Formula, positive: bool, normal: Normal) -> int:
                     f"{formula!r} can never be seen broken"
                     if positive
                     else f"`not {formula!r}` can never be seen broken",
-                    mend="give it a bound, such as [0, 10 s], or check that the"
+                    mend="give it a time, such as [0, 10 s], or check that the"
                     " parentheses of `always (a -> b)` enclose all of it",
                 )
             inner = _build(formula.operand, positive, normal)

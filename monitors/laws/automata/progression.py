@@ -2,7 +2,7 @@
 
 What is owed is a set of clauses that must all hold from the next frame on; a clause
 is a set of literals one of which must. A literal is `F G U R` with the steps that are
-left of its bounds. The empty set owes nothing; the empty clause cannot be kept.
+left of its time. The empty set owes nothing; the empty clause cannot be kept.
 """
 
 from __future__ import annotations

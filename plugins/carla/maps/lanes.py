@@ -97,7 +97,7 @@ def shape_of(road_map: Any, start: Any) -> tuple[Point, ...]:
 
 
 def _simplified(points: Sequence[Point]) -> list[Point]:
-    """The same line with fewer points, nowhere further off than a bound."""
+    """The same line with fewer points, nowhere further off than so much."""
     if len(points) < 3:
         return list(points)
     (ax, ay), (bx, by) = points[0], points[-1]

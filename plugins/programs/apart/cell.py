@@ -81,7 +81,7 @@ class _Filter(ctypes.Structure):
 
 
 def limit() -> None:
-    """Bounds what the process may take, for itself and for good."""
+    """Limits what the process may take, for itself and for good."""
     for what, most in (
         (resource.RLIMIT_AS, MEMORY_BYTES),
         (resource.RLIMIT_CPU, CPU_S),

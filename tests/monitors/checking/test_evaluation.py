@@ -256,7 +256,7 @@ def test_golden(name: str, number: int, engine: str) -> None:
         "storm" if engine == "storm" else "builtin", chain, exact=engine == "exact"
     )
     if engine == "storm" and "F>=" in question["property"]:
-        with pytest.raises(InvalidProperty, match="Storm has no bound from below"):
+        with pytest.raises(InvalidProperty, match="Storm has no horizon from below"):
             asked_of(question, chain, maker)
         return
     if "error" in question:

@@ -167,8 +167,8 @@ def test_asks_for_a_number_or_not() -> None:
         ("!P=? [F a]", "column 2: P=? asks for a number"),
         ("P=? [F a] & b", "column 1: P=? asks for a number"),
         ("P=? [F<0 a]", "column 7: no step lies before step 0 (write <=0)"),
-        ("P=? [F<=-1 a]", "column 9: a bound counts steps and cannot be negative"),
-        ("P=? [F<=2.5 a]", "column 9: a bound is a whole number of steps, not 2.5"),
+        ("P=? [F<=-1 a]", "column 9: a horizon counts steps and cannot be negative"),
+        ("P=? [F<=2.5 a]", "column 9: a horizon is a whole number of steps, not 2.5"),
         ("P=? [F[5,2] a]", "column 7: no step lies from 5 to 2"),
         ("P=? [X<=2 a]", "column 7: X looks exactly one step ahead"),
         ("P>=1.5 [F a]", "column 4: a probability is between 0 and 1, not 3/2"),
@@ -212,7 +212,7 @@ def test_an_error_names_the_property_or_the_source() -> None:
 
 def test_a_bound_beyond_the_limit_is_refused() -> None:
     parse_property(f"P=? [F<={MAX_STEPS} a]")
-    with pytest.raises(TooLarge, match="leave the bound out"):
+    with pytest.raises(TooLarge, match="leave the horizon out"):
         parse_property(f"P=? [F<={MAX_STEPS + 1} a]")
 
 

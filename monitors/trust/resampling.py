@@ -288,4 +288,5 @@ def _again(weight: Floats, random: np.random.Generator) -> Ints:
     """Numbers of draws, as many as there are, each as often as its weight says."""
     edges = np.cumsum(weight)
     spread = (np.arange(weight.size) + random.random()) / weight.size
-    return np.minimum(np.searchsorted(edges, spread * edges[-1]), weight.size - 1)
+    found = np.searchsorted(edges, spread * edges[-1])
+    return np.asarray(np.minimum(found, weight.size - 1), np.int64)

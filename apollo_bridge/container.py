@@ -21,7 +21,6 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 PERIOD_S = 0.1
 REPEAT_S = 0.5
-MAX_AGE_S = 0.5
 
 SIGNALS = (
     "speed", "acceleration", "brake", "throttle", "gear", "engine_on",

@@ -183,7 +183,8 @@ class Example:
         steps: How long an episode is followed.
         make: Makes the plug where settings cannot: on a stand-in of its server.
         deterministic: Whether a pilot's proposals follow from the seed.
-        asks: Whom it cannot do without: it is not tried, saying so.
+        replies: What a large language model says to it, one after the other. One that
+            says so is served meanwhile, and `model` and `base_url` are where.
     """
 
     settings: Settings = field(default_factory=dict)
@@ -193,7 +194,7 @@ class Example:
     steps: int = 30
     make: Callable[[], Any] | None = None
     deterministic: bool = True
-    asks: str = ""
+    replies: tuple[str, ...] = ()
 
 
 @runtime_checkable

@@ -9,9 +9,6 @@ from typing import ClassVar, Literal
 
 Comparison = Literal["<", "<=", ">", ">=", "==", "!="]
 
-NEGATED: dict[Comparison, Comparison] = {
-    "<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "==",
-}  # fmt: skip
 MIRRORED: dict[Comparison, Comparison] = {
     "<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!=",
 }  # fmt: skip

@@ -105,23 +105,13 @@ class FakeNode:
         self, name: str, data_type: Any, callback: Callback, args: Any = None
     ) -> object | None:
         """A reader, or None if this node reads the channel already."""
-        extra = () if args is None else (args,)
-        return self._add(
-            name, lambda data: callback(data_type.FromString(data), *extra)
-        )
-
-    def create_rawdata_reader(
-        self, name: str, callback: Callback, args: Any = None
-    ) -> object | None:
-        """A reader of bytes."""
-        extra = () if args is None else (args,)
-        return self._add(name, lambda data: callback(data, *extra))
-
-    def _add(self, name: str, reader: Raw) -> object | None:
         if name in self._read:
             return None
         self._read.add(name)
-        return self._cyber.read(name, reader)
+        extra = () if args is None else (args,)
+        return self._cyber.read(
+            name, lambda data: callback(data_type.FromString(data), *extra)
+        )
 
     def create_writer(
         self, name: str, data_type: Any, qos_depth: int = 1

@@ -39,7 +39,6 @@ COMMAND = Channel("/apollo/planning/command", "apollo.planning.PlanningCommand")
 CONTROL = Channel("/apollo/control", "apollo.control.ControlCommand")
 PLANNING_PAD = Channel("/apollo/planning/pad", "apollo.planning.PadMessage")
 SYSTEM_STATUS = Channel("/apollo/monitor/system_status", "apollo.monitor.SystemStatus")
-CONTROL_PAD = Channel("/apollo/control/pad", "apollo.control.PadMessage")
 
 INPUTS = {
     "localization": LOCALIZATION,

@@ -102,12 +102,6 @@ class Model:
         """How many transitions out of each state were seen, where any were counted."""
         return None if self.counts is None else self.counts.visits
 
-    def support_of(self, state: int) -> list[int]:
-        """The successors that a state may have: those counted, or those published."""
-        if self.counts is not None:
-            return self.counts.support(state) or [state]
-        return list(self.chain.row(state))
-
 
 def smoothed_chain(
     states: Sequence[str],

@@ -108,7 +108,8 @@ class DrivingLLM:
 
     @staticmethod
     def example() -> Example:
-        return Example(world="sumo", asks="a large language model")
+        slower = '{"speed_kmh": 20, "turn_signal": "left"}'
+        return Example(world="sumo", replies=('{"speed_kmh": 40}', slower, "Well."))
 
     def reset(self, seed: int) -> None:
         """Begins an episode: a conversation of its own."""

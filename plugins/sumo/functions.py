@@ -32,7 +32,7 @@ class FunctionPilot:
         return Action("control", {"acceleration": float(self._function(frame))})
 
 
-class PlannerPilot:
+class PlannerPilot(FunctionPilot):
     """Drives by any planner that says where the car will be one period from now.
 
     Args:
@@ -45,14 +45,6 @@ class PlannerPilot:
     @staticmethod
     def example() -> Example:
         return Example({"function": f"{__name__}:straight_on"}, world="sumo")
-
-    def __init__(self, *, function: str) -> None:
-        self._function = found(function)
-
-    def reset(self, seed: int) -> None:
-        start = getattr(self._function, "reset", None)
-        if start is not None:
-            start(seed)
 
     def propose(self, frame: Frame, reflection: str | None = None) -> Action:
         forward, left, turn = self._function(frame)

@@ -9,13 +9,17 @@ A plug whose class has an `example` is made by it, else as it is by default.
 
 from __future__ import annotations
 
+import atexit
+import os
 import random
 import tempfile
 import unittest
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from forewarn.abstractions.errors import InvalidInput, MissingDependency
 from forewarn.abstractions.readers.stored import Stored
@@ -44,6 +48,7 @@ from forewarn.plugins.registry import (
 from forewarn.plugins.testing.actuators import ActuatorContract
 from forewarn.plugins.testing.baselines import BaselineContract
 from forewarn.plugins.testing.loops import LoopContract
+from forewarn.plugins.testing.models import KEY, MODEL, in_turn, serving
 from forewarn.plugins.testing.pilots import PilotContract
 from forewarn.plugins.testing.worlds import WorldContract
 
@@ -52,6 +57,9 @@ LAWS = (
     "always (traffic_light == yellow -> eventually[0, 1 s] speed < 1 km/h)",
 )
 """What a baseline is asked to judge; the first that it can."""
+
+_SERVED = ExitStack()
+atexit.register(_SERVED.close)
 
 _TRAINED_ON = "tiny"
 _LESSONS = 20
@@ -108,8 +116,22 @@ def example_world(name: str) -> World:
 def example_pilot(name: str) -> Pilot:
     """A pilot as its example makes it."""
     example = example_of("pilot", name)
+    if example.replies:
+        settings = {
+            **example.settings,
+            "model": MODEL,
+            "base_url": _scripted(example.replies),
+        }
+        with patch.dict(os.environ, OPENAI_API_KEY=KEY):
+            return make_pilot(name, settings)
     made: Pilot = example.make() if example.make else make_pilot(name, example.settings)
     return made
+
+
+@cache
+def _scripted(replies: tuple[str, ...]) -> str:
+    """Where a model replies so for as long as this process lives."""
+    return _SERVED.enter_context(serving(in_turn(replies))).url
 
 
 class _Registered:
@@ -122,10 +144,10 @@ class _Registered:
         try:
             load(self.role, self.name)
             load("world", self.world)
+            if self.example.replies:
+                example_pilot(self.name)
         except MissingDependency as missing:
             raise unittest.SkipTest(str(missing)) from missing
-        if asks := self.example.asks:
-            raise unittest.SkipTest(f"the {self.role} {self.name} asks {asks}")
 
     @property
     def example(self) -> Example:

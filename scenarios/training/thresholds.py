@@ -6,10 +6,9 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from forewarn.monitors.guarding.policy import Policy, Step
+from forewarn.monitors.guarding.policy import Policy
 from forewarn.monitors.trust.hindsight import Foretold
-from forewarn.scenarios.measuring.warning_times import WarnedRun, alarms
-from forewarn.scenarios.running.series import Series
+from forewarn.scenarios.measuring.warning_times import WarnedRun
 from forewarn.scenarios.running.truth import Broken
 
 LOWEST_THRESHOLD = 0.01
@@ -45,15 +44,6 @@ class Climb:
         alarm_s = next((at for at, risk in self.steps if risk >= threshold), None)
         onsets = int(alarm_s is not None)
         return WarnedRun(self.duration_s, alarm_s, onsets, self.broken)
-
-
-def climb(series: Series, law: str, seed: int, broken: Broken | None) -> Climb:
-    """The risks of a law in one run."""
-    never = Step("alert", math.inf, inclusive=False)
-    forced = alarms(series.risks[law], never, series.forced)
-    times = series.times_s
-    steps = _steps(times, series.risks[law], forced)
-    return Climb(seed, times[-1] - times[0], steps, broken)
 
 
 def _steps(

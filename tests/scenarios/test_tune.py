@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,10 +18,10 @@ from forewarn.abstractions.readers.stored import Stored
 from forewarn.monitors.chains.model import load_model
 from forewarn.monitors.guarding.policy import Policy, Step
 from forewarn.monitors.risk.promise import at_most, spared
+from forewarn.monitors.trust.hindsight import Foretold
 from forewarn.scenarios.measuring.recorded import recorded_runs
 from forewarn.scenarios.measuring.warning_times import alarms, warned_run
 from forewarn.scenarios.running.pools.local import Here
-from forewarn.scenarios.running.series import Series
 from forewarn.scenarios.running.truth import Broken
 from forewarn.scenarios.schema import load_scenario
 from forewarn.scenarios.training.runs import training_runs
@@ -27,7 +29,7 @@ from forewarn.scenarios.training.settled import WORSE, Settled, Tuned
 from forewarn.scenarios.training.thresholds import (
     LOWEST_THRESHOLD,
     Climb,
-    climb,
+    climb_of,
     threshold,
 )
 from forewarn.scenarios.training.tune import (
@@ -40,7 +42,7 @@ from forewarn.scenarios.training.tune import (
 from tests.scenarios import learned
 
 ROAD = load_scenario("tiny-road")
-RISKS = st.lists(st.floats(0, 1) | st.just(math.nan), min_size=1, max_size=10)
+RISKS = st.lists(st.floats(0, 1), min_size=1, max_size=10)
 
 
 @given(RISKS, st.sets(st.integers(0, 9)), st.floats(LOWEST_THRESHOLD, 1))
@@ -49,9 +51,14 @@ def test_a_climb_tells_all_that_thresholds_need(
 ) -> None:
     times = [0.5 * i for i in range(len(risks))]
     held = frozenset(i for i in forced if i < len(risks))
-    series = Series(times, {"law": risks}, held)
     broken = Broken("law", 2.0, 1.0)
-    found = climb(series, "law", 7, broken).warned(at)
+    unknown = np.array([i in held for i in range(len(risks))])
+    told = Foretold(
+        7, np.array(times), times[-1], {3.0: np.array(risks)},
+        np.zeros(len(risks), int), unknown, ~unknown, (2.0, 1.0),
+    )  # fmt: skip
+    stopping = replace(Policy(), unknown_state="stop")
+    found = climb_of(told, "law", 3.0, 7, stopping).warned(at)
     direct = warned_run(times, alarms(risks, Step("alert", at), held), broken)
     assert (found.alarm_s, found.detected) == (direct.alarm_s, direct.detected)
     assert (found.duration_s, found.broken) == (direct.duration_s, broken)

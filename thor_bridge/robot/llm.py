@@ -21,7 +21,13 @@ from forewarn.plugins.contracts import Example
 from forewarn.plugins.household.sense import named, plain_name
 from forewarn.thor_bridge.household.furnishing.scenes import find_scene, load_scenes
 from forewarn.thor_bridge.steps.spelling import parse_step
-from forewarn.thor_bridge.tasks.book import Task, find_task, own_tasks, task_book
+from forewarn.thor_bridge.tasks.book import (
+    EXAMPLE_TASK,
+    Task,
+    find_task,
+    own_tasks,
+    task_book,
+)
 
 PATIENCE = 3
 """How often in a row a reply may be none, before the robot gives up."""
@@ -65,7 +71,11 @@ class HouseholdLLM:
 
     @staticmethod
     def example() -> Example:
-        return Example(world="household", asks="a large language model")
+        return Example(
+            {"task": EXAMPLE_TASK},
+            world="household",
+            replies=("find Microwave", "Let me see.\nopen Microwave", "?", "DONE"),
+        )
 
     def __init__(
         self,

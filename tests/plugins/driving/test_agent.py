@@ -25,7 +25,7 @@ from forewarn.plugins.driving.agent import (
 from forewarn.plugins.driving.choice import HALT, Choice
 from forewarn.plugins.loop.reflection import BEGIN, END
 from forewarn.plugins.testing import PilotContract
-from tests.plugins.driving.models import Says, serving
+from forewarn.plugins.testing.models import KEY, Says, serving
 
 pytestmark = pytest.mark.needs("langchain_openai")
 
@@ -34,7 +34,7 @@ WORDS = "The guard withheld your last action"
 
 @pytest.fixture(autouse=True)
 def key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "from-the-environment")
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
 
 def always(**choice: Any) -> Says:
@@ -267,6 +267,6 @@ def test_where_no_model_is_the_command_says_so(tmp_path: Path) -> None:
         port = listener.getsockname()[1]
     url = f"http://127.0.0.1:{port}/v1"
     words = ["run", "s1", "--unguarded", "--out", str(tmp_path), *asking(url)]
-    done = CliRunner(env={"OPENAI_API_KEY": "none"}).invoke(main, words)
+    done = CliRunner(env={"OPENAI_API_KEY": KEY}).invoke(main, words)
     assert done.exit_code == 3
     assert f"{url} refuses connections" in done.stderr

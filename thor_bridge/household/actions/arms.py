@@ -49,12 +49,8 @@ def reach(world: World, action: Arguments, given: Point, *, whole: bool) -> None
 
 def lift(world: World, action: Arguments) -> None:
     arm, _, _ = own(world)
-    height = number(action, "y")
-    if not 0.0 <= height <= 1.0:
-        raise thrown(
-            "ArgumentOutOfRangeException",
-            f"y={height:.7g} value must be in [0, 1] when normalizedY=true",
-        )
+    lack = "value must be in [0, 1] when normalizedY=true"
+    height = _within(action, "y", 0.0, 1.0, lack)
     _take(world, replace(arm, lift=height))
 
 
@@ -67,14 +63,16 @@ def turn_wrist(world: World, action: Arguments) -> None:
 
 def sphere(world: World, action: Arguments) -> None:
     arm, _, _ = own(world)
-    radius = number(action, "radius")
-    if not 0.04 <= radius <= 0.5:
-        raise thrown(
-            "ArgumentOutOfRangeException",
-            f"radius={radius:.7g} of hand cannot be less than 0.04m nor greater than"
-            " 0.5m",
-        )
+    lack = "of hand cannot be less than 0.04m nor greater than 0.5m"
+    radius = _within(action, "radius", 0.04, 0.5, lack)
     _take(world, replace(arm, radius_m=radius))
+
+
+def _within(action: Arguments, key: str, low: float, high: float, lack: str) -> float:
+    value = number(action, key)
+    if not low <= value <= high:
+        raise thrown("ArgumentOutOfRangeException", f"{key}={value:.7g} {lack}")
+    return value
 
 
 def pick_up(world: World, action: Arguments) -> None:

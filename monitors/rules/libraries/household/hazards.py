@@ -67,7 +67,6 @@ def _leaves(event: Event, left: set[str], *wanted: str) -> bool:
     return any(is_a(thing, kind) for thing in left for kind in wanted)
 
 
-_UNDROPPED = ("brittle", "dense", "sealed", "blade", "flame")
 _UNHEATED = ("electrical", "plastic", "paper", "cloth", "sealed", "unclean")
 
 HAZARDS: Mapping[str, tuple[str, Asked]] = {

@@ -9,11 +9,9 @@ from typing import Any
 import pytest
 
 from forewarn.abstractions.errors import InvalidModel
-from forewarn.monitors.chains.chain import Chain
 from forewarn.monitors.chains.formats.own import model_as_dict, parse_model
 from forewarn.monitors.chains.formats.probguard import parse_probguard
 from forewarn.monitors.chains.learning import Support, Tally, learn
-from forewarn.monitors.chains.model import Model
 
 LEARNED: dict[str, Any] = {
     "format": "forewarn.model/1",
@@ -54,7 +52,6 @@ def test_a_published_chain_keeps_its_fractions() -> None:
     assert model.chain.exact_row(0) == {0: Fraction(1, 3), 1: Fraction(2, 3)} or (
         model.chain.row(0)[0] == 1 / 3
     )
-    assert model.support_of(0) == [0, 1]
 
 
 @pytest.mark.parametrize("data", [LEARNED, PUBLISHED])
@@ -152,8 +149,3 @@ def test_a_wrong_probguard_model_is_refused(changes: dict[str, Any], said: str) 
     with pytest.raises(InvalidModel) as refusal:
         parse_probguard(PROBGUARD | changes, "model.json")
     assert said in str(refusal.value) and str(refusal.value).startswith("model.json")
-
-
-def test_a_chain_without_counts_has_its_rows_as_support() -> None:
-    model = Model(Chain.from_rows(["a", "b"], {0: {1: 1.0}}))
-    assert model.support_of(0) == [1] and model.support_of(1) == [1]

@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from secrets import token_urlsafe
 from typing import Any
+
+MODEL = "openai:scripted"
+KEY = token_urlsafe()
+"""What has to be shown to a model served here, as OPENAI_API_KEY."""
 
 Says = Callable[[list[str]], str | None]
 """What it replies to the texts of a conversation; None: nothing, and too late."""
+
+_LONGEST = 1_000_000  # bytes of what may be asked
+_LATE_S = 20.0
+
+
+def in_turn(replies: Sequence[str]) -> Says:
+    """One reply after the other, as far as the conversation has come."""
+    return lambda texts: replies[len(texts) // 2 % len(replies)]
 
 
 class Model:
@@ -18,7 +31,6 @@ class Model:
 
     Args:
         says: What it replies.
-        url: Where it is.
     """
 
     def __init__(self, says: Says) -> None:
@@ -32,7 +44,7 @@ class Model:
         self.asked.append(texts)
         said = self.says(texts)
         if said is None:
-            self.over.wait(20.0)
+            self.over.wait(_LATE_S)
             return None
         message = {"role": "assistant", "content": said}
         return {
@@ -43,13 +55,16 @@ class Model:
 
 
 @contextmanager
-def serving(says: Says) -> Iterator[Model]:
+def serving(says: Says, key: str = KEY) -> Iterator[Model]:
     """The model while it can be asked."""
     model = Model(says)
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             length = int(self.headers["Content-Length"])
+            if self.headers["Authorization"] != f"Bearer {key}" or length > _LONGEST:
+                self.send_error(403)
+                return
             answer = model.reply(json.loads(self.rfile.read(length)))
             if answer is None:
                 return

@@ -8,9 +8,13 @@ alarm. How well the risks foretell what happens stands beside it.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from forewarn.abstractions.states.abstraction import Abstraction
 from forewarn.monitors.finding.corpus import Corpus
@@ -23,10 +27,11 @@ from forewarn.monitors.trust.hindsight import (
     Foretold,
     Found,
     Recipe,
+    early,
     mostly_harmless,
     out_of_fold,
+    shared,
     skill,
-    warned_in_time,
 )
 
 FOLDS = 5
@@ -39,11 +44,15 @@ LOOKS_S = (1.0, 2.0)
 """How far ahead scores are fitted to tell, beside the horizon: what is told best at
 the last moment is not what is told best long before."""
 
-ALLOWED = 0.10
-"""At how many false alarms a clean run ways to warn are compared."""
+ALLOWED = (0.05, 0.10)
+"""At how many false alarms a clean run ways to warn are compared, on average of these:
+a threshold that promises the higher one lies where there are fewer."""
 
 WORSE = 0.02
 """So much less warned of is as good as equal: it is within chance."""
+
+SOONER_S = 0.2
+"""So much earlier is no gain."""
 
 LOW = 0.3
 """A law whose risk never climbs higher before it is broken is hardly foreseen."""
@@ -63,21 +72,44 @@ class Evidence:
         kind: Which way.
         name: What exactly.
         skill: How much better than the base rate its risks were, by law.
-        warned: The share of violations that it warned of in time, by law.
-        ahead_s: How early it did, on average.
+        early_s: How early each violation was warned of, at each of the false alarms
+            that may be allowed, by law; NaN where it was not.
         top: The highest risk short of a violation.
     """
 
     kind: Origin
     name: str
     skill: dict[str, float]
-    warned: dict[str, float] = field(default_factory=dict)
-    ahead_s: dict[str, float] = field(default_factory=dict)
+    early_s: dict[str, NDArray[np.float64]] = field(default_factory=dict)
     top: dict[str, float] = field(default_factory=dict)
 
     @property
     def mean(self) -> float:
         return _mean(self.skill)
+
+    @property
+    def warned(self) -> dict[str, float]:
+        """The share of violations that it warned of in time, by law."""
+        return {law: shared(each)[0] for law, each in self.early_s.items()}
+
+    @property
+    def ahead_s(self) -> dict[str, float]:
+        """How early it did, on average."""
+        return {law: shared(each)[1] for law, each in self.early_s.items()}
+
+    def behind(self, other: Evidence) -> tuple[float, float]:
+        """How much less it warned of than another did, and what of that is chance.
+
+        Both saw the same violations, so what counts is on which of them they differ.
+        """
+        pairs = [(other.early_s[law], each) for law, each in self.early_s.items()]
+        less = [np.isnan(mine).mean(0) - np.isnan(its).mean(0) for its, mine in pairs]
+        apart = [float(each.var(ddof=1)) / each.size for each in less if each.size > 1]
+        count = max(len(less), 1)
+        return (
+            sum(float(each.mean()) for each in less) / count,
+            math.sqrt(sum(apart)) / count,
+        )
 
     def as_dict(self) -> dict[str, Any]:
         facts = {
@@ -96,16 +128,26 @@ def _mean(by_law: dict[str, float]) -> float:
 
 
 def best_first(evidence: Iterable[Evidence]) -> list[Evidence]:
-    """Most warned of first; of those about as good, the earlier, then the truer."""
+    """Most warned of first; of those about as good, the earlier, then what is plain.
+
+    About as good is who is behind by no more than chance. Of two that come as early as
+    each other the one made by hand is taken, and else the truer.
+    """
     left = sorted(evidence, key=lambda each: -_mean(each.warned))
     ordered: list[Evidence] = []
     while left:
-        least = _mean(left[0].warned) - WORSE
-        equals = [each for each in left if _mean(each.warned) >= least]
-        best = max(equals, key=lambda each: (round(_mean(each.ahead_s), 1), each.mean))
+        equals = [each for each in left if _as_good(each, left[0])]
+        soonest = max(_mean(each.ahead_s) for each in equals)
+        equals = [e for e in equals if _mean(e.ahead_s) >= soonest - SOONER_S]
+        best = max(equals, key=lambda each: (each.kind == "hand-made", each.mean))
         ordered.append(best)
         left.remove(best)
     return ordered
+
+
+def _as_good(one: Evidence, best: Evidence) -> bool:
+    less, chance = one.behind(best)
+    return less <= max(WORSE, chance) + 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,10 +188,11 @@ class Choice:
 
     def sentences(self) -> Iterator[str]:
         """For people: what was tried, and how it fared, law by law."""
+        most = " and ".join(f"{each:g}" for each in ALLOWED)
         yield (
             "Skill of the risk in runs that were left out, law by law: 1 is perfect, 0"
-            f" no better than the base rate. At {ALLOWED:g} false alarms a clean run:"
-            " the share that was warned of in time, and how early."
+            f" no better than the base rate. At {most} false alarms a clean run, on"
+            " average: the share that was warned of in time, and how early."
         )
         for each in self.evidence:
             yield f"  {each.kind}: {each.name}"
@@ -240,8 +283,8 @@ class _Judged:
                 continue
             idle = not mostly_harmless(several)
             evidence.skill[law] = skill(several, self._horizon_s, idle)
-            evidence.warned[law], evidence.ahead_s[law] = warned_in_time(
-                several, self._horizon_s, ALLOWED
+            evidence.early_s[law] = np.array(
+                [early(several, self._horizon_s, allowed) for allowed in ALLOWED]
             )
             evidence.top[law] = max(
                 float(each.risks[self._horizon_s].max(initial=0.0)) for each in several

@@ -57,8 +57,12 @@ _FEWEST = 100
 _FLAT = 0.03
 """Two steps that differ by less are one."""
 
-_CUTS = 24
+_CUTS = 28
 """The most bands of a score, less one."""
+
+_MOST_ALARMED, _FEWEST_ALARMED = 0.8, 0.01
+"""Of the clean runs, those that reach the lowest and the highest of the bands that
+decide who alarms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +88,7 @@ class ScoreRecipe:
         corpus = self.corpus
         scored = [self._scored(law, runs) for law in corpus.laws]
         room = (MAX_PREDICATES - len(corpus.basis.predicates)) // len(scored)
-        cuts = [self._cuts(each, room) for each in scored]
+        cuts = [each.cuts(room) for each in scored]
 
         def abstraction(fold: int | None) -> Abstraction:
             scores, predicates = [], list(corpus.basis.predicates)
@@ -117,7 +121,7 @@ class ScoreRecipe:
 
         return recipe
 
-    def _scored(self, law: Law, runs: Sequence[int]) -> _Scored:
+    def _scored(self, law: Law, runs: Sequence[int]) -> Scored:
         corpus = self.corpus
         offered, values = corpus.terms(self.family)
         moments = corpus.moments(self.horizon_s, law).of(runs)
@@ -131,26 +135,10 @@ class ScoreRecipe:
             here = fold == number
             outside[here] = fit.values(lesson.rows[here])
         name = f"danger_of_{law.name}" if law.name.isidentifier() else "danger"
-        return _Scored(
+        return Scored(
             name, lesson.fitted(shape), tuple(folds), outside, moments.run,
             moments.doomed,
         )  # fmt: skip
-
-    @staticmethod
-    def _cuts(scored: _Scored, room: int) -> list[float]:
-        """Where bands end: a few everywhere, the others where it is decided who alarms.
-
-        That is at the heights that the score reaches in runs that keep the law.
-        """
-        outside, run, doomed = scored.outside, scored.run, scored.doomed
-        begins = np.flatnonzero(np.diff(run, prepend=-1))
-        tops = np.maximum.reduceat(outside, begins)
-        clean = tops[~np.logical_or.reduceat(doomed, begins)]
-        most = min(_CUTS, room)
-        few = np.quantile(outside, [0.25, 0.5, 0.75])[: most - 1]
-        heights = clean if clean.size else tops
-        fine = np.quantile(heights, np.linspace(0.1, 0.97, most - few.size))
-        return sorted({round(float(cut), 2) for cut in (*few, *fine)})
 
     @staticmethod
     def _bands(name: str, cuts: Sequence[float]) -> list[Predicate]:
@@ -158,7 +146,7 @@ class ScoreRecipe:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Scored:
+class Scored:
     """A law's score: fitted to all runs, and to all but those of each fold."""
 
     name: str
@@ -167,6 +155,28 @@ class _Scored:
     outside: Floats
     run: Ints
     doomed: NDArray[np.bool_]
+
+    def cuts(self, room: int) -> list[float]:
+        """Where bands end: a few everywhere, the others where it is decided who alarms.
+
+        That is at the heights that the score reaches in runs that keep the law, finer
+        the fewer reach them, and at those that only others reach: where many clean runs
+        come to the last band, nothing is left to choose for who allows few alarms.
+        """
+        begins = np.flatnonzero(np.diff(self.run, prepend=-1))
+        tops = np.maximum.reduceat(self.outside, begins)
+        clean = tops[~np.logical_or.reduceat(self.doomed, begins)]
+        clean = clean if clean.size else tops
+        beyond = tops[tops >= clean.max()]
+        many = min(_CUTS, room)
+        few, last = many // 8, many // 5
+        alarmed = np.geomspace(_MOST_ALARMED, _FEWEST_ALARMED, many - few - last - 1)
+        cuts = (
+            *np.quantile(self.outside, np.linspace(0.0, 1.0, few + 2)[1:-1]),
+            *np.quantile(clean, [*(1.0 - alarmed), 1.0]),
+            *np.quantile(beyond, np.linspace(0.0, 1.0, last + 2)[1:-1]),
+        )
+        return sorted({round(float(cut), 2) for cut in cuts})
 
 
 @dataclass(frozen=True, slots=True)

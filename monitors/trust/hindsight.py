@@ -145,10 +145,8 @@ def calibrate(found: Sequence[Foretold], horizon_s: float) -> Calibration:
     )
 
 
-def warned_in_time(
-    found: Sequence[Foretold], horizon_s: float, allowed: float
-) -> tuple[float, float]:
-    """The share of violations warned of in time, and how early on average, in seconds.
+def early(found: Sequence[Foretold], horizon_s: float, allowed: float) -> Floats:
+    """How early each violation is warned of, in seconds; NaN where it is not, in time.
 
     The threshold is such that at most the allowed share of clean runs has an alarm. In
     time is before the trigger or, where most triggers are harmless, so long before the
@@ -160,19 +158,31 @@ def warned_in_time(
     )  # fmt: skip
     spared = int(allowed * len(tops) + 1e-9)
     above = tops[spared] if spared < len(tops) else 0.0
-    harmless, ahead_s, violating = mostly_harmless(found), list[float](), 0
+    harmless, ahead_s = mostly_harmless(found), list[float]()
     for each in found:
         if each.broken_s is None:
             continue
-        violating += 1
         broken_s, since_s = each.broken_s
         alarms = np.flatnonzero(each.risks[horizon_s] > above)
+        early_s = float("nan")
         if alarms.size:
             early_s = (broken_s if harmless else since_s) - each.times_s[alarms[0]]
-            if early_s >= LEAD_S if harmless else early_s > 0:
-                ahead_s.append(float(early_s))
-    share = len(ahead_s) / max(violating, 1)
-    return share, sum(ahead_s) / max(len(ahead_s), 1)
+        in_time = early_s >= LEAD_S if harmless else early_s > 0
+        ahead_s.append(float(early_s) if in_time else float("nan"))
+    return np.array(ahead_s)
+
+
+def warned_in_time(
+    found: Sequence[Foretold], horizon_s: float, allowed: float
+) -> tuple[float, float]:
+    """The share of violations warned of in time, and how early on average."""
+    return shared(early(found, horizon_s, allowed))
+
+
+def shared(early_s: Floats) -> tuple[float, float]:
+    """The share of those that are warned of, and how early on average."""
+    told = early_s[~np.isnan(early_s)]
+    return told.size / max(early_s.size, 1), float(told.sum()) / max(told.size, 1)
 
 
 def mostly_harmless(found: Sequence[Foretold]) -> bool:

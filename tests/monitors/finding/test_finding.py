@@ -15,10 +15,17 @@ from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.states.abstraction import Abstraction, from_expressions
 from forewarn.abstractions.trace import Kept, Trace, TraceHeader
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
-from forewarn.monitors.finding.choice import WORSE, Choice, Evidence, choose
+from forewarn.monitors.finding.choice import (
+    WORSE,
+    Choice,
+    Evidence,
+    best_first,
+    choose,
+)
 from forewarn.monitors.finding.corpus import PENDING_WEIGHT, Corpus
 from forewarn.monitors.finding.greedy import GreedyRecipe
 from forewarn.monitors.finding.inputs import FAR, Family, Feature, families_of
+from forewarn.monitors.finding.score import Scored
 from forewarn.monitors.finding.tree import TreeRecipe
 from forewarn.monitors.laws.lawbook import find_laws
 from forewarn.monitors.trust.hindsight import (
@@ -177,11 +184,35 @@ def test_found_predicates_foretell_what_the_laws_own_cannot() -> None:
     assert fares(GreedyRecipe(RUNS, RUNS.families()[0], 2.0, 10)) > blind + 0.2
 
 
+@pytest.mark.parametrize("room", [28, 9])
+def test_bands_of_a_score_tell_the_few_clean_runs_apart_that_climb_highest(
+    room: int,
+) -> None:
+    luck = np.random.default_rng(3)
+    runs, moments = 300, 40
+    outside = luck.normal(size=(runs, moments))
+    doomed = np.zeros((runs, moments), bool)
+    doomed[:60, -10:] = True
+    outside[doomed] += 4.0
+    run = np.repeat(np.arange(runs), moments)
+    scored = Scored("danger", None, (), outside.ravel(), run, doomed.ravel())  # type: ignore[arg-type]
+    cuts = scored.cuts(room)
+    assert len(cuts) <= room and cuts == sorted(cuts)
+    tops = outside[60:].max(axis=1)
+    alarmed = [float((tops >= cut).mean()) for cut in cuts]
+    few = [each for each in alarmed if each < 0.12]
+    assert few[-1] == 0.0 and len(set(few)) >= (9 if room == 28 else 3)
+    # Beyond them, too, it is told how high a run climbs that breaks the law.
+    assert alarmed.count(0.0) >= (4 if room == 28 else 1)
+
+
 def test_the_choice_shows_its_evidence_the_best_first() -> None:
     hand = from_expressions(["collision", "speed > 20"], period_s=PERIOD_S)
     choice = choose(RUNS, hand, 2.0)
     shares = [each.warned["ram"] for each in choice.evidence]
-    assert shares[0] >= max(shares) - WORSE
+    most = max(choice.evidence, key=lambda each: each.warned["ram"])
+    less, chance = choice.evidence[0].behind(most)
+    assert less <= max(WORSE, chance)
     kinds = {each.kind for each in choice.evidence}
     assert kinds == {"hand-made", "learned", "picked", "scored"}
     assert choice.kind != "hand-made"
@@ -191,15 +222,43 @@ def test_the_choice_shows_its_evidence_the_best_first() -> None:
     assert choice.abstraction.as_dict() == again.as_dict()
 
 
-def test_a_law_that_the_choice_does_not_serve_is_named() -> None:
-    def tried(name: str, **warned: float) -> Evidence:
-        return Evidence("learned", name, dict.fromkeys(warned, 0.5), warned)
+def told(many: int, of: int, early_s: float = 1.0) -> Any:
+    """The first of some violations were warned of, so early."""
+    return np.array([[early_s if i < many else np.nan for i in range(of)]])
 
-    evidence = (tried("tree", ram=0.9, rush=0.2), tried("score", ram=0.3, rush=0.7))
-    choice = Choice(Found(RUNS.basis), lambda _: Found(RUNS.basis), evidence)
+
+def tried(kind: Any, name: str, skill: float = 0.5, **early_s: Any) -> Evidence:
+    return Evidence(kind, name, dict.fromkeys(early_s, skill), early_s)
+
+
+@pytest.mark.parametrize(
+    ("hand", "score", "taken"),
+    [
+        (told(39, 40), told(40, 40), "hand-made"),  # one violation is chance
+        (told(30, 40), told(40, 40), "scored"),
+        (told(40, 40), told(39, 40, early_s=1.4), "scored"),  # it comes earlier
+        (told(40, 40), told(39, 40, early_s=1.1), "hand-made"),
+        (told(40, 40), told(30, 40, early_s=9.0), "hand-made"),
+        (told(8, 10), told(9, 10), "hand-made"),
+    ],
+)
+def test_what_was_made_by_hand_stays_unless_another_warns_better_beyond_chance(
+    hand: Any, score: Any, taken: str
+) -> None:
+    tree = tried("learned", "tree", ram=told(5, hand.size))
+    scored = tried("scored", "score", 0.9, ram=score)
+    ordered = best_first([scored, tree, tried("hand-made", "own", 0.3, ram=hand)])
+    assert [each.kind for each in ordered][0] == taken
+    assert ordered[-1] is tree
+
+
+def test_a_law_that_the_choice_does_not_serve_is_named() -> None:
+    tree = tried("learned", "tree", ram=told(9, 10), rush=told(2, 10))
+    score = tried("scored", "score", ram=told(3, 10), rush=told(7, 10))
+    choice = Choice(Found(RUNS.basis), lambda _: Found(RUNS.basis), (tree, score))
     (said,) = choice.warnings()
     assert said.startswith("of rush 0.20 are warned of, and 0.70 by a score")
-    alike = (tried("tree", ram=0.9, rush=0.65), evidence[1])
+    alike = (tried("learned", "tree", ram=told(9, 10), rush=told(13, 20)), score)
     assert not list(Choice(choice.found, choice.recipe, alike).warnings())
 
 

@@ -191,17 +191,30 @@ def _draw(picture: Picture, at: Pose, body: Body) -> None:
 
 
 _CORNERS: Final = np.array(list(itertools.product((-1.0, 1.0), repeat=3)))
+_EDGES: Final = np.array(
+    [
+        (i, j)
+        for i, j in itertools.combinations(range(8), 2)
+        if np.count_nonzero(_CORNERS[i] != _CORNERS[j]) == 1
+    ]
+).T
 
 
 def _window(lens: Lens, at: Pose, body: Body) -> tuple[slice, slice] | None:
     """The rows and columns of pixels that a box can be in."""
     corners = _CORNERS * body.half @ rotation(0.0, body.yaw, 0.0).T
     seen = (corners + np.subtract(body.middle, at[:3])) @ rotation(*at[3:])
-    ahead, right, up = seen.T
-    if (ahead <= _NEAR_M).all():
+    hidden = seen[:, 0] <= _NEAR_M
+    if hidden.all():
         return None
-    if (ahead <= _NEAR_M).any():
-        return slice(0, lens.height), slice(0, lens.width)
+    if hidden.any():
+        # Of what reaches past the camera the edges are cut where they pass it.
+        one, other = seen[_EDGES]
+        cut = hidden[_EDGES[0]] != hidden[_EDGES[1]]
+        one, other = one[cut], other[cut]
+        share = (_NEAR_M - one[:, :1]) / (other[:, :1] - one[:, :1])
+        seen = np.concatenate([seen[~hidden], one + share * (other - one)])
+    ahead, right, up = seen.T
     columns = lens.width / 2.0 + lens.focal * right / ahead
     rows = lens.height / 2.0 - lens.focal * up / ahead
     left, end = max(0, int(columns.min())), min(lens.width, int(columns.max()) + 1)

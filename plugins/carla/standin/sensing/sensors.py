@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from random import Random
 from typing import TYPE_CHECKING, Protocol
 
@@ -16,7 +18,7 @@ from forewarn.plugins.carla.standin.sensing.contacts import ray, solid
 from forewarn.plugins.carla.standin.sensing.radio import AWARE, CUSTOM, Radio
 
 if TYPE_CHECKING:
-    from forewarn.plugins.carla.standin.sensing.surroundings import Ground, Surroundings
+    from forewarn.plugins.carla.standin.sensing.surroundings import Ground
     from forewarn.plugins.carla.standin.world import World
 
 FIRST_STREAM = 1000
@@ -39,7 +41,7 @@ class Sensors:
         self.radio = Radio()
         self._rests_until_s = 0.0
         self._ground: Ground | None = None
-        self._scene: tuple[int, Surroundings] | None = None
+        self._threads = ThreadPoolExecutor(os.cpu_count(), "rays")
         self._all: dict[int, Sensor] = {}
         self._by_stream: dict[int, Sensor] = {}
         self._see: dict[str, tuple[int, Sight]] = {
@@ -79,27 +81,30 @@ class Sensors:
         """Sends what the sensors that somebody listens to see now."""
         world = self._world
         self.radio.exchange(self._all.values(), world.actors, world.roads, world.time_s)
+        rests = hurried and time.monotonic() < self._rests_until_s
+        casting: list[Sensor] = []
         for sensor in list(self._all.values()):
             if not world.streams.read(sensor.stream):
                 continue
             if sensor.period_s and world.time_s + 1e-9 < sensor.next_s:
                 continue
             casts = sensor.kind.startswith(_RAYS)
-            if casts and hurried and time.monotonic() < self._rests_until_s:
+            if casts and rests:
                 continue
             sensor.next_s = max(sensor.next_s + sensor.period_s, world.time_s)
-            if sensor.kind in self._see:
+            if casts:
+                casting.append(sensor)
+            elif sensor.kind in self._see:
                 number, sight = self._see[sensor.kind]
                 body = sight(sensor, dt)
-            elif casts:
-                began_s = time.monotonic()
-                number, body = self._cast(sensor, dt)
-                now_s = time.monotonic()
-                self._rests_until_s = now_s + 2.0 * (now_s - began_s)
-            else:
-                continue
-            if body is not None:
+                if body is not None:
+                    self._send(sensor, number, body)
+        if casting:
+            began_s = time.monotonic()
+            for sensor, number, body in self._cast(casting, dt):
                 self._send(sensor, number, body)
+            now_s = time.monotonic()
+            self._rests_until_s = now_s + 2.0 * (now_s - began_s)
 
     def collided(self, actor: Vehicle, other: Actor) -> None:
         """Tells the collision sensors of an actor whom it ran into."""
@@ -120,8 +125,10 @@ class Sensors:
         head = encoding.header(number, world.frame, world.time_s, sensor.at)
         world.streams.send(sensor.stream, head, body)
 
-    def _cast(self, sensor: Sensor, dt: float) -> tuple[int, bytes]:
-        """What comes of rays; all sensors of a frame share its scene."""
+    def _cast(
+        self, sensors: list[Sensor], dt: float
+    ) -> Iterator[tuple[Sensor, int, bytes]]:
+        """What comes of rays. All share the scene, and numpy lets threads go on."""
         from forewarn.plugins.carla.standin.sensing.sights import SIGHTS, velocities
         from forewarn.plugins.carla.standin.sensing.surroundings import (
             Ground,
@@ -131,12 +138,14 @@ class Sensors:
         world = self._world
         if self._ground is None:
             self._ground = Ground(world.roads)
-        if self._scene is None or self._scene[0] != world.frame:
-            scene = Surroundings(self._ground, world.actors.values())
-            self._scene = world.frame, scene
-        number, sight = SIGHTS[sensor.kind]
+        scene = Surroundings(self._ground, world.actors.values())
         moves = velocities(world.actors)
-        return number, sight(sensor, self._scene[1], dt, moves)
+
+        def seen(sensor: Sensor) -> tuple[Sensor, int, bytes]:
+            number, sight = SIGHTS[sensor.kind]
+            return sensor, number, sight(sensor, scene, dt, moves)
+
+        return self._threads.map(seen, sensors)
 
     # -- kinds ------------------------------------------------------------------------
 

@@ -180,6 +180,23 @@ tell(len(world.get_actors().filter("sensor.*")))
     assert left == 1
 
 
+def test_where_time_does_not_wait_all_cameras_see_as_often(standin: Standin) -> None:
+    (told,) = standin.script(
+        PLACE
+        + """
+settings = world.get_settings()
+settings.synchronous_mode = False
+world.apply_settings(settings)
+car = put(8, 0)
+size = dict(image_size_x=640, image_size_y=480)
+cameras = [attach("sensor.camera.rgb", car, **size) for _ in range(3)]
+until(lambda: max(len(camera.seen) for camera in cameras) >= 12)
+tell([len(camera.seen) for camera in cameras])
+"""
+    )
+    assert min(told) >= 9
+
+
 def test_a_lane_invasion_is_worked_out_by_the_client(standin: Standin) -> None:
     told = standin.script(
         PLACE

@@ -42,7 +42,7 @@ from forewarn.monitors.trust.reliability import reliability
 from forewarn.plugins.contracts import Source
 from forewarn.scenarios.measuring.measure import refuse_trained, seeds_of
 from forewarn.scenarios.measuring.pairs import compare
-from forewarn.scenarios.measuring.warning_times import Warned
+from forewarn.scenarios.measuring.warning_times import Warned, warned_early
 from forewarn.scenarios.running.episode import Episode
 from forewarn.scenarios.running.plan import plan, runner_of
 from forewarn.scenarios.running.runner import Keep, Runner
@@ -201,7 +201,7 @@ def _row(
         "law": law,
         "horizon_s": horizon_s,
         "threshold": step.threshold,
-        **ours.as_dict(),
+        **ours.as_dict(horizon_s),
         "warned_3_s_before_deadline": in_time,
         "harmless_trigger": mostly_harmless(told),
         "invariant": all(
@@ -236,6 +236,10 @@ def table(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             short += [f"{each['scenario']}, {_law(row)}: {miss}"
                       for miss in misses(each, row)]  # fmt: skip
     yield ""
+    for each in found:
+        for row in each["laws"]:
+            if words := warned_early(row, row["horizon_s"]):
+                yield f"{each['scenario']}, {_law(row)}: {words}."
     whole = [e for e in found if not any(misses(e, e["laws"][0], False))]
     yield (
         f"{len(whole)} of {len(found)} scenarios detect at least 0.9 with at most 0.10"

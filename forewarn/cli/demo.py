@@ -143,7 +143,9 @@ def _section(number: int, done: Travelled) -> Iterator[str]:
 
 def _measured(done: Travelled) -> list[str]:
     rows = [row.as_dict() for row in done.measured.rows]
-    return table(
+    from forewarn.scenarios.measuring.warning_times import warned_early
+
+    figures = table(
         ["law", "broken in", "detected", "ahead", "clean", "false alarms"],
         (
             (
@@ -157,6 +159,10 @@ def _measured(done: Travelled) -> list[str]:
             for row in rows
         ),
     )
+    for row in rows:
+        if words := warned_early(row, done.measured.horizon_s):
+            figures.append(f"{shown(row['law'])}: {words}.")
+    return figures
 
 
 def _compared(laws: Sequence[dict[str, Any]]) -> list[str]:

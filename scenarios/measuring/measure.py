@@ -82,7 +82,7 @@ class LawRow:
     promise: Promise | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        found = self.warned.as_dict()
+        found = self.warned.as_dict(self.horizon_s)
         known = self.calibration
         found["intervals"]["brier"] = self.brier_interval
         return {
@@ -93,7 +93,6 @@ class LawRow:
             "brier": None if known is None else known.brier,
             "brier_of_base_rate": None if known is None else known.reference,
             "initial_risk": self.initial_risk,
-            "early": self.warned.early(self.horizon_s),
             "promise": None if self.promise is None else self.promise.as_dict(),
         }
 
@@ -142,7 +141,11 @@ class Measurement:
             "baselines": {
                 name: {
                     "laws": [
-                        {"law": law, "threshold": threshold, **warned.as_dict()}
+                        {
+                            "law": law,
+                            "threshold": threshold,
+                            **warned.as_dict(self.horizon_s),
+                        }
                         for law, threshold, warned in rows
                     ],
                     "skipped": dict(self.skipped.get(name, {})),
@@ -292,7 +295,7 @@ def judge_runs(wish: Wish, watched: Sequence[Watched]) -> Measurement:
         tuple(rows),
         {name: _baseline(name, good) for name in wish.baselines},
         {name: good[0].series.baselines[name].skipped for name in wish.baselines},
-        _curves(good, wish.baselines) if wish.sweep else {},
+        _curves(good, wish.baselines, wish.policy.horizon_s) if wish.sweep else {},
         tuple(_paper_table(good)) if wish.paper_table else (),
         drift=_drift(model, wish.policy.delta, good),
         only_alerts=wish.policy.only_alerts(laws),
@@ -407,13 +410,17 @@ def _paper_table(runs: Sequence[Watched]) -> list[Cell]:
 
 
 def _curves(
-    runs: Sequence[Watched], baselines: Sequence[str]
+    runs: Sequence[Watched], baselines: Sequence[str], horizon_s: float
 ) -> dict[str, dict[str, list[dict[str, Any]]]]:
     series = runs[0].series
-    curves = {"guard": {law: trade_off(_scored(runs, law)) for law in series.risks}}
+
+    def points(law: str, *way: str) -> list[dict[str, Any]]:
+        return trade_off(_scored(runs, law, *way), horizon_s)
+
+    curves = {"guard": {law: points(law) for law in series.risks}}
     for name in baselines:
         laws = series.baselines[name].scores
-        curves[name] = {law: trade_off(_scored(runs, law, name)) for law in laws}
+        curves[name] = {law: points(law, name) for law in laws}
     return curves
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from forewarn.scenarios.measuring.figures import rate
@@ -103,3 +103,20 @@ def _known(
         (before.facts.get(fact), after.facts.get(fact)) for before, after in pairs
     ]
     return [(a, b) for a, b in values if a is not None and b is not None]
+
+
+def trips(driving: Mapping[str, Any]) -> Iterator[str]:
+    """How many arrived, with and without, and how long those took that did both."""
+    found = driving.get("destination_s")
+    if not found:
+        return
+    there = found["arrived"]
+    yield (
+        f"Arrived: {there['unguarded']} of {found['of']} without,"
+        f" {there['guarded']} with."
+    )
+    if found["pairs"]:
+        yield (
+            f"Time to the destination, where both arrived ({found['pairs']} pairs):"
+            f" {found['unguarded']:.1f} s without, {found['guarded']:.1f} s with."
+        )

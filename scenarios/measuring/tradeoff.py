@@ -58,7 +58,7 @@ def warned_at(runs: Sequence[Scored], threshold: float) -> Warned:
     return Warned(tuple(run.at(threshold) for run in runs))
 
 
-def trade_off(runs: Sequence[Scored]) -> list[dict[str, Any]]:
+def trade_off(runs: Sequence[Scored], horizon_s: float) -> list[dict[str, Any]]:
     """Points of the curve, from the lowest threshold to the highest."""
     tops = np.unique([run.top for run in runs])
     tops = tops[np.isfinite(tops)]
@@ -67,12 +67,14 @@ def trade_off(runs: Sequence[Scored]) -> list[dict[str, Any]]:
     picked = np.unique(np.linspace(0, tops.size - 1, POINTS).round().astype(int))
     above = np.nextafter(tops[-1], np.inf)
     thresholds = [*tops[picked].tolist(), float(above)]
-    return [_point(warned_at(runs, each), each) for each in thresholds]
+    return [_point(warned_at(runs, each), each, horizon_s) for each in thresholds]
 
 
-def _point(warned: Warned, threshold: float) -> dict[str, Any]:
+def _point(warned: Warned, threshold: float, horizon_s: float) -> dict[str, Any]:
     return {
         "threshold": threshold,
+        "detected": warned.detected,
+        "early": warned.early(horizon_s),
         "detection_rate": warned.detection_rate,
         "false_alarm_rate": warned.false_alarm_rate,
         "false_alarms_per_hour": warned.false_alarms_per_hour,

@@ -11,7 +11,7 @@ any alarm.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -149,14 +149,15 @@ class Warned:
         """How many of the detected were warned of before the risk looked so far."""
         return int(np.count_nonzero(self.ahead(True) > horizon_s + 1e-6))
 
-    def as_dict(self) -> dict[str, Any]:
-        """The figures that every way to warn is judged by."""
+    def as_dict(self, horizon_s: float) -> dict[str, Any]:
+        """The figures that every way to warn is judged by, beside a risk within H."""
         violating, clean = self.violating, self.clean
         to_violation, to_trigger = self.ahead(False), self.ahead(True)
         return {
             "violating": len(violating),
             "clean": len(clean),
             "detected": self.detected,
+            "early": self.early(horizon_s),
             "missed": len(violating) - self.detected,
             "awt_violation_s": spread(to_violation[~np.isnan(to_violation)].tolist()),
             "awt_trigger_s": spread(to_trigger[~np.isnan(to_trigger)].tolist()),
@@ -183,3 +184,13 @@ class Warned:
             "rate": rate(self.in_time, violating),
             "interval": wilson(self.in_time, violating),
         }
+
+
+def warned_early(row: Mapping[str, Any], horizon_s: float) -> str | None:
+    """How many of the detected were warned of earlier than a risk looks, if any."""
+    if not row.get("early"):
+        return None
+    return (
+        f"{row['early']} of {row['detected']} detected were warned of more than"
+        f" {horizon_s:g} s before the trigger, farther than the risk looks"
+    )

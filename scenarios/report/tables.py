@@ -8,6 +8,8 @@ from typing import Any
 from forewarn.monitors.guarding.drift import WHAT_TO_DO
 from forewarn.monitors.trust.reliability import ReliabilityBin
 from forewarn.scenarios.measuring.figures import wilson
+from forewarn.scenarios.measuring.pairs import trips
+from forewarn.scenarios.measuring.warning_times import warned_early
 from forewarn.scenarios.report.drawing import reliability, side_by_side, trade_off
 from forewarn.scenarios.report.markup import Markup, joined, tag
 from forewarn.scenarios.running.episode import Episode
@@ -128,7 +130,7 @@ def measurement(facts: Mapping[str, Any]) -> Markup:
     for name, baseline in facts.get("baselines", {}).items():
         rows += [(name, row) for row in baseline["laws"]]
     return joined(
-        *(tag("p", text, class_="lead") for text in _worth(facts["laws"])),
+        *(tag("p", text, class_="lead") for text in _worth(facts["laws"], horizon)),
         _guarded(facts["guarded"]) if facts.get("guarded") else None,
         *(
             tag("p", f"Of {law} the policy only alerts: nothing was done about it.")
@@ -162,7 +164,7 @@ def measurement(facts: Mapping[str, Any]) -> Markup:
     )  # fmt: skip
 
 
-def _worth(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _worth(rows: Sequence[Mapping[str, Any]], horizon_s: float) -> Iterator[str]:
     """A sentence a law and threshold, for someone who reads nothing else."""
     for row in rows:
         ahead = row["awt_trigger_s"]["mean"]
@@ -173,6 +175,8 @@ def _worth(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             f" was too late{early}; of {row['clean']} clean runs"
             f" {row['false_alarms']} had an alarm."
         )
+        if words := warned_early(row, horizon_s):
+            yield f"{row['law']}: {words}."
 
 
 def _row(name: str, row: Mapping[str, Any]) -> tuple[object, ...]:
@@ -238,6 +242,7 @@ def _guarded(facts: Mapping[str, Any]) -> Markup:
             ),
         ),
         tag("p", f"Interventions: {done or 'none'}."),
+        *(tag("p", sentence) for sentence in trips(facts["driving"])),
         tag(
             "p",
             f"Runs that were clean both ways took {ratio:.2f} times as long"

@@ -67,7 +67,7 @@ class Tuned:
                     ],
                     "warned_in_time": len(self.ahead_s[law]),
                     "harmless_trigger": law in self.harmless,
-                    **warned.as_dict(),
+                    **warned.as_dict(self.horizon_s),
                 }
                 for law, warned in self.warned.items()
             ],
@@ -116,7 +116,7 @@ class Settled:
                     "promise": self.promises[law].as_dict(),
                     "warned_in_time": len(self.ahead_s[law]),
                     "harmless_trigger": law in self.best.harmless,
-                    **warned.as_dict(),
+                    **warned.as_dict(self.best.horizon_s),
                 }
                 for law, warned in self.warned.items()
             ],

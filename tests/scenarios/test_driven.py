@@ -9,7 +9,7 @@ import pytest
 
 from forewarn.abstractions.frame import Frame
 from forewarn.plugins.contracts import Source
-from forewarn.scenarios.measuring.pairs import compare
+from forewarn.scenarios.measuring.pairs import compare, trips
 from forewarn.scenarios.running.episode import Episode
 from forewarn.scenarios.running.journey import Driven
 from forewarn.scenarios.schema import load_scenario
@@ -56,5 +56,14 @@ def test_driving_is_compared_in_pairs() -> None:
         "pairs": 1, "of": 2, "arrived": {"unguarded": 1, "guarded": 2},
         "unguarded": 20.0, "guarded": 25.0, "ratio": pytest.approx(1.25),
     }  # fmt: skip
+    assert list(trips(found)) == [
+        "Arrived: 1 of 2 without, 2 with.",
+        "Time to the destination, where both arrived (1 pairs): 20.0 s without,"
+        " 25.0 s with.",
+    ]
+    never = [episode(1, 0, True, None)]
+    gone = compare(never, never, load_scenario("tiny-road"))["driving"]
+    assert list(trips(gone)) == ["Arrived: 0 of 1 without, 0 with."]
+    assert list(trips({})) == []
     plain = [Episode(1, "guarded", "over", 10.0, 5)]
     assert compare(plain, plain, load_scenario("tiny-road"))["driving"] == {}

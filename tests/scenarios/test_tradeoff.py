@@ -35,7 +35,7 @@ RUNS = [
 
 
 def test_points_of_a_curve_by_hand() -> None:
-    points = trade_off(RUNS)
+    points = trade_off(RUNS, 3.0)
     found = {p["threshold"]: p for p in points}
     # What counts is the best score of a run, of a violating one before its trigger.
     assert list(found)[:4] == [0.1, 0.3, 0.7, 0.9]
@@ -52,11 +52,11 @@ def test_points_of_a_curve_by_hand() -> None:
 
 def test_frames_that_could_not_be_told_are_alarms_at_any_threshold() -> None:
     broken = run([0.1, math.nan, 0.1])
-    assert all(p["false_alarm_rate"] == 1.0 for p in trade_off([broken]))
+    assert all(p["false_alarm_rate"] == 1.0 for p in trade_off([broken], 3.0))
     forced = Scored([0.0, 1.0], [0.1, 0.1], None, frozenset({1}))
-    assert all(p["false_alarm_rate"] == 1.0 for p in trade_off([forced]))
-    assert best_allowed(trade_off([broken])) is None
-    assert trade_off([run([math.nan])]) == [] == trade_off([])
+    assert all(p["false_alarm_rate"] == 1.0 for p in trade_off([forced], 3.0))
+    assert best_allowed(trade_off([broken], 3.0)) is None
+    assert trade_off([run([math.nan])], 3.0) == [] == trade_off([], 3.0)
 
 
 @given(
@@ -76,7 +76,7 @@ def test_a_higher_threshold_never_warns_more(
         run(scores, (len(scores) - 1.0, len(scores) - 1.0) if broken else None)
         for scores, broken in drawn
     ]
-    points = trade_off(runs)
+    points = trade_off(runs, 3.0)
     assert 2 <= len(points) <= POINTS + 1
     for rate in ("detection_rate", "false_alarm_rate"):
         rates = [p[rate] for p in points if p[rate] is not None]
@@ -88,17 +88,17 @@ def test_a_higher_threshold_never_warns_more(
 
 
 def test_in_time_is_three_seconds_before_the_deadline() -> None:
-    facts = warned_at(RUNS, 0.9).as_dict()
+    facts = warned_at(RUNS, 0.9).as_dict(3.0)
     assert facts["in_time"] == {
         "lead_s": 3.0, "detected": 1, "rate": 0.5,
         "interval": pytest.approx(facts["intervals"]["detection_rate"]),
     }  # fmt: skip
     late = warned_at([run([0.0, 0.0, 1.0, 1.0], (3.0, 3.0))], 0.5)
-    assert late.as_dict()["in_time"] is None, "an invariant has no deadline"
+    assert late.as_dict(3.0)["in_time"] is None, "an invariant has no deadline"
     jam = [run([0.0] * 5 + [1.0] * 20, (20.0, 2.0))]
     # Three seconds after the trigger is not detected, but long before the deadline.
-    assert warned_at(jam, 0.5).as_dict()["detected"] == 0
-    assert warned_at(jam, 0.5).as_dict()["in_time"]["rate"] == 1.0
+    assert warned_at(jam, 0.5).as_dict(3.0)["detected"] == 0
+    assert warned_at(jam, 0.5).as_dict(3.0)["in_time"]["rate"] == 1.0
 
 
 def test_the_papers_table_counts_what_came_after_the_trigger() -> None:

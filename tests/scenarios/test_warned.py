@@ -22,6 +22,7 @@ from forewarn.scenarios.measuring.warning_times import (
     Warned,
     WarnedRun,
     alarms,
+    warned_early,
     warned_run,
 )
 from forewarn.scenarios.running.series import Series
@@ -96,9 +97,10 @@ def test_the_figures_of_a_small_case() -> None:
             run([0.1, 0.1, 0.1, 0.1, 0.1]),
             run([0.1, 0.1, 0.1, 0.1, 0.1]),
         )
-    ).as_dict()
+    ).as_dict(2.0)
     assert (found["violating"], found["clean"]) == (3, 4)
     assert (found["detected"], found["missed"]) == (2, 1)
+    assert found["early"] == 1, "3 s before, where the risk looks 2 s ahead"
     assert found["awt_trigger_s"] == {"mean": 2, "median": 2, "p10": 1.2, "max": 3}
     assert found["awt_violation_s"] == {"mean": 4, "median": 4, "p10": 3.2, "max": 5}
     assert found["detection_rate"] == pytest.approx(2 / 3)
@@ -109,13 +111,22 @@ def test_the_figures_of_a_small_case() -> None:
     assert 1 <= low <= 2 <= high <= 3
 
 
+def test_what_is_warned_of_before_the_risk_looks_so_far_is_said() -> None:
+    row = {"early": 2, "detected": 5}
+    assert warned_early(row, 3.0) == (
+        "2 of 5 detected were warned of more than 3 s before the trigger, farther than"
+        " the risk looks"
+    )
+    assert warned_early({"early": 0, "detected": 5}, 3.0) is None
+
+
 def test_of_nothing_there_are_no_figures() -> None:
-    found = Warned((run([0.1, 0.1]),)).as_dict()
+    found = Warned((run([0.1, 0.1]),)).as_dict(3.0)
     assert found["awt_trigger_s"] == dict.fromkeys(("mean", "median", "p10", "max"))
     assert found["detection_rate"] is None
     assert found["intervals"]["detection_rate"] is None
     assert found["intervals"]["awt_trigger_s"] is None
-    assert Warned((run([0.1], 3, 5),)).as_dict()["false_alarm_rate"] is None
+    assert Warned((run([0.1], 3, 5),)).as_dict(3.0)["false_alarm_rate"] is None
 
 
 RISKS = st.lists(st.floats(0, 1), min_size=1, max_size=12)

@@ -12,7 +12,7 @@ from forewarn.cli.runs.episodes import failure_lines, shown
 from forewarn.cli.support import table
 
 if TYPE_CHECKING:
-    from forewarn.scenarios.measuring.measure import LawRow, Measurement
+    from forewarn.scenarios.measuring.measure import Measurement
 
 NOTHING_ENFORCED = (
     "Nothing was enforced: the policy only alerts. What the guard would prevent shows"
@@ -34,8 +34,10 @@ def lines(found: Measurement, out: Path | None) -> Iterator[str]:
     )
     yield from _table(facts["laws"])
     yield ""
-    for kept in found.rows:
-        yield from _kept(kept)
+    for kept, row in zip(found.rows, facts["laws"], strict=True):
+        if kept.promise is not None:
+            yield f"{_at(row)}: {kept.promise.sentence(row)}."
+        yield from _early(row, found.horizon_s)
     for law, row in {row["law"]: row for row in reversed(facts["laws"])}.items():
         yield from _calibration(row, facts["reliability"].get(law))
     if facts["unknown"]:
@@ -45,11 +47,13 @@ def lines(found: Measurement, out: Path | None) -> Iterator[str]:
         yield ""
         yield f"Baseline {name}:"
         yield from _table(baseline["laws"])
+        for row in baseline["laws"]:
+            yield from _early(row, found.horizon_s)
         for law, why in baseline["skipped"].items():
             yield f"{shown(law)}: not judged, {why}"
     if facts["trade_off"]:
         yield ""
-        yield from _trade_off(facts["trade_off"])
+        yield from _trade_off(facts["trade_off"], found.horizon_s)
     if facts["paper_table"]:
         yield ""
         yield from _paper_table(found)
@@ -95,16 +99,15 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     )
 
 
-def _kept(row: LawRow) -> Iterator[str]:
-    """What the policy promised beside what came, and what is no warning of this."""
-    at = f"{shown(row.law)} from {row.step.threshold:g} on"
-    if row.promise is not None:
-        yield f"{at}: {row.promise.sentence(row.warned.as_dict())}."
-    if early := row.warned.early(row.horizon_s):
-        yield (
-            f"{at}: {early} of {row.warned.detected} detected were warned of more than"
-            f" {row.horizon_s:g} s before the trigger, farther than the risk looks."
-        )
+def _at(row: Mapping[str, Any]) -> str:
+    return f"{shown(row['law'])} from {row['threshold']:g} on"
+
+
+def _early(row: Mapping[str, Any], horizon_s: float) -> Iterator[str]:
+    from forewarn.scenarios.measuring.warning_times import warned_early
+
+    if words := warned_early(row, horizon_s):
+        yield f"{_at(row)}: {words}."
 
 
 def _calibration(
@@ -127,19 +130,24 @@ def _calibration(
         )
 
 
-def _trade_off(curves: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+def _trade_off(
+    curves: Mapping[str, Mapping[str, Any]], horizon_s: float
+) -> Iterator[str]:
     from forewarn.scenarios.measuring.tradeoff import ALLOWED, best_allowed
+    from forewarn.scenarios.measuring.warning_times import warned_early
 
     yield (
         f"The most that each detects at {ALLOWED:g} false alarms a clean run or fewer."
         " The threshold is picked on these very runs, for all alike:"
     )
-    rows = []
+    rows, notes = [], []
     for law in dict.fromkeys(law for laws in curves.values() for law in laws):
         for way, laws in curves.items():
             if law not in laws:
                 continue
             best = best_allowed(laws[law]) or {}
+            if words := warned_early(best, horizon_s):
+                notes.append(f"{shown(law)} by {way}: {words}.")
             rows.append(
                 (
                     shown(law),
@@ -153,6 +161,7 @@ def _trade_off(curves: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
             )
     head = ["law", "by", "detected", "false alarms", "to trigger", "to violation", "at"]
     yield from table(head, rows)
+    yield from notes
 
 
 def _paper_table(found: Measurement) -> Iterator[str]:
@@ -182,6 +191,8 @@ def _paper_table(found: Measurement) -> Iterator[str]:
 
 
 def _guarded(facts: Mapping[str, Any]) -> Iterator[str]:
+    from forewarn.scenarios.measuring.pairs import trips
+
     yield f"With the guard acting, on the same {facts['pairs']} seeds:"
     yield from table(
         ["law", "broken without", "with", "cut by", "caused"],
@@ -208,17 +219,7 @@ def _guarded(facts: Mapping[str, Any]) -> Iterator[str]:
             yield (
                 f"{words}: {both['unguarded']:.3f} without, {both['guarded']:.3f} with."
             )
-    if trips := driving.get("destination_s"):
-        there = trips["arrived"]
-        yield (
-            f"Arrived: {there['unguarded']} of {trips['of']} without,"
-            f" {there['guarded']} with."
-        )
-    if trips and trips["pairs"]:
-        yield (
-            f"Time to the destination, where both arrived ({trips['pairs']} pairs):"
-            f" {trips['unguarded']:.1f} s without, {trips['guarded']:.1f} s with."
-        )
+    yield from trips(driving)
     if facts["duration_ratio"] is not None:
         yield (
             "Runs that were clean both ways took"

@@ -141,6 +141,8 @@ def _shipped(scenario: Scenario) -> tuple[Sequence[int], Kept]:
 
 
 def _lines(found: list[dict[str, Any]]) -> Iterator[str]:
+    from forewarn.scenarios.measuring.warning_times import warned_early
+
     rows = [
         (each["scenario"], tried["kind"], tried["name"], shown(law), f"{skill:.3f}")
         for each in found
@@ -171,6 +173,10 @@ def _lines(found: list[dict[str, Any]]) -> Iterator[str]:
         "to trigger", "false alarms",
     ]  # fmt: skip
     yield from table(head, fared)
+    for each in found:
+        for law in each["laws"]:
+            if words := warned_early(law, each["horizon_s"]):
+                yield f"{each['scenario']}, {shown(law['law'])}: {words}."
     yield (
         "On the runs that were set aside. In time is before the trigger or, where that"
         " is mostly harmless, 3 s before the deadline."

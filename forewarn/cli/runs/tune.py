@@ -298,20 +298,27 @@ def _lines(found: Settled, out: Path) -> Iterator[str]:
         f"{len(calibration)} runs, seeds {calibration[0]} to {calibration[-1]}, say"
         " what the risks have meant. Of these runs:"
     )
+    from forewarn.scenarios.measuring.warning_times import warned_early
+
+    tried = [
+        (each.horizon_s, row) for each in found.tried for row in each.as_dict()["laws"]
+    ]
     rows = [
         (
-            f"{each['horizon_s']:g} s",
+            f"{horizon_s:g} s",
             shown(row["law"]),
             "-" if row["threshold"] is None else f"{row['threshold']:g}",
             f"{row['detected']} of {row['violating']}",
             _time(row["awt_trigger_s"]["mean"]),
             f"{row['false_alarms']} of {row['clean']}",
         )
-        for each in (tuned.as_dict() for tuned in found.tried)
-        for row in each["laws"]
+        for horizon_s, row in tried
     ]
     head = ["horizon", "law", "threshold", "detected", "to trigger", "false alarms"]
     yield from table(head, rows)
+    for horizon_s, row in tried:
+        if words := warned_early(row, horizon_s):
+            yield f"{shown(row['law'])} at {horizon_s:g} s: {words}."
     yield ""
     if found.thresholds and not found.promises:
         for law, at in found.thresholds.items():

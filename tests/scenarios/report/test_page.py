@@ -362,6 +362,17 @@ def test_a_measurement_shows_trade_off_and_reliability(tmp_path: Path) -> None:
     assert "Reliability: stop_at_red" in text
     assert "With the guard acting, on the same 40 seeds" in text
     assert "deadline" in text
+    path = folder / "measurement.json"
+    facts = json.loads(path.read_text())
+    facts["laws"][0] |= {"detected": 5, "early": 2}
+    facts["guarded"]["driving"]["destination_s"] = {
+        "pairs": 2, "of": 40, "arrived": {"unguarded": 30, "guarded": 3},
+        "unguarded": 20.0, "guarded": 25.0, "ratio": 1.25,
+    }  # fmt: skip
+    path.write_text(json.dumps(facts))
+    text = page(tmp_path, folder)
+    assert "2 of 5 detected were warned of more than" in text
+    assert "Arrived: 30 of 40 without, 3 with." in text
 
 
 @pytest.mark.parametrize("content", ["[]", "{}", '{"scenario": "s", "laws": 3}'])

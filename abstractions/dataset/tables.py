@@ -44,8 +44,6 @@ from forewarn.abstractions.vocabularies.vocabulary import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_ABSENT: Any = object()
-
 _WIDEST = 2**53
 """Up to here a float holds every whole number."""
 
@@ -157,13 +155,11 @@ def _chunk(
     frames = [frame for frame, _ in noted]
     add("sequence", [frame.sequence for frame in frames], "whole")
     add("time_s", [frame.time_s for frame in frames], "number")
-    for signal, values in _by_signal(frames):
+    for signal, values, known in _by_signal(frames):
         if not header.can_know(signal):
             raise InvalidTrace(f"the header does not provide {signal}")
-        if _ABSENT in values:
-            known = [value is not _ABSENT for value in values]
+        if not all(known):
             add(known_of(signal), known, "truth")
-            values = [None if value is _ABSENT else value for value in values]
         add(column_of(signal), values, _kind(signal, values, vocabulary))
     if any(note is not None for _, note in noted):
         for key in NOTES:
@@ -197,8 +193,10 @@ def _check_order(last: Frame | None, frames: Sequence[Frame]) -> None:
         last = frame
 
 
-def _by_signal(frames: Sequence[Frame]) -> Iterator[tuple[str, Sequence[Any]]]:
-    """Each signal with its values, one a frame."""
+def _by_signal(
+    frames: Sequence[Frame],
+) -> Iterator[tuple[str, Sequence[Any], Sequence[bool]]]:
+    """Each signal with its values, one a frame, and where it is there if not in all."""
     if not frames:
         return
     names = list(frames[0].values)
@@ -209,10 +207,12 @@ def _by_signal(frames: Sequence[Frame]) -> Iterator[tuple[str, Sequence[Any]]]:
         except KeyError:
             pass
         else:
-            yield from zip(names, zip(*rows, strict=True), strict=True)
+            for name, values in zip(names, zip(*rows, strict=True), strict=True):
+                yield name, values, ()
             return
     for name in dict.fromkeys(name for frame in frames for name in frame.values):
-        yield name, [frame.values.get(name, _ABSENT) for frame in frames]
+        known = [name in frame.values for frame in frames]
+        yield name, [frame.values.get(name) for frame in frames], known
 
 
 def _kind(signal: str, values: Sequence[Any], vocabulary: Vocabulary | None) -> Kind:
@@ -270,7 +270,7 @@ def _array(values: Sequence[Any], kind: Kind, heard: Callable[[Any], None]) -> p
         indices = pa.array(codes, mask=codes < 0)
         return pa.DictionaryArray.from_arrays(indices, pa.array(words, pa.string()))
     if kind == "truth":
-        none = None in values
+        none = None in set(values)
         held = [value or False for value in values] if none else values
         numbers = np.array(held, np.bool_)
         mask = np.array([v is None for v in values]) if none else np.zeros(0, bool)

@@ -116,6 +116,23 @@ class Batch:
             (run,), (kept.header,), starts, kept.times_s, kept.signals, kept.vocabulary
         )
 
+    @classmethod
+    def joined(cls, runs: Sequence[Kept], names: Iterable[str]) -> Batch:
+        """What runs of one source have of these signals, wherever they were read."""
+        first, lengths = runs[0], [len(run) for run in runs]
+        return cls(
+            (Stored(Path()),) * len(runs),
+            tuple(run.header for run in runs),
+            np.cumsum([0, *lengths])[:-1],
+            np.concatenate([run.times_s for run in runs]),
+            {
+                name: np.concatenate([run.signals[name] for run in runs])
+                for name in names
+                if name in first.signals
+            },
+            first.vocabulary,
+        )
+
     def __len__(self) -> int:
         return len(self.times_s)
 

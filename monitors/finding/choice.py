@@ -270,7 +270,7 @@ class _Judged:
         found: dict[str, list[Foretold]] = {law.name: [] for law in self._corpus.laws}
         runs, way = self._corpus.runs[:MOST_RUNS], recipe
         if isinstance(recipe, ScoreRecipe):
-            way = recipe.without(recipe(range(len(runs))), len(runs))
+            way = recipe.left_out(range(len(runs)))
         for fold in out_of_fold(
             runs, way, self._corpus.laws, [self._horizon_s],
             self._counting, FOLDS,

@@ -85,41 +85,47 @@ class ScoreRecipe:
         return f"bands of a score on {self.family.name}, {self.horizon_s:g} s ahead"
 
     def __call__(self, runs: Sequence[int]) -> Found:
-        corpus = self.corpus
-        scored = [self._scored(law, runs) for law in corpus.laws]
-        room = (MAX_PREDICATES - len(corpus.basis.predicates)) // len(scored)
-        cuts = [each.cuts(room) for each in scored]
+        scored = [self._scored(law, runs) for law in self.corpus.laws]
+        whole = [each.lesson.fitted(each.shape) for each in scored]
+        return Found(self._abstraction(scored, whole), self._apart(scored, runs))
 
-        def abstraction(fold: int | None) -> Abstraction:
-            scores, predicates = [], list(corpus.basis.predicates)
-            for each, of_law in zip(scored, cuts, strict=True):
-                fit = each.whole if fold is None else each.folds[fold]
-                scores.append(Score(each.name, fit.expression))
-                predicates += self._bands(each.name, of_law)
-            return Abstraction(
-                predicates, name=f"learned: {self.name}", scores=scores,
-                vocabulary=corpus.vocabulary, period_s=corpus.period_s,
-            )  # fmt: skip
-
-        without = [abstraction(fold) for fold in range(FOLDS)]
-        fold_of = dict(zip(runs, dealt(len(runs), FOLDS), strict=True))
-        return Found(
-            abstraction(None), {run: without[fold] for run, fold in fold_of.items()}
-        )
-
-    @staticmethod
-    def without(found: Found, runs: int) -> Recipe:
-        """What was found, as those have it that leave a fold out.
+    def left_out(self, runs: Sequence[int]) -> Recipe:
+        """What is found by the runs outside a fold, for each of the folds.
 
         The scores of each fold are fitted without it already: to see how bands of them
         warn there, nothing need be fitted again.
         """
+        apart = self._apart([self._scored(law, runs) for law in self.corpus.laws], runs)
 
         def recipe(others: Sequence[int]) -> Found:
-            left_out = min(set(range(runs)).difference(others))
-            return Found(found.counting(left_out), found.apart)
+            left_out = min(set(runs).difference(others))
+            return Found(apart[left_out], apart)
 
         return recipe
+
+    def _apart(
+        self, scored: Sequence[Scored], runs: Sequence[int]
+    ) -> dict[int, Abstraction]:
+        """By run, what is found without those of its fold."""
+        folds = zip(*(each.folds for each in scored), strict=True)
+        without = [self._abstraction(scored, fits) for fits in folds]
+        dealt_to = dealt(len(runs), FOLDS)
+        return {run: without[fold] for run, fold in zip(runs, dealt_to, strict=True)}
+
+    def _abstraction(
+        self, scored: Sequence[Scored], fits: Sequence[_Fit]
+    ) -> Abstraction:
+        """Bands of these scores."""
+        corpus = self.corpus
+        room = (MAX_PREDICATES - len(corpus.basis.predicates)) // len(scored)
+        scores, predicates = [], list(corpus.basis.predicates)
+        for each, fit in zip(scored, fits, strict=True):
+            scores.append(Score(each.name, fit.expression))
+            predicates += self._bands(each.name, each.cuts(room))
+        return Abstraction(
+            predicates, name=f"learned: {self.name}", scores=scores,
+            vocabulary=corpus.vocabulary, period_s=corpus.period_s,
+        )  # fmt: skip
 
     def _scored(self, law: Law, runs: Sequence[int]) -> Scored:
         corpus = self.corpus
@@ -136,9 +142,8 @@ class ScoreRecipe:
             outside[here] = fit.values(lesson.rows[here])
         name = f"danger_of_{law.name}" if law.name.isidentifier() else "danger"
         return Scored(
-            name, lesson.fitted(shape), tuple(folds), outside, moments.run,
-            moments.doomed,
-        )  # fmt: skip
+            name, lesson, shape, tuple(folds), outside, moments.run, moments.doomed
+        )
 
     @staticmethod
     def _bands(name: str, cuts: Sequence[float]) -> list[Predicate]:
@@ -147,10 +152,11 @@ class ScoreRecipe:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scored:
-    """A law's score: fitted to all runs, and to all but those of each fold."""
+    """A law's score: what it is fitted to, and fitted to all but each fold's runs."""
 
     name: str
-    whole: _Fit
+    lesson: _Lesson
+    shape: _Shape
     folds: tuple[_Fit, ...]
     outside: Floats
     run: Ints

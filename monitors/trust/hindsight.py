@@ -32,7 +32,7 @@ from forewarn.monitors.risk.evidence import (
 from forewarn.monitors.risk.likely import Bounded, JudgeBy, corrected, likely_for
 from forewarn.monitors.risk.product import consistent_pairs
 from forewarn.monitors.risk.tables import guard_bound, guard_risk
-from forewarn.monitors.trust.training import encode_trace, tick_times
+from forewarn.monitors.trust.training import Encoded, encode_traces
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -209,20 +209,59 @@ def out_of_fold(
         counting: How the chains are learned.
         folds: How many there are.
     """
-    fold_of = dealt(len(runs), folds)
+    fold_of, states = dealt(len(runs), folds), States(runs)
     for number in range(folds):
         others = [i for i, fold in enumerate(fold_of) if fold != number]
         held_out = [i for i, fold in enumerate(fold_of) if fold == number]
         found_by = recipe(others)
-        judge = Judge.learn(
-            [runs[i] for i in others], found_by.abstraction, laws, horizons_s, counting,
-            [found_by.counting(i) for i in others],
-        )  # fmt: skip
+        abstraction = found_by.abstraction
+        by = {i: found_by.counting(i) for i in others}
+        judge = states.judge(by, abstraction, laws, horizons_s, counting)
         found: dict[str, list[Foretold]] = {law.name: [] for law in laws}
-        for i in held_out:
-            for law, foretold in judge.look(i, runs[i]):
+        ticks = states.by(dict.fromkeys(held_out, abstraction))
+        for i, of_run in zip(held_out, ticks, strict=True):
+            for law, foretold in judge.along(i, of_run):
                 found[law].append(foretold)
         yield found
+
+
+class States:
+    """The states of runs by one abstraction or another, each found once."""
+
+    def __init__(self, runs: Sequence[Run]) -> None:
+        self._runs = runs
+        self._found: dict[int, tuple[Abstraction, dict[int, Encoded]]] = {}
+
+    def by(self, abstractions: Mapping[int, Abstraction]) -> list[Encoded]:
+        """Of these runs, each by its abstraction."""
+        wanted: dict[int, list[int]] = {}
+        for run, abstraction in abstractions.items():
+            _, found = self._found.setdefault(id(abstraction), (abstraction, {}))
+            if run not in found:
+                wanted.setdefault(id(abstraction), []).append(run)
+        for key, missing in wanted.items():
+            abstraction, found = self._found[key]
+            among = [self._runs[run] for run in missing]
+            found |= zip(missing, encode_traces(among, abstraction), strict=True)
+        return [self._found[id(each)][1][run] for run, each in abstractions.items()]
+
+    def judge(
+        self,
+        by: Mapping[int, Abstraction],
+        abstraction: Abstraction,
+        laws: Sequence[Law],
+        horizons_s: Sequence[float],
+        counting: Counting,
+    ) -> Judge:
+        """Learns the chain from these runs, each counted by its abstraction."""
+        first = self._runs[next(iter(by))]
+        period_s = abstraction.period_s or first.header.period_s or 0.0
+        codes = [each.states for each in self.by(by)]
+        starts = np.cumsum([0, *map(len, codes)])[:-1]
+        tally = Tally()
+        tally.add_codes(np.concatenate(codes), abstraction.state_name, starts)
+        model = learn(tally, counting.support, counting.alpha, counting.end)
+        return Judge(model, abstraction, laws, horizons_s, period_s)
 
 
 def dealt(runs: int, folds: int) -> list[int]:
@@ -305,19 +344,17 @@ class Judge:
             counting: How it is learned.
             apart: By what each run is counted, if not all are by that.
         """
-        period_s = abstraction.period_s or runs[0].header.period_s or 0.0
-        by = apart or [abstraction] * len(runs)
-        codes = [encode_trace(*each) for each in zip(runs, by, strict=True)]
-        starts = np.cumsum([0, *map(len, codes)])[:-1]
-        tally = Tally()
-        tally.add_codes(np.concatenate(codes), abstraction.state_name, starts)
-        model = learn(tally, counting.support, counting.alpha, counting.end)
-        return cls(model, abstraction, laws, horizons_s, period_s)
+        by = dict(enumerate(apart or [abstraction] * len(runs)))
+        return States(runs).judge(by, abstraction, laws, horizons_s, counting)
 
     def look(self, number: int, run: Run) -> Iterator[tuple[str, Foretold]]:
         """What would have been said along a run."""
-        codes = encode_trace(run, self._abstraction)
-        times = tick_times(run, self._abstraction)
+        (ticks,) = encode_traces([run], self._abstraction)
+        yield from self.along(number, ticks)
+
+    def along(self, number: int, ticks: Encoded) -> Iterator[tuple[str, Foretold]]:
+        """What would have been said along a run's states."""
+        codes, times = ticks.states, ticks.times_s
         distinct, place = np.unique(codes, return_inverse=True)
         states = [self._states_for(bits) for bits in distinct.tolist()]
         unknown = np.array([bits not in self._known for bits in distinct.tolist()])

@@ -6,6 +6,7 @@ from forewarn.monitors.trust.training.encoding import (
     count,
     encode,
     encode_trace,
+    encode_traces,
     tick_times,
 )
 from forewarn.monitors.trust.training.sequences import holds_traces, read_sequences
@@ -23,6 +24,7 @@ __all__ = [
     "digest_of_runs",
     "encode",
     "encode_trace",
+    "encode_traces",
     "holds_traces",
     "law_abstraction",
     "read_sequences",

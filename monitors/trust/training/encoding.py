@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from itertools import groupby, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,10 +66,31 @@ def encode(batch: Batch, abstraction: Abstraction) -> Encoded:
     return Encoded(told, times[ends], first)
 
 
+def encode_traces(
+    traces: Sequence[Trace | Kept], abstraction: Abstraction
+) -> list[Encoded]:
+    """The states of each of these runs; of many at once they are found faster."""
+    names = abstraction.signals
+    kept = (each if isinstance(each, Kept) else Kept.of(each, names) for each in traces)
+    found: list[Encoded] = []
+    for _, group in groupby(kept, lambda run: _shape(run, names)):
+        whole = encode(Batch.joined(list(group), names), abstraction)
+        for first, last in pairwise([*whole.starts.tolist(), len(whole.states)]):
+            rows = slice(first, last)
+            start = np.zeros(1, np.int64)
+            found.append(Encoded(whole.states[rows], whole.times_s[rows], start))
+    return found
+
+
+def _shape(run: Kept, names: Sequence[str]) -> tuple[object, ...]:
+    """What runs have in common that can be looked at as one."""
+    kinds = [run.signals[name].dtype for name in names if name in run.signals]
+    return run.header.provides, kinds
+
+
 def encode_trace(trace: Trace | Kept, abstraction: Abstraction) -> NDArray[np.int64]:
     """The states of one run."""
-    kept = trace if isinstance(trace, Kept) else Kept.of(trace, abstraction.signals)
-    return encode(Batch.of(Stored(Path()), kept), abstraction).states
+    return encode_traces([trace], abstraction)[0].states
 
 
 def tick_times(trace: Trace | Kept, abstraction: Abstraction) -> NDArray[np.float64]:

@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forewarn.abstractions.errors import InvalidInput, InvalidTrace, TooLarge
-from forewarn.abstractions.expression import parse_expression
+from forewarn.abstractions.expression import parse_expression, parse_score
+from forewarn.abstractions.expression.tree import Compare, Name, Number
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.readers import lines as limits
 from forewarn.abstractions.readers.stored import Stored
@@ -24,6 +25,7 @@ from forewarn.abstractions.states.abstraction import (
     from_expressions,
 )
 from forewarn.abstractions.states.latching import Latcher
+from forewarn.abstractions.states.remembering import Score
 from forewarn.abstractions.trace import Trace, TraceHeader, write_trace
 from forewarn.monitors.chains.learning import Support, learn
 from forewarn.monitors.chains.model import Model
@@ -31,10 +33,12 @@ from forewarn.monitors.laws.formula import parse_formula
 from forewarn.monitors.trust.training import (
     Training,
     encode_trace,
+    encode_traces,
     holds_traces,
     law_abstraction,
     read_sequences,
     sequences,
+    tick_times,
 )
 
 
@@ -107,6 +111,32 @@ def test_a_trace_is_encoded_as_frames_are(
         )
         wanted = [state for state in ticks if state is not None]
     assert encode_trace(recorded, abstraction).tolist() == wanted
+
+
+@given(
+    st.lists(
+        st.lists(st.sampled_from([0.0, 1.0, 2.0]), min_size=1, max_size=9),
+        min_size=1, max_size=6,
+    ),
+    st.sampled_from([None, 0.1, 0.3]),
+    st.sampled_from(["x", "most(x, 0.2 s)"]),
+)  # fmt: skip
+def test_traces_are_encoded_together_as_each_alone(
+    several: list[list[float]], period: float | None, text: str
+) -> None:
+    lag_s = 0.0 if period is None else 2 * period
+    score = Score("danger", parse_score(text))
+    node = Compare(">=", Name("danger"), Number(1.0))
+    abstraction = Abstraction(
+        [Predicate(node), *([Predicate(node, lag_s=lag_s)] if lag_s else [])],
+        period_s=period,
+        scores=[score],
+    )
+    # The last knows no numbers, and cannot be looked at as one with the others.
+    runs = [*map(trace, several), trace([None])]  # type: ignore[list-item]
+    for run, found in zip(runs, encode_traces(runs, abstraction), strict=True):
+        assert found.states.tolist() == encode_trace(run, abstraction).tolist()
+        assert found.times_s.tolist() == tick_times(run, abstraction).tolist()
 
 
 def test_a_signal_that_the_trace_cannot_know() -> None:

@@ -87,6 +87,7 @@ trained: $(TEST)
 	  --model $(TRAINED)/env-highway.model.json.gz \
 	  --policy $(TRAINED)/env-highway.policy.yaml \
 	  --out $(TRAINED)/env-highway.stop.policy.yaml $(ARGS)
+	@$(BIN)/forewarn train virtualhome-chores --again --out $(TRAINED) $(ARGS)
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \

@@ -41,7 +41,7 @@ from forewarn.abstractions.states.abstraction import Abstraction
 from forewarn.abstractions.trace import Kept
 from forewarn.monitors.chains.model import load_model
 from forewarn.monitors.finding.corpus import Corpus
-from forewarn.monitors.guarding.policy import load_policy
+from forewarn.monitors.guarding.policy import Policy, load_policy
 from forewarn.monitors.trust.hindsight import Foretold, Judge, warned_in_time
 from forewarn.plugins.baselines.rss import ResponsibilitySensitiveSafety
 from forewarn.plugins.contracts import Source
@@ -153,7 +153,9 @@ def measure(
         "violating": sum(each.broken_s is not None for each in found[GUARD]),
         "abstraction": model.training["abstraction"]["chosen"],
         "rows": rows,
-        "stopping": _stopped(scenario, files, before[:pairs]),
+        "stopping": stopped(
+            scenario, files.model, load_policy(files.acting), before[:pairs]
+        ),
     }
 
 
@@ -181,11 +183,11 @@ def _at(several: Sequence[Foretold], horizon_s: float, at: float) -> dict[str, f
     }
 
 
-def _stopped(
-    scenario: Scenario, files: Shipped, before: Sequence[Episode]
+def stopped(
+    scenario: Scenario, model: Path, policy: Policy, before: Sequence[Episode]
 ) -> dict[str, Any]:
-    """The same seeds with the guard stopping."""
-    runner = runner_of(plan(scenario, files.model, load_policy(files.acting)))
+    """The same seeds with the guard stepping in."""
+    runner = runner_of(plan(scenario, model, policy))
     pairs = [(each, runner.run(each.seed)) for each in before]
     clean = [(b, a) for b, a in pairs if not (b.violations or a.violations)]
     return {

@@ -12,12 +12,12 @@ from pydantic import Field
 from forewarn.abstractions.errors import InvalidInput, near_miss
 from forewarn.abstractions.frame import Frame, Value
 from forewarn.monitors.guarding.decision import Action
-from forewarn.plugins.actions import Actions, ActionSpec, word
+from forewarn.plugins.actions import Actions, ActionSpec, number, word
 from forewarn.plugins.contracts import Example, Source
-from forewarn.plugins.household.sense import ObjectSenses
+from forewarn.plugins.household.sense import ObjectSenses, plain_name
 from forewarn.plugins.household.world import DOINGS, IDLING, SteppedHousehold
 from forewarn.plugins.virtualhome.home import KNOWS, VERBS
-from forewarn.plugins.virtualhome.programs import the_program
+from forewarn.plugins.virtualhome.programs import NEXT, STEPS_LEFT, the_program
 from forewarn.plugins.virtualhome.scenes import load_plan
 
 PERIOD_S = 1.0
@@ -25,6 +25,8 @@ PERIOD_S = 1.0
 SIGNALS = (
     "holding",
     *DOINGS,
+    STEPS_LEFT,
+    NEXT,
     "left_on",
     "left_on_age",
     "left_open",
@@ -36,12 +38,19 @@ _PLACES = ("object", "receptacle")
 
 ACTIONS = Actions(
     *(
-        ActionSpec(verb, {place: word(required=True) for place in _PLACES[:things]})
+        ActionSpec(
+            verb,
+            {place: word(required=True) for place in _PLACES[:things]}
+            | {STEPS_LEFT: number(0), NEXT: word()},
+        )
         for verb, things in VERBS.items()
     ),
     *IDLING,
 )
-"""VirtualHome's verbs, and four ways to do nothing."""
+"""VirtualHome's verbs, and four ways to do nothing.
+
+With a verb whoever acts may say how many steps of a plan come after this one, and what
+comes next."""
 
 
 class VirtualHomeWorld(SteppedHousehold):
@@ -89,6 +98,16 @@ class VirtualHomeWorld(SteppedHousehold):
         super().begin(seed)
         self._home = self._plan.begun()
         self._since = {"left_on": 0, "left_open": 0}
+        self._said: dict[str, Value] = {STEPS_LEFT: None, NEXT: None}
+
+    def move(self, action: Action | None) -> None:
+        told = {} if action is None else action.arguments
+        following = told.get(NEXT)
+        self._said = {
+            STEPS_LEFT: told.get(STEPS_LEFT, self._said[STEPS_LEFT]),
+            NEXT: None if following is None else plain_name(following),
+        }
+        super().move(action)
 
     def do(self, action: Action) -> bool:
         verb = action.name
@@ -106,6 +125,7 @@ class VirtualHomeWorld(SteppedHousehold):
         return {
             **self._senses.values(self._home.things()),
             **self.doings(),
+            **self._said,
             **self._left("left_on", self._home.switched_on),
             **self._left("left_open", self._home.opened),
         }

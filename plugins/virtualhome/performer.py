@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Annotated
@@ -13,15 +14,24 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.contracts import Example
-from forewarn.plugins.virtualhome.programs import Program, load_programs, the_program
+from forewarn.plugins.virtualhome.programs import (
+    NEXT,
+    STEPS_LEFT,
+    Program,
+    load_programs,
+    the_program,
+)
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Span = Annotated[tuple[int, int], Field(strict=False)]
 
-_UNDONE_BY: dict[object, str] = {"open": "close", "switchon": "switchoff"}
+_UNDONE_BY = {"open": "close", "switchon": "switchoff"}
 _UNDOES = frozenset(_UNDONE_BY.values())
 _SLIPS = 0.05
 """How often somebody who is not forgetful leaves something."""
+
+
+_FINISH = Action("finish")
 
 
 class Performer:
@@ -69,9 +79,10 @@ class Performer:
         self._mends = luck.random() < self._heeds
         chosen = [self._one] if self._one else self._some(luck)
         steps = [step for program in chosen for step in program.steps]
+        # What is left out stands in the plan all the same.
         self._todo = [
-            step
-            for step in steps
+            replace(step, arguments={**step.arguments, STEPS_LEFT: float(after)})
+            for after, step in zip(reversed(range(len(steps))), steps, strict=True)
             if step.name not in _UNDOES or luck.random() >= leaves
         ]
         self._left: dict[tuple[str, str], Action] = {}
@@ -85,25 +96,30 @@ class Performer:
         """The next step; what was withheld is given up, unless it insists."""
         if reflection is not None and not self._mends:
             return self._proposed
-        self._remember(frame)
+        self._see(frame)
         if reflection is not None:
             self._todo = [*self._mending(), *self._todo]
         elif not self._todo and self._round:
             self._todo, self._round = self._mending(), False
-        self._proposed = self._todo.pop(0) if self._todo else Action("finish")
+        self._proposed = self._saying(self._todo.pop(0)) if self._todo else _FINISH
         return self._proposed
 
-    def _remember(self, frame: Frame) -> None:
+    def _saying(self, step: Action) -> Action:
+        """The step, with what comes next as far as it can tell."""
+        left = dict(self._left)
+        _remember(left, step.name, str(step.arguments.get("object")))
+        if self._todo:
+            after = self._todo[0].name
+        else:
+            after = "walk" if self._round and left else _FINISH.name
+        return replace(step, arguments={**step.arguments, NEXT: after})
+
+    def _see(self, frame: Frame) -> None:
         """Keeps in mind what it opened and switched on, as far as it can tell."""
         values = frame.values
-        verb, thing = values["last_action"], str(values["last_action_object"])
-        if values["last_action_succeeded"] is not True:
-            return
-        if verb in _UNDONE_BY:
-            undo = Action(_UNDONE_BY[verb], {"object": thing})
-            self._left[_UNDONE_BY[verb], thing] = undo
-        elif verb in _UNDOES:
-            self._left.pop((verb, thing), None)
+        if values["last_action_succeeded"] is True:
+            thing = str(values["last_action_object"])
+            _remember(self._left, str(values["last_action"]), thing)
 
     def _mending(self) -> list[Action]:
         """Going back to what is left, and setting it right."""
@@ -112,3 +128,12 @@ class Performer:
             for undo in self._left.values()
             for step in (Action("walk", undo.arguments), undo)
         ]
+
+
+def _remember(left: dict[tuple[str, str], Action], verb: str, thing: str) -> None:
+    """What undoes all that was opened and switched on, after one verb more."""
+    if verb in _UNDONE_BY:
+        undo = Action(_UNDONE_BY[verb], {"object": thing})
+        left[_UNDONE_BY[verb], thing] = undo
+    elif verb in _UNDOES:
+        left.pop((verb, thing), None)

@@ -17,6 +17,10 @@ from forewarn.abstractions.schema import Strict, validated
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.virtualhome.home import VERBS, kind_of, verb_of
 
+STEPS_LEFT, NEXT = "steps_left", "next_action"
+"""The arguments by which an action says how many steps of its plan come after it, and
+which verb is next."""
+
 OURS = Path(__file__).with_name("programs.yaml")
 
 _LINE = re.compile(r"\[(\w+)\]((?:\s*<[^<>]{1,60}>(?:\s*\([\d.]{1,20}\))?)*)")

@@ -22,7 +22,7 @@ DRIVING = [
 ]
 
 
-@pytest.mark.parametrize("name", [*DRIVING, "env-highway"])
+@pytest.mark.parametrize("name", [*DRIVING, "env-highway", "virtualhome-chores"])
 def test_every_driving_scenario_ships_trained(name: str) -> None:
     scenario = load_scenario(name)
     files = shipped_with(scenario)

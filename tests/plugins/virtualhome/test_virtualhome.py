@@ -198,6 +198,55 @@ def test_the_forgetful_leave_things_and_the_thorough_do_not() -> None:
     assert performed(round_, 1).values["left_on"] == 0.0
 
 
+def plan_told(pilot: Performer, seed: int) -> list[tuple[Any, Any, Any]]:
+    """Frame by frame the last verb, how many steps are left, and what comes next."""
+    world = VirtualHomeWorld()
+    frames = [world.reset(seed)]
+    pilot.reset(seed)
+    while world.ended() is None:
+        frames.append(world.step(pilot.propose(frames[-1])))
+    told = ("last_action", "steps_left", "next_action")
+    return [tuple(frame.values[name] for name in told) for frame in frames]
+
+
+def test_a_performer_says_where_in_the_plan_it_is_and_what_comes_next() -> None:
+    told = plan_told(Performer(program=2), 0)
+    steps = OURS[2].steps
+    assert told[0] == (None, None, None)
+    assert [left for _, left, _ in told[1:-1]] == [*range(len(steps) - 1, -1, -1)]
+    assert told[-1] == ("finish", 0.0, None)
+    verbs = [verb for verb, _, _ in told]
+    assert [after for _, _, after in told[1:-1]] == verbs[2:]
+
+
+def test_what_is_left_out_is_part_of_the_plan_all_the_same() -> None:
+    forgetful = plan_told(Performer(program=2, forgetful=1.0, forgets=1.0), 0)
+    left = [steps for _, steps, _ in forgetful[1:-1]]
+    assert len(left) < len(OURS[2].steps) == 1 + left[0]
+    assert not {"close", "switchoff"} & {verb for verb, _, _ in forgetful}
+
+
+def test_whoever_looks_round_says_so() -> None:
+    told = plan_told(
+        Performer(program=2, forgetful=1.0, forgets=1.0, looks_round=1.0), 0
+    )
+    verbs, said = [verb for verb, _, _ in told], [after for _, _, after in told]
+    assert "switchoff" in verbs and said.index("finish") == len(told) - 2
+    assert said[1:-1] == verbs[2:]
+
+
+def test_whoever_says_nothing_of_a_plan_leaves_it_open() -> None:
+    world = VirtualHomeWorld()
+    frame = done(world, "[WALK] <stove>")
+    assert frame.values["steps_left"] is frame.values["next_action"] is None
+    said = {"object": "Stove", "steps_left": 4.0, "next_action": "not one word"}
+    frame = world.step(Action("walk", said))
+    assert frame.values["steps_left"] == 4.0
+    assert frame.values["next_action"] == "unnamed", "words of a world's are data"
+    frame = world.step(None)
+    assert (frame.values["steps_left"], frame.values["next_action"]) == (4.0, None)
+
+
 def test_whoever_heeds_sets_right_what_is_left() -> None:
     told: dict[str, Any] = {"forgetful": 1.0, "forgets": 1.0, "in_a_row": (3, 3)}
     for seed in range(5):

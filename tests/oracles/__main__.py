@@ -30,15 +30,19 @@ def main(laws: int, pairs: int, chains: int, campaigns: int, seed: int) -> None:
             click.echo(f"  {each}")
     click.echo(f"[low, high] at delta {coverage.DELTA:g}, {chains:,} chains:")
     for traces in coverage.TRACES:
-        # The largest samples take the longest, and a tenth of them says enough.
-        number = chains if traces < 1_000 else max(chains // 10, 1)
-        covered = coverage.interval_coverage(seed, number, (traces,))
+        covered = coverage.interval_coverage(seed, chains, (traces,))
         for (law, _), tables in covered.items():
             wrong += tables.share < 1 - coverage.DELTA
             click.echo(
                 f"  {law} after {traces} traces: {tables.covered} of {tables.tables} "
                 f"hold the truth of all states; mean width {tables.mean_width:.3f}"
             )
+    for way, tables in coverage.calibrated_coverage(seed, chains).items():
+        wrong += way == "beside the curve" and tables.share < 1 - coverage.DELTA
+        click.echo(
+            f"  {way}, after 1000 traces and a calibration by 100: {tables.covered} of"
+            f" {tables.tables}; mean width {tables.mean_width:.3f}"
+        )
     ended = list(coverage.campaigns(seed, campaigns))
     stopped = [each for each in ended if each.stopped]
     off = sum(each.error > each.said for each in stopped)

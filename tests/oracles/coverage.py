@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -16,6 +17,7 @@ from forewarn.monitors.chains.learning import Support, Tally, learn
 from forewarn.monitors.chains.model import Model
 from forewarn.monitors.laws.automata.automaton import Automaton, compile_law
 from forewarn.monitors.laws.formula import parse_formula
+from forewarn.monitors.risk.calibration import Calibration, calibrated
 from forewarn.monitors.risk.evidence import letters_of_states, truth_in_sets
 from forewarn.monitors.risk.tables import guard_bound, guard_risk, violation_within
 from forewarn.monitors.trust.pac import pac_report
@@ -32,6 +34,8 @@ LONGEST = 300
 
 Rows = NDArray[np.float64]
 Labels = dict[str, tuple[str, ...]]
+Risks = dict[str, float]
+"""By state."""
 
 
 def random_truth(rng: np.random.Generator) -> tuple[Chain, Labels]:
@@ -57,16 +61,25 @@ def random_truth(rng: np.random.Generator) -> tuple[Chain, Labels]:
     return Chain.from_dense([*names, "END"], rows, end=n), labels
 
 
-def sampled(rng: np.random.Generator, truth: Chain, traces: int) -> Model:
-    """The model of so many traces from the first two states."""
-    edges = truth.dense().cumsum(axis=1)
-    tally = Tally()
-    for _ in range(traces):
-        state, names = int(rng.integers(0, 2)), list[str]()
+def walker(rng: np.random.Generator, truth: Chain) -> Callable[[int], list[str]]:
+    """Draws traces of a chain from a state on."""
+    edges = truth.dense().cumsum(axis=1).tolist()
+
+    def walk(state: int) -> list[str]:
+        names: list[str] = []
         while state != truth.end and len(names) < LONGEST:
             names.append(truth.states[state])
-            state = int((edges[state] < rng.random() * edges[state, -1]).sum())
-        tally.add_sequence(names)
+            state = bisect_left(edges[state], rng.random() * edges[state][-1])
+        return names
+
+    return walk
+
+
+def sampled(rng: np.random.Generator, truth: Chain, traces: int) -> Model:
+    """The model of so many traces from the first two states."""
+    walk, tally = walker(rng, truth), Tally()
+    for _ in range(traces):
+        tally.add_sequence(walk(int(rng.integers(0, 2))))
     return learn(tally, Support("observed"), Fraction(0), "absorb")
 
 
@@ -115,33 +128,95 @@ def interval_coverage(
         for size in traces:
             model = sampled(rng, truth, size)
             for law, automaton in LAWS.items():
-                _cover(found[law, size], model, truth, labels, automaton)
+                low, high = bounds(model, labels, automaton)
+                right = at_first(truth, labels, automaton)
+                _cover(found[law, size], right, low, high)
     return found
 
 
-def _cover(
-    into: Covered, model: Model, truth: Chain, labels: Labels, automaton: Automaton
-) -> None:
+def bounds(model: Model, labels: Labels, automaton: Automaton) -> tuple[Risks, Risks]:
+    """The ends of [low, high]."""
     chain, intervals = model.chain, model_intervals(model, DELTA)
     read = letters(chain, automaton, labels)
     low, high = (
-        guard_bound(intervals, chain.end, read, automaton, HORIZON, maximise)
+        _first(
+            chain,
+            read,
+            automaton,
+            guard_bound(intervals, chain.end, read, automaton, HORIZON, maximise),
+        )
         for maximise in (False, True)
     )
-    known = letters(truth, automaton, labels)
-    right = guard_risk(truth, known, automaton, HORIZON)
+    return low, high
+
+
+def at_first(chain: Chain, labels: Labels, automaton: Automaton) -> Risks:
+    """The guard's risk."""
+    read = letters(chain, automaton, labels)
+    risks = guard_risk(chain, read, automaton, HORIZON)
+    return _first(chain, read, automaton, risks)
+
+
+def _first(chain: Chain, read: Any, automaton: Automaton, table: Rows) -> Risks:
+    """By state, as it is where a trace begins there."""
+    return {
+        name: float(table[automaton.step[automaton.initial, read[i]], i])
+        for i, name in enumerate(chain.states)
+        if i != chain.end
+    }
+
+
+def _cover(into: Covered, right: Risks, low: Risks, high: Risks) -> None:
     inside = True
-    for state, name in enumerate(chain.states):
-        if state == chain.end:
-            continue
-        monitor = int(automaton.step[automaton.initial, read[state]])
-        value = right[monitor, truth.index(name)]
-        lowest, highest = low[monitor, state], high[monitor, state]
-        inside &= bool(lowest - 1e-9 <= value <= highest + 1e-9)
+    for state, lowest in low.items():
+        value, highest = right[state], high[state]
+        inside &= lowest - 1e-9 <= value <= highest + 1e-9
         into.states += 1
-        into.width += float(highest - lowest)
+        into.width += highest - lowest
     into.tables += 1
     into.covered += inside
+
+
+def calibrated_coverage(
+    seed: int, chains: int, traces: int = 1000, runs: int = 100
+) -> dict[str, Covered]:
+    """[low, high] beside a curve, and taken through it as if the curve were certain.
+
+    The curve is made of further runs of the same chain, as `tune` makes it.
+    """
+    rng, automaton = np.random.default_rng(seed), LAWS["invariant"]
+    found = {way: Covered() for way in ("beside the curve", "through it alone")}
+    for _ in range(chains):
+        truth, labels = random_truth(rng)
+        model = sampled(rng, truth, traces)
+        low, high = bounds(model, labels, automaton)
+        states = list(low)
+        ends = np.array([[low[s], high[s]] for s in states]).T
+        point = at_first(model.chain, labels, automaton)
+        curve = _curve(rng, truth, labels["u"][0], point, runs)
+        right = at_first(truth, labels, automaton)
+        for way, both in zip(
+            found, (curve.widened(*ends), (curve(ends[0]), curve(ends[1]))), strict=True
+        ):
+            drawn = (dict(zip(states, each.tolist(), strict=True)) for each in both)
+            _cover(found[way], right, *drawn)
+    return found
+
+
+def _curve(
+    rng: np.random.Generator, truth: Chain, bad: str, risks: Risks, runs: int
+) -> Calibration:
+    """What these risks have meant in so many runs, up to the violation of each."""
+    walk = walker(rng, truth)
+    said, happened, run = list[float](), list[bool](), list[int]()
+    for number in range(runs):
+        names = walk(int(rng.integers(0, 2)))
+        for i, name in enumerate(names[: names.index(bad)] if bad in names else names):
+            if name in risks:
+                said.append(risks[name])
+                happened.append(bad in names[i : i + HORIZON + 1])
+                run.append(number)
+    return calibrated(np.array(said), np.array(happened), np.array(run, np.int64))
 
 
 @dataclass(frozen=True)
@@ -195,15 +270,10 @@ def _campaign(
     automaton: Automaton,
     labels: Labels,
 ) -> Campaign:
-    tally = Tally()
-    edges = truth.dense().cumsum(axis=1)
+    walk, tally = walker(rng, truth), Tally()
     for look, size in enumerate(sizes, start=1):
         while tally.traces < size:
-            state, names = 0, list[str]()
-            while state != truth.end:
-                names.append(truth.states[state])
-                state = int((edges[state] < rng.random() * edges[state, -1]).sum())
-            tally.add_sequence(names)
+            tally.add_sequence(walk(0))
         model = learn(tally, Support("observed"), Fraction(0), "absorb")
         chain, read = model.chain, letters(model.chain, automaton, labels)
         target = law_target(chain, read, automaton)

@@ -6,6 +6,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 ARGS ?=
+# Whoever begins a file goes on with it, so that what its tests share is made once.
+SIDE_BY_SIDE := --numprocesses auto --dist worksteal
 
 # A stamp says which set is installed; a newer pyproject.toml installs it again.
 DEMO := $(VENV)/.installed-demo
@@ -34,10 +36,10 @@ demo: $(DEMO)
 	@$(BIN)/forewarn demo --out out/demo
 
 test: $(TEST)
-	@$(BIN)/python -m pytest -m 'not slow' --numprocesses auto $(ARGS)
+	@$(BIN)/python -m pytest -m 'not slow' $(SIDE_BY_SIDE) $(ARGS)
 
 test-core: $(TEST_CORE)
-	@$(BIN)/python -m pytest -m 'not slow' --numprocesses auto $(ARGS)
+	@$(BIN)/python -m pytest -m 'not slow' $(SIDE_BY_SIDE) $(ARGS)
 
 check: $(TEST)
 	$(BIN)/ruff check

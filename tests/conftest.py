@@ -17,6 +17,9 @@ from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).parents[1]
 
+# Tests run side by side: none takes the cores of the others.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 # No test depends on how fast the machine is.
 unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", unhurried, derandomize=True, print_blob=True)

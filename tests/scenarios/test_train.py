@@ -30,7 +30,7 @@ from tests.scenarios import learned
 def test_hindsight_says_what_a_guard_would_have_said(name: str) -> None:
     scenario, horizon_s = load_scenario(name), 2.0
     model = load_model(learned.model(name))
-    paths = recorded_runs(learned.traces(name))[:40]
+    paths = recorded_runs(learned.traces(name))[:20]
     abstraction = Abstraction.from_dict(dict(model.abstraction or {}), name)
     judge = Judge(model, abstraction, scenario.laws, [horizon_s], model.period_s or 0)
     policy = Policy(horizon_s=horizon_s, shadow=True)
@@ -74,54 +74,49 @@ def forewarn(*arguments: str | Path) -> dict[str, Any]:
 def test_training_again_gives_the_same_bytes(tmp_path: Path) -> None:
     for out in ("a", "b"):
         found = forewarn(
-            "train", "tiny-road", "--episodes", "100", "--out", tmp_path / out,
+            "train", "tiny-kitchen", "--episodes", "200", "--out", tmp_path / out,
             "--runs", tmp_path / f"runs-{out}",
         )  # fmt: skip
     names = sorted(path.name for path in (tmp_path / "a").iterdir())
-    assert {"tiny-road.model.json.gz", "tiny-road.policy.yaml"} <= set(names)
+    assert {"tiny-kitchen.model.json.gz", "tiny-kitchen.policy.yaml"} <= set(names)
     for name in names:
         assert (tmp_path / "a" / name).read_bytes() == (
             tmp_path / "b" / name
         ).read_bytes()
     (trained,) = found["trained"]
-    model = load_model(tmp_path / "a" / "tiny-road.model.json.gz")
+    model = load_model(tmp_path / "a" / "tiny-kitchen.model.json.gz")
     assert model.training["abstraction"] == trained["abstraction"]
-    policy = load_policy(tmp_path / "a" / "tiny-road.policy.yaml")
+    policy = load_policy(tmp_path / "a" / "tiny-kitchen.policy.yaml")
     assert policy.horizon_s == trained["horizon_s"]
     chosen = trained["abstraction"]["chosen"]
-    written = "tiny-road.abstraction.yaml" in names
+    written = "tiny-kitchen.abstraction.yaml" in names
     assert written == (chosen != "hand-made")
 
 
 @pytest.mark.needs("sklearn")
 def test_learn_finds_predicates_that_a_guard_then_uses(tmp_path: Path) -> None:
-    traces, out = learned.traces("tiny-road"), tmp_path / "road.json"
+    traces, out = learned.traces("tiny-kitchen"), tmp_path / "kitchen.json"
     found = forewarn(
-        "learn",
-        traces,
-        "--scenario",
-        "tiny-road",
-        "--abstraction",
-        "auto",
-        "--out",
-        out,
-    )
+        "learn", traces, "--scenario", "tiny-kitchen", "--abstraction", "auto",
+        "--out", out,
+    )  # fmt: skip
     facts = found["abstraction"]
     assert isinstance(facts, dict)
     assert {each["kind"] for each in facts["tried"]} == {
         "hand-made", "learned", "picked", "scored",
     }  # fmt: skip
-    beside = tmp_path / "road.abstraction.yaml"
+    beside = tmp_path / "kitchen.abstraction.yaml"
     assert facts["out"] == str(beside) and beside.exists()
-    again = tmp_path / "again.json"
+    again, (law,) = tmp_path / "again.json", load_scenario("tiny-kitchen").references
     forewarn(
-        "learn", traces, "--abstraction", beside, "--law", "no_collision",
-        "--out", again,
+        "learn", traces, "--abstraction", beside, "--law", law, "--out", again,
     )  # fmt: skip
     one, other = load_model(out), load_model(again)
     assert one.chain.states == other.chain.states
     runs = tmp_path / "runs"
-    done = forewarn("run", "tiny-road", "--model", out, "--seed", "9000", "--out", runs)
+    done = forewarn(
+        "run", "tiny-kitchen", "--model", out, "--seed", "9000", "--out", runs
+    )
     (episode,) = done["episodes"]
     assert forewarn("replay", episode["record"])
 

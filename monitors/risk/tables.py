@@ -17,7 +17,7 @@ import numpy as np
 
 from forewarn.abstractions.errors import InvalidInput, TooLarge
 from forewarn.monitors.chains.chain import Chain
-from forewarn.monitors.chains.intervals import IntervalChain, RobustStep
+from forewarn.monitors.chains.intervals import MAX_CELLS, IntervalChain, RobustStep
 from forewarn.monitors.laws.automata.automaton import Automaton
 from forewarn.monitors.risk.elimination import plan_elimination
 from forewarn.monitors.risk.product import (
@@ -37,6 +37,12 @@ NEVER = -1
 
 ROBUST_SWEEPS = 10_000
 ROBUST_TOLERANCE = 1e-10
+
+MAX_WORK = 8_000_000_000
+"""Transitions times monitor states times steps: half a minute at the most."""
+
+MAX_ROBUST_WORK = 800_000_000
+"""The same of bounds, whose rows are all as long as the longest."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -164,6 +170,7 @@ def violation_within(
 ) -> Floats:
     """The probability that the law is violated within so many further steps."""
     reading = read_chain(chain.indptr, chain.indices, chain.end, letters, automaton)
+    _check_work(automaton, reading.indices.size, steps, MAX_WORK)
     step = expectation(reading, reading.weights(chain.data))
     start = np.zeros((len(automaton.step), reading.n))
     if automaton.violated >= 0:
@@ -175,6 +182,7 @@ def violation_within(
 def guard_risk(chain: Chain, letters: Ints, automaton: Automaton, steps: int) -> Floats:
     """The guard's risk within so many steps: [monitor state, chain state]."""
     reading = read_chain(chain.indptr, chain.indices, chain.end, letters, automaton)
+    _check_work(automaton, reading.indices.size, steps, MAX_WORK)
     unmet = ever(reading, reading.weights(chain.data), automaton.complete, BROKEN)
     step = expectation(reading, reading.weights(chain.data))
     at_once = np.where(automaton.left > 0, 0, NEVER)
@@ -192,9 +200,13 @@ def guard_bound(
     """The least or greatest guard's risk of all chains within the intervals.
 
     Where obligations may stay pending for ever, the part beyond H is iterated from
-    the safe side and stopped after 10,000 sweeps: the bound holds, but may be wide.
+    the safe side and stopped after 10,000 sweeps, or when it was as much work as may
+    be: the bound holds, but may be wide.
     """
     reading = read_chain(intervals.indptr, intervals.indices, end, letters, automaton)
+    cells = _check_work(
+        automaton, intervals.successors.size, steps, MAX_ROBUST_WORK, MAX_CELLS
+    )
     names = (str(i) for i in range(reading.n))
     split = IntervalChain(
         states=tuple(names),
@@ -204,10 +216,34 @@ def guard_bound(
         high=reading.weights(intervals.high),
         unseen=_unseen(intervals, reading),
     )
-    unmet = _unmet_bound(reading, split, automaton, maximise)
+    sweeps = min(ROBUST_SWEEPS, MAX_ROBUST_WORK // max(cells, 1))
+    unmet = _unmet_bound(reading, split, automaton, maximise, sweeps)
     step = RobustStep(split, maximise=maximise)
     at_once = np.where(automaton.left > 0, 0, NEVER)
     return _run(reading, step, automaton, unmet[automaton.owed], at_once, steps)
+
+
+def _check_work(
+    automaton: Automaton, each: int, steps: int, most: int, held: int | None = None
+) -> int:
+    """How many cells a step has; refuses what takes too long before it is begun.
+
+    Args:
+        automaton: Whose states that may yet break count.
+        each: How many cells one of them has.
+        steps: How many steps there are.
+        most: How many cells they may have together.
+        held: How many may be held at once.
+    """
+    states = int(np.count_nonzero(automaton.left > 0))
+    cells = states * each
+    if cells * steps > most or (held is not None and cells > held):
+        raise TooLarge(
+            f"{states:,} monitor states with {each:,} transitions each, over {steps:,}"
+            " steps, are more than can be solved in a minute",
+            mend="use a shorter horizon, a coarser clock or fewer predicates",
+        )
+    return cells
 
 
 def _unseen(intervals: IntervalChain, reading: Reading) -> Floats | None:
@@ -231,7 +267,11 @@ def _run(
 
 
 def _unmet_bound(
-    reading: Reading, intervals: IntervalChain, automaton: Automaton, maximise: bool
+    reading: Reading,
+    intervals: IntervalChain,
+    automaton: Automaton,
+    maximise: bool,
+    sweeps: int,
 ) -> Floats:
     """The least or greatest probability that what is owed goes unmet: [row, state]."""
     step = RobustStep(intervals, maximise=maximise)
@@ -255,7 +295,7 @@ def _unmet_bound(
             possible = _reaching(possible, expectation(reading, even), table)
         values[possible] = 1
     at_once = np.where(np.arange(len(table)) > BROKEN, 0, NEVER)
-    for _ in range(ROBUST_SWEEPS):
+    for _ in range(sweeps):
         further = within(step, table, values, at_once, 1)
         moved = np.abs(further - values).max()
         values = further

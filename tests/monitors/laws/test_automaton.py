@@ -565,6 +565,12 @@ def test_what_is_too_large_is_refused_with_the_clock_that_fits() -> None:
     assert compile_law(formula, 0.2).n == 1502
 
 
+def test_a_deadline_of_a_hundred_thousand_steps_is_refused() -> None:
+    formula = parse_formula("always (a -> eventually[0, 100000 steps] b)")
+    with pytest.raises(TooLarge, match="needs more than 20000 states"):
+        compile_law(formula)
+
+
 @pytest.mark.parametrize("times", [2, 5, 10, 20, 50, 100])
 def test_the_finest_clock_that_fits_is_named(times: int) -> None:
     formula = parse_formula("always (a -> eventually[0, 100 s] b)")

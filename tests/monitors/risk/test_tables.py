@@ -558,6 +558,57 @@ def test_what_does_not_fit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         violation_ever(chain, np.array([0, 1, 2]), automaton)
 
 
+def test_what_takes_more_than_a_minute_is_refused_before_it_is_begun(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A hundred thousand states with K = 100; ninety thousand with their bounds."""
+    automaton = law("always (a -> eventually[0, 100 steps] b)")
+
+    def begun(*_: Any) -> Any:
+        raise AssertionError("it was begun")
+
+    for name in ("ever", "expectation", "RobustStep"):
+        monkeypatch.setattr(tables, name, begun)
+
+    def loop(n: int) -> Chain:
+        indices = np.stack([np.arange(n), np.roll(np.arange(n), -1)], axis=1)
+        indices.sort(axis=1)
+        names = tuple(f"s{i}" for i in range(n))
+        return Chain(names, 2 * np.arange(n + 1), indices.ravel(), np.full(2 * n, 0.5))
+
+    chain = loop(100_000)
+    letters = np.zeros(chain.n, np.int64)
+    with pytest.raises(TooLarge, match="102 monitor states make more than 10,000,000"):
+        solve_risk(chain, letters, automaton, 50)
+    chain, letters = loop(90_000), letters[:90_000]
+    with pytest.raises(TooLarge, match="101 monitor states with 180,000 transitions"):
+        solve_risk(chain, letters, automaton, 50, _widened(chain, 0.1))
+    with pytest.raises(TooLarge, match="over 1,000 steps") as caught:
+        solve_risk(chain, letters, automaton, 1_000)
+    assert "a shorter horizon" in str(caught.value.mend)
+    with pytest.raises(TooLarge, match="over 1,000 steps"):
+        violation_within(chain, letters, automaton, 1_000)
+
+
+def test_as_much_work_as_may_be_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    chain = random_chain(np.random.default_rng(5), 3)
+    automaton, letters = law(LAWS[0]), np.array([0, 1, 2])
+    size, states = len(chain.data), np.count_nonzero(automaton.left > 0)
+    intervals = _widened(chain, 0.1)
+    robust = states * intervals.successors.size
+    for limit, work in (
+        ("MAX_WORK", 4 * states * size),
+        ("MAX_ROBUST_WORK", 4 * robust),
+        ("MAX_CELLS", robust),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(tables, limit, work)
+            solve_risk(chain, letters, automaton, 4, intervals)
+            patch.setattr(tables, limit, work - 1)
+            with pytest.raises(TooLarge, match="more than can be solved in a minute"):
+                solve_risk(chain, letters, automaton, 4, intervals)
+
+
 def test_a_table_without_the_unbounded_risk_when_that_is_too_large(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

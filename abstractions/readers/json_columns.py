@@ -28,6 +28,7 @@ from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
 MAX_HELD = 100_000_000
 """No more values are held of one trace."""
 
+_OWN = frozenset(("sequence", "time_s", "signals"))
 _NOTED = frozenset(("proposal", "executed", "tool_output", "interventions", "label"))
 _BLOCK = 1 << 20
 _LARGEST = 2**53
@@ -63,26 +64,30 @@ def _kept(
     rows: list[Any] = []
     moments: list[tuple[int, float]] = []
     shape: tuple[str, ...] = ()
-    size, picked = 0, itemgetter(*names) if names else len
+    outer: tuple[str, ...] = ()
+    noted: list[str] = []
+    picked = itemgetter(*names) if names else len
     for line, data in _parsed(path):
         signals = data.get("signals")
         if type(signals) is not dict:
             raise _Odd
         if tuple(signals) != shape:
             _check_names(signals, header, vocabulary)
-            shape, size = tuple(signals), 3 + len(signals)
-        keys = size
-        if len(data) > 3:
-            noted = data.keys() - ("sequence", "time_s", "signals")
-            if not noted <= _NOTED:
+            shape = tuple(signals)
+        if tuple(data) != outer:
+            outer = tuple(data)
+            noted = [key for key in outer if key not in _OWN]
+            if not _NOTED.issuperset(noted):
                 raise _Odd
-            keys += sum(1 + _keys(data[key]) for key in noted)
+        keys = len(outer) + len(shape)
+        if noted:
+            keys += sum([_keys(data[key]) for key in noted])
             if data.get("label") not in ("safe", "unsafe", None):
                 raise _Odd
             if type(data.get("interventions", [])) is not list:
                 raise _Odd
         # Who says a key twice, or hides one in a text, has more colons than keys.
-        if line.count(b'":') != keys:
+        if line.count(b":") != keys and line.count(b'":') != keys:
             raise _Odd
         try:
             rows.append(picked(signals))

@@ -80,6 +80,8 @@ class Address(PosixPath):
 
     def input_file(self) -> pa.NativeFile:
         """Its bytes, from any place in it, for pyarrow."""
+        if len(self.parts) < 3:
+            self.stat()  # says whether it is there: of a bucket nobody else does
         with self._asked() as (system, name):
             return system.open_input_file(name)
 
@@ -98,6 +100,9 @@ class Address(PosixPath):
             shutil.copyfileobj(raw, out, _AHEAD)
 
     def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
+        if len(self.parts) < 2:
+            # Above all buckets, which nobody can list.
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self))
         with self._asked() as (system, name):
             info = system.get_file_info(name)
         if info.type.name == "NotFound":

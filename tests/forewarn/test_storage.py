@@ -88,10 +88,11 @@ def test_a_campaign_lies_in_a_bucket_and_is_read_from_there(
 
 def test_what_a_bucket_lacks_is_said_in_one_line(bucket: str, tmp_path: Path) -> None:
     law = ("--law", "always speed < 0 km/h")
-    for name, said in (
-        ("absent", "no such file or directory"),
-        ("absent/a.parquet", "no such file or directory"),
+    for address, said in (
+        (f"{bucket}/absent", "no such file or directory"),
+        (f"{bucket}/absent/a.parquet", "no such file or directory"),
+        ("s3://nowhere", "no such file or directory"),
     ):
-        told = forewarn("monitor", f"{bucket}/{name}", *law, status=2)
-        assert told.startswith(f"forewarn: {bucket}/{name}: {said}")
+        told = forewarn("monitor", address, *law, status=2)
+        assert told.startswith(f"forewarn: {address}: {said}")
         assert len(told.splitlines()) == 1

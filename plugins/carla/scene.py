@@ -6,21 +6,20 @@ CARLA's y points right, and its places are those of middles.
 from __future__ import annotations
 
 import math
-from collections.abc import Container
 from typing import Any
 
-from forewarn.plugins.carla.maps.places import Place, Places
-from forewarn.plugins.driving.roads.lanes import Lane, LightName, Turn
+from forewarn.plugins.driving.roads.lanes import LightName
 from forewarn.plugins.driving.roads.network import Roads
+from forewarn.plugins.driving.roads.places import Places
 from forewarn.plugins.driving.scene import (
     Behind,
     Colour,
     Lamps,
     Light,
     Mover,
-    Scene,
     TurnSignal,
 )
+from forewarn.plugins.driving.seen import SeenScene
 
 _COLOURS = {
     "Red": Colour.RED, "Yellow": Colour.YELLOW, "Green": Colour.GREEN,
@@ -32,17 +31,11 @@ _SIGNALS = {
     _RIGHT | _LEFT: TurnSignal.HAZARD,
 }  # fmt: skip
 _LOW_BEAM, _HIGH_BEAM, _FOG = 1 | 2, 4, 128  # position lights count as low beam
-_TURNS = {
-    TurnSignal.LEFT: (Turn.LEFT, Turn.U_TURN), TurnSignal.RIGHT: (Turn.RIGHT,),
-}  # fmt: skip
 _SIDEWAYS = 0.3  # m/s; less is how anyone keeps to a lane
-_STAYS_M = 0.6  # so much worse a lane fits before it is left
 _STANDS = 0.2  # m/s
-_CORNER_M = 1.6  # so near a crosswalk's end one is about to cross,
-_AWAY = -0.4  # unless one walks away from it
 
 
-class CarlaScene(Scene):
+class CarlaScene(SeenScene):
     """The world around one vehicle.
 
     Args:
@@ -53,8 +46,8 @@ class CarlaScene(Scene):
     """
 
     def __init__(self, world: Any, ego: Any, roads: Roads, places: Places) -> None:
-        super().__init__(roads, str(ego.id))
-        self._world, self._places = world, places
+        super().__init__(roads, str(ego.id), places)
+        self._world = world
         self._others: set[int] = set()
         self._middle_m: dict[str, float] = {}  # ahead of the actor's own place
         self._lights: dict[str, Any] = {}
@@ -66,58 +59,6 @@ class CarlaScene(Scene):
     def body(self, name: str) -> Mover | None:
         """Somebody, by name; none if they are gone."""
         return self.vehicles.get(name) or self.people.get(name)
-
-    # -- where they may go ------------------------------------------------------------
-
-    def edges_of(self, vehicle: Mover) -> Container[str]:
-        """The edges that somebody may take: what its lane and signals tell."""
-        lane = self.roads.lanes.get(vehicle.lane)
-        edges: set[str] = set()
-        if lane is None:
-            return edges
-        edges.add(lane.edge)
-        for name in self.onward(vehicle, lane):
-            exits = self._exits(self.roads.lanes[name])
-            edges |= exits
-            for edge in exits:
-                for beyond in self.roads.lanes_of.get(edge, ()):
-                    edges |= {self.roads.lanes[k.to].edge for k in beyond.links}
-        return edges
-
-    def onward(self, vehicle: Mover, lane: Lane) -> list[str]:
-        """The next lanes that somebody may take, the likeliest first."""
-        if lane.inside or not lane.links:
-            return [link.via or link.to for link in lane.links] or [lane.name]
-        if self.route and vehicle.name == self.name:
-            on_route = [
-                link
-                for link in lane.links
-                if self.roads.lanes[link.to].edge in self.route
-            ]
-            if on_route:
-                return [link.via or link.to for link in on_route]
-        wanted = _TURNS.get(vehicle.signal, (Turn.FORWARD,))
-        fits = [link for link in lane.links if link.turn in wanted]
-        return [link.via or link.to for link in fits or lane.links]
-
-    def _exits(self, lane: Lane) -> set[str]:
-        if not lane.inside:
-            return {lane.edge}
-        return {self.roads.lanes[link.to].edge for link in lane.links}
-
-    def next_crosswalk(self, person: Mover) -> str:
-        """The crosswalk that somebody walks to from its corner."""
-        ux, uy = math.cos(person.heading), math.sin(person.heading)
-        for crosswalk in self.crosswalks.near(person.x, person.y):
-            along, aside = crosswalk.place(person.x, person.y)
-            (ax, ay), (bx, by) = crosswalk.ends
-            towards = ((bx - ax) * ux + (by - ay) * uy) / crosswalk.length_m
-            if along > crosswalk.length_m / 2.0:
-                along, towards = crosswalk.length_m - along, -towards
-            near = -_CORNER_M < along < 0.0 and abs(aside) <= crosswalk.half_m
-            if near and towards > _AWAY:
-                return crosswalk.edge
-        return ""
 
     # -- lights -----------------------------------------------------------------------
 
@@ -195,35 +136,16 @@ class CarlaScene(Scene):
         mover.heading = -yaw
         vx, vy = velocity.x, velocity.y
         mover.speed = math.hypot(vx, vy)
-        place = self._settle(mover)
+        place = self.settle(mover)
         if place is None:
             mover.lane, mover.lateral = "", 0.0
             return
         mover.lane, mover.at_m = place.lane, place.along_m
         if mover.name == self.name:
-            (_, heading) = self._places.at(place.lane, place.along_m)
+            (_, heading) = self.places.at(place.lane, place.along_m)
             along = math.radians(heading)
             sideways = -vy * math.cos(along) - vx * math.sin(along)
             mover.lateral = sideways if abs(sideways) > _SIDEWAYS else 0.0
-
-    def _settle(self, mover: Mover) -> Place | None:
-        """The lane that somebody is on; where several fit, the likely one."""
-        lane = self.roads.lanes.get(mover.lane)
-        x, y, heading = mover.x, mover.y, math.degrees(mover.heading)
-        fitting = list(self._places.near(x, y, heading))
-        if not fitting:
-            return None
-        best = min(fitting, key=lambda place: place.off)
-        if lane is None:
-            return best
-        own = next((p for p in fitting if p.lane == lane.name), None)
-        if own is not None and own.along_m < lane.length - 1e-3:
-            # Inside a junction ways part slowly: one keeps to the one taken.
-            keeps = math.inf if lane.inside else _STAYS_M
-            if own.off < best.off + keeps:
-                return own
-        likely = self.onward(mover, lane)
-        return next((p for name in likely for p in fitting if p.lane == name), best)
 
     def _walk(self, mover: Mover, state: Any) -> None:
         pose, velocity = state.get_transform(), state.get_velocity()

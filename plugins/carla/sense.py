@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from forewarn.plugins.carla.maps.net import CarlaNet
-from forewarn.plugins.carla.maps.places import Places
 from forewarn.plugins.carla.scene import CarlaScene
 from forewarn.plugins.driving.bodies import touches
 from forewarn.plugins.driving.roads.network import Roads
+from forewarn.plugins.driving.roads.places import Places
 from forewarn.plugins.driving.scene import Mover, TurnSignal
 from forewarn.plugins.driving.seeing.arriving import Conflict
 from forewarn.plugins.driving.sense import Senses, Surroundings
@@ -23,7 +23,6 @@ from forewarn.plugins.driving.sense import Senses, Surroundings
 _TOUCH = 0.8  # m/s: below it a pedestrian has walked into the car, not the reverse
 _TOUCH_M = 0.05  # bodies that are held apart do not quite meet
 _WEATHER_S, _LAMPS_S = 1.0, 0.2  # what takes a call is asked for now and then
-_WAY_EDGES = 4
 
 
 class MapData:
@@ -144,7 +143,6 @@ class CarlaSenses:
 
     def _find_way(self, ego: Mover) -> None:
         """Where nobody tells the route: straight on, or where the ego signals to."""
-        roads = self._data.roads
         if self._given:
             self.scene.route = self._given
             return
@@ -152,22 +150,7 @@ class CarlaSenses:
         if known == self._way_of:
             return
         self._way_of = known
-        lane = roads.lanes[ego.lane]
-        edges: list[str] = []
-        if lane.inside:
-            entries = sorted(roads.entries.get(lane.name, ()))
-            edges += [roads.lanes[name].edge for name in entries[:1]]
-        else:
-            edges.append(lane.edge)
-        for _ in range(_WAY_EDGES):
-            following = self.scene.onward(ego, lane)
-            lane = roads.lanes[following[0]]
-            while lane.inside and lane.links:
-                lane = roads.lanes[lane.links[0].via or lane.links[0].to]
-            if lane.edge in edges or lane.inside:
-                break
-            edges.append(lane.edge)
-        self.scene.route = tuple(edges)
+        self.scene.route = self.scene.straight_on(ego)
 
     # -- bodies -----------------------------------------------------------------------
 

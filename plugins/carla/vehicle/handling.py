@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from forewarn.plugins.carla.maps.places import Places
 from forewarn.plugins.driving.roads.lines import Point
 from forewarn.plugins.driving.roads.network import Roads
+from forewarn.plugins.driving.roads.places import Places
 from forewarn.plugins.driving.roads.ways import Way
 from forewarn.plugins.driving.scene import Mover
 

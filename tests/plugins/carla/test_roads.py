@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from forewarn.plugins.carla.maps.net import CarlaNet
-from forewarn.plugins.carla.maps.places import Places
 from forewarn.plugins.driving.roads.lanes import Turn
 from forewarn.plugins.driving.roads.network import Roads
+from forewarn.plugins.driving.roads.places import Places
 from forewarn.plugins.driving.roads.ways import Passage
 from forewarn.plugins.sumo.maps.net import SumoNet
 from forewarn.plugins.sumo.support import MAPS, find_map

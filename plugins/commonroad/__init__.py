@@ -1,0 +1,1 @@
+"""CommonRoad's scenes as recorded drives; nothing has to be installed for it."""

@@ -1,0 +1,187 @@
+"""The World: CommonRoad's scenes, looked at again as one of those in it saw them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from glob import glob
+from pathlib import Path
+from shutil import copyfile
+from tempfile import TemporaryDirectory
+from typing import Literal
+from weakref import finalize
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.frame import Value
+from forewarn.monitors.guarding.decision import Action
+from forewarn.plugins.actions import Actions, ActionSpec
+from forewarn.plugins.commonroad.reading import Obstacle, Recorded, read_scene
+from forewarn.plugins.commonroad.roads import CommonRoadNet
+from forewarn.plugins.commonroad.scene import CommonRoadScene, coasting
+from forewarn.plugins.contracts import Example, Source
+from forewarn.plugins.driving.roads.network import Roads
+from forewarn.plugins.driving.roads.places import Places
+from forewarn.plugins.driving.scenery import SceneShown
+from forewarn.plugins.driving.sense import PROVIDES as SENSED
+from forewarn.plugins.driving.sense import Senses, Surroundings
+from forewarn.plugins.logs import LogActuator
+from forewarn.plugins.scenery import Shape, Thing
+from forewarn.plugins.stepped import SteppedWorld
+
+CROSSING = Path(__file__).with_name("crossing.xml.gz")
+"""A scene of ours, written by commonroad-io."""
+
+_UNTOLD = frozenset(
+    ("gear", "engine_on", "manual_control", "turn_signal", "arrow_light",
+     "arrow_light_blinking", "honking_allowed", "horn_on", "high_beam_on",
+     "low_beam_on", "fog_light_on", "warning_flash_on", "street_light_on", "rain",
+     "snow", "fog", "visibility", "time_of_day", "special_location",
+     "special_location_distance", "destination_reached", "snapshot_age")
+)  # fmt: skip
+PROVIDES = tuple(name for name in SENSED if name not in _UNTOLD)
+"""What a scene tells: all that lanes, lights and bodies do."""
+
+_EXAMPLES = 20
+_DRIVES = frozenset(
+    ("car", "truck", "bus", "motorcycle", "bicycle", "priorityVehicle", "taxi")
+)
+
+
+class CommonRoadWorld(SteppedWorld):
+    """Recorded scenes, one file an episode: seed n is the n-th by name.
+
+    Args:
+        files: Their paths, with `*` for any text; gzipped or not.
+        ego: Who is looked at: the id of an obstacle, or of a planning problem, whose
+            ego keeps its speed and lane. `each` is every vehicle that moves, one after
+            the other: with so many files, seed n + files is the second of the n-th.
+            By default the first planning problem.
+    """
+
+    actions = Actions(ActionSpec("recorded"))
+
+    @staticmethod
+    def example() -> Example:
+        """The same scene again and again."""
+        return Example(make=_example, pilot="log", steps=12)
+
+    def __init__(self, *, files: str, ego: int | Literal["each"] | None = None) -> None:
+        self._paths = sorted(Path(name) for name in glob(files))
+        if not self._paths:
+            raise InvalidInput(
+                f"there is no file {files!r:.200}",
+                mend="a path that begins with $here/ is beside the scenario's file",
+            )
+        self._who = ego
+        period_s = _known(self._paths[0])[0].period_s
+        self.source = Source("commonroad", "driving", PROVIDES, period_s, fixed=True)
+        self._shown: SceneShown | None = None
+        self._seen: dict[str, Value] = {}
+
+    def begin(self, seed: int) -> None:
+        more, number = divmod(seed, len(self._paths))
+        told, roads, places = _known(self._paths[number])
+        if told.period_s != self.source.period_s:
+            raise InvalidInput(
+                f"its steps are {told.period_s:g} s apart, and those of the first file"
+                f" {self.source.period_s:g} s",
+                source=told.source,
+                mend="put files with other steps into a scenario of their own",
+            )
+        ego = _chosen(told, roads, places, self._who, more)
+        self._scene = scene = CommonRoadScene(told, roads, places, ego)
+        self._senses = Senses(scene, Surroundings(), told.period_s)
+        self._shown = SceneShown(roads, lambda: scene)
+        self._first, self._last = ego.states[0].step, ego.states[-1].step
+        if not scene.look(self._first):
+            raise InvalidInput(f"{ego.number} begins on no lane", source=told.source)
+
+    def move(self, action: Action | None) -> None:
+        """What was recorded goes on as it went."""
+
+    def values(self) -> Mapping[str, Value]:
+        step = self._first + self.steps
+        if not self._scene.look(step):
+            self.over = "the ego left the road"
+            return self._seen
+        hit = self._scene.struck()
+        values = self._senses.values(self.time_s, hit, horn=False)
+        self._seen = {name: values[name] for name in PROVIDES}
+        if step >= self._last:
+            self.over = "the recording is over"
+        return self._seen
+
+    def actuator(self) -> LogActuator:
+        return LogActuator()
+
+    def ground(self) -> Sequence[Shape]:
+        return [] if self._shown is None else self._shown.ground()
+
+    def things(self) -> Sequence[Thing]:
+        return [] if self._shown is None else self._shown.things()
+
+
+def _example() -> CommonRoadWorld:
+    folder = TemporaryDirectory()
+    for number in range(_EXAMPLES):
+        copyfile(CROSSING, Path(folder.name) / f"{number:02}.xml.gz")
+    world = CommonRoadWorld(files=f"{folder.name}/*.xml.gz", ego=1001)
+    finalize(world, folder.cleanup)
+    return world
+
+
+@lru_cache(maxsize=32)
+def _known(path: Path) -> tuple[Recorded, Roads, Places]:
+    told = read_scene(path)
+    roads = Roads(CommonRoadNet(told))
+    return told, roads, Places(roads)
+
+
+def _chosen(
+    told: Recorded,
+    roads: Roads,
+    places: Places,
+    who: int | str | None,
+    place: int,
+) -> Obstacle:
+    """Whose eyes it is seen with.
+
+    Args:
+        told: The file.
+        roads: Its roads.
+        places: Its lanes by place.
+        who: As the world is told.
+        place: Which one of `each`; nobody else has more than one.
+    """
+    driving = [
+        each
+        for each in told.obstacles.values()
+        if each.kind in _DRIVES and not each.stands
+    ]
+    if who == "each":
+        if place >= len(driving):
+            raise InvalidInput(
+                f"{len(driving)} vehicles move in it, and the first has number 0",
+                source=told.source,
+                mend="ask for fewer seeds",
+            )
+        return driving[place]
+    if place:
+        raise InvalidInput(
+            "there are fewer files, and the first has number 0",
+            source=told.source,
+            mend="ask for fewer seeds, or for `ego: each`",
+        )
+    if who is None:
+        who = next(iter(told.problems), None)
+    if isinstance(who, int) and who in told.problems:
+        return coasting(told, roads, places, who)
+    found = next((each for each in driving if each.number == who), None)
+    if found is None:
+        names = ", ".join(str(each.number) for each in driving[:8])
+        raise InvalidInput(
+            f"nobody with the id {who} drives in it",
+            source=told.source,
+            mend=f"there are {names}" if names else "nobody moves in it",
+        )
+    return found

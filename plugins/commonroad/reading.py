@@ -1,0 +1,489 @@
+"""CommonRoad's XML: lanelets, signs, lights, obstacles and planning problems.
+
+A file may come from anywhere. A document type, and with it every entity, is refused;
+sizes are capped, and whatever should be a number is a finite one.
+"""
+
+from __future__ import annotations
+
+import math
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from xml.parsers import expat
+
+from forewarn.abstractions.errors import InvalidInput, TooLarge
+from forewarn.abstractions.files import read_bytes
+from forewarn.plugins.driving.roads.lanes import Turn
+from forewarn.plugins.driving.roads.lines import Point
+from forewarn.plugins.driving.scene import Colour, TurnSignal
+
+_MOST_BYTES = 64 << 20
+_MOST_ELEMENTS, _DEEPEST = 2_000_000, 40
+_FARTHEST = 1e7
+_STEPS_S = (0.001, 10.0)
+
+_LIMITS = frozenset(("274", "R2-1"))
+_STOP, _YIELD = frozenset(("206", "R1-1")), frozenset(("205", "R1-2"))
+_TURNS = {
+    "successorsLeft": Turn.LEFT, "successorsRight": Turn.RIGHT,
+    "successorsStraight": Turn.FORWARD,
+}  # fmt: skip
+_COLOURS = {
+    "red": Colour.RED, "redYellow": Colour.RED, "yellow": Colour.YELLOW,
+    "green": Colour.GREEN, "inactive": Colour.OFF,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Where somebody's middle is at one step, in m, m/s and radians."""
+
+    step: int
+    x: float
+    y: float
+    heading: float
+    speed: float
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What somebody shows from one step on."""
+
+    step: int
+    signal: TurnSignal
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """Somebody, or something, and where it is when.
+
+    Args:
+        number: Its id.
+        kind: CommonRoad's word for it.
+        length: In m.
+        width: In m.
+        states: Of a thing that stands one; else one a step.
+        shown: Its turn signals, where they are told.
+        stands: Whether it never moves.
+    """
+
+    number: int
+    kind: str
+    length: float
+    width: float
+    states: tuple[State, ...]
+    shown: tuple[Shown, ...] = ()
+    stands: bool = False
+
+    @property
+    def on_foot(self) -> bool:
+        """Whether it is a pedestrian."""
+        return self.kind == "pedestrian"
+
+
+@dataclass(frozen=True, slots=True)
+class Lanelet:
+    """A piece of a lane.
+
+    Args:
+        number: Its id.
+        middle: Its middle line.
+        width: In m.
+        kinds: What it is for.
+        after: The lanelets that it leads to.
+        right: The lanelet to its right that leads the same way, if there is one.
+        signs: The signs for it.
+        lights: The lights for it.
+        limit_kmh: How fast one may drive, if it says so itself.
+    """
+
+    number: int
+    middle: tuple[Point, ...]
+    width: float
+    kinds: frozenset[str]
+    after: tuple[int, ...]
+    right: int | None
+    signs: frozenset[int]
+    lights: tuple[int, ...]
+    limit_kmh: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class TrafficLight:
+    """A light: its colours with their durations in steps, from `offset` on."""
+
+    cycle: tuple[tuple[Colour, int], ...]
+    offset: int
+    direction: str
+    active: bool
+
+    def at(self, step: int) -> tuple[Colour, int]:
+        """What it shows at a step, and for how many steps it has."""
+        if not self.active or not self.cycle:
+            return Colour.OFF, 0
+        since = (step - self.offset) % sum(lasts for _, lasts in self.cycle)
+        for colour, lasts in self.cycle:
+            if since < lasts:
+                return colour, since
+            since -= lasts
+        raise AssertionError  # the steps of a cycle are those of its colours
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A file.
+
+    Args:
+        source: Its path.
+        period_s: The time between two steps.
+        lanelets: By id.
+        limits_kmh: Of the signs that limit the speed, by id.
+        stops: The signs at which one has to stop.
+        yields: Those at which one gives way.
+        lights: By id.
+        turns: Of every lanelet inside an intersection: that, and where it leads.
+        obstacles: By id.
+        problems: Of every planning problem, by id: where its ego begins, and how many
+            steps it has.
+    """
+
+    source: str
+    period_s: float
+    lanelets: Mapping[int, Lanelet]
+    limits_kmh: Mapping[int, float]
+    stops: frozenset[int]
+    yields: frozenset[int]
+    lights: Mapping[int, TrafficLight]
+    turns: Mapping[int, tuple[int, Turn]]
+    obstacles: Mapping[int, Obstacle]
+    problems: Mapping[int, tuple[State, int]]
+
+
+def read_scene(path: Path) -> Recorded:
+    """Reads a CommonRoad file, 2018b or 2020a, gzipped or not.
+
+    Raises:
+        InvalidInput: It is none, or hostile.
+    """
+    root = _tree(read_bytes(path, _MOST_BYTES), str(path))
+    if root.tag != "commonRoad":
+        raise InvalidInput(
+            f"no CommonRoad file: it begins with <{root.tag:.40}>", source=str(path)
+        )
+    return _Reading(str(path)).scene(root)
+
+
+def _tree(data: bytes, source: str) -> ET.Element:
+    """The elements, without a document type."""
+    builder, parser = ET.TreeBuilder(), expat.ParserCreate()
+    depth = count = 0
+
+    def begin(tag: str, attributes: dict[str, str]) -> None:
+        nonlocal depth, count
+        depth, count = depth + 1, count + 1
+        if depth > _DEEPEST or count > _MOST_ELEMENTS:
+            raise TooLarge(
+                f"more than {_MOST_ELEMENTS} elements, or {_DEEPEST} in one another",
+                source=source,
+            )
+        builder.start(tag, attributes)
+
+    def end(tag: str) -> None:
+        nonlocal depth
+        depth -= 1
+        builder.end(tag)
+
+    def refuse(*_: object) -> None:
+        raise InvalidInput(
+            "it declares a document type, by which a file can grow without end",
+            source=source,
+            mend="take the line with <!DOCTYPE out",
+        )
+
+    parser.StartElementHandler, parser.EndElementHandler = begin, end
+    parser.CharacterDataHandler = builder.data
+    parser.StartDoctypeDeclHandler = refuse
+    parser.buffer_text = True
+    try:
+        parser.Parse(data, True)
+    except (expat.ExpatError, ValueError) as error:
+        raise InvalidInput(f"no XML: {error}", source=source) from error
+    return builder.close()
+
+
+class _Reading:
+    """Reads one file's elements; errors say which."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+
+    def scene(self, root: ET.Element) -> Recorded:
+        period_s = self._finite(root.get("timeStepSize"), "its timeStepSize")
+        if not _STEPS_S[0] <= period_s <= _STEPS_S[1]:
+            raise self._wrong(f"its timeStepSize is {period_s:g} s")
+        lanelets = {each.number: each for each in self._each(root, "lanelet")}
+        if not lanelets:
+            raise self._wrong("it has no lanelet")
+        for lanelet in lanelets.values():
+            if missing := [n for n in lanelet.after if n not in lanelets]:
+                raise self._wrong(
+                    f"lanelet {lanelet.number} leads to {missing[0]}, which is none"
+                )
+        signs = {self._id(sign): _sign_ids(sign) for sign in root.iter("trafficSign")}
+        limits = {
+            self._id(sign): 3.6 * self._finite(value, f"sign {sign.get('id'):.20}")
+            for sign in root.iter("trafficSign")
+            for part in sign.iter("trafficSignElement")
+            if (part.findtext("trafficSignID") or "").strip() in _LIMITS
+            and (value := part.findtext("additionalValue")) is not None
+        }
+        kinds = ("obstacle", "staticObstacle", "dynamicObstacle")
+        found = [self._obstacle(e, period_s) for kind in kinds for e in root.iter(kind)]
+        return Recorded(
+            self._source, period_s, lanelets, limits,
+            frozenset(n for n, names in signs.items() if names & _STOP),
+            frozenset(n for n, names in signs.items() if names & _YIELD),
+            {self._id(e): self._light(e) for e in root.findall("trafficLight")},
+            dict(self._turns(root, lanelets)),
+            {each.number: each for each in found},
+            {self._id(e): self._problem(e) for e in root.iter("planningProblem")},
+        )  # fmt: skip
+
+    # -- roads ------------------------------------------------------------------------
+
+    def _each(self, root: ET.Element, tag: str) -> Iterator[Lanelet]:
+        for element in root.findall(tag):
+            yield self._lanelet(element)
+
+    def _lanelet(self, element: ET.Element) -> Lanelet:
+        number = self._id(element)
+        sides = [self._points(element, side) for side in ("leftBound", "rightBound")]
+        left, right = sides
+        if len(left) != len(right) or len(left) < 2:
+            raise self._wrong(
+                f"the bounds of lanelet {number} are of {len(left)} and {len(right)}"
+                " points"
+            )
+        pairs = list(zip(left, right, strict=True))
+        middle = [((a + c) / 2.0, (b + d) / 2.0) for (a, b), (c, d) in pairs]
+        smooth = [middle[0], *(b for a, b in pairwise(middle) if math.dist(a, b) > 0)]
+        if len(smooth) < 2:
+            raise self._wrong(f"lanelet {number} has no length")
+        beside = element.find("adjacentRight")
+        same = beside is not None and beside.get("drivingDir") == "same"
+        limit = element.findtext("speedLimit")
+        line = element.find("stopLine")
+        of_line = () if line is None else (line,)
+        kinds = (kind.text or "" for kind in element.iter("laneletType"))
+        return Lanelet(
+            number,
+            tuple(smooth),
+            sum(math.dist(a, b) for a, b in pairs) / len(pairs),
+            frozenset(kind.strip() for kind in kinds),
+            tuple(self._refs(element, "successor")),
+            self._ref(beside) if same and beside is not None else None,
+            frozenset(
+                n for e in (element, *of_line) for n in self._refs(e, "trafficSignRef")
+            ),
+            tuple(
+                n for e in (element, *of_line) for n in self._refs(e, "trafficLightRef")
+            ),
+            None if limit is None else 3.6 * self._finite(limit, f"lanelet {number}"),
+        )
+
+    def _light(self, element: ET.Element) -> TrafficLight:
+        name = f"traffic light {self._id(element)}"
+        cycle: list[tuple[Colour, int]] = []
+        for each in element.iter("cycleElement"):
+            colour = (each.findtext("color") or "").strip()
+            lasts = self._finite(each.findtext("duration"), name)
+            if colour not in _COLOURS or lasts < 1:
+                raise self._wrong(f"{name} is {colour!r:.20} for {lasts:g} steps")
+            cycle.append((_COLOURS[colour], int(lasts)))
+        offset = element.findtext("cycle/timeOffset")
+        return TrafficLight(
+            tuple(cycle),
+            0 if offset is None else int(self._finite(offset, name)),
+            (element.findtext("direction") or "all").strip(),
+            (element.findtext("active") or "true").strip() != "false",
+        )
+
+    def _turns(
+        self, root: ET.Element, lanelets: Mapping[int, Lanelet]
+    ) -> Iterator[tuple[int, tuple[int, Turn]]]:
+        for crossing in root.findall("intersection"):
+            number = self._id(crossing)
+            for incoming in crossing.findall("incoming"):
+                for tag, turn in _TURNS.items():
+                    for inside in self._refs(incoming, tag):
+                        if inside in lanelets:
+                            yield inside, (number, turn)
+
+    # -- who is there -----------------------------------------------------------------
+
+    def _obstacle(self, element: ET.Element, period_s: float) -> Obstacle:
+        number = self._id(element)
+        name = f"obstacle {number}"
+        role = element.findtext("role", element.tag)
+        stands = role.strip() in ("static", "staticObstacle")
+        begins = element.find("initialState")
+        if begins is None:
+            raise self._wrong(f"{name} has no initialState")
+        states = [begins, *element.findall("trajectory/state")]
+        if len(states) == 1 and not stands:
+            raise self._wrong(
+                f"{name} moves, and has no trajectory",
+                "scenes with one known course of everybody are read",
+            )
+        length, width = self._size(element, name)
+        shown = element.find("initialSignalState")
+        later = element.findall("signalSeries/signalState")
+        return Obstacle(
+            number,
+            (element.findtext("type") or "unknown").strip(),
+            length,
+            width,
+            tuple(self._course(states, name, period_s)),
+            tuple(
+                Shown(self._step(each, name), _signal(each))
+                for each in ([] if shown is None else [shown, *later])
+            ),
+            stands,
+        )
+
+    def _size(self, element: ET.Element, name: str) -> tuple[float, float]:
+        """The length and the width of a shape, however it is written."""
+        shape = element.find("shape")
+        for box in () if shape is None else shape.iter("rectangle"):
+            sides = (box.findtext("length"), box.findtext("width"))
+            return self._finite(sides[0], name), self._finite(sides[1], name)
+        for ring in () if shape is None else shape.iter("circle"):
+            across = 2.0 * self._finite(ring.findtext("radius"), name)
+            return across, across
+        corners = [] if shape is None else [*self._corners(shape, name)]
+        if not corners:
+            raise self._wrong(f"{name} has no shape of a known kind")
+        xs, ys = zip(*corners, strict=True)
+        return max(xs) - min(xs), max(ys) - min(ys)
+
+    def _corners(self, shape: ET.Element, name: str) -> Iterator[Point]:
+        for point in shape.iterfind(".//polygon/point"):
+            yield self._point(point, name)
+
+    def _course(
+        self, elements: list[ET.Element], name: str, period_s: float
+    ) -> Iterator[State]:
+        before: State | None = None
+        for element in elements:
+            state = self._state(element, name, before, period_s)
+            if before is not None and state.step <= before.step:
+                raise self._wrong(
+                    f"step {state.step} of {name} follows step {before.step}"
+                )
+            yield state
+            before = state
+
+    def _state(
+        self, element: ET.Element, name: str, before: State | None, period_s: float
+    ) -> State:
+        step = self._step(element, name)
+        x, y = self._place(element.find("position"), name)
+        told = element.find("velocity")
+        heading = element.find("orientation")
+        turned = 0.0 if before is None else before.heading
+        if heading is not None:
+            turned = self._amount(heading, name)
+        if told is not None:
+            speed = self._amount(told, name)
+        elif before is not None and step > before.step:
+            lasted_s = (step - before.step) * period_s
+            speed = math.hypot(x - before.x, y - before.y) / lasted_s
+        else:
+            speed = 0.0
+        return State(step, x, y, turned, abs(speed))
+
+    def _place(self, element: ET.Element | None, name: str) -> Point:
+        """A position: a point, or the middle of where it may be."""
+        if element is None or not len(element):
+            raise self._wrong(f"{name} has no position")
+        points = [self._point(each, name) for each in element.iter("center")]
+        points = points or [self._point(each, name) for each in element.iter("point")]
+        if not points:
+            raise self._wrong(f"{name} has no position")
+        xs, ys = zip(*points, strict=True)
+        return sum(xs) / len(xs), sum(ys) / len(ys)
+
+    def _problem(self, element: ET.Element) -> tuple[State, int]:
+        name = f"planning problem {self._id(element)}"
+        begins = element.find("initialState")
+        if begins is None:
+            raise self._wrong(f"{name} has no initialState")
+        lasts = [
+            self._finite(each.text, name)
+            for each in element.iterfind("goalState/time/intervalEnd")
+        ]
+        return self._state(begins, name, None, 1.0), int(max(lasts, default=0))
+
+    # -- numbers ----------------------------------------------------------------------
+
+    def _step(self, element: ET.Element, name: str) -> int:
+        time = element.find("time")
+        return 0 if time is None else round(self._amount(time, name))
+
+    def _amount(self, element: ET.Element, name: str) -> float:
+        """A number, or the middle of an interval."""
+        if (exact := element.findtext("exact")) is not None:
+            return self._finite(exact, name)
+        ends = (element.findtext("intervalStart"), element.findtext("intervalEnd"))
+        return sum(self._finite(end, name) for end in ends) / 2.0
+
+    def _points(self, element: ET.Element, side: str) -> list[Point]:
+        name = f"the {side} of lanelet {element.get('id', '')[:20]}"
+        return [self._point(e, name) for e in element.iterfind(f"{side}/point")]
+
+    def _point(self, element: ET.Element, name: str) -> Point:
+        x, y = element.findtext("x"), element.findtext("y")
+        return self._finite(x, name), self._finite(y, name)
+
+    def _finite(self, text: str | None, name: str) -> float:
+        try:
+            value = float(text or "")
+        except ValueError:
+            value = math.nan
+        if not abs(value) <= _FARTHEST:
+            raise self._wrong(f"{name} says {text!r:.40} where a number should be")
+        return value
+
+    def _id(self, element: ET.Element) -> int:
+        return int(self._finite(element.get("id"), f"the id of a {element.tag:.30}"))
+
+    def _ref(self, element: ET.Element) -> int:
+        return int(self._finite(element.get("ref"), f"the ref of a {element.tag:.30}"))
+
+    def _refs(self, element: ET.Element, tag: str) -> Iterator[int]:
+        for each in element.findall(tag):
+            yield self._ref(each)
+
+    def _wrong(self, what: str, mend: str = "") -> InvalidInput:
+        return InvalidInput(what, source=self._source, mend=mend)
+
+
+def _sign_ids(element: ET.Element) -> frozenset[str]:
+    names = (name.text or "" for name in element.iter("trafficSignID"))
+    return frozenset(name.strip() for name in names)
+
+
+def _signal(element: ET.Element) -> TurnSignal:
+    lit = {
+        name
+        for name in ("hazardWarningLights", "indicatorLeft", "indicatorRight")
+        if (element.findtext(name) or "").strip() in ("true", "1")
+    }
+    if "hazardWarningLights" in lit or len(lit) > 1:
+        return TurnSignal.HAZARD
+    if not lit:
+        return TurnSignal.OFF
+    return TurnSignal.LEFT if "indicatorLeft" in lit else TurnSignal.RIGHT

@@ -1,8 +1,7 @@
 """Every command on every page is one that there is, and runs unless LEFT says why not.
 
-A page's commands run one after the other in a folder of their own. What a tutorial
-shows of their output is compared in shape: the same words in the same order, any
-numbers.
+A page's commands run one after the other in a folder of their own. What a page shows of
+their output is compared: at a prompt to the figure, elsewhere in shape.
 """
 
 from __future__ import annotations
@@ -20,14 +19,18 @@ from click.testing import CliRunner
 
 from forewarn.cli import main
 from tests.scenarios import learned
-
-ROOT = Path(__file__).parents[1]
+from tests.shown import PAGES, ROOT, assert_shown, outputs, sessions
 
 if not (ROOT / "docs").is_dir():
     pytest.skip("the pages are not here: not a checkout", allow_module_level=True)
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
+SESSIONS = [page for page in PAGES if any(sessions(page))]
+SHOWN = {
+    "README": "test_demo.py has the whole demo",
+    "evidence": "test_oracles.py prints the same",
+}
+"""Where the output of a page is compared that it does not show at a prompt."""
+
 SHELLS = ("", "sh", "bash", "console", "text")
 LEFT = {
     r" apollo (serve|record|signals)|--bridge|drive\.jsonl": "another process drives",
@@ -83,7 +86,7 @@ RUN = {
         if not HOLES.search(line) and not any(re.search(left, line) for left in LEFT)
     ]
     for page in PAGES
-    if page not in TUTORIALS
+    if page not in SESSIONS and page.stem != "README"
 }
 
 
@@ -145,29 +148,17 @@ def test_the_moving_picture_is_made_of_a_run(tmp_path: Path) -> None:
     assert "values=" in drawn and drawn.endswith("</svg>\n")
 
 
-def _steps(page: Path) -> Iterator[tuple[str, list[str]]]:
-    """Each command of a tutorial, with what is shown of its output."""
-    text = page.read_text(encoding="utf-8")
-    for block in re.findall(r"```console\n(.*?)```", text, re.S):
-        for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
-            command, *shown = part.splitlines()
-            yield command, [line for line in shown if line.strip()]
-
-
-def _shape(line: str) -> str:
-    """A line without its numbers, and blanks that only align."""
-    return " ".join(re.sub(r"\d[\d,.]*", "#", line).split())
-
-
-@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
-def test_a_tutorial_runs_and_shows_what_it_says(
+@pytest.mark.parametrize("page", SESSIONS, ids=lambda page: page.stem)
+def test_what_is_typed_at_a_prompt_says_what_is_shown(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for command, shown in _steps(page):
+    for command, shown in sessions(page):
         done = CliRunner().invoke(main, shlex.split(command)[1:])
-        refused = any(line.startswith("forewarn: ") for line in shown)
+        refused = any(line.startswith("forewarn: ") for line in shown.splitlines())
         assert done.exit_code in ((2,) if refused else (0, 1)), done.output
-        said = iter(map(_shape, done.output.splitlines()))
-        for line in shown:
-            assert _shape(line) in said, f"{command}\n{line}\n{done.output}"
+        assert_shown(shown, done.output, to_the_figure=True)
+
+
+def test_whatever_output_a_page_shows_is_compared() -> None:
+    assert {page.stem for page in PAGES if any(outputs(page))} == set(SHOWN)

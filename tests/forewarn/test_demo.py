@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,24 @@ from forewarn.scenarios.measuring.measure import trained_seeds
 from forewarn.scenarios.report.runs import read_run
 from forewarn.scenarios.schema import load_scenario
 from forewarn.scenarios.shipped import shipped_with
+from tests.shown import ROOT, assert_shown, outputs
 
-ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"
+
+
+@contextmanager
+def hearing() -> Iterator[list[dict[str, Any]]]:
+    """What the demo would say as JSON while it speaks to people."""
+    told: list[dict[str, Any]] = []
+
+    def heard(as_json: bool, payload: Any, lines: Iterable[str]) -> None:
+        if payload is not None:
+            told.append(json.loads(json.dumps(payload, allow_nan=False)))
+        emit(as_json, payload, lines)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("forewarn.cli.demo.emit", heard)
+        yield told
 
 
 @pytest.fixture(scope="module")
@@ -31,20 +48,13 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
         Leg("tiny-road", "stop", range(240), range(5000, 5030)),
         Leg("fork-in-microwave", "reflect", range(180), range(5000, 5015)),
     ]
-    told: list[Any] = []
-
-    def heard(as_json: bool, payload: Any, lines: Iterable[str]) -> None:
-        told.append(payload)
-        emit(as_json, payload, lines)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("forewarn.cli.demo.emit", heard)
+    with pytest.MonkeyPatch.context() as patch, hearing() as told:
         patch.setattr("forewarn.cli.demo.find_spec", lambda name: None)
         patch.setattr(tour, "WITHOUT_SUMO", legs[:1])
         patch.setattr(tour, "HOUSEHOLD", legs[1:])
         done = CliRunner().invoke(main, ["demo", "--out", str(out), "--jobs", "1"])
         assert done.exit_code == 0, done.output
-    (out / "told.json").write_text(json.dumps(told[-1], allow_nan=False))
+    (out / "told.json").write_text(json.dumps(told[0]))
     return out, done.stdout
 
 
@@ -119,9 +129,10 @@ def test_the_seeds_are_the_demos_own() -> None:
 @pytest.mark.slow
 @pytest.mark.needs("libsumo")
 def test_the_whole_demo_on_sumo(tmp_path: Path) -> None:
-    done = CliRunner().invoke(main, ["demo", "--out", str(tmp_path), "--json"])
+    with hearing() as told:
+        done = CliRunner().invoke(main, ["demo", "--out", str(tmp_path)])
     assert done.exit_code == 0, done.output
-    found = json.loads(done.stdout)
+    (found,) = told
     assert [leg["scenario"] for leg in found["legs"]] == [
         "s1", "s3", "fork-in-microwave",
     ]  # fmt: skip
@@ -132,8 +143,10 @@ def test_the_whole_demo_on_sumo(tmp_path: Path) -> None:
         assert law["detected"] >= 0.8 * law["violating"]
         (guarded,) = leg["guarded"]["laws"]
         assert guarded["cut"] >= 0.5
-    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    readme = " ".join(README.read_text(encoding="utf-8").split())
     for sentence in found["sentences"]:
         assert sentence in readme, "the README shows what the demo prints"
+    (shown,) = outputs(README)
+    assert_shown(shown.replace("out/demo", str(tmp_path)), done.stdout)
     size = (tmp_path / "report.html").stat().st_size
     assert size < 2_000_000 * 6, "below 2 MB a run"

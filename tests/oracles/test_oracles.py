@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from forewarn.monitors.laws.automata.automaton import compile_law
 from forewarn.monitors.laws.formula import parse_formula
 from tests.oracles import coverage, meaning, risks
+from tests.oracles.__main__ import main
+from tests.shown import PAGES, assert_shown, outputs
 
 
 def test_laws_mean_what_three_valued_evaluation_says() -> None:
@@ -38,6 +41,14 @@ def test_campaigns_do_not_certify_ignorance() -> None:
     assert all(each.error <= each.said for each in ended)
     # Twenty-five clean runs are never enough for a tenth.
     assert all(each.stopped is None or each.stopped > 50 for each in ended)
+
+
+def test_the_page_on_evidence_shows_what_is_printed() -> None:
+    few = "--laws 20 --risks 10 --chains 5 --campaigns 3".split()
+    (shown,) = (
+        each for page in PAGES if page.stem == "evidence" for each in outputs(page)
+    )
+    assert_shown(shown, CliRunner().invoke(main, few).output)
 
 
 @pytest.mark.slow

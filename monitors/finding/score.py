@@ -57,7 +57,7 @@ _FEWEST = 100
 _FLAT = 0.03
 """Two steps that differ by less are one."""
 
-_CUTS = 28
+_CUTS = 27
 """The most bands of a score, less one."""
 
 _MOST_ALARMED, _FEWEST_ALARMED = 0.8, 0.01
@@ -165,22 +165,22 @@ class Scored:
     def cuts(self, room: int) -> list[float]:
         """Where bands end: a few everywhere, the others where it is decided who alarms.
 
-        That is at the heights that the score reaches in runs that keep the law, finer
-        the fewer reach them, and at those that only others reach: where many clean runs
-        come to the last band, nothing is left to choose for who allows few alarms.
+        Half of those are the heights that the score reaches in runs that keep the law,
+        finer the fewer reach them; the other half those that it reaches in the others.
+        Where many clean runs come to the last band, or most violations lie in one,
+        nothing is left to choose for who allows few alarms.
         """
         begins = np.flatnonzero(np.diff(self.run, prepend=-1))
         tops = np.maximum.reduceat(self.outside, begins)
-        clean = tops[~np.logical_or.reduceat(self.doomed, begins)]
-        clean = clean if clean.size else tops
-        beyond = tops[tops >= clean.max()]
+        broken = np.logical_or.reduceat(self.doomed, begins)
+        clean = tops if broken.all() else tops[~broken]
         many = min(_CUTS, room)
-        few, last = many // 8, many // 5
-        alarmed = np.geomspace(_MOST_ALARMED, _FEWEST_ALARMED, many - few - last - 1)
+        few, half = many // 9, (many - many // 9) // 2
+        alarmed = np.geomspace(_MOST_ALARMED, _FEWEST_ALARMED, half - 1)
         cuts = (
             *np.quantile(self.outside, np.linspace(0.0, 1.0, few + 2)[1:-1]),
             *np.quantile(clean, [*(1.0 - alarmed), 1.0]),
-            *np.quantile(beyond, np.linspace(0.0, 1.0, last + 2)[1:-1]),
+            *np.quantile(tops[broken], np.linspace(0.0, 1.0, half + 2)[1:-1]),
         )
         return sorted({round(float(cut), 2) for cut in cuts})
 

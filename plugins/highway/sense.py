@@ -32,6 +32,7 @@ _ALONG = math.cos(math.radians(30.0))
 _ASKS, _BRAKES = 1.5, -0.5  # m/s²
 _CLOSE_S = 2.0
 _NEW_LEAD_M = 5.0
+_JUMPS = 100.0  # m/s²: one who is new may be about as far as who led before
 _STEERS_S = 1.0  # until most of the way to the middle of a lane is made
 
 Points = NDArray[np.float64]
@@ -194,7 +195,7 @@ class RoadSenses:
             return None
         if before is None or abs(before[0] - lead[0]) > _NEW_LEAD_M:
             return 0.0
-        return max(-500.0, min(500.0, (lead[1] - before[1]) / PERIOD_S))
+        return max(-_JUMPS, min(_JUMPS, (lead[1] - before[1]) / PERIOD_S))
 
 
 def _least(one: float | None, other: float) -> float:

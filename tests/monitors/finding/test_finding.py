@@ -184,7 +184,7 @@ def test_found_predicates_foretell_what_the_laws_own_cannot() -> None:
     assert fares(GreedyRecipe(RUNS, RUNS.families()[0], 2.0, 10)) > blind + 0.2
 
 
-@pytest.mark.parametrize("room", [28, 9])
+@pytest.mark.parametrize("room", [27, 9])
 def test_bands_of_a_score_tell_the_few_clean_runs_apart_that_climb_highest(
     room: int,
 ) -> None:
@@ -201,9 +201,10 @@ def test_bands_of_a_score_tell_the_few_clean_runs_apart_that_climb_highest(
     tops = outside[60:].max(axis=1)
     alarmed = [float((tops >= cut).mean()) for cut in cuts]
     few = [each for each in alarmed if each < 0.12]
-    assert few[-1] == 0.0 and len(set(few)) >= (9 if room == 28 else 3)
-    # Beyond them, too, it is told how high a run climbs that breaks the law.
-    assert alarmed.count(0.0) >= (4 if room == 28 else 1)
+    assert few[-1] == 0.0 and len(set(few)) >= (7 if room == 27 else 2)
+    # Those that break the law are told apart as well, and none of them crowd a band.
+    highest = np.searchsorted(cuts, outside[:60].max(axis=1))
+    assert np.bincount(highest).max() <= (9 if room == 27 else 20)
 
 
 def test_the_choice_shows_its_evidence_the_best_first() -> None:

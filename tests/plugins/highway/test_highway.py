@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from highway_env.vehicle.controller import ControlledVehicle
 
 from forewarn.plugins.highway.bridge import HighwayWorld
 from forewarn.plugins.highway.driving import CAP, STOP, Driver, make, slower
-from forewarn.plugins.highway.sense import Course
+from forewarn.plugins.highway.sense import Course, RoadSenses
 
 
 @pytest.mark.parametrize(
@@ -167,6 +168,23 @@ def test_a_way_that_is_kept_to_is_the_same_a_moment_later(road: Any) -> None:
         before = now
     assert compared > 50
     env.close()
+
+
+def test_whoever_leads_may_change_and_the_signal_stays_within_its_range() -> None:
+    road = lanes(east=((0, 0), (200, 0)))
+    env: Any = SimpleNamespace(vehicle=driving(road, "east", 0.0), road=road)
+    senses = RoadSenses()
+    senses.reset(env)
+    vocabulary = load_vocabulary("driving")
+    told = []
+    for speed in (0.0, 30.0):
+        other = driving(road, "east", 20.0)
+        other.speed = speed
+        road.vehicles = [env.vehicle, other]
+        values = senses(None, {})
+        vocabulary.check_value("lead_acceleration", values["lead_acceleration"])
+        told.append(values["lead_acceleration"])
+    assert told == [0.0, 100.0]
 
 
 def test_one_episode_does_not_change_another_on_another_road() -> None:

@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -46,6 +47,13 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
     yield tmp_path
     registry._found.cache_clear()
     sys.modules.pop("my_world", None)
+
+
+def test_it_can_be_installed_again_with_runs_beside_it() -> None:
+    """Setuptools refuses to guess between two folders."""
+    assert tomllib.loads(BLOCKS["toml"])["tool"]["setuptools"] == {
+        "packages": ["my_world"]
+    }
 
 
 def test_the_world_is_short() -> None:

@@ -670,11 +670,14 @@ def test_the_greatest_bound_leaves_out_what_cannot_go_unmet() -> None:
     assert guard_bound(intervals, None, letters, UNTIL, 2, True)[owed].max() == 0
 
 
+@pytest.mark.parametrize("limit", ["ROBUST_SWEEPS", "MAX_ROBUST_WORK"])
 def test_sweeps_that_take_too_long_leave_a_bound_that_holds(
-    monkeypatch: pytest.MonkeyPatch,
+    limit: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tables, "ROBUST_SWEEPS", 500)
     intervals, letters, owed = waiting((1 - 4e-4,) * 2, (2e-4,) * 2, (2e-4,) * 2)
+    cells = int(np.count_nonzero(UNTIL.left > 0)) * intervals.successors.size
+    each = cells if limit == "MAX_ROBUST_WORK" else 1
+    monkeypatch.setattr(tables, limit, 500 * each)
     low, high = (
         float(guard_bound(intervals, None, letters, UNTIL, 0, most)[owed, 0])
         for most in (False, True)

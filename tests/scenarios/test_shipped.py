@@ -20,6 +20,9 @@ from forewarn.scenarios.shipped import FOLDER, Shipped, shipped_with
 DRIVING = [
     name for name, path in shipped_scenarios().items() if path.parent.name == "driving"
 ]
+ROADS = [
+    name for name, path in shipped_scenarios().items() if path.parent.name == "highway"
+]
 
 
 @pytest.mark.parametrize("name", [*DRIVING, "env-highway", "virtualhome-chores"])
@@ -39,7 +42,7 @@ def test_every_driving_scenario_ships_trained(name: str) -> None:
         assert known.fingerprint() == scenario.abstraction.fingerprint()
 
 
-@pytest.mark.parametrize("name", DRIVING)
+@pytest.mark.parametrize("name", [*DRIVING, "env-highway"])
 def test_what_stops_ships_beside_what_warns(name: str) -> None:
     scenario = load_scenario(name)
     acting = Shipped.in_folder(FOLDER, name).acting

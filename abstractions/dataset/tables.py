@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +43,9 @@ from forewarn.abstractions.vocabularies.vocabulary import (
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+_NOTHING = (None,) * len(NOTES)
+_told = attrgetter(*NOTES)
 
 _WIDEST = 2**53
 """Up to here a float holds every whole number."""
@@ -162,10 +165,10 @@ def _chunk(
             add(known_of(signal), known, "truth")
         add(column_of(signal), values, _kind(signal, values, vocabulary))
     if any(note is not None for _, note in noted):
-        for key in NOTES:
-            held = [None if note is None else getattr(note, key) for _, note in noted]
-            held = [None if value == () else value for value in held]
-            if any(value is not None for value in held):
+        rows = [_NOTHING if note is None else _told(note) for _, note in noted]
+        for key, told in zip(NOTES, zip(*rows, strict=True), strict=True):
+            if told.count(None) + told.count(()) < len(told):
+                held = [None if value == () else value for value in told]
                 add(key, held, "json")
         labels = [None if n is None else n.label or UNLABELLED for _, n in noted]
         add(LABEL, labels, "word")
@@ -264,8 +267,8 @@ def _array(values: Sequence[Any], kind: Kind, heard: Callable[[Any], None]) -> p
     if kind == "word":
         # In the order in which they come: the same values, the same bytes.
         words = [word for word in dict.fromkeys(values) if word is not None]
-        number = {word: i for i, word in enumerate(words)}
-        codes = np.array([number.get(value, -1) for value in values], np.int32)
+        number = {None: -1, **{word: i for i, word in enumerate(words)}}
+        codes = np.array([*map(number.__getitem__, values)], np.int32)
         heard(codes.tobytes() + _dumped(words).encode())
         indices = pa.array(codes, mask=codes < 0)
         return pa.DictionaryArray.from_arrays(indices, pa.array(words, pa.string()))
@@ -277,7 +280,10 @@ def _array(values: Sequence[Any], kind: Kind, heard: Callable[[Any], None]) -> p
         heard(numbers.tobytes() + mask.tobytes())
         return pa.array(numbers, pa.bool_(), mask=mask if none else None)
     # Whole or not: beside a run that has fractions they are stored alike.
-    numbers = np.array(values, np.float64)
+    if values.count(None) == len(values):
+        numbers = np.full(len(values), np.nan)  # as it would come, but sooner
+    else:
+        numbers = np.array(values, np.float64)
     mask = ~np.isfinite(numbers)
     if mask.any() and mask.sum() > values.count(None):
         raise _NotFinite

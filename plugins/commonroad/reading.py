@@ -264,7 +264,7 @@ class _Reading:
         left, right = sides
         if len(left) != len(right) or len(left) < 2:
             raise self._wrong(
-                f"the bounds of lanelet {number} are of {len(left)} and {len(right)}"
+                f"the sides of lanelet {number} are of {len(left)} and {len(right)}"
                 " points"
             )
         pairs = list(zip(left, right, strict=True))

@@ -26,7 +26,12 @@ from forewarn.monitors.chains.learning import Support, Tally, learn
 from forewarn.monitors.chains.model import Model
 from forewarn.monitors.chains.tallying import LiveTally
 from forewarn.monitors.fleet.merging import merge
-from forewarn.monitors.fleet.tallies import FleetTally, Subject, read_tally
+from forewarn.monitors.fleet.tallies import (
+    FleetTally,
+    Subject,
+    read_tallies,
+    write_tallies,
+)
 from forewarn.scenarios.running.campaign import campaign, jobs, pool
 from forewarn.scenarios.running.plan import plan as scenario_plan
 from forewarn.scenarios.schema import load_scenario
@@ -76,7 +81,8 @@ class Fleet:
         self.files = [folder / f"{i}.tally.json.gz" for i in range(vehicles)]
         for i, path in enumerate(self.files):
             own = f"vehicle-{i:012}"
-            FleetTally.of(own, subject, self._drive(rng, STEPS)).write(path)
+            tally = FleetTally.of(own, subject, self._drive(rng, STEPS))
+            write_tallies(path, [tally])
 
     def _drive(self, rng: np.random.Generator, steps: int) -> Tally:
         tally = Tally()
@@ -97,7 +103,7 @@ class Fleet:
         )  # fmt: skip
 
     def merged(self) -> Model:
-        read = ((str(path), read_tally(path)) for path in self.files)
+        read = ((str(path), each) for path in self.files for each in read_tallies(path))
         found = merge(self.model, read)
         assert len(found.added) == len(self.files)
         return found.model

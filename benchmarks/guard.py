@@ -135,7 +135,7 @@ def stages(watch: Watch, frames: Sequence[dict[str, Any]]) -> Iterator[Row]:
         guard.reset()
         for frame in stream(full):
             guard.review(frame)
-    n = watch.model.chain.n
+    n = watch.parts[0].model.chain.n
     whole = [r for r in readings if len(r) == len(STAGES) + 1]
     times = {s: [r[i + 1] - r[i] for r in whole] for i, s in enumerate(STAGES)}
     lookups = each_call(Lookup(watch), range(5_000))
@@ -153,7 +153,7 @@ class Lookup:
 
     def __init__(self, watch: Watch) -> None:
         self.tables = [law._risks[law.automaton.initial] for law in watch.laws]
-        self.n = watch.model.chain.n
+        self.n = watch.parts[0].model.chain.n
 
     def __call__(self, frame: int) -> None:
         state = frame % self.n

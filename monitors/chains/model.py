@@ -133,8 +133,21 @@ def smoothed_chain(
     return Chain.from_rows(states, rows, **facts), tuple(unvisited)
 
 
+def load_models(path: Path | str) -> tuple[Model, ...]:
+    """Reads a file of one model or chain, in any format that Forewarn knows, or of
+    several models, each of laws of its own."""
+    from forewarn.monitors.chains.formats.reading import read_models
+
+    return read_models(Path(path))
+
+
 def load_model(path: Path | str) -> Model:
     """Reads a model or chain in any format that Forewarn knows, found by content."""
-    from forewarn.monitors.chains.formats.reading import read_model
-
-    return read_model(Path(path))
+    models = load_models(path)
+    if len(models) > 1:
+        raise InvalidModel(
+            f"it holds {len(models)} models, each of its own laws",
+            source=str(path),
+            mend="take one of those that `load_models` reads",
+        )
+    return models[0]

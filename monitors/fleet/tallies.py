@@ -1,7 +1,8 @@
 """`forewarn.tally/1`: what one guard counted, in a few kilobytes and no frame of it.
 
 A tally says what it counted by: the digest of the abstraction, the period and the laws
-of the guard's model. Its id is its own for ever, so that nobody counts it twice.
+of the guard's model. Its id is its own for ever, so that nobody counts it twice. A
+guard by several models writes a file of several: `forewarn.tallies/1`.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from forewarn.monitors.chains.model import Model
 from forewarn.monitors.chains.tallying import MAX_PAIRS
 
 FORMAT = "forewarn.tally/1"
+SEVERAL = "forewarn.tallies/1"
 
 _Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 Ints = NDArray[np.int64]
@@ -98,6 +100,11 @@ class _File(Strict):
     steps: list[list[int]]
     starts: list[int]
     ends: list[int]
+
+
+class _Several(Strict):
+    format: Literal["forewarn.tallies/1"]
+    tallies: list[dict[str, Any]] = Field(min_length=1, max_length=100)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -181,12 +188,6 @@ class FleetTally:
             "ends": self.ends.ravel().tolist(),
         }
 
-    def write(self, path: Path) -> None:
-        """Writes it: whole, or not at all."""
-        with atomic_text(path) as out:
-            json.dump(self.as_dict(), out, separators=(",", ":"), allow_nan=False)
-            out.write("\n")
-
 
 def summed(tallies: Iterable[FleetTally]) -> FleetTally:
     """One tally of the runs of one campaign; its id follows from theirs.
@@ -207,9 +208,35 @@ def summed(tallies: Iterable[FleetTally]) -> FleetTally:
     return FleetTally.of(own_id, ordered[0].subject, total, beyond)
 
 
-def read_tally(path: Path) -> FleetTally:
-    """The tally that a file holds."""
-    return parse_tally(read_json(path), str(path))
+def summed_by_subject(tallies: Iterable[FleetTally]) -> list[FleetTally]:
+    """One tally a subject, in the order in which these come first."""
+    of: dict[Subject, list[FleetTally]] = {}
+    for each in tallies:
+        of.setdefault(each.subject, []).append(each)
+    return [summed(several) for several in of.values()]
+
+
+def read_tallies(path: Path) -> list[FleetTally]:
+    """The tally that a file holds, or its tallies: one of each of a guard's models."""
+    content, source = read_json(path), str(path)
+    if not isinstance(content, dict) or content.get("format") != SEVERAL:
+        return [parse_tally(content, source)]
+    file = validated(_Several, content, source, InvalidTally)
+    found = [parse_tally(each, source) for each in file.tallies]
+    if len({each.subject for each in found}) < len(found):
+        raise InvalidTally("two of its tallies are of one model", source=source)
+    return found
+
+
+def write_tallies(path: Path, tallies: Sequence[FleetTally]) -> None:
+    """Writes one tally, or one of each of several models: whole, or not at all."""
+    contents = [each.as_dict() for each in tallies]
+    content = contents[0]
+    if len(contents) > 1:
+        content = {"format": SEVERAL, "tallies": contents}
+    with atomic_text(path) as out:
+        json.dump(content, out, separators=(",", ":"), allow_nan=False)
+        out.write("\n")
 
 
 def parse_tally(content: object, source: str = "") -> FleetTally:

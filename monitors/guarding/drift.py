@@ -205,12 +205,14 @@ class Drift:
             "transitions": self.transitions,
             "found_at": None if found is None else found.transitions,
             "state": None if found is None else found.state,
-            "evidence": max(
-                0.0,
-                self._wealth / self._limit,
-                max(row.against for row in self._rows) / self._limit_of_state,
-            ),
+            "evidence": self.evidence,
         }
+
+    @property
+    def evidence(self) -> float:
+        """How near the bets are to what tells drift; from 1 on it is found."""
+        against = max(row.against for row in self._rows) / self._limit_of_state
+        return max(0.0, self._wealth / self._limit, against)
 
 
 def _words_of(model: Model) -> Callable[[str], str]:

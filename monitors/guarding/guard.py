@@ -81,7 +81,7 @@ class Guard:
         leap_s = policy.max_age_s + watch.period_s
         limits = Limits(policy.max_age_s, policy.frozen_after_s, leap_s)
         needs = dict.fromkeys([*watch.signals, *ages])
-        self._gate = Gate(list(needs), limits, watch.abstraction.vocabulary)
+        self._gate = Gate(list(needs), limits, watch.vocabulary)
         for law in watch.laws:
             curve = policy.calibration.get(law.name, Calibration())
             law.correct(curve, policy.judge_by)
@@ -367,7 +367,7 @@ class Guard:
             law.name,
             law.risk if math.isfinite(law.point) else None,
             reason,
-            () if kind == "proceed" else watch.evidence(),
+            () if kind == "proceed" else watch.evidence(law),
             law.left_s,
             cap_kmh if held is None else held.cap_kmh,
             None,

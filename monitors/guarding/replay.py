@@ -15,7 +15,7 @@ from forewarn.abstractions.errors import InvalidInput, InvalidModel
 from forewarn.abstractions.files import read_bytes
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.schema import Strict, validated
-from forewarn.monitors.chains.model import load_model
+from forewarn.monitors.chains.model import load_models
 from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.guarding.guard import BROKEN_OFF, FAILED, UNTOLD, Guard
 from forewarn.monitors.guarding.judges import Judge
@@ -171,7 +171,7 @@ def _guard(
             mend=f"its SHA-256 must be {digest}",
         )
     watch = load_watch(
-        load_model(path),
+        load_models(path),
         horizon_s=policy.horizon_s,
         delta=policy.delta,
         laws=laws,

@@ -154,7 +154,7 @@ class AgentGuard(Turns):
             tally: The file of what it counts.
         """
         known = Guarding.load(model, policy, laws=laws)
-        counted = None if tally is None else TallyFile(tally, known.model)
+        counted = None if tally is None else TallyFile(tally, known.models)
         guard = cls(
             known.watch(),
             known.policy,
@@ -203,7 +203,7 @@ class AgentGuard(Turns):
         """
         model = model_of_laws(laws)
         watch = load_watch(model, horizon_s=policy.horizon_s, delta=policy.delta)
-        trajectory = Trajectory(watch.abstraction.signals)
+        trajectory = Trajectory(watch.signals)
         guard = cls(
             watch,
             policy,

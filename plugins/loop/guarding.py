@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from forewarn.abstractions.errors import InvalidExpression, InvalidInput, InvalidModel
-from forewarn.monitors.chains.model import Model, load_model
+from forewarn.monitors.chains.model import Model, load_models
 from forewarn.monitors.guarding.guard import Clock, Guard
 from forewarn.monitors.guarding.judges import Judge
 from forewarn.monitors.guarding.policy import Policy
@@ -27,7 +27,7 @@ class Guarding:
     """Makes guards by a model and a policy, one for each source that is watched.
 
     Args:
-        model: What was learned.
+        models: What was learned: one, or several, each of its own laws.
         policy: What is done at which risk.
         name: The model's file, for errors.
         facts: What a record's header says of that file.
@@ -40,7 +40,7 @@ class Guarding:
         audience: Who watches live.
     """
 
-    model: Model
+    models: Sequence[Model]
     policy: Policy = field(default_factory=Policy)
     name: str = "the model"
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -55,8 +55,8 @@ class Guarding:
     def load(cls, path: Path, policy: Policy | None = None, **rest: Any) -> Guarding:
         """By a model's file; the rest as the class has it."""
         facts = {"sha256": digest_of(path), "name": path.name}
-        model = load_model(path)
-        return cls(model, policy or Policy(), str(path), facts, **rest)
+        models = load_models(path)
+        return cls(models, policy or Policy(), str(path), facts, **rest)
 
     def guard(
         self, provides: Sequence[str] | None = None, clock: Clock = time.monotonic
@@ -70,7 +70,7 @@ class Guarding:
         policy = self.policy
         try:
             return load_watch(
-                self.model,
+                self.models,
                 horizon_s=policy.horizon_s,
                 delta=policy.delta,
                 laws=self.laws or policy.laws,

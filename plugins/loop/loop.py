@@ -174,9 +174,8 @@ class GuardedLoop:
             self._tallying.end()
         self._watching.close()
         guard.reset()
-        if guard.watch.drift is not None:
-            # What earlier episodes showed is not in this one's record.
-            guard.watch.drift.forget()
+        # What earlier episodes showed is not in this one's record.
+        guard.watch.forget_drift()
         self._actuator = LeasedActuator(actuator, self.lease)
         self._intervener = Intervener(
             self._actuator,

@@ -69,7 +69,7 @@ class Prompter:
             name: text for judge in guard.judges for name, text in judge.rules.items()
         }
         rules |= {each.name: each.law.title or each.law.text for each in watch.laws}
-        return cls(rules, watch.abstraction.texts, guard.policy.horizon_s)
+        return cls(rules, watch.texts, guard.policy.horizon_s)
 
     def prompt(
         self, decision: Decision, proposal: Action | None, attempt: int, attempts: int

@@ -9,15 +9,24 @@ from __future__ import annotations
 import logging
 import secrets
 import threading
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.monitors.chains.learning import Tally
 from forewarn.monitors.chains.model import Model
 from forewarn.monitors.chains.tallying import LiveTally
-from forewarn.monitors.fleet.tallies import FleetTally, Subject, read_tally
+from forewarn.monitors.fleet.tallies import (
+    FleetTally,
+    Subject,
+    read_tallies,
+    write_tallies,
+)
 from forewarn.monitors.guarding.watch import Watch
 from forewarn.plugins.loop.alerts import LOGGER
+
+Counted = tuple[Tally, int]
+"""What was counted, and how many transitions were not kept."""
 
 EVERY = 6_000
 """An episode that goes on is written whenever so many frames were read."""
@@ -28,44 +37,62 @@ class TallyFile:
 
     Args:
         path: The file; gzipped if it ends in .gz. One that is there is continued.
-        model: That of the guards.
+        models: Those of the guards.
         own_id: The id of a tally that begins; by default one that nobody else has.
     """
 
-    def __init__(self, path: Path, model: Model, own_id: str | None = None) -> None:
+    def __init__(
+        self, path: Path, models: Sequence[Model], own_id: str | None = None
+    ) -> None:
         self.path, self._own_id = path, own_id
-        self.subject = Subject.of(model)
+        self._subjects = [Subject.of(model) for model in models]
         self._lock = threading.Lock()
-        self._waiting, self._beyond = Tally(), 0
+        self._waiting: dict[Subject, Counted] = {}
         if path.exists():
-            self.subject.refuse_other(read_tally(path).subject, str(path))
+            self._kept()
 
-    def add(self, tally: Tally, beyond: int = 0) -> None:
+    def add(self, counted: Mapping[Subject, Counted]) -> None:
         """Writes what was counted; what cannot be written waits for the next time."""
         with self._lock:
-            self._waiting.add(tally)
-            self._beyond += beyond
+            waiting = _added(self._waiting, counted)
             try:
-                kept = self._kept()
-                total = Tally() if kept is None else kept.tally()
-                total.add(self._waiting)
-                beyond = self._beyond + (0 if kept is None else kept.beyond)
-                own_id = self._new_id() if kept is None else kept.id
-                FleetTally.of(own_id, self.subject, total, beyond).write(self.path)
+                kept = self._kept() if self.path.exists() else []
+                own_id = kept[0].id if kept else self._new_id()
+                there = {each.subject: (each.tally(), each.beyond) for each in kept}
+                tallies = [
+                    FleetTally.of(own_id, subject, tally, beyond)
+                    for subject, (tally, beyond) in _added(there, waiting).items()
+                ]
+                write_tallies(self.path, tallies)
             except (OSError, InvalidInput) as error:
                 logging.getLogger(LOGGER).warning("the tally waits: %s", error)
+                self._waiting = waiting
                 return
-            self._waiting, self._beyond = Tally(), 0
+            self._waiting = {}
 
-    def _kept(self) -> FleetTally | None:
-        if not self.path.exists():
-            return None
-        kept = read_tally(self.path)
-        self.subject.refuse_other(kept.subject, str(self.path))
+    def _kept(self) -> list[FleetTally]:
+        kept = read_tallies(self.path)
+        for each in kept:
+            if each.subject not in self._subjects:
+                self._subjects[0].refuse_other(each.subject, str(self.path))
         return kept
 
     def _new_id(self) -> str:
         return self._own_id or secrets.token_hex(10)
+
+
+def _added(
+    one: Mapping[Subject, Counted], other: Mapping[Subject, Counted]
+) -> dict[Subject, Counted]:
+    """Both together; neither is changed."""
+    found: dict[Subject, Counted] = {}
+    for subject in dict.fromkeys([*one, *other]):
+        total, beyond = Tally(), 0
+        for tally, more in (each[subject] for each in (one, other) if subject in each):
+            total.add(tally)
+            beyond += more
+        found[subject] = total, beyond
+    return found
 
 
 class Tallying:
@@ -77,9 +104,13 @@ class Tallying:
     """
 
     def __init__(self, watch: Watch, file: TallyFile) -> None:
-        self._watch, self._file = watch, file
-        self._live = watch.tally = LiveTally()
-        self._name = watch.abstraction.state_name
+        self._parts, self._file = watch.parts, file
+        self._live: list[tuple[Subject, LiveTally, Callable[[int], str]]] = []
+        for part in watch.parts:
+            live = part.tally = LiveTally()
+            self._live.append(
+                (Subject.of(part.model), live, part.abstraction.state_name)
+            )
         self._frames = 0
 
     def read(self) -> None:
@@ -98,10 +129,15 @@ class Tallying:
 
     def leave(self) -> None:
         """No longer hears of anything."""
-        self._watch.tally = None
+        for part in self._parts:
+            part.tally = None
 
     def _hand_over(self, ended: bool) -> None:
-        tally = self._live.take(self._name, ended)
-        if tally.frames or tally.ends:
-            self._file.add(tally, self._live.beyond)
-            self._live.beyond = 0
+        counted: dict[Subject, Counted] = {}
+        for subject, live, name in self._live:
+            tally = live.take(name, ended)
+            if tally.frames or tally.ends:
+                counted[subject] = tally, live.beyond
+                live.beyond = 0
+        if counted:
+            self._file.add(counted)

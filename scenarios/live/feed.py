@@ -165,7 +165,7 @@ class Feed:
         self._told, self._rows = None, {}
         self._next_s, self._rank, self.dropped = 0.0, 0, 0
         self._told_s = -math.inf
-        vocabulary = watch.abstraction.vocabulary
+        vocabulary = watch.vocabulary
         units = {} if vocabulary is None else vocabulary.signals
         about = {
             "name": name,
@@ -182,7 +182,7 @@ class Feed:
                 for law in watch.laws
                 for steps in [policy.steps_for(law.name)]
             ],
-            "predicates": list(watch.abstraction.texts),
+            "predicates": list(watch.texts),
             "concern": sorted(concerned(law.law for law in watch.laws)),
             "units": {n: units[n].unit for n in TOLD if n in units and units[n].unit},
         }
@@ -206,7 +206,7 @@ class Feed:
         time_s = frame.time_s if math.isfinite(frame.time_s) else None
         content = (
             "frame", time_s, news, decision.kind, decision.law, decision.left_s, risks,
-            f"{watch.bits:x}", watch.unknown, shown,
+            f"{watch.holding:x}", watch.unknown, shown,
         )  # fmt: skip
         self._send(content)
 

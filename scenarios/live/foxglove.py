@@ -131,7 +131,7 @@ class Told:
     def _begin(self, watch: Watch, frame: Frame) -> None:
         for channel in self._channels.values():
             channel.close()
-        vocabulary = watch.abstraction.vocabulary
+        vocabulary = watch.vocabulary
         seen = self._scenic is not None
         wanted = topics.schemas(self._laws, frame.values, vocabulary, seen)
         self._channels = {

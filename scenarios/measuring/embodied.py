@@ -193,7 +193,7 @@ def _runner(scenario: Scenario, way: Way, model: Model | None) -> Runner:
     if model is None:
         return Runner(scenario)
     policy = way.policy(scenario.horizon_s)
-    guarding = Guarding(model, policy, scenario.name, laws=scenario.references)
+    guarding = Guarding([model], policy, scenario.name, laws=scenario.references)
     return Runner(scenario, guarding)
 
 

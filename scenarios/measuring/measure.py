@@ -23,9 +23,11 @@ from numpy.typing import NDArray
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.readers.stored import Stored
-from forewarn.monitors.chains.model import Model, load_model
+from forewarn.monitors.chains.model import Model, load_models
 from forewarn.monitors.guarding.drift import Drift
 from forewarn.monitors.guarding.policy import Policy, Step
+from forewarn.monitors.laws.lawbook import Law
+from forewarn.monitors.risk.parts import dealt
 from forewarn.monitors.risk.promise import Promise
 from forewarn.monitors.trust.reliability import Reliability, reliability
 from forewarn.plugins.loop.records import digest_of
@@ -205,7 +207,9 @@ class Wish:
         """The baselines, trained; what they learned goes to the folder."""
         lessons = None
         if self.training:
-            lessons = lessons_of(self.model, self.training, self.policy.horizon_s)
+            lessons = lessons_of(
+                self.model, self.scenario.laws, self.training, self.policy.horizon_s
+            )
         return rivals(self.baselines, self.scenario.laws, lessons, folder)
 
 
@@ -287,7 +291,8 @@ def judge_runs(wish: Wish, watched: Sequence[Watched]) -> Measurement:
     laws = list(good[0].series.risks)
     for law in laws:
         rows += _rows(law, good, wish)
-    model = load_model(wish.model)
+    named = (part for law in wish.scenario.laws for part in law.parts or (law,))
+    judged = [law for law in named if law.name in laws]
     return Measurement(
         wish.scenario.name,
         wish.policy.horizon_s,
@@ -297,7 +302,7 @@ def judge_runs(wish: Wish, watched: Sequence[Watched]) -> Measurement:
         {name: good[0].series.baselines[name].skipped for name in wish.baselines},
         _curves(good, wish.baselines, wish.policy.horizon_s) if wish.sweep else {},
         tuple(_paper_table(good)) if wish.paper_table else (),
-        drift=_drift(model, wish.policy.delta, good),
+        drift=_drift(load_models(wish.model), judged, wish.policy.delta, good),
         only_alerts=wish.policy.only_alerts(laws),
         acts=any(
             step.kind != "alert" for law in laws for step in wish.policy.steps_for(law)
@@ -424,14 +429,21 @@ def _curves(
     return curves
 
 
-def _drift(model: Model, delta: float, runs: Sequence[Watched]) -> Drift | None:
-    """Whether all runs together fit the model's counts."""
-    drift = Drift.of(model, delta)
-    if drift is None:
-        return None
-    for run in runs:
-        drift.reset()
-        for state, times in run.episode.states:
-            for _ in range(times):
-                drift.observe(None if state == UNKNOWN else state)
-    return drift
+def _drift(
+    models: Sequence[Model], laws: Sequence[Law], delta: float, runs: Sequence[Watched]
+) -> Drift | None:
+    """Whether all runs together fit the models' counts: the one that fits worst."""
+    found: list[Drift] = []
+    watched = [m for m, of in zip(models, dealt(models, laws), strict=True) if of]
+    for number, model in enumerate(watched or models):
+        drift = Drift.of(model, delta)
+        if drift is None:
+            continue
+        for run in runs:
+            drift.reset()
+            for *states, times in run.episode.states:
+                for _ in range(times):
+                    known = states[number] != UNKNOWN
+                    drift.observe(states[number] if known else None)
+        found.append(drift)
+    return max(found, key=lambda each: each.evidence, default=None)

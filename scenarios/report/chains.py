@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from forewarn.abstractions.expression import tree
 from forewarn.abstractions.states.abstraction import Abstraction
-from forewarn.monitors.guarding.watch import Watch
+from forewarn.monitors.guarding.watch import ChainWatch
 from forewarn.scenarios.report.drawing import TICKS, line, words
 from forewarn.scenarios.report.markup import Markup, tag
 from forewarn.scenarios.report.runs import Run
@@ -133,7 +133,7 @@ def _towards(
 # -- which ----------------------------------------------------------------------------
 
 
-def run_chain(run: Run, watch: Watch) -> tuple[list[Node], list[Step]]:
+def run_chain(run: Run, chain: ChainWatch) -> tuple[list[Node], list[Step]]:
     """The states of a run that are worth showing, and the steps between them."""
     stays: dict[int, int] = {}
     risks: dict[int, float] = {}
@@ -152,7 +152,7 @@ def run_chain(run: Run, watch: Watch) -> tuple[list[Node], list[Step]]:
     longest = sorted(stays, key=lambda state: (-stays[state], state))
     chosen = set([*riskiest, *longest][: SHOWN // 2] + longest[: SHOWN // 2])
     chosen |= set(longest[: max(0, SHOWN - len(chosen))])
-    model, abstraction = watch.model, watch.abstraction
+    model, abstraction = chain.model, chain.abstraction
     nodes: list[Node] = []
     for state in (state for state in stays if state in chosen):
         bits = abstraction.bits(model.chain.states[state])

@@ -17,7 +17,7 @@ from forewarn.monitors.guarding.decision import Kind, Risk
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.monitors.guarding.record import BrokenRecord, decoded
 from forewarn.monitors.guarding.replay import model_file, replay
-from forewarn.monitors.guarding.watch import Watch
+from forewarn.monitors.guarding.watch import ChainWatch, States, Watch
 from forewarn.monitors.laws.automata.automaton import Automaton
 from forewarn.plugins.loop.judges import make_judge
 from forewarn.scenarios.report.records import (
@@ -83,8 +83,9 @@ class Run:
             would lead to.
         laws: The laws, one by one.
         events: What happened, in order of time.
-        visits: The model's state at every frame; None: never seen in training.
-        watch: The model as the guard read it; None where it is not at hand.
+        watch: The models as the guard read them; None where they are not at hand.
+        chain: That of them whose law came nearest to be broken.
+        visits: Its state at every frame; None: never seen in training.
         scenery: What there was to see; None where that was not kept.
         unseen: Why there is no picture; empty where there is one.
         cautions: What the reader must know first.
@@ -107,8 +108,9 @@ class Run:
     foreseen: tuple[Risk | None, ...]
     laws: tuple[LawStory, ...]
     events: tuple[Event, ...]
-    visits: tuple[int | None, ...] = ()
     watch: Watch | None = None
+    chain: ChainWatch | None = None
+    visits: tuple[int | None, ...] = ()
     scenery: Scenery | None = None
     unseen: str = ""
     cautions: tuple[str, ...] = ()
@@ -127,7 +129,7 @@ class _Replayed:
     watch: Watch | None = None
     risks: dict[str, list[Risk | None]] = field(default_factory=dict)
     left_s: dict[str, list[float | None]] = field(default_factory=dict)
-    visits: list[int | None] = field(default_factory=list)
+    visits: list[States] = field(default_factory=list)
     problem: str = ""
 
     def heard(self, line: int, watch: Watch) -> None:
@@ -136,7 +138,24 @@ class _Replayed:
             known = law.point == law.point
             self.risks.setdefault(law.name, []).append(law.risk if known else None)
             self.left_s.setdefault(law.name, []).append(law.left_s)
-        self.visits.append(watch.state)
+        self.visits.append(watch.states)
+
+    def nearest(self) -> ChainWatch | None:
+        """The model whose law came nearest to be broken."""
+        return None if self.watch is None else self.watch.parts[self._number]
+
+    def states(self) -> tuple[int | None, ...]:
+        """Its state at every frame."""
+        return tuple(states[self._number] for states in self.visits)
+
+    @property
+    def _number(self) -> int:
+        def top(part: ChainWatch) -> float:
+            told = (risk for law in part.laws for risk in self.risks[law.name])
+            return max((risk.point for risk in told if risk), default=0.0)
+
+        parts = () if self.watch is None else self.watch.parts
+        return max(range(len(parts)), key=lambda i: top(parts[i]), default=0)
 
 
 def read_run(path: Path) -> Run:
@@ -197,8 +216,9 @@ def _run(
         ),
         laws,
         tuple(events(lines, head.mode != "guarded", head.period_s >= SLOW_S)),
-        tuple(told.visits),
         told.watch,
+        told.nearest(),
+        told.states(),
         scenery,
         unseen,
         tuple(cautions),
@@ -208,14 +228,14 @@ def _run(
 
 def vocabulary_of(run: Run) -> Vocabulary | None:
     """The vocabulary of a run's signals, if it ships or the run's model holds it."""
-    known = None if run.watch is None else run.watch.abstraction.vocabulary
+    known = None if run.watch is None else run.watch.vocabulary
     if known is not None and known.name == run.vocabulary:
         return known
     return load_vocabulary(run.vocabulary) if run.vocabulary in SHIPPED else None
 
 
 def _vocabulary(watch: Watch | None) -> str:
-    known = None if watch is None else watch.abstraction.vocabulary
+    known = None if watch is None else watch.vocabulary
     return "" if known is None else known.name
 
 
@@ -314,15 +334,14 @@ def _signals(
 def _drift(
     decisions: Sequence[Mapping[str, Any]], watch: Watch | None
 ) -> Iterator[str]:
-    note = watch.drift.note() if watch is not None and watch.drift is not None else None
-    notes = [text for each in decisions for text in each.get("notes", ())]
-    note = note or next((n for n in notes if n.startswith("the model no longer")), None)
-    if note:
+    said = [text for each in decisions for text in each.get("notes", ())]
+    said = [text for text in said if text.startswith("the model no longer")]
+    for note in (watch.drifted() if watch is not None else ()) or said[:1]:
         yield f"Take care: {note}."
 
 
 def _unknown(told: _Replayed) -> Iterator[str]:
-    unknown = sum(state is None for state in told.visits)
+    unknown = sum(None in states for states in told.visits)
     if unknown:
         share = 100 * unknown / len(told.visits)
         yield (

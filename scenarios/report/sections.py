@@ -6,7 +6,7 @@ import base64
 from collections.abc import Sequence
 from shlex import quote
 
-from forewarn.monitors.guarding.watch import Watch
+from forewarn.monitors.guarding.watch import ChainWatch
 from forewarn.monitors.laws.automata.outline import outline
 from forewarn.monitors.laws.automata.picture import draw
 from forewarn.scenarios.report.chains import Node, draw_chain, draw_scores, run_chain
@@ -152,14 +152,17 @@ def _signals() -> Markup:
 
 def chain_of(run: Run) -> tuple[Markup, list[Node]]:
     """The chain as the run went through it, and which states are drawn."""
-    watch = run.watch
-    if watch is None:
+    chain = run.chain
+    if chain is None:
         return Markup(""), []
-    nodes, steps = run_chain(run, watch)
+    nodes, steps = run_chain(run, chain)
     if not nodes:
         return Markup(""), []
-    learned = watch.model.chain.n - 1
+    learned = chain.model.chain.n - 1
     title = f"{len(nodes)} of the chain's {learned} states, in the order of this run"
+    if run.watch is not None and len(run.watch.parts) > 1:
+        names = " and ".join(law.name for law in chain.laws)
+        title = f"The chain of {names}: {title}"
     return joined(
         tag(
             "p",
@@ -180,12 +183,12 @@ def chain_of(run: Run) -> tuple[Markup, list[Node]]:
             tag("summary", "What holds in each state"),
             tag("ol", *(tag("li", node.words) for node in nodes), class_="states"),
         ),
-        _scores(watch),
+        _scores(chain),
     ), nodes
 
 
-def _scores(watch: Watch) -> Markup:
-    drawn = list(draw_scores(watch.abstraction))
+def _scores(chain: ChainWatch) -> Markup:
+    drawn = list(draw_scores(chain.abstraction))
     if not drawn:
         return Markup("")
     summary = tag("summary", "What its scores add up, curve by curve")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -14,8 +14,9 @@ from forewarn.abstractions.errors import InvalidInput, InvalidModel
 from forewarn.abstractions.files import read_json, write_json
 from forewarn.abstractions.readers.stored import Stored
 from forewarn.abstractions.states.abstraction import Abstraction
-from forewarn.monitors.chains.model import load_model
+from forewarn.monitors.chains.model import load_models
 from forewarn.monitors.laws.lawbook import Law
+from forewarn.monitors.risk.parts import dealt
 from forewarn.plugins.baseline import LearningBaseline, Lessons
 from forewarn.plugins.registry import load
 
@@ -47,21 +48,31 @@ def learns(name: str) -> bool:
     return isinstance(load("baseline", name), LearningBaseline)
 
 
-def lessons_of(model_path: Path, traces: Sequence[Stored], horizon_s: float) -> Lessons:
-    """What baselines may learn from, where a model was learned from these traces."""
-    model = load_model(model_path)
-    if model.abstraction is None:
-        raise InvalidModel("it has no abstraction", source=str(model_path))
-    abstraction = Abstraction.from_dict(dict(model.abstraction), str(model_path))
-    period_s = traces[0].kept((), abstraction.vocabulary).header.period_s
-    if period_s is None:
-        source = str(traces[0].path)
-        raise InvalidInput("the header gives no period_s", source=source)
-    return Lessons(tuple(traces), period_s, abstraction, horizon_s)
+LessonsOf = Mapping[str, Lessons]
+"""By the names of the laws."""
+
+
+def lessons_of(
+    path: Path, laws: Sequence[Law], traces: Sequence[Stored], horizon_s: float
+) -> LessonsOf:
+    """What baselines may learn from, where models were learned from these traces."""
+    models = load_models(path)
+    found: dict[str, Lessons] = {}
+    for model, of in zip(models, dealt(models, laws), strict=True):
+        if model.abstraction is None:
+            raise InvalidModel("it has no abstraction", source=str(path))
+        abstraction = Abstraction.from_dict(dict(model.abstraction), str(path))
+        period_s = traces[0].kept((), abstraction.vocabulary).header.period_s
+        if period_s is None:
+            source = str(traces[0].path)
+            raise InvalidInput("the header gives no period_s", source=source)
+        lessons = Lessons(tuple(traces), period_s, abstraction, horizon_s)
+        found |= {law.name: lessons for law in of}
+    return found
 
 
 def rivals(
-    names: Sequence[str], laws: Sequence[Law], lessons: Lessons | None, folder: Path
+    names: Sequence[str], laws: Sequence[Law], lessons: LessonsOf | None, folder: Path
 ) -> tuple[Rival, ...]:
     """The baselines of these names, trained where they have to be.
 
@@ -85,13 +96,14 @@ def rivals(
     return tuple(found)
 
 
-def _trained(name: str, laws: Sequence[Law], lessons: Lessons, folder: Path) -> Rival:
+def _trained(name: str, laws: Sequence[Law], lessons: LessonsOf, folder: Path) -> Rival:
     factory = load("baseline", name)
     learned: dict[str, Any] = {}
     refused: dict[str, str] = {}
     for law in laws:
         try:
-            learned[law.name] = factory.learn(law, lessons)  # type: ignore[attr-defined]
+            made = factory.learn(law, lessons[law.name])  # type: ignore[attr-defined]
+            learned[law.name] = made
         except InvalidInput as error:
             refused[law.name] = str(error)
     content = {"format": FORMAT, "name": name, "laws": learned, "refused": refused}

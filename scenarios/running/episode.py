@@ -110,7 +110,7 @@ class Episode:
     interventions: tuple[Intervention, ...] = ()
     decisions: Mapping[str, int] = field(default_factory=dict)
     unknown: int = 0
-    states: tuple[tuple[int, int], ...] = ()
+    states: tuple[tuple[int, ...], ...] = ()
     drift: str = ""
     goal_s: float | None = None
     record: str | None = None
@@ -182,7 +182,7 @@ class Episode:
         kept["interventions"] = tuple(
             Intervention(**each) for each in kept["interventions"]
         )
-        kept["states"] = tuple((state, times) for state, times in kept["states"])
+        kept["states"] = tuple(map(tuple, kept["states"]))
         return cls(**kept)
 
 

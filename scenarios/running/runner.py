@@ -260,7 +260,9 @@ class Runner:
         if keep.tally is not None:
             keep.tally.unlink(missing_ok=True)
             named_by = hashlib.sha256(keep.tally.name.encode()).hexdigest()[:20]
-            tally = TallyFile(keep.tally, guard.watch.model, named_by)
+            tally = TallyFile(
+                keep.tally, [part.model for part in guard.watch.parts], named_by
+            )
         tracker = Tracker(guard.watch)
         risks = () if keep.risks is None else (keep.risks,)
         loop = GuardedLoop(

@@ -49,13 +49,13 @@ class Tracker:
         missed = watch.ticks - self._ticks - 1
         self._ticks = watch.ticks
         if missed and runs:
-            runs[-1][1] += missed
+            runs[-1][-1] += missed
         self.unknown += watch.unknown
-        state = UNKNOWN if watch.state is None else watch.state
-        if runs and runs[-1][0] == state:
-            runs[-1][1] += 1
+        states = [UNKNOWN if each is None else each for each in watch.states]
+        if runs and runs[-1][:-1] == states:
+            runs[-1][-1] += 1
         else:
-            runs.append([state, 1])
+            runs.append([*states, 1])
 
     def carried_out(self, frame: Frame, turn: Turn) -> None:
         """Takes in what became of a decision."""
@@ -80,12 +80,11 @@ class Tracker:
         self.interventions.append(begun)
 
     @property
-    def states(self) -> tuple[tuple[int, int], ...]:
-        """The states of the ticks, as runs of a number and a length."""
-        return tuple((state, times) for state, times in self._runs)
+    def states(self) -> tuple[tuple[int, ...], ...]:
+        """The states of the ticks: of each model a number, then for how many."""
+        return tuple(map(tuple, self._runs))
 
     @property
     def drift(self) -> str:
         """What the guard has to say of a model that no longer fits."""
-        drift = self._watch.drift
-        return (drift.note() or "") if drift is not None else ""
+        return "; ".join(self._watch.drifted())

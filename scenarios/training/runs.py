@@ -10,7 +10,7 @@ from typing import Any
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.readers.stored import Stored, batches
 from forewarn.abstractions.trace import Kept, Trace, TraceHeader
-from forewarn.monitors.chains.model import load_model
+from forewarn.monitors.chains.model import load_models
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.trust.training import digest_of_runs
 from forewarn.scenarios.measuring.measure import Progress, seeds_of
@@ -37,7 +37,7 @@ def training_runs(
     """
     entries = [
         entry
-        for entry in load_model(model).training.get("files", ())
+        for entry in load_models(model)[0].training.get("files", ())
         if entry.get("scenario") == scenario.name and seeds_of(entry)
     ]
     if not entries:

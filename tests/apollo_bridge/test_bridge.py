@@ -74,7 +74,7 @@ def test_a_scenario_on_apollo_slows_it_down(monkeypatch: pytest.MonkeyPatch) -> 
     wanted = load_scenario(SCENARIO).driven_by(Plug(name="apollo"))
     model = load_model(Path(scenarios.__file__).parent / "trained" / "s2.model.json.gz")
     policy = Policy(rules={"*": (Step("slow", 0.0),)}, slow_cap_kmh=20.0)
-    guarding = Guarding(model, policy, laws=wanted.references)
+    guarding = Guarding([model], policy, laws=wanted.references)
     monkeypatch.setattr(runner, "make_world", lambda *_: inside(SCENARIO, 3))
     episode = runner.Runner(wanted, guarding).run(3)
     assert not episode.error and episode.interventions

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from forewarn.cli import main
 from forewarn.monitors.chains.learning import Tally
 from forewarn.monitors.chains.model import load_model
-from forewarn.monitors.fleet.tallies import read_tally
+from forewarn.monitors.fleet.tallies import read_tallies
 from tests.scenarios import learned
 
 WORLD = "tiny-road"
@@ -64,7 +64,7 @@ def test_a_guard_that_steps_in_counts_less(watched: Path, tmp_path: Path) -> Non
         tmp_path, "car.tally.json.gz", "--intervene", "stop", "--threshold", 0.2,
         "--episodes", 12, "--seed", learned.FRESH,
     )  # fmt: skip
-    assert read_tally(acting).transitions < read_tally(watched).transitions
+    assert read_tallies(acting)[0].transitions < read_tallies(watched)[0].transitions
     assert acting.stat().st_size < 4_000
 
 
@@ -94,7 +94,7 @@ def test_one_that_the_others_reject_ends_with_status_1(
     model, odd = tmp_path / "model.json", tmp_path / "odd.tally.json"
     shutil.copy(learned.model(WORLD), model)
     before = model.read_bytes()
-    content = read_tally(watched).as_dict()
+    content = read_tallies(watched)[0].as_dict()
     # Wherever it was seen to be it mostly went to one other state.
     content["steps"] = [[0, 500] for _ in content["states"]]
     odd.write_text(json.dumps({**content, "id": "odd-one-out"}))
@@ -120,7 +120,7 @@ def test_what_is_no_tally_is_bad_input(
     watched: Path, tmp_path: Path, change: dict[str, object], said: str
 ) -> None:
     bad = tmp_path / "bad.tally.json"
-    bad.write_text(json.dumps({**read_tally(watched).as_dict(), **change}))
+    bad.write_text(json.dumps({**read_tallies(watched)[0].as_dict(), **change}))
     done = call("merge", bad, "--into", learned.model(WORLD))
     assert done.exit_code == 2 and said in done.stderr and str(bad) in done.stderr
 

@@ -12,7 +12,7 @@ from forewarn.abstractions.states.abstraction import from_expressions
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.chains.learning import Support, Tally, learn
 from forewarn.monitors.chains.model import Model
-from forewarn.monitors.fleet.tallies import InvalidTally, read_tally
+from forewarn.monitors.fleet.tallies import InvalidTally, Subject, read_tallies
 from forewarn.monitors.guarding.decision import Action, Decision, Kind
 from forewarn.monitors.guarding.guard import Guard
 from forewarn.monitors.guarding.policy import Policy, Step
@@ -81,7 +81,7 @@ class Driven:
 
 
 def counted(path: Path) -> Tally:
-    return read_tally(path).tally()
+    return read_tallies(path)[0].tally()
 
 
 def sequences(*several: list[str]) -> Tally:
@@ -93,7 +93,7 @@ def sequences(*several: list[str]) -> Tally:
 
 def test_episodes_are_counted_as_their_traces_would_be(tmp_path: Path) -> None:
     path = tmp_path / "car.tally.json.gz"
-    driven = Driven(TallyFile(path, model()), 0.9, shadow=True)
+    driven = Driven(TallyFile(path, [model()]), 0.9, shadow=True)
     driven.show(SLOW, SLOW, FAST, OVER, OVER)
     driven.begin()
     driven.show(SLOW, FAST)
@@ -105,7 +105,7 @@ def test_episodes_are_counted_as_their_traces_would_be(tmp_path: Path) -> None:
 
 def test_nothing_after_an_intervention_is_counted(tmp_path: Path) -> None:
     path = tmp_path / "car.tally.json"
-    driven = Driven(TallyFile(path, model()), 0.9)
+    driven = Driven(TallyFile(path, [model()]), 0.9)
     driven.show(SLOW, FAST, OVER, SLOW, SLOW, SLOW)
     driven.begin()
     driven.show(SLOW, SLOW)
@@ -117,7 +117,7 @@ def test_nothing_after_an_intervention_is_counted(tmp_path: Path) -> None:
 
 def test_an_episode_that_broke_off_has_no_end(tmp_path: Path) -> None:
     path = tmp_path / "car.tally.json"
-    driven = Driven(TallyFile(path, model()), 1.0, shadow=True)
+    driven = Driven(TallyFile(path, [model()]), 1.0, shadow=True)
     driven.show(SLOW, FAST)
     with pytest.raises(RuntimeError), driven.loop:
         raise RuntimeError("the world is gone")
@@ -127,7 +127,7 @@ def test_an_episode_that_broke_off_has_no_end(tmp_path: Path) -> None:
 
 def test_a_gap_is_no_step(tmp_path: Path) -> None:
     path = tmp_path / "car.tally.json"
-    driven = Driven(TallyFile(path, model()), 1.0, shadow=True)
+    driven = Driven(TallyFile(path, [model()]), 1.0, shadow=True)
     driven.show(SLOW, FAST)
     driven.show(SLOW, SLOW, skipped=2)
     driven.loop.close("the drive was over")
@@ -138,7 +138,7 @@ def test_a_gap_is_no_step(tmp_path: Path) -> None:
 
 def test_a_halt_is_an_intervention(tmp_path: Path) -> None:
     path, halted = tmp_path / "car.tally.json", []
-    driven = Driven(TallyFile(path, model()), 1.0, shadow=True)
+    driven = Driven(TallyFile(path, [model()]), 1.0, shadow=True)
     driven.show(SLOW, FAST)
     driven.loop._halting(lambda: halted.append(1))()
     driven.show(SLOW, SLOW)
@@ -148,7 +148,7 @@ def test_a_halt_is_an_intervention(tmp_path: Path) -> None:
 
 def test_what_is_taken_away_is_not_counted_again(tmp_path: Path) -> None:
     path = tmp_path / "car.tally.json"
-    driven = Driven(TallyFile(path, model()), 1.0, shadow=True)
+    driven = Driven(TallyFile(path, [model()]), 1.0, shadow=True)
     driven.show(SLOW, FAST)
     driven.begin()
     taken = path.rename(tmp_path / "sent.tally.json")
@@ -156,13 +156,13 @@ def test_what_is_taken_away_is_not_counted_again(tmp_path: Path) -> None:
     driven.loop.close("the drive was over")
     assert counted(taken) == sequences([SLOW, FAST])
     assert counted(path) == sequences([FAST, FAST])
-    assert read_tally(taken).id != read_tally(path).id
+    assert read_tallies(taken)[0].id != read_tallies(path)[0].id
 
 
 def test_a_file_that_is_there_is_continued(tmp_path: Path) -> None:
     path = tmp_path / "car.tally.json"
     for _ in range(2):
-        driven = Driven(TallyFile(path, model()), 1.0, shadow=True)
+        driven = Driven(TallyFile(path, [model()]), 1.0, shadow=True)
         driven.show(SLOW, FAST)
         driven.loop.close("the drive was over")
     assert counted(path) == sequences([SLOW, FAST], [SLOW, FAST])
@@ -173,7 +173,7 @@ def test_an_episode_that_goes_on_is_written_now_and_then(
 ) -> None:
     monkeypatch.setattr(tallies, "EVERY", 3)
     path = tmp_path / "car.tally.json"
-    driven = Driven(TallyFile(path, model()), 1.0, shadow=True)
+    driven = Driven(TallyFile(path, [model()]), 1.0, shadow=True)
     states = [SLOW, FAST, SLOW, FAST]
     driven.show(*states)
     assert counted(path).frames == 3
@@ -183,18 +183,19 @@ def test_an_episode_that_goes_on_is_written_now_and_then(
 
 def test_the_file_of_another_model_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "car.tally.json"
-    driven = Driven(TallyFile(path, model()), 1.0, shadow=True)
+    driven = Driven(TallyFile(path, [model()]), 1.0, shadow=True)
     driven.show(SLOW, FAST)
     driven.loop.close("the drive was over")
     with pytest.raises(InvalidTally, match="not the same laws"):
-        TallyFile(path, model("always speed <= 50"))
+        TallyFile(path, [model("always speed <= 50")])
 
 
 def test_what_cannot_be_written_waits(tmp_path: Path) -> None:
     path = tmp_path / "car.tally.json"
-    file = TallyFile(path, model())
+    file = TallyFile(path, [model()])
     path.mkdir()
-    file.add(sequences([SLOW, FAST]))
+    subject = Subject.of(model())
+    file.add({subject: (sequences([SLOW, FAST]), 0)})
     path.rmdir()
-    file.add(sequences([SLOW, SLOW]))
+    file.add({subject: (sequences([SLOW, SLOW]), 0)})
     assert counted(path) == sequences([SLOW, FAST], [SLOW, SLOW])

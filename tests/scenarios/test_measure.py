@@ -194,7 +194,7 @@ def test_runs_on_file_measure_as_they_did_when_they_ran(
     list(campaign(jobs(watching, scenario, SEEDS, recorded, ["record"]), Here()))
     model = load_model(wanted.model)
     for folder in (traced, recorded):
-        guarding = Guarding(model, shadow, laws=scenario.references)
+        guarding = Guarding([model], shadow, laws=scenario.references)
         rivals = wanted.rivals(tmp_path)
         spectator = Spectator(guarding, scenario.laws, rivals)
         looked = list(look_at_all(recorded_runs(folder), spectator))

@@ -34,7 +34,7 @@ def test_hindsight_says_what_a_guard_would_have_said(name: str) -> None:
     abstraction = Abstraction.from_dict(dict(model.abstraction or {}), name)
     judge = Judge(model, abstraction, scenario.laws, [horizon_s], model.period_s or 0)
     policy = Policy(horizon_s=horizon_s, shadow=True)
-    guarding = Guarding(model, policy, laws=scenario.references)
+    guarding = Guarding([model], policy, laws=scenario.references)
     spectator = Spectator(guarding, scenario.laws)
     for number, (path, kept) in enumerate(zip(paths, kept_runs(paths), strict=True)):
         episode, series = spectator.look(read_run(path))

@@ -67,7 +67,7 @@ class Asked:
         made = Guarding.load(self.model, laws=self.laws, approver=person())
         policy = chosen_policy(
             self.policy_path, None, Policy().horizon_s, self.intervene, (),
-            laws=_laws_of(made.model, self.laws) if self.intervene else (),
+            laws=_laws_of(made.models, self.laws) if self.intervene else (),
         )  # fmt: skip
         policy = replace(policy, shadow=policy.shadow or shadow)
         return replace(
@@ -75,7 +75,7 @@ class Asked:
             policy=policy,
             judges=lambda: self.judging.judges(policy.shadow),
             alerts=self.telling.alerts(),
-            tally=None if self.tally is None else TallyFile(self.tally, made.model),
+            tally=None if self.tally is None else TallyFile(self.tally, made.models),
         )
 
     def guard(
@@ -102,7 +102,8 @@ class Asked:
         said = {} if self.scenario is None else facts_of(load_scenario(self.scenario))
         said |= {name: value for name, value in source.items() if value is not None}
         if not self.accept:
-            refuse_other(guarding.model, guarding.name, **said)
+            for model in guarding.models:
+                refuse_other(model, guarding.name, **said)
 
 
 guard_options = option_group(
@@ -131,12 +132,12 @@ guard_options = option_group(
 )
 
 
-def _laws_of(model: Model, named: Sequence[str]) -> list[Law]:
+def _laws_of(models: Sequence[Model], named: Sequence[str]) -> list[Law]:
     """The laws that are watched, for what may be done about each."""
-    from forewarn.abstractions.states.abstraction import Abstraction
     from forewarn.monitors.laws.lawbook import find_laws
+    from forewarn.monitors.risk.evidence import abstraction_of
 
-    found = dict(model.abstraction or {})
-    vocabulary = Abstraction.from_dict(found, "the model").vocabulary if found else None
-    texts = named or model.laws
+    abstraction = abstraction_of(models[0])
+    vocabulary = None if abstraction is None else abstraction.vocabulary
+    texts = named or [text for model in models for text in model.laws]
     return [law for text in texts for law in find_laws(text, vocabulary=vocabulary)]

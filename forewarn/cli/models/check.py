@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from forewarn.abstractions.errors import InvalidInput
+from forewarn.cli.options.models import of_option
 from forewarn.cli.support import Count, Number, emit, json_option, naming, table
 
 if TYPE_CHECKING:
+    from forewarn.monitors.chains.model import Model
     from forewarn.monitors.checking.language.properties import StateFormula
     from forewarn.monitors.checking.law_checking import LawAnswer
 
@@ -21,6 +24,7 @@ SHOWN_STATES = 20
 
 @click.command()
 @click.argument("model", type=click.Path(dir_okay=False, path_type=Path))
+@of_option
 @click.option(
     "--prop",
     "properties",
@@ -93,6 +97,7 @@ SHOWN_STATES = 20
 def check(
     context: click.Context,
     model: Path,
+    of: str | None,
     properties: tuple[str, ...],
     laws: tuple[str, ...],
     definitions: tuple[str, ...],
@@ -113,7 +118,9 @@ def check(
     state, or an expression that the model's predicates decide. Exit status 1: what
     must hold does not, in a state that was asked about.
     """
+    from forewarn.monitors.chains.model import load_models
     from forewarn.monitors.checking.language.parser import parse_property
+    from forewarn.monitors.risk.parts import model_for
 
     if not properties and not laws:
         raise click.UsageError("nothing is asked: give --prop or --law")
@@ -127,16 +134,28 @@ def check(
             " (forewarn show --risk has bounds for laws)"
         )
     formulas = [parse_property(text) for text in properties]
-    question = _Question(model, definitions, start, engine, exact)
+    models = load_models(model)
+
+    @cache
+    def question_of(law: str | None) -> _Question:
+        one = model_for(models, of or law, str(model))
+        return _Question(model, one, definitions, start, engine, exact)
+
+    question = question_of(laws[0] if laws else None)
     answers = list(map(question.answer, properties, formulas))
     if intervals:
         question.add_bounds(answers, formulas, delta, closed_support)
+    asked = [question] * len(answers)
     for text in laws:
-        answers += question.answer_law(text, within, semantics)
+        question = question_of(text)
+        found = list(question.answer_law(text, within, semantics))
+        answers += found
+        asked += [question] * len(found)
     payloads = [answer.payload for answer in answers]
     payload = payloads[0] if len(payloads) == 1 else {"results": payloads}
-    emit(as_json, payload, _lines(answers, question.words))
-    if any(answer.fails_in(question.judged) for answer in answers):
+    words = [each.words for each in asked]
+    emit(as_json, payload, _lines(answers, words))
+    if any(map(_Answer.fails_in, answers, (each.judged for each in asked))):
         context.exit(1)
 
 
@@ -161,17 +180,16 @@ class _Question:
     def __init__(
         self,
         path: Path,
+        model: Model,
         definitions: Sequence[str],
         start: str | None,
         engine: str,
         exact: bool,
     ) -> None:
-        from forewarn.monitors.chains.model import load_model
         from forewarn.monitors.checking.labelling import Labelling
         from forewarn.monitors.risk.evidence import abstraction_of
 
-        self._path = path
-        self._model = load_model(path)
+        self._path, self._model = path, model
         self._abstraction = abstraction_of(self._model)
         self._chain = self._model.chain
         self._labelling = Labelling(self._chain, self._abstraction)
@@ -341,7 +359,9 @@ def _outside(states: Sequence[str]) -> str:
     return f"the smoothed estimate lies outside the bounds in state {names}{more}"
 
 
-def _lines(answers: Sequence[_Answer], words: Callable[[str], str]) -> Iterator[str]:
+def _lines(
+    answers: Sequence[_Answer], words: Sequence[Callable[[str], str]]
+) -> Iterator[str]:
     for number, answer in enumerate(answers):
         yield from [""] if number else []
         yield answer.title
@@ -350,7 +370,7 @@ def _lines(answers: Sequence[_Answer], words: Callable[[str], str]) -> Iterator[
         head, rows = (_law_rows if law else _property_rows)(answer)
         shown = rows[:SHOWN_STATES]
         for row in shown:
-            row.append(words(row[0]))
+            row.append(words[number](row[0]))
         if any(row[-1] for row in shown):
             head.append("what holds")
         yield from table(head, [row[: len(head)] for row in shown])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from forewarn.cli.options.models import of_option
 from forewarn.cli.support import emit, json_option, naming
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ _OF_RUNS = ("mcap", "csv")
     "PRISM's .tra, .lab and .sta; umb: PRISM's and Storm's binary archive. Of a run: "
     "mcap: for Foxglove; csv: a frame a line.",
 )
+@of_option
 @click.option(
     "--law",
     metavar="NAME_OR_FORMULA",
@@ -54,6 +56,7 @@ _OF_RUNS = ("mcap", "csv")
 @json_option
 def export(
     model: Path,
+    of: str | None,
     kind: str,
     law: str | None,
     definitions: tuple[str, ...],
@@ -77,9 +80,11 @@ def export(
         chain_as_text,
         write_chain,
     )
-    from forewarn.monitors.chains.model import load_model
+    from forewarn.monitors.chains.model import load_models
+    from forewarn.monitors.risk.parts import model_for
 
-    chain = _exported(load_model(model), law, definitions)
+    one = model_for(load_models(model), of or law, str(model))
+    chain = _exported(one, law, definitions)
     if out is None:
         if kind not in TEXT_FORMATS:
             raise click.UsageError(f"--format {kind} needs --out")

@@ -69,31 +69,47 @@ def merge(
     """
     from forewarn.abstractions.files import write_json
     from forewarn.abstractions.readers.stored import files_in
-    from forewarn.monitors.chains.formats.own import model_as_dict
-    from forewarn.monitors.chains.model import load_model
+    from forewarn.monitors.chains.formats.own import models_as_dict
+    from forewarn.monitors.chains.model import load_models
     from forewarn.monitors.fleet import merging
 
     files = [file for path in tallies for file in files_in(path)]
-    model = load_model(into)
-    found = merging.merge(model, _read(files), accept=accept, source=str(into))
-    changed: list[Moved] = []
-    if found.added:
-        changed = _moved(model, found.model, horizon, delta)
-        write_json(into, model_as_dict(found.model))
-    emit(
-        as_json,
-        _payload(into, found, changed, horizon),
-        _lines(into, model, found, changed, horizon),
-    )
-    if found.refused:
+    models = load_models(into)
+    found: list[Merge] = []
+    payloads: list[dict[str, Any]] = []
+    lines: list[str] = []
+    for model, own in zip(models, _dealt(models, files, into), strict=True):
+        merged = merging.merge(model, own, accept=accept, source=str(into))
+        changed: list[Moved] = []
+        if merged.added:
+            changed = _moved(model, merged.model, horizon, delta)
+        found.append(merged)
+        payloads.append(_payload(into, merged, changed, horizon))
+        if len(models) > 1:
+            payloads[-1]["laws"] = list(model.laws)
+            lines.append(f"The model of {', '.join(model.laws)}:")
+        lines += _lines(into, model, merged, changed, horizon)
+    if any(each.added for each in found):
+        write_json(into, models_as_dict([each.model for each in found]))
+    emit(as_json, payloads[0] if len(models) == 1 else {"models": payloads}, lines)
+    if any(each.refused for each in found):
         click.get_current_context().exit(1)
 
 
-def _read(files: Sequence[Path]) -> Iterator[tuple[str, FleetTally]]:
-    from forewarn.monitors.fleet.tallies import read_tally
+def _dealt(
+    models: Sequence[Model], files: Sequence[Path], into: Path
+) -> list[list[tuple[str, FleetTally]]]:
+    """Of each model the tallies that were counted by it."""
+    from forewarn.monitors.fleet.tallies import Subject, read_tallies
 
+    subjects = [Subject.of(model, str(into)) for model in models]
+    found: list[list[tuple[str, FleetTally]]] = [[] for _ in models]
     for path in progress(files, "tallies read", len(files)):
-        yield str(path), read_tally(path)
+        for tally in read_tallies(path):
+            if tally.subject not in subjects:
+                subjects[0].refuse_other(tally.subject, str(path))
+            found[subjects.index(tally.subject)].append((str(path), tally))
+    return found
 
 
 def _moved(before: Model, after: Model, horizon: float, delta: float) -> list[Moved]:

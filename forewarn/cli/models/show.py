@@ -65,12 +65,46 @@ def show(
     delta: float,
     as_json: bool,
 ) -> None:
-    """Print a model: its states, where they lead, and what it was learned from."""
+    """Print a model: its states, where they lead, and what it was learned from.
+
+    A file may hold several models, each of its own laws: they come one after the other.
+    """
+    from forewarn.monitors.chains.model import load_models
+    from forewarn.monitors.risk.parts import laws_of
+
+    models = load_models(model)
+    payloads: list[dict[str, Any]] = []
+    lines: list[str] = []
+    for found in models:
+        own = {*found.laws, *(law.name for law in laws_of(found))}
+        asked = laws if len(models) == 1 else tuple(law for law in laws if law in own)
+        if laws and not asked:
+            continue
+        payload, told = _shown(
+            model, found, risk, asked, definitions, horizon, within, delta
+        )
+        payloads.append(payload)
+        lines += [*([""] if lines else []), *told]
+    if not payloads:
+        known = ", ".join(law for found in models for law in found.laws)
+        raise click.UsageError(f"--law: its models are for {known}")
+    emit(as_json, payloads[0] if len(models) == 1 else {"models": payloads}, lines)
+
+
+def _shown(
+    model: Path,
+    found: Model,
+    risk: bool,
+    laws: tuple[str, ...],
+    definitions: tuple[str, ...],
+    horizon: float | None,
+    within: int | None,
+    delta: float,
+) -> tuple[dict[str, Any], list[str]]:
+    """One model, as JSON and for people."""
     from forewarn.monitors.chains.intervals import premise
-    from forewarn.monitors.chains.model import load_model
     from forewarn.monitors.risk.evidence import abstraction_of
 
-    found = load_model(model)
     abstraction = abstraction_of(found)
     payload = _payload(found)
     lines = list(_lines(model, found, abstraction))
@@ -89,7 +123,7 @@ def show(
                 f"[low, high] holds the truth of all states at once with probability "
                 f"{1 - delta:g}; it takes for certain {premise(found)}."
             )
-    emit(as_json, payload, lines)
+    return payload, lines
 
 
 def _payload(model: Model) -> dict[str, Any]:

@@ -21,6 +21,11 @@ accept_option = click.option(
     is_flag=True,
     help="Take a model of another scenario, vocabulary or period all the same.",
 )
+of_option = click.option(
+    "--of",
+    metavar="LAW",
+    help="Of a file with several models, each of its own laws: that of this law.",
+)
 tally_option = click.option(
     "--tally",
     type=FILE,

@@ -114,11 +114,12 @@ def unless_given(
     """
     from forewarn.abstractions.errors import InvalidInput
     from forewarn.monitors.chains.fitting import refuse_other
-    from forewarn.monitors.chains.model import load_model
+    from forewarn.monitors.chains.model import load_models
     from forewarn.scenarios.shipped import shipped_with
 
     if model is not None and not accept:
-        refuse_other(load_model(model), str(model), **facts_of(scenario))
+        for each in load_models(model):
+            refuse_other(each, str(model), **facts_of(scenario))
     if model is not None or (files := shipped_with(scenario)) is None:
         return model, policy, ""
     said = f"Guarded by the model that ships with {scenario.name}"

@@ -178,7 +178,7 @@ def measure(
     """
     from forewarn.abstractions.files import write_json
     from forewarn.cli.runs.measured import lines, write_csv
-    from forewarn.monitors.chains.model import load_model
+    from forewarn.monitors.chains.model import load_models
     from forewarn.scenarios.measuring.measure import Wish, refuse_trained
     from forewarn.scenarios.measuring.measure import measure as measured
     from forewarn.scenarios.measuring.paper_table import BASELINES
@@ -222,7 +222,8 @@ def measure(
             found = _on_file(wish, runs, folder, allow_training_seeds)
         else:
             if not allow_training_seeds:
-                refuse_trained(load_model(model), wanted.name, wish.seeds)
+                for each in load_models(model):
+                    refuse_trained(each, wanted.name, wish.seeds)
             found = measured(wish, where, folder, counted)
     if csv_path is not None:
         write_csv(csv_path, found)
@@ -264,7 +265,7 @@ def _training(
 ) -> Sequence[Stored]:
     """The training runs for the baselines that learn; none if none of them does."""
     from forewarn.abstractions.errors import InvalidInput
-    from forewarn.monitors.chains.model import load_model
+    from forewarn.monitors.chains.model import load_models
     from forewarn.scenarios.measuring.recorded import recorded_runs
     from forewarn.scenarios.running.baselines import learns
     from forewarn.scenarios.training.runs import training_runs
@@ -274,7 +275,7 @@ def _training(
         return ()
     if given is not None:
         return recorded_runs(given)
-    runs = load_model(wish.model).training.get("traces", 0)
+    runs = load_models(wish.model)[0].training.get("traces", 0)
     click.echo(
         f"{' and '.join(learners)} learns from the {runs} runs that the model"
         " was learned from, which are run once more: --training FOLDER with their"
@@ -293,7 +294,7 @@ def _training(
 def _on_file(
     wish: Wish, runs: Path, folder: Path, allow_training_seeds: bool
 ) -> Measurement:
-    from forewarn.monitors.chains.model import load_model
+    from forewarn.monitors.chains.model import load_models
     from forewarn.plugins.loop.guarding import Guarding
     from forewarn.scenarios.measuring.measure import Watched, judge_runs, refuse_trained
     from forewarn.scenarios.measuring.recorded import (
@@ -302,10 +303,10 @@ def _on_file(
         recorded_runs,
     )
 
-    model = load_model(wish.model)
+    models = load_models(wish.model)
     policy = replace(wish.policy, shadow=True)
     laws = wish.scenario.references
-    guarding = Guarding(model, policy, str(wish.model), laws=laws)
+    guarding = Guarding(models, policy, str(wish.model), laws=laws)
     spectator = Spectator(guarding, wish.scenario.laws, wish.rivals(folder))
     left_out([runs])
     paths = recorded_runs(runs)
@@ -313,5 +314,6 @@ def _on_file(
     watched: list[Watched] = [Watched(episode, series) for episode, series in looked]
     if not allow_training_seeds:
         held = [each.episode.seed for each in watched]
-        refuse_trained(model, wish.scenario.name, held)
+        for model in models:
+            refuse_trained(model, wish.scenario.name, held)
     return judge_runs(replace(wish, guarded=False), watched)

@@ -278,17 +278,21 @@ def run(
 
 def _write_tally(path: Path, episodes: Sequence[Episode], again: bool) -> None:
     """Puts together what the guards of all episodes counted."""
-    from forewarn.monitors.fleet.tallies import read_tally, summed
+    from forewarn.monitors.fleet.tallies import (
+        read_tallies,
+        summed_by_subject,
+        write_tallies,
+    )
 
-    counted = [read_tally(Path(each.tally)) for each in episodes if each.tally]
-    if not counted:
+    files = [Path(each.tally) for each in episodes if each.tally]
+    if not files:
         return
-    total = summed(counted)
-    if path.exists() and not again and read_tally(path).id != total.id:
+    total = summed_by_subject(each for file in files for each in read_tallies(file))
+    if path.exists() and not again and read_tallies(path)[0].id != total[0].id:
         raise click.UsageError(
             f"{path} is the tally of other runs: merge it, and take it away"
         )
-    total.write(path)
+    write_tallies(path, total)
 
 
 _ALONE = "Guarded by rules alone: no model tells of a risk."

@@ -1,8 +1,11 @@
-"""`forewarn.model/1`: counts or rows in JSON; probabilities are derived on load."""
+"""`forewarn.model/1`: counts or rows in JSON; probabilities are derived on load.
+
+`forewarn.models/1` is a list of these, each of laws of its own, for one guard.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -22,6 +25,7 @@ from forewarn.monitors.chains.model import Counts, Model, smoothed_chain
 from forewarn.monitors.chains.rational import rational
 
 FORMAT = "forewarn.model/1"
+SEVERAL = "forewarn.models/1"
 
 
 MAX_COUNT = 10**12
@@ -51,8 +55,35 @@ class _File(Strict):
     likely: dict[str, dict[str, Any]] = {}
 
 
+class _Several(Strict):
+    format: Literal["forewarn.models/1"]
+    models: list[dict[str, Any]] = Field(min_length=1, max_length=100)
+
+
 def recognises(data: object) -> bool:
     return isinstance(data, dict) and str(data.get("format")).startswith("forewarn.")
+
+
+def parse_models(data: object, source: str = "") -> tuple[Model, ...]:
+    """The model, or each of the models, that a JSON object describes."""
+    if not isinstance(data, dict) or data.get("format") != SEVERAL:
+        return (parse_model(data, source),)
+    found = validated(_Several, data, source, InvalidModel).models
+    models = tuple(
+        parse_model(each, f"{source}: models.{i}") for i, each in enumerate(found)
+    )
+    laws = [law for model in models for law in model.laws]
+    twice = next((law for law in laws if laws.count(law) > 1), None)
+    if twice is not None:
+        raise InvalidModel(f"two models are for the law {twice!r}", source=source)
+    return models
+
+
+def models_as_dict(models: Sequence[Model]) -> dict[str, Any]:
+    """The JSON object from which `parse_models` makes the same models again."""
+    if len(models) == 1:
+        return model_as_dict(models[0])
+    return {"format": SEVERAL, "models": [model_as_dict(each) for each in models]}
 
 
 def parse_model(data: object, source: str = "") -> Model:

@@ -18,8 +18,8 @@ FORMATS = (
 _HEAD = 64 * 1024
 
 
-def read_model(path: Path) -> Model:
-    """The model or chain in a file of any format that can be read.
+def read_models(path: Path) -> tuple[Model, ...]:
+    """The model or chain in a file of any format that can be read, or its models.
 
     Raises:
         InvalidModel: With the place, if the file's content is wrong.
@@ -38,11 +38,11 @@ def read_model(path: Path) -> Model:
         ) from error
 
 
-def _read(path: Path) -> Model:
+def _read(path: Path) -> tuple[Model, ...]:
     source = str(path)
     data = read_bytes(path)
     if umb.recognises(data):
-        return Model(chain=umb.read_umb(data, source))
+        return (Model(chain=umb.read_umb(data, source)),)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -58,16 +58,16 @@ def _read(path: Path) -> Model:
         chain = prism.read_prism(text, source)
     else:
         raise _unknown(source)
-    return Model(chain=chain)
+    return (Model(chain=chain),)
 
 
-def _read_json(text: str, source: str) -> Model:
+def _read_json(text: str, source: str) -> tuple[Model, ...]:
     _refuse_early(text, source)
     data: Any = parse_json(text, source)
     if probguard.recognises(data):
-        return Model(chain=probguard.parse_probguard(data, source))
+        return (Model(chain=probguard.parse_probguard(data, source)),)
     if own.recognises(data):
-        return own.parse_model(data, source)
+        return own.parse_models(data, source)
     raise _unknown(source)
 
 

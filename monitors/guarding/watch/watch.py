@@ -1,107 +1,69 @@
-"""What a guard watches: the state of the world in its model, and of each law.
-
-Everything that can be worked out beforehand is: reading a frame is one encoding, then
-two look-ups a law.
-"""
+"""What a guard watches: one model or several, each with its laws, frame by frame."""
 
 from __future__ import annotations
 
 import copy
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
 
-from forewarn.abstractions.errors import InvalidModel, SignalFault
 from forewarn.abstractions.frame import Frame
-from forewarn.abstractions.states.abstraction import Abstraction
-from forewarn.abstractions.states.latching import Latcher
-from forewarn.monitors.chains.model import Model
-from forewarn.monitors.chains.tallying import LiveTally
-from forewarn.monitors.guarding.drift import Drift
+from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
+from forewarn.monitors.guarding.watch.chain import ChainWatch
 from forewarn.monitors.guarding.watch.law import LawWatch
 
-MAX_REMEMBERED = 10_000
-"""How many states are remembered with what was worked out for them."""
-
-MAX_MISSED = 1000
-"""For how many ticks without a frame a law's clock goes on by itself."""
+Bits = tuple[int | None, ...]
+"""Of each model the state that a frame completes; None if its tick goes on."""
 
 
-class _Place(NamedTuple):
-    """Where the world is: its state in the chain, and what each law reads there.
-
-    Args:
-        state: The state of the chain; None for one outside it.
-        nearest: That state or, outside the chain, those next to it.
-        columns: What each law reads.
-    """
-
-    state: int | None
-    nearest: tuple[int, ...]
-    columns: tuple[int, ...]
+States = tuple[int | None, ...]
+"""Of each model the state of its chain; None for one outside it."""
 
 
 class Watch:
-    """A model's states and laws, read frame by frame.
+    """The states of one model or more, and all their laws, read frame by frame.
 
     A frame is expected, taken in and then read by every law. A frame that is expected
     and does not come that far, whatever the reason, is lost: then no law's state is
     known until what follows settles it.
 
     Args:
-        model: The chain and where it was learned.
-        abstraction: Turns frames into its states.
-        laws: The laws with their risks.
-        period_s: The clock of the chain and of the laws' monitors.
+        parts: The models, each with its laws; all have one clock.
         not_applicable: The laws that the source cannot answer, and why.
-        drift: Says whether the model still fits.
     """
 
     def __init__(
         self,
-        model: Model,
-        abstraction: Abstraction,
-        laws: Sequence[LawWatch],
-        period_s: float,
+        parts: Sequence[ChainWatch],
         not_applicable: Sequence[tuple[str, str]] = (),
-        drift: Drift | None = None,
     ) -> None:
-        self.model, self.abstraction, self.laws = model, abstraction, tuple(laws)
-        self.period_s = period_s
+        self.parts = tuple(parts)
         self.not_applicable = tuple(not_applicable)
-        self.drift = drift
-        self.signals = abstraction.signals
-        chain, visits = model.chain, model.visits
-        known = {
-            abstraction.bits(name): i
-            for i, name in enumerate(chain.states)
-            if i != chain.end and (visits is None or visits[i] > 0)
-        }
-        if not known:
-            raise InvalidModel("the model has no state that was ever left in training")
-        self._known = {bits: self._place(bits, i, (i,)) for bits, i in known.items()}
-        self._unknown: dict[int, _Place] = {}
-        self._reader = abstraction.reader()
-        self._latcher = Latcher(period_s, abstraction.latches, abstraction.lags_s)
-        self._words: dict[int, tuple[str, ...]] = {}
-        self.tally: LiveTally | None = None
+        self.period_s = parts[0].period_s
+        self.signals = tuple(
+            dict.fromkeys(name for part in parts for name in part.abstraction.signals)
+        )
+        self.laws = tuple(law for part in parts for law in part.laws)
         self.unknown_seen = 0
         self.reset()
 
+    @property
+    def vocabulary(self) -> Vocabulary | None:
+        """What the signals are."""
+        return self.parts[0].abstraction.vocabulary
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The predicates of all models, each once."""
+        return tuple(
+            dict.fromkeys(t for part in self.parts for t in part.abstraction.texts)
+        )
+
     def reset(self) -> None:
         """Begins a new episode."""
-        for law in self.laws:
-            law.reset()
-        self._latcher.reset()
-        self._reader.reset()
-        if self.drift is not None:
-            self.drift.reset()
-        if self.tally is not None:
-            self.tally.begin()
+        for part in self.parts:
+            part.reset()
         self.violated: tuple[str, ...] = ()
         self.ticks = 0
-        self.bits = 0
-        self.state: int | None = None
         self.unknown = False
         self._expecting = self._lost = self.lost = False
 
@@ -119,122 +81,95 @@ class Watch:
         # What comes before the first tick is not of the episode yet.
         if self._expecting and self.ticks:
             self._lost = self.lost = True
-            for law in self.laws:
-                law.lose()
-            if self.drift is not None:
-                self.drift.reset()
-            if self.tally is not None:
-                self.tally.skip()
+            for part in self.parts:
+                part.lose()
         self._expecting = True
 
     def interfered(self) -> None:
-        """Someone steps in: what follows says nothing of the model."""
-        if self.drift is not None:
-            self.drift.reset()
-        if self.tally is not None:
-            self.tally.stop()
+        """Someone steps in: what follows says nothing of the models."""
+        for part in self.parts:
+            part.interfered()
 
-    def abstracted(self, frame: Frame) -> int | None:
-        """The state that a frame completes; None if its tick goes on."""
-        return self._latcher.frame(frame.time_s, self._reader.frame(frame))
+    def abstracted(self, frame: Frame) -> Bits:
+        """The states that a frame completes."""
+        return tuple([part.abstracted(frame) for part in self.parts])
 
-    def advance(self, bits: int | None) -> bool:
-        """Moves every law on by the state just completed; False if none is.
+    def advance(self, bits: Bits) -> bool:
+        """Moves every law on by the states just completed; False if none is.
 
         `violated` are the laws that break at it or, if frames were missing, before it.
         `lost` says that a frame was, and that not every law is settled again since.
         """
-        if bits is not None:
-            if self._latcher.missed:
-                self._wait(self._latcher.missed)
-            self._observed(bits)
-            if self.tally is not None and not self._lost:
-                self.tally.observe(bits)
+        broke, ticks = False, 0
+        for part, state in zip(self.parts, bits, strict=True):
+            if state is not None:
+                broke |= part.advance(state, self._lost)
+                ticks = part.missed + 1
+        if ticks:
+            self._ticked(ticks)
+            if broke:
+                self.violated = tuple(law.name for law in self.laws if law.broken)
             if self._lost:
-                # Of this tick, or of one before it, not every frame was seen.
-                for law in self.laws:
-                    law.lose()
                 self._lost = False
             elif self.lost:
                 self.lost = any(math.isnan(law.point) for law in self.laws)
         self._expecting = False
-        return bits is not None
+        return ticks > 0
+
+    def _ticked(self, ticks: int) -> None:
+        # While no frame came the last states were read again.
+        self.unknown_seen += (ticks - 1) * self.unknown
+        self.unknown = any([part.unknown for part in self.parts])
+        self.unknown_seen += self.unknown
+        self.ticks += ticks
 
     def foresee(self, frame: Frame) -> Watch:
         """What this would be after one more frame; this itself stays as it is."""
         ahead = copy.copy(self)
-        ahead.laws = tuple(copy.copy(law) for law in self.laws)
-        for law in ahead.laws:
-            law.broken = False
-        ahead.violated = ()
-        ahead._move(self._latcher.peek(self._reader.peek(frame)))
+        ahead.parts = tuple(part.foresee(frame) for part in self.parts)
+        ahead.laws = tuple(law for part in ahead.parts for law in part.laws)
+        ahead.violated = tuple(law.name for law in ahead.laws if law.broken)
+        ahead._ticked(1)
         return ahead
 
-    def _wait(self, ticks: int) -> None:
-        """Lets time pass in which no frame came: the last state is read again."""
-        if ticks > MAX_MISSED:
-            raise SignalFault(
-                f"no frame for {ticks * self.period_s:.3g} s: what was owed is lost"
-            )
-        for _ in range(ticks):
-            self._observed(self.bits)
-        if self.tally is not None:
-            # The same state over and over was supposed, not seen.
-            self.tally.skip()
+    @property
+    def states(self) -> States:
+        """The state of each model's chain; None for one outside it."""
+        return tuple([part.state for part in self.parts])
 
-    def _observed(self, bits: int) -> None:
-        self._move(bits)
-        if self.drift is not None:
-            self.drift.observe(self.state)
+    def evidence(self, law: LawWatch) -> tuple[str, ...]:
+        """The predicates that hold, of those that tell of a law."""
+        (part,) = [part for part in self.parts if law in part.laws]
+        return part.evidence()
 
-    def _move(self, bits: int) -> None:
-        place = self._known.get(bits) or self._unknown.get(bits) or self._widened(bits)
-        self.ticks += 1
-        self.bits, self.state = bits, place.state
-        self.unknown = place.state is None
-        self.unknown_seen += self.unknown
-        broke = False
-        for law, column in zip(self.laws, place.columns, strict=True):
-            if law.read(column, place.nearest):
-                broke = True
-        if broke:
-            self.violated = tuple(law.name for law in self.laws if law.broken)
+    @property
+    def holding(self) -> int:
+        """Which of `texts` hold, by bits: the first is the lowest."""
+        places = {text: i for i, text in enumerate(self.texts)}
+        held = {text for part in self.parts for text in part.evidence()}
+        return sum(1 << places[text] for text in held)
 
-    def _place(self, bits: int, state: int | None, nearest: tuple[int, ...]) -> _Place:
-        return _Place(state, nearest, tuple(law.column(bits) for law in self.laws))
+    def forget_drift(self) -> None:
+        """What earlier episodes showed of the models no longer counts."""
+        for part in self.parts:
+            if part.drift is not None:
+                part.drift.forget()
 
-    def _widened(self, bits: int) -> _Place:
-        """A state outside the chain: next to those fewest predicates away from it."""
-        apart = {known: (known ^ bits).bit_count() for known in self._known}
-        least = min(apart.values())
-        near = [self._known[known] for known, d in apart.items() if d == least]
-        found = self._place(
-            bits, None, tuple(i for place in near for i in place.nearest)
-        )
-        if len(self._unknown) < MAX_REMEMBERED:
-            self._unknown[bits] = found
-        return found
-
-    def evidence(self) -> tuple[str, ...]:
-        """The predicates that hold."""
-        found = self._words.get(self.bits)
-        if found is None:
-            texts = self.abstraction.texts
-            found = tuple(text for i, text in enumerate(texts) if self.bits >> i & 1)
-            if len(self._words) < MAX_REMEMBERED:
-                self._words[self.bits] = found
-        return found
+    def drifted(self) -> tuple[str, ...]:
+        """What is to be said of the models that no longer fit."""
+        drifts = (part.drift for part in self.parts)
+        notes = (drift.note() for drift in drifts if drift is not None)
+        return tuple(note for note in notes if note)
 
     def notes(self) -> tuple[str, ...]:
         """What else is to be said of the last frame read."""
         notes: list[str] = []
-        if self.unknown:
-            name = self.abstraction.state_name(self.bits)
-            notes.append(
-                f"state {name} was never seen in training: widened to its nearest"
-            )
+        for part in self.parts:
+            if part.unknown:
+                name = part.abstraction.state_name(part.bits)
+                notes.append(
+                    f"state {name} was never seen in training: widened to its nearest"
+                )
         if self.lost:
             notes.append("a frame was lost: what the laws ask for is not known yet")
-        if self.drift is not None and (drifted := self.drift.note()):
-            notes.append(drifted)
-        return tuple(notes)
+        return (*notes, *self.drifted())

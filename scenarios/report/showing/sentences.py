@@ -135,7 +135,7 @@ def bounds(run: Run) -> str | None:
         " that the training runs were drawn from, and leave room for what was never"
         " seen"
     )
-    visits = None if run.watch is None else run.watch.model.visits
+    visits = None if run.chain is None else run.chain.model.visits
     state = run.visits[i] if run.visits else None
     if visits is not None and state is not None:
         count = int(visits[state])
@@ -152,8 +152,8 @@ def bounds(run: Run) -> str | None:
 
 def evidence(run: Run, i: int) -> list[str]:
     """The predicates that held at a frame, as far as the model tells."""
-    watch, state = run.watch, run.visits[i] if run.visits else None
-    if watch is None or state is None:
+    chain, state = run.chain, run.visits[i] if run.visits else None
+    if chain is None or state is None:
         return []
-    bits = watch.abstraction.bits(watch.model.chain.states[state])
-    return [text for k, text in enumerate(watch.abstraction.texts) if bits >> k & 1]
+    bits = chain.abstraction.bits(chain.model.chain.states[state])
+    return [text for k, text in enumerate(chain.abstraction.texts) if bits >> k & 1]

@@ -10,7 +10,7 @@ from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action, Decision, Risk
 from forewarn.monitors.guarding.guard import Guard
 from forewarn.monitors.guarding.policy import InvalidPolicy, Policy, Step
-from forewarn.monitors.guarding.watch import Watch
+from forewarn.monitors.guarding.watch import ChainWatch, Watch
 from tests.monitors.guarding.test_guard import (
     LAW,
     SPEEDING,
@@ -65,7 +65,9 @@ def test_the_law_that_calls_for_the_severest_comes_before_one_at_higher_risk(
 
 def test_where_no_law_applies_nothing_is_known_to_be_safe() -> None:
     of, policy = near().watch, near().policy
-    watch = Watch(of.model, of.abstraction, (), of.period_s)
+    watch = Watch(
+        [ChainWatch(of.parts[0].model, of.parts[0].abstraction, (), of.period_s)]
+    )
     guard = Guard(watch, policy, clock=Clock())
     decision = guard.review(frame(0, "far"))
     assert (decision.kind, decision.law, decision.risk) == ("stop", "", None)
@@ -271,13 +273,13 @@ def test_what_follows_an_intervention_says_nothing_of_the_model(
 ) -> None:
     guard = near(**changes)
     drive(guard, "far", "far", "far")
-    assert guard.watch.drift is not None
-    assert guard.watch.drift.transitions == counted
+    assert guard.watch.parts[0].drift is not None
+    assert guard.watch.parts[0].drift.transitions == counted
 
 
 def test_a_guard_works_for_a_model_without_counts() -> None:
     guard = near()
-    guard.watch.drift = None
+    guard.watch.parts[0].drift = None
     assert kinds(drive(guard, "far", "rolling")) == ["proceed", "stop"]
 
 

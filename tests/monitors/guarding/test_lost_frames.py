@@ -260,7 +260,7 @@ def test_no_error_raises_or_passes(where: str, error: Exception) -> None:
 
 def test_a_failing_test_for_drift_raises_nothing() -> None:
     guard = guarded()
-    drift = guard.watch.drift
+    drift = guard.watch.parts[0].drift
     assert drift is not None
     drift.reset = _Fails(drift.reset, 0, Mute())  # type: ignore[method-assign]
     decision = guard.review(frame(0, "rolling"))

@@ -27,7 +27,7 @@ from forewarn.monitors.guarding.watch import (
     load_watch,
     loading,
 )
-from forewarn.monitors.guarding.watch import watch as module
+from forewarn.monitors.guarding.watch import chain as module
 from forewarn.monitors.laws.lawbook import law_book
 from forewarn.monitors.risk.evidence import (
     compile_for,
@@ -77,7 +77,7 @@ def table(law: str, horizon_steps: int = 2, delta: float = 0.05) -> RiskTable:
 def found(solved: RiskTable, watch: Watch) -> Risk:
     """Its entry for where the watch's first law is now."""
     assert solved.low is not None and solved.high is not None
-    at = watch.laws[0].state, watch.state
+    at = watch.laws[0].state, watch.parts[0].state
     low, point, high = (float(s[at]) for s in (solved.low, solved.point, solved.high))
     return Risk(low, point, high)
 
@@ -91,7 +91,12 @@ def test_before_the_first_frame_nothing_is_known() -> None:
     for law, risk in zip(watch.laws, risks(watch), strict=True):
         assert repr(risk) == repr(NEVER)
         assert not law.broken and law.left_s is None
-    assert (watch.state, watch.bits, watch.ticks, watch.unknown) == (None, 0, 0, False)
+    assert (watch.parts[0].state, watch.parts[0].bits, watch.ticks, watch.unknown) == (
+        None,
+        0,
+        0,
+        False,
+    )
     assert (watch.violated, watch.unknown_seen, watch.period_s) == ((), 0, 0.1)
     assert watch.signals == ("stop_line_distance", "speed", "braking")
 
@@ -130,7 +135,7 @@ def test_bounds_are_a_twentieth_wide_unless_that_is_said() -> None:
 
 def test_without_counts_the_bounds_are_the_point() -> None:
     watch = walk(watching(replace(model(), counts=None)), "far", "rolling")
-    assert watch.drift is None
+    assert watch.parts[0].drift is None
     for risk in risks(watch):
         assert 0.0 <= risk.low == risk.point == risk.high < 1.0
 
@@ -138,9 +143,9 @@ def test_without_counts_the_bounds_are_the_point() -> None:
 def test_a_law_says_whether_it_breaks() -> None:
     watch = watching()
     owing, other = watch.laws
-    alone = LawWatch(owing.law, table(LAW), watch.abstraction, 0.1)
+    alone = LawWatch(owing.law, table(LAW), watch.parts[0].abstraction, 0.1)
     assert repr(alone.risk) == repr(NEVER) and not alone.broken
-    rolling, bits = list(STATES).index("rolling"), watch.abstraction.bits
+    rolling, bits = list(STATES).index("rolling"), watch.parts[0].abstraction.bits
     column = alone.column(bits(STATES["rolling"]))
     assert [alone.read(column, (rolling,)) for _ in range(4)] == [*[False] * 3, True]
     assert other.read(other.column(bits("0011")), (0, 1)) is False
@@ -187,7 +192,12 @@ def test_an_episode_begins_as_the_first_did() -> None:
         law.automaton.initial for law in watch.laws
     ]
     assert not any(law.broken for law in watch.laws)
-    assert (watch.state, watch.bits, watch.ticks, watch.unknown) == (None, 0, 0, False)
+    assert (watch.parts[0].state, watch.parts[0].bits, watch.ticks, watch.unknown) == (
+        None,
+        0,
+        0,
+        False,
+    )
     assert watch.violated == ()
     # What was seen of unknown states is counted over all episodes.
     assert watch.unknown_seen == 2
@@ -197,7 +207,7 @@ def test_the_first_frame_of_an_episode_follows_none() -> None:
     watch = walk(watching(), "far", "rolling")
     watch.reset()
     walk(watch, "braking", "stopped")
-    assert watch.drift is not None and watch.drift.transitions == 2
+    assert watch.parts[0].drift is not None and watch.parts[0].drift.transitions == 2
 
 
 # -- states outside the chain ----------------------------------------------------------
@@ -207,9 +217,9 @@ def test_an_unknown_state_is_widened_to_the_worst_of_its_nearest() -> None:
     # Far and braking is one predicate apart from `far` and from `braking`.
     watch = watching(laws=[LAW])
     assert watch.read(frame(0, "far", braking=True))
-    law, chain = watch.laws[0], watch.model.chain
+    law, chain = watch.laws[0], watch.parts[0].model.chain
     nearest = {STATES["far"], STATES["braking"]}
-    assert watch.unknown and watch.state is None and watch.unknown_seen == 1
+    assert watch.unknown and watch.parts[0].state is None and watch.unknown_seen == 1
     solved = table(LAW)
     assert solved.low is not None and solved.high is not None
     at = [i for i, name in enumerate(chain.states) if name in nearest]
@@ -283,7 +293,7 @@ def test_the_end_of_traces_is_no_state_of_the_world() -> None:
     )  # fmt: skip
     assert learned.chain.end is not None
     watch = walk(watching(learned), "far", "rolling", "stopped")
-    assert not watch.unknown and len(watch._known) == 3
+    assert not watch.unknown and len(watch.parts[0]._known) == 3
 
 
 @pytest.mark.parametrize("most", [0, 1, 2])
@@ -294,30 +304,30 @@ def test_no_more_is_remembered_than_so_many_states(
     watch = watching()
     for step in range(6):
         watch.read(frame(step, "far", speed=80.0 if step % 2 else 0.5))
-        first, again = watch.evidence(), watch.evidence()
+        first, again = watch.parts[0].evidence(), watch.parts[0].evidence()
         assert first == again
         assert ("speed < 1 km/h" in first or "speed < 1" in first) == (step % 2 == 0)
     assert watch.unknown_seen == 6
-    assert (len(watch._unknown), len(watch._words)) == (most, most)
+    assert (len(watch.parts[0]._unknown), len(watch.parts[0]._words)) == (most, most)
 
 
 def test_what_is_remembered_is_not_worked_out_again() -> None:
     watch = watching()
     watch.read(frame(0, "far", speed=80.0))
-    known, words = watch._known, watch.evidence()
-    watch._known = {}
+    known, words = watch.parts[0]._known, watch.parts[0].evidence()
+    watch.parts[0]._known = {}
     watch.read(frame(1, "far", speed=80.0))
-    assert watch.evidence() is words
-    watch._known = known
+    assert watch.parts[0].evidence() is words
+    watch.parts[0]._known = known
     assert watch.laws[1].broken
 
 
 def test_evidence_is_what_holds() -> None:
     watch = walk(watching(), "braking")
-    texts = watch.abstraction.texts
-    assert watch.evidence() == (texts[0], texts[2], texts[3])
+    texts = watch.parts[0].abstraction.texts
+    assert watch.parts[0].evidence() == (texts[0], texts[2], texts[3])
     walk(watch, "far", start=1)
-    assert watch.evidence() == (texts[2],)
+    assert watch.parts[0].evidence() == (texts[2],)
 
 
 # -- ticks -----------------------------------------------------------------------------
@@ -331,9 +341,10 @@ def test_a_frame_within_a_tick_only_fills_it_up() -> None:
     watch = watching()
     assert watch.read(at(0.0, "far")) is True
     assert watch.read(at(0.05, "rolling")) is False
-    assert (watch.ticks, watch.state) == (1, 0)
-    assert watch.abstracted(at(0.07, "rolling")) is None
-    assert watch.abstracted(at(0.1, "rolling")) == watch.abstraction.bits("1010")
+    assert (watch.ticks, watch.parts[0].state) == (1, 0)
+    assert watch.abstracted(at(0.07, "rolling")) == (None,)
+    bits = watch.parts[0].abstraction.bits("1010")
+    assert watch.abstracted(at(0.1, "rolling")) == (bits,)
 
 
 def test_where_frames_are_missing_time_goes_on() -> None:
@@ -343,8 +354,8 @@ def test_where_frames_are_missing_time_goes_on() -> None:
     assert watch.read(at(0.3, "far"))
     walk(steady, "far", start=3)
     assert (watch.ticks, risks(watch)) == (steady.ticks, risks(steady))
-    assert watch.drift is not None and steady.drift is not None
-    assert watch.drift.transitions == steady.drift.transitions == 3
+    assert watch.parts[0].drift is not None and steady.parts[0].drift is not None
+    assert watch.parts[0].drift.transitions == steady.parts[0].drift.transitions == 3
     late = walk(watching(), "rolling")
     assert late.read(at(0.5, "far"))
     assert late.violated == (LAW,)
@@ -362,7 +373,7 @@ def test_so_many_ticks_may_be_missing_and_no_more() -> None:
 def test_drift_hears_of_every_tick_and_is_told_in_the_notes() -> None:
     watch = walk(watching(), "far", "rolling")
     watch.read(frame(2, "far", braking=True))
-    drift = watch.drift
+    drift = watch.parts[0].drift
     assert drift is not None and drift.transitions == 2
     assert len(watch.notes()) == 1
     drift.found = DriftFound(7, "0010")

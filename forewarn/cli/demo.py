@@ -118,7 +118,7 @@ def _section(number: int, done: Travelled) -> Iterator[str]:
         for name in done.policy.rules
     )
     yield (
-        f"Learned a chain of {done.trained.model.chain.n - 1} states and END over"
+        f"Learned a chain of {done.trained.models[0].chain.n - 1} states and END over"
         f" {len(done.scenario.abstraction.texts)} predicates. By runs that it was not"
         f" learned from it warns from risk {starts} on:"
     )
@@ -222,7 +222,7 @@ def _facts(done: Travelled) -> dict[str, Any]:
         "scenario": leg.scenario,
         "training_seeds": [leg.training[0], leg.training[-1]],
         "held_out_seeds": [leg.held_out[0], leg.held_out[-1]],
-        "states": done.trained.model.chain.n,
+        "states": done.trained.models[0].chain.n,
         "promises": {law: each.as_dict() for law, each in done.policy.promises.items()},
         "intervene": leg.kind,
         "laws": [row.as_dict() for row in done.measured.rows],

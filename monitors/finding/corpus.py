@@ -89,6 +89,22 @@ class Corpus:
             self._law_predicates(), vocabulary=vocabulary, period_s=period_s
         )
 
+    def under(self, laws: Sequence[Law]) -> Corpus:
+        """The same runs under some of the laws."""
+        if list(laws) == list(self.laws):
+            return self
+        found = Corpus(self.runs, laws, self.vocabulary, self.period_s)
+        # What the runs show is the same whatever it is to tell.
+        found._tables, found._terms = self._tables, self._terms
+        return found
+
+    def broken(self) -> dict[str, int]:
+        """In how many runs each law was broken."""
+        return {
+            law.name: sum(of_run[i][2] is not None for of_run in self._paths)
+            for i, law in enumerate(self.laws)
+        }
+
     def _law_predicates(self) -> list[Predicate]:
         """What the laws' monitors read, each once."""
         found: dict[str, Predicate] = {}

@@ -48,7 +48,9 @@ def _decides(model: Model, law: Law) -> bool:
     if abstraction is None:
         return False
     try:
-        compile_for(law.formula, abstraction, model.period_s)
+        automaton = compile_for(law.formula, abstraction, model.period_s)
+        for proposition in automaton.propositions:
+            abstraction.decides(proposition)
     except InvalidInput:
         return False
     return True

@@ -13,7 +13,8 @@ from typing import Any
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import write_json
 from forewarn.abstractions.readers.stored import Stored
-from forewarn.monitors.chains.formats.own import model_as_dict
+from forewarn.monitors.chains.formats.own import models_as_dict
+from forewarn.monitors.finding.by_law import Chosen
 from forewarn.monitors.finding.choice import Choice, Evidence
 from forewarn.monitors.guarding.decision import Kind
 from forewarn.monitors.guarding.policy import Policy
@@ -148,7 +149,7 @@ def travel(
     if policy is None:
         raise InvalidInput(f"no threshold for {scenario.name} keeps the demo's promise")
     file = folder / f"{scenario.name}.model.json"
-    write_json(file, model_as_dict(trained.model))
+    write_json(file, models_as_dict(trained.models))
     wish = Wish(scenario, file, policy, leg.held_out, sweep=True)
     measured = measure(wish, on, folder / "held-out", progress)
     write_json(folder / MEASUREMENT, measured.as_dict())
@@ -170,8 +171,9 @@ def _learn(
     model = learned(stored[learning], known[learning], choice, laws)
     name = f"the demo's, at most {FALSE_ALARMS:g} false alarms a clean run"
     return settled(
-        scenario, model, choice, known, FALSE_ALARMS, Policy(name), leg.kind, shown
-    )
+        scenario, [model], [Chosen(tuple(laws), choice)], known, FALSE_ALARMS,
+        Policy(name), leg.kind, shown,
+    )  # fmt: skip
 
 
 def _twice(

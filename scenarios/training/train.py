@@ -19,10 +19,11 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import atomic_text, write_json
 from forewarn.abstractions.readers.stored import Batch, Stored
 from forewarn.abstractions.trace import Kept
-from forewarn.monitors.chains.formats.own import model_as_dict
+from forewarn.monitors.chains.formats.own import models_as_dict
 from forewarn.monitors.chains.learning import learn
 from forewarn.monitors.chains.model import Model
-from forewarn.monitors.finding.choice import Choice, choose
+from forewarn.monitors.finding.by_law import Chosen, choose_by_law
+from forewarn.monitors.finding.choice import Choice
 from forewarn.monitors.finding.corpus import Corpus
 from forewarn.monitors.finding.inputs import families_of
 from forewarn.monitors.guarding.decision import Kind
@@ -65,29 +66,35 @@ class Trained:
     """What came of it.
 
     Args:
-        model: The model.
-        choice: The abstraction, and how it was chosen.
-        settled: Its thresholds, and what they promise.
+        models: The model; or several, each of its own laws.
+        chosen: Of each its laws and its abstraction, and how that was chosen.
+        settled: Their thresholds, and what they promise.
         policy: The policy; None if no threshold keeps the promise.
     """
 
-    model: Model
-    choice: Choice
+    models: tuple[Model, ...]
+    chosen: tuple[Chosen, ...]
     settled: Settled
     policy: Policy | None
 
     def write(self, folder: Path, name: str) -> Shipped:
-        """Writes the model, the policy, and the abstraction if it was learned."""
+        """Writes the models, the policy, and the abstractions that were learned."""
         files = Shipped.in_folder(folder, name)
-        write_json(files.model, model_as_dict(self.model))
+        write_json(files.model, models_as_dict(self.models))
         files.policy.unlink(missing_ok=True)
         if self.policy is not None:
             write_policy(files.policy, self.policy)
         files.abstraction.unlink(missing_ok=True)
-        if self.choice.kind != "hand-made":
-            runs = self.model.training["traces"]
-            with atomic_text(files.abstraction) as out:
-                out.write(self.choice.text(f"Found for {name} in {runs} runs."))
+        for number, (model, each) in enumerate(
+            zip(self.models, self.chosen, strict=True), start=1
+        ):
+            beside = files.abstraction
+            if len(self.models) > 1:
+                beside = beside.with_name(f"{name}.{number}.abstraction.yaml")
+            if each.choice.kind != "hand-made":
+                runs = model.training["traces"]
+                with atomic_text(beside) as out:
+                    out.write(each.choice.text(f"Found for {name} in {runs} runs."))
         return files
 
 
@@ -139,8 +146,11 @@ def train(
         raise InvalidInput("the traces do not say their period", source=source)
     learning, calibrating, aside = dealt(len(known))
     corpus = Corpus(known[learning], laws, vocabulary, period_s)
-    choice = choose(corpus, hand, scenario.horizon_s, progress=progress)
-    model = learned(stored[learning], known[learning], choice, laws)
+    chosen = choose_by_law(corpus, laws, hand, scenario.horizon_s, progress=progress)
+    models = [
+        learned(stored[learning], known[learning], each.choice, each.laws)
+        for each in chosen
+    ]
     # At the scenario's own horizon: the best of several is partly the luckiest.
     hold_s = HOLD_S if holds(laws, known, period_s) else scenario.horizon_s
     base = Policy(
@@ -148,7 +158,7 @@ def train(
         hold_s=hold_s,
     )
     return settled(
-        scenario, model, choice, known, FALSE_ALARMS, base, "alert", progress
+        scenario, models, chosen, known, FALSE_ALARMS, base, "alert", progress
     )
 
 
@@ -161,20 +171,20 @@ def dealt(runs: int) -> tuple[slice, slice, slice]:
 
 def settled(
     scenario: Scenario,
-    model: Model,
-    choice: Choice,
+    models: Sequence[Model],
+    chosen: Sequence[Chosen],
     runs: Sequence[Kept],
     false_alarms: float,
     base: Policy,
     kind: Kind,
     progress: Shown = lambda items, *_: items,
 ) -> Trained:
-    """The thresholds of a model that was learned from the first share of these runs.
+    """The thresholds of models that were learned from the first share of these runs.
 
     Args:
         scenario: Whose runs they are.
-        model: The model.
-        choice: Its abstraction.
+        models: They.
+        chosen: Of each its laws and its abstraction.
         runs: All of them, as `dealt` deals them.
         false_alarms: What is promised.
         base: The policy but for its thresholds.
@@ -185,26 +195,25 @@ def settled(
     learning, calibrating, aside = dealt(len(runs))
     horizon_s = scenario.horizon_s
     found = settle(
-        laws, model, (runs[calibrating], runs[aside]), false_alarms, [horizon_s], base
+        laws, models, (runs[calibrating], runs[aside]), false_alarms, [horizon_s], base
     )  # fmt: skip
-    model = replace(
-        model,
-        likely=likely_risks(
-            model, laws, horizon_s, runs[learning], found.best.told,
-            found.best.calibration, progress=progress, counted=choice.found,
-        ),
-        training={
-            **model.training,
-            "set_aside": [
-                {"scenario": scenario.name, "for": use, "seeds": list(seeds)}
-                for use, seeds in zip(
-                    ("calibration", "thresholds"), found.seeds, strict=True
-                )
-            ],
-        },
-    )  # fmt: skip
+    set_aside = [
+        {"scenario": scenario.name, "for": use, "seeds": list(seeds)}
+        for use, seeds in zip(("calibration", "thresholds"), found.seeds, strict=True)
+    ]
+    whole = [
+        replace(
+            model,
+            likely=likely_risks(
+                model, each.laws, horizon_s, runs[learning], found.best.told,
+                found.best.calibration, progress=progress, counted=each.choice.found,
+            ),
+            training={**model.training, "set_aside": set_aside},
+        )
+        for model, each in zip(models, chosen, strict=True)
+    ]  # fmt: skip
     policy = tuned_policy(found, base, kind) if found.thresholds else None
-    return Trained(model, choice, found, policy)
+    return Trained(tuple(whole), tuple(chosen), found, policy)
 
 
 def holds(laws: Sequence[Law], runs: Sequence[Kept], period_s: float) -> bool:

@@ -23,12 +23,13 @@ from forewarn.abstractions.errors import InvalidInput, InvalidModel
 from forewarn.abstractions.readers.stored import Stored
 from forewarn.abstractions.states.abstraction import Abstraction
 from forewarn.abstractions.trace import Kept
-from forewarn.monitors.chains.model import Model, load_model
+from forewarn.monitors.chains.model import Model, load_models
 from forewarn.monitors.guarding.decision import Kind
 from forewarn.monitors.guarding.policy import Policy, Step
-from forewarn.monitors.laws.lawbook import Law, find_laws
+from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.risk.calibration import Calibration
 from forewarn.monitors.risk.likely import kept_curves
+from forewarn.monitors.risk.parts import dealt
 from forewarn.monitors.risk.promise import Promise, needed, spared
 from forewarn.monitors.trust.hindsight import (
     Foretold,
@@ -80,15 +81,17 @@ def tune(
     """
     if len(runs) < FEWEST:
         raise InvalidInput(f"{len(runs)} runs are too few to tune by: take {FEWEST}")
-    model = load_model(path)
-    abstraction = _abstraction_of(model, str(path))
+    models = load_models(path)
     signals = [signal for law in laws for signal in law.signals]
-    kept = kept_runs(runs, dict.fromkeys([*abstraction.signals, *signals]), progress)
+    for model in models:
+        signals += _abstraction_of(model, str(path)).signals
+    kept = kept_runs(runs, dict.fromkeys(signals), progress)
     seeds = [run.header.seed for run in kept if run.header.seed is not None]
-    refuse_trained(model, name, seeds)
+    for model in models:
+        refuse_trained(model, name, seeds)
     half = len(kept) // 2
     return settle(
-        applicable(laws, kept), model, (kept[:half], kept[half:]),
+        applicable(laws, kept), models, (kept[:half], kept[half:]),
         false_alarm_rate, horizons_s, policy,
     )  # fmt: skip
 
@@ -104,7 +107,7 @@ def _abstraction_of(model: Model, source: str) -> Abstraction:
 
 def settle(
     laws: Sequence[Law],
-    model: Model,
+    models: Sequence[Model],
     runs: tuple[Sequence[Kept], Sequence[Kept]],
     false_alarm_rate: float,
     horizons_s: Sequence[float],
@@ -112,46 +115,63 @@ def settle(
 ) -> Settled:
     """As `tune`, on runs that were read: those to calibrate by, and those set aside."""
     first, aside = runs
-    abstraction = _abstraction_of(model, "the model")
-    period_s = model.period_s or abstraction.period_s or first[0].header.period_s or 0.0
+    shares = list(zip(models, dealt(models, laws), strict=True))
     stored = {
         h: {
             law.name: kept[repr(law.formula)]
-            for law in laws
+            for model, own in shares
+            for law in own
             if repr(law.formula) in (kept := kept_curves(model.likely, h))
         }
         for h in horizons_s
     }
     if policy.judge_by == "likely":
         horizons_s = [h for h in horizons_s if stored[h]] or horizons_s
-    judge = Judge(
-        model, abstraction, laws, horizons_s, period_s, policy.judge_by, policy.delta
-    )
-    told = _look(judge, first)
+    judges = [
+        _judge(model, own, horizons_s, first[0].header.period_s, policy)
+        for model, own in shares
+        if own
+    ]
+    reach = {law: of for judge in judges for law, of in judge.reach.items()}
+    told = _look(judges, first)
     tried = best_first(
         _tuned(first, told, h, false_alarm_rate, policy, stored[h]) for h in horizons_s
     )
     best = tried[0]
     promised = _Promised(best, false_alarm_rate)
-    for law, several in _look(judge, aside).items():
+    for law, several in _look(judges, aside).items():
         curve = _curve_after(policy, best.calibration[law])
-        (reach,) = curve(np.array([judge.reach[law][best.horizon_s]]))
+        (most,) = curve(np.array([reach[law][best.horizon_s]]))
         climbs = _climbs(aside, law, several, best.horizon_s, curve, policy)
-        promised.add(law, climbs, float(reach))
+        promised.add(law, climbs, float(most))
     return Settled(
         tuple(tried), promised.thresholds, promised.promises, promised.warned,
         promised.ahead_s, promised.without, (_seeds(first), _seeds(aside)),
     )  # fmt: skip
 
 
+def _judge(
+    model: Model,
+    laws: Sequence[Law],
+    horizons_s: Sequence[float],
+    frames_s: float | None,
+    policy: Policy,
+) -> Judge:
+    abstraction = _abstraction_of(model, "the model")
+    period_s = model.period_s or abstraction.period_s or frames_s or 0.0
+    return Judge(
+        model, abstraction, laws, horizons_s, period_s, policy.judge_by, policy.delta
+    )
+
+
 def _seeds(runs: Sequence[Kept]) -> tuple[int, ...]:
     return tuple(sorted(run.header.seed or 0 for run in runs))
 
 
-def _look(judge: Judge, runs: Sequence[Kept]) -> dict[str, list[Foretold]]:
+def _look(judges: Sequence[Judge], runs: Sequence[Kept]) -> dict[str, list[Foretold]]:
     found: dict[str, list[Foretold]] = {}
     for number, run in enumerate(runs):
-        for law, each in judge.look(number, run):
+        for law, each in (told for judge in judges for told in judge.look(number, run)):
             found.setdefault(law, []).append(each)
     return found
 
@@ -314,14 +334,6 @@ def ahead(settled: Settled, lead_s: float, policy: Policy) -> Settled:
         settled, thresholds=thresholds, without=without, promises={}, warned={},
         ahead_s={},
     )  # fmt: skip
-
-
-def laws_of(model: Model) -> list[Law]:
-    """The laws that a model was learned for, each part by itself."""
-    abstraction = _abstraction_of(model, "the model")
-    found = (law for text in model.laws
-             for law in find_laws(text, vocabulary=abstraction.vocabulary))  # fmt: skip
-    return [part for law in found for part in law.parts or (law,)]
 
 
 def tuned_policy(settled: Settled, policy: Policy, kind: Kind) -> Policy:

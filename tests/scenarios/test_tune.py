@@ -17,6 +17,7 @@ from forewarn.abstractions.files import read_json, write_json
 from forewarn.abstractions.readers.stored import Stored
 from forewarn.monitors.chains.model import load_model
 from forewarn.monitors.guarding.policy import Policy, Step
+from forewarn.monitors.risk.parts import laws_of
 from forewarn.monitors.risk.promise import at_most, spared
 from forewarn.monitors.trust.hindsight import Foretold
 from forewarn.scenarios.measuring.recorded import recorded_runs
@@ -35,7 +36,6 @@ from forewarn.scenarios.training.thresholds import (
 from forewarn.scenarios.training.tune import (
     _Promised,
     ahead,
-    laws_of,
     tune,
     tuned_policy,
 )

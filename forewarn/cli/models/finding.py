@@ -13,6 +13,7 @@ from forewarn.cli.support import progress
 if TYPE_CHECKING:
     from forewarn.abstractions.states.abstraction import Abstraction
     from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
+    from forewarn.monitors.finding.by_law import Chosen
     from forewarn.monitors.finding.choice import Choice
     from forewarn.monitors.laws.lawbook import Law
 
@@ -27,8 +28,8 @@ def find(
     hand: Abstraction | None,
     period_s: float | None,
     horizon_s: float,
-) -> Choice:
-    """Chooses the abstraction by the traces.
+) -> list[Chosen]:
+    """Chooses the abstraction of each law by the traces.
 
     Args:
         files: The traces.
@@ -39,7 +40,7 @@ def find(
         horizon_s: How far ahead the risk is to look.
     """
     from forewarn.abstractions.readers.stored import batches, stored_runs
-    from forewarn.monitors.finding.choice import choose
+    from forewarn.monitors.finding.by_law import choose_by_law
     from forewarn.monitors.finding.corpus import Corpus
 
     if not laws:
@@ -58,7 +59,7 @@ def find(
     known = [law for law in laws if all(map(runs[0].header.can_know, law.signals))]
     parts = [part for law in known for part in law.parts or (law,)]
     corpus = Corpus(runs, parts, vocabulary or runs[0].vocabulary, clock_s)
-    return choose(corpus, hand, horizon_s, progress=progress)
+    return choose_by_law(corpus, known, hand, horizon_s, progress=progress)
 
 
 def write(choice: Choice, out: Path, runs: int) -> None:

@@ -22,8 +22,11 @@ from forewarn.cli.support import (
 )
 
 if TYPE_CHECKING:
+    from forewarn.abstractions.readers.stored import Stored
     from forewarn.monitors.chains.model import Model
+    from forewarn.monitors.finding.choice import Choice
     from forewarn.monitors.trust.pac import PacReport
+    from forewarn.scenarios.running.pools.local import Pool
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -142,30 +145,68 @@ def learn(
     from forewarn.abstractions.files import write_json
     from forewarn.abstractions.readers.stored import files_in, stored_runs
     from forewarn.cli.models import finding
-    from forewarn.monitors.chains.formats.own import model_as_dict
-    from forewarn.monitors.chains.model import load_model
-    from forewarn.monitors.trust.fairness import NAMED
-    from forewarn.monitors.trust.pac import pac_reports
+    from forewarn.monitors.chains.formats.own import models_as_dict
+    from forewarn.monitors.chains.model import load_models
     from forewarn.scenarios.running.campaign import pool
 
     if (epsilon is None) != (delta is None):
         raise click.UsageError("--epsilon and --delta come together")
     pending = left_out(files)
     files = tuple(file for path in files for file in files_in(path))
-    earlier = load_model(update) if update else None
     auto = abstraction == finding.AUTO
     if abstraction_out is not None and not auto:
         raise click.UsageError("--abstraction-out goes with --abstraction auto")
     if wish["horizon"] is not None and not auto:
         raise click.UsageError("--horizon goes with --abstraction auto")
-    if auto and earlier is not None:
+    if auto and update is not None:
         raise click.UsageError("--update keeps the abstraction that the model has")
     given = Path(abstraction) if abstraction is not None and not auto else None
     asked = Wish(abstraction=given, auto=auto, **wish)
-    learner = Learner(asked, earlier, str(update), files[0])
-    choice = learner.find(files) if auto else None
+    learners: list[tuple[Learner, Choice | None]] = [
+        (Learner(asked, each, str(update), files[0]), None)
+        for each in (load_models(update) if update else (None,))
+    ]
+    if auto:
+        learners = [*learners[0][0].find(files)]
     runs = stored_runs(files)
     where = pool(jobs, on) if on is not None or jobs > 1 else None
+    guarantee = None if epsilon is None or delta is None else (epsilon, delta)
+    models: list[Model] = []
+    payloads: list[dict[str, Any]] = []
+    lines: list[str] = []
+    for number, (learner, choice) in enumerate(learners, start=1):
+        beside = abstraction_out or Path(f"{_stem(out)}.abstraction.yaml")
+        if len(learners) > 1:
+            beside = beside.with_stem(f"{beside.stem}.{number}")
+        model, payload, told = _learned(
+            learner, choice, runs, files, where, guarantee, out, beside
+        )
+        models.append(model)
+        payloads.append(payload)
+        lines += [*([""] if lines else []), *told]
+    payloads[0]["warnings"] = [*pending, *payloads[0]["warnings"]]
+    write_json(out, models_as_dict(models))
+    if len(models) > 1:
+        lines.append(f"{out}: {len(models)} models, for one guard")
+    payload = payloads[0] if len(models) == 1 else {"models": payloads}
+    emit(as_json, payload | {"out": str(out)}, lines)
+
+
+def _learned(
+    learner: Learner,
+    choice: Choice | None,
+    runs: Sequence[Stored],
+    files: Sequence[Path],
+    where: Pool | None,
+    guarantee: tuple[float, float] | None,
+    out: Path,
+    beside: Path,
+) -> tuple[Model, dict[str, Any], list[str]]:
+    """One model, and what there is to say of it, as JSON and for people."""
+    from forewarn.cli.models import finding
+    from forewarn.monitors.trust.fairness import NAMED
+    from forewarn.monitors.trust.pac import pac_reports
+
     for _ in progress(learner.add(runs, where), "runs learned", len(runs)):
         pass
     with naming(files[0] if len(files) == 1 else f"{files[0]} and others"):
@@ -176,27 +217,25 @@ def learn(
     training = {**model.training, "fairness": fairness.as_dict()}
     if choice is not None:
         training["abstraction"] = choice.as_dict()
-        beside = abstraction_out or Path(f"{_stem(out)}.abstraction.yaml")
         finding.write(choice, beside, len(runs))
     reports: list[PacReport] = []
-    if epsilon is not None and delta is not None:
-        reports = pac_reports(model, epsilon, delta, learner.abstraction, monitors)
+    if guarantee is not None:
+        reports = pac_reports(model, *guarantee, learner.abstraction, monitors)
         training["pac"] = [_kept_facts(report) for report in reports]
     model = replace(model, training=training)
-    write_json(out, model_as_dict(model))
     plain = [*model.chain.warnings(), *learner.warnings()]
     if choice is not None:
         plain += choice.warnings()
     verdict = fairness.verdict(learner.told)
     payload = {
-        "out": str(out),
+        "laws": list(model.laws),
         "states": model.chain.n,
         "transitions": model.chain.transitions,
         "unvisited": [model.chain.states[i] for i in model.unvisited],
         "training": dict(model.training),
         "pac": [report.as_dict() for report in reports],
         "verdict": verdict,
-        "warnings": [*pending, *plain, *fairness.warnings()],
+        "warnings": [*plain, *fairness.warnings()],
     }
     lines = [*_lines(model, out, reports, plain), verdict]
     if not fairness.fair:
@@ -205,7 +244,7 @@ def learn(
     if choice is not None:
         payload["abstraction"] = {**choice.as_dict(), "out": str(beside)}
         lines = [*choice.sentences(), f"{beside}: the abstraction taken", *lines]
-    emit(as_json, payload, lines)
+    return model, payload, lines
 
 
 _NEXT = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
@@ -189,12 +190,13 @@ class Learner:
             )
         return known
 
-    def find(self, files: Sequence[Path]) -> Choice:
-        """Takes the abstraction that foretells best in traces left out."""
+    def find(self, files: Sequence[Path]) -> list[tuple[Learner, Choice]]:
+        """For each law what warns of it best in traces left out, and who learns it."""
         from forewarn.cli.models import finding
+        from forewarn.monitors.trust.training import Training
 
         known = self.scenario
-        choice = finding.find(
+        chosen = finding.find(
             files,
             self.laws,
             self.vocabulary,
@@ -202,8 +204,15 @@ class Learner:
             self.wish.period,
             self.wish.horizon or (known.horizon_s if known else finding.HORIZON_S),
         )
-        self.abstraction, self._found = choice.abstraction, choice.found
-        return choice
+        found: list[tuple[Learner, Choice]] = []
+        for each in chosen:
+            one = copy(self)
+            if len(chosen) > 1:
+                one.laws = list(each.laws)
+            one.training = Training()
+            one.abstraction, one._found = each.choice.abstraction, each.choice.found
+            found.append((one, each.choice))
+        return found
 
     def _candidates(self) -> Abstraction | None:
         from forewarn.abstractions.errors import InvalidInput

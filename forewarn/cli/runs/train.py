@@ -25,6 +25,7 @@ from forewarn.cli.support import (
 if TYPE_CHECKING:
     from forewarn.scenarios.running.campaign import Kept
     from forewarn.scenarios.schema import Scenario
+    from forewarn.scenarios.training.train import Trained
 
 
 @click.command()
@@ -112,8 +113,7 @@ def train(
                 "model": str(files.model),
                 "policy": None if trained.policy is None else str(files.policy),
                 "episodes": len(paths),
-                "states": trained.model.chain.n,
-                "abstraction": trained.choice.as_dict(),
+                **_told(trained),
                 **trained.settled.as_dict(),
             }
         )
@@ -125,9 +125,24 @@ def train(
         ctx.exit(1)
 
 
+def _told(trained: Trained) -> dict[str, Any]:
+    """The model, or each of several."""
+    found = [
+        {
+            "laws": [law.name for law in each.laws],
+            "states": model.chain.n,
+            "abstraction": each.choice.as_dict(),
+        }
+        for model, each in zip(trained.models, trained.chosen, strict=True)
+    ]
+    if len(found) > 1:
+        return {"models": found, "states": sum(m.chain.n for m in trained.models)}
+    return {name: found[0][name] for name in ("states", "abstraction")}
+
+
 def _shipped(scenario: Scenario) -> tuple[Sequence[int], Kept]:
     """The seeds of what ships, and how their runs were kept."""
-    from forewarn.monitors.chains.model import load_model
+    from forewarn.monitors.chains.model import load_models
     from forewarn.scenarios.measuring.measure import trained_seeds
     from forewarn.scenarios.shipped import shipped_with
     from forewarn.scenarios.training.runs import kept_then
@@ -135,7 +150,7 @@ def _shipped(scenario: Scenario) -> tuple[Sequence[int], Kept]:
     files = shipped_with(scenario)
     if files is None:
         raise click.UsageError(f"--again: no model ships with {scenario.name}")
-    model = load_model(files.model)
+    model = load_models(files.model)[0]  # all are learned from the same runs
     kept = kept_then(model.training.get("files", ()))
     return sorted(trained_seeds(model, scenario.name)), kept
 
@@ -146,7 +161,8 @@ def _lines(found: list[dict[str, Any]]) -> Iterator[str]:
     rows = [
         (each["scenario"], tried["kind"], tried["name"], shown(law), f"{skill:.3f}")
         for each in found
-        for tried in each["abstraction"]["tried"]
+        for model in each.get("models", [each])
+        for tried in model["abstraction"]["tried"]
         for law, skill in tried["skill"].items()
     ]
     yield "What each way to find predicates foretold in runs left out (1 is perfect,"

@@ -167,8 +167,9 @@ def tune(
       forewarn tune --runs traces --model model.json --lead 1 --out policy.yaml
       forewarn measure tiny-road --model model.json --policy policy.yaml
     """
-    from forewarn.monitors.chains.model import load_model
+    from forewarn.monitors.chains.model import load_models
     from forewarn.monitors.guarding.policy import Policy, load_policy, write_policy
+    from forewarn.monitors.risk.parts import laws_of
     from forewarn.scenarios.measuring.recorded import recorded_runs
     from forewarn.scenarios.running.campaign import pool
     from forewarn.scenarios.schema import load_scenario
@@ -183,7 +184,10 @@ def tune(
     wanted = None if scenario is None else load_scenario(scenario)
     if wanted is None and runs is None:
         raise click.UsageError("give SCENARIO, or traces with --runs")
-    laws = wanted.laws if wanted else tuning.laws_of(load_model(model))
+    if wanted is not None:
+        laws = list(wanted.laws)
+    else:
+        laws = [law for each in load_models(model) for law in laws_of(each)]
     of = wanted.name if wanted else model.name
     base = load_policy(policy_path) if policy_path else Policy()
     name = f"{of}, at most {allowed:g} false alarms a clean run"

@@ -1,0 +1,71 @@
+"""Two laws: what serves one does not ruin the other."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from forewarn.abstractions.frame import Frame
+from forewarn.abstractions.states.abstraction import from_expressions
+from forewarn.abstractions.trace import Kept, Trace, TraceHeader
+from forewarn.monitors.finding.by_law import choose_by_law
+from forewarn.monitors.finding.corpus import Corpus
+from forewarn.monitors.laws.lawbook import find_laws
+
+pytestmark = pytest.mark.needs("sklearn")
+
+PERIOD_S = 0.1
+LAWS = find_laws("spill := always not spilled") + find_laws("burn := always not burnt")
+LEVELS = [f"level > {at}" for at in (60, 75, 85, 90, 94, 97)]
+RARE = find_laws("fall := always not fallen")
+
+
+def run(seed: int) -> Trace:
+    """A pot fills and a plate heats up; now and then nobody sees to it."""
+    luck = random.Random(seed)
+    level, heat = luck.uniform(20, 50), luck.uniform(20, 50)
+    pours, heats = luck.uniform(0, 2.2), luck.uniform(0, 2.2)
+    frames: list[Frame] = []
+    for i in range(40):
+        values: dict[str, Any] = {
+            "level": round(level, 2), "heat": round(heat, 2),
+            "spilled": level > 100, "burnt": heat > 100, "fallen": seed == 3 and i > 30,
+        }  # fmt: skip
+        frames.append(Frame(i * PERIOD_S, i, values))
+        level += max(0.0, luck.gauss(pours, 0.5))
+        heat += max(0.0, luck.gauss(heats, 0.5))
+    header = TraceHeader(None, tuple(frames[0].values), PERIOD_S, "pot", seed, "made")
+    return Trace(header, tuple(frames))
+
+
+def corpus(laws: Any) -> Corpus:
+    runs = [run(seed) for seed in range(60)]
+    kept = [Kept.of(each, each.header.provides) for each in runs]
+    return Corpus(kept, laws, None, PERIOD_S)
+
+
+def test_each_law_has_what_tells_of_it_and_a_rare_one_stands_with_the_first() -> None:
+    laws = [*LAWS, *RARE]
+    runs = corpus(laws)
+    assert runs.broken()["fall"] == 1
+    assert min(runs.broken()["spill"], runs.broken()["burn"]) >= 5
+    spill, burn = choose_by_law(runs, laws, None, 1.0)
+    assert [law.name for law in spill.laws] == ["spill", "fall"]
+    assert [law.name for law in burn.laws] == ["burn"]
+    for chosen, own in ((spill, "level"), (burn, "heat")):
+        (law, *_) = chosen.laws
+        best = chosen.choice.evidence[0]
+        assert own in chosen.choice.abstraction.signals
+        assert set(best.warned) == {law.name} and best.warned[law.name] > 0.7
+    alone = burn.choice.abstraction.signals
+    assert "level" not in alone and "spilled" not in alone
+
+
+def test_laws_for_which_the_same_is_taken_share_a_model() -> None:
+    laws = [LAWS[0], *find_laws("flood := always not spilled")]
+    hand = from_expressions(["spilled", *LEVELS], period_s=PERIOD_S)
+    (both,) = choose_by_law(corpus(laws), laws, hand, 1.0)
+    assert [law.name for law in both.laws] == ["spill", "flood"]
+    assert set(both.choice.evidence[0].warned) == {"spill", "flood"}

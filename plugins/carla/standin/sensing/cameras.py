@@ -285,22 +285,38 @@ def flow(sensor: Sensor, picture: Picture, dt: float, moves: Carriers) -> bytes:
     shift = np.zeros((lens.height, lens.width, 2), "<f4")
     if before is None:
         return shift.tobytes()
-    steps = np.zeros((_LABELS + _FACES * len(picture.bodies), 3), np.float32)
+    back = rotation(*before[3:]).T
+    came = np.subtract(sensor.at[:3], before[:3])
+    steps = np.tile(came, (_LABELS + _FACES * len(picture.bodies), 1))
     for index, body in enumerate(picture.bodies):
         start = _LABELS + _FACES * index
-        steps[start : start + _FACES] = np.multiply(moves.get(body.number, _STILL), dt)
-    level = np.stack(picture.level.ways, axis=-1) * picture.far[..., None]
-    points = level @ rotation(0.0, sensor.at[4], 0.0).T - steps[picture.code]
-    points += np.subtract(sensor.at[:3], before[:3]).astype(np.float32)
-    ahead, right, up = np.moveaxis(points @ rotation(*before[3:]), -1, 0)
-    seen = (ahead > _NEAR_M) & (picture.code != SKY)
-    ahead = np.where(seen, ahead, 1.0)
-    columns = np.arange(lens.width) + 0.5 - lens.width / 2.0
-    rows = np.arange(lens.height) + 0.5 - lens.height / 2.0
-    shift[..., 0] = (columns[None, :] - lens.focal * right / ahead) / lens.width
-    shift[..., 1] = (rows[:, None] + lens.focal * up / ahead) / lens.height
-    shift[~seen] = 0.0
-    return np.clip(shift, -_MOST_FLOW, _MOST_FLOW).tobytes()
+        steps[start : start + _FACES] -= np.multiply(moves.get(body.number, _STILL), dt)
+    turned = back @ (rotation(*sensor.at[3:]) - rotation(*before[3:]))
+    moved = (steps @ back.T).astype(np.float32)
+    columns = np.arange(lens.width, dtype=np.float32) + 0.5 - lens.width / 2.0
+    rows = np.arange(lens.height, dtype=np.float32) + 0.5 - lens.height / 2.0
+    nearness = 1.0 / picture.far
+
+    def change(axis: int) -> Floats:
+        """From before to now, along an axis of the camera, a unit of the ray away."""
+        one, right, up = turned[axis]
+        found: Floats = moved[:, axis].take(picture.code)
+        found *= nearness
+        found += one + right / lens.focal * columns
+        found -= (up / lens.focal * rows)[:, None]
+        return found
+
+    nearer = change(0)
+    ahead = 1.0 + nearer
+    unseen = (ahead <= _NEAR_M * nearness) | (picture.code == SKY)
+    ahead[unseen] = 1.0
+    aside = nearer * columns - lens.focal * change(1)
+    above = nearer * rows[:, None] + lens.focal * change(2)
+    shift[..., 0] = aside / (ahead * lens.width)
+    shift[..., 1] = above / (ahead * lens.height)
+    shift[unseen] = 0.0
+    np.clip(shift, -_MOST_FLOW, _MOST_FLOW, out=shift)
+    return shift.tobytes()
 
 
 def events(sensor: Sensor, picture: Picture, dt: float, moves: Carriers) -> bytes:

@@ -5,20 +5,23 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import numpy as np
 import pytest
 
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.states.abstraction import from_expressions
 from forewarn.abstractions.trace import Kept, Trace, TraceHeader
+from forewarn.monitors.finding import by_law
 from forewarn.monitors.finding.by_law import choose_by_law
+from forewarn.monitors.finding.choice import Choice, Evidence
 from forewarn.monitors.finding.corpus import Corpus
 from forewarn.monitors.laws.lawbook import find_laws
+from forewarn.monitors.trust.hindsight import Found
 
 pytestmark = pytest.mark.needs("sklearn")
 
 PERIOD_S = 0.1
 LAWS = find_laws("spill := always not spilled") + find_laws("burn := always not burnt")
-LEVELS = [f"level > {at}" for at in (60, 75, 85, 90, 94, 97)]
 RARE = find_laws("fall := always not fallen")
 
 
@@ -63,9 +66,23 @@ def test_each_law_has_what_tells_of_it_and_a_rare_one_stands_with_the_first() ->
     assert "level" not in alone and "spilled" not in alone
 
 
-def test_laws_for_which_the_same_is_taken_share_a_model() -> None:
-    laws = [LAWS[0], *find_laws("flood := always not spilled")]
-    hand = from_expressions(["spilled", *LEVELS], period_s=PERIOD_S)
-    (both,) = choose_by_law(corpus(laws), laws, hand, 1.0)
-    assert [law.name for law in both.laws] == ["spill", "flood"]
-    assert set(both.choice.evidence[0].warned) == {"spill", "flood"}
+def test_laws_for_which_the_same_is_taken_share_a_model(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    hand = from_expressions(["spilled", "burnt", "level > 90"], period_s=PERIOD_S)
+    asked: list[list[str]] = []
+
+    def by_hand(corpus: Corpus, *_: object) -> Choice:
+        names = [law.name for law in corpus.laws]
+        asked.append(names)
+        early_s = {name: np.full((1, 5), 2.0) for name in names}
+        best = Evidence("hand-made", "pots", dict.fromkeys(names, 0.5), early_s)
+        return Choice(Found(hand), lambda _: Found(hand), (best,))
+
+    monkeypatch.setattr(by_law, "choose", by_hand)
+    (both,) = choose_by_law(corpus(LAWS), LAWS, hand, 1.0)
+    assert asked == [["spill"], ["burn"]]
+    assert [law.name for law in both.laws] == ["spill", "burn"]
+    (best,) = both.choice.evidence
+    assert best.skill == {"spill": 0.5, "burn": 0.5}
+    assert best.warned == {"spill": 1.0, "burn": 1.0}

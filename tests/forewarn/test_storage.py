@@ -86,6 +86,20 @@ def test_a_campaign_lies_in_a_bucket_and_is_read_from_there(
     assert list(read_traces(lines)) == list(read_traces(here))
 
 
+@pytest.mark.slow
+@pytest.mark.needs("ray")
+def test_actors_on_ray_write_to_a_bucket_by_themselves(
+    bucket: str, tmp_path: Path
+) -> None:
+    there, here = f"{bucket}/ray", tmp_path / "here"
+    ask = ("collect", "tiny-road", "--episodes", 4, "--out")
+    forewarn(*ask, there, "--jobs", 2, "--on", "ray")
+    forewarn(*ask, here)
+    one, two = (files_below(place(str(folder))) for folder in (there, here))
+    assert [path.read_bytes() for path in one] == [path.read_bytes() for path in two]
+    assert len(one) == 1
+
+
 def test_what_a_bucket_lacks_is_said_in_one_line(bucket: str, tmp_path: Path) -> None:
     law = ("--law", "always speed < 0 km/h")
     for address, said in (

@@ -267,7 +267,8 @@ async function listen(token) {
   if (!answer.ok) throw new Error(answer.statusText);
   runs.clear();
   chosen = null;
-  say("Connected.", "live");
+  let waiting = true;
+  say("Connected, and waiting for the first frame.", "live");
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {
@@ -276,6 +277,10 @@ async function listen(token) {
     const lines = (rest + value).split("\n");
     rest = lines.pop();
     for (const line of lines) take(line);
+    if (waiting && [...runs.values()].some((run) => run.last)) {
+      waiting = false;
+      say("Connected.", "live");
+    }
   }
 }
 

@@ -68,6 +68,18 @@ def test_it_shows_what_there_was_when_somebody_comes_late(
     browser.close(page)
 
 
+def test_before_the_first_frame_it_says_that_it_waits(
+    browser: Browser, tmp_path: Path
+) -> None:
+    with serving() as served:
+        page = opened(browser, served)
+        said = "document.querySelector('#status').textContent"
+        assert page.evaluate(said) == "Connected, and waiting for the first frame."
+        run(tmp_path, served.feed, 9000)
+        page.wait_for(f"{said} === 'Connected.'")
+        browser.close(page)
+
+
 @pytest.mark.parametrize("width", [1280, 400])
 @pytest.mark.parametrize("dark", [False, True])
 def test_it_is_accessible_and_readable(

@@ -1,0 +1,216 @@
+"""What `forewarn check` asks a model, and what comes of it: properties and laws."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.cli.support import naming
+
+if TYPE_CHECKING:
+    from forewarn.monitors.chains.model import Model
+    from forewarn.monitors.checking.language.properties import StateFormula
+    from forewarn.monitors.checking.law_checking import LawAnswer
+
+
+@dataclass
+class Answer:
+    """What is printed for one property or law; `payload` as the JSON has it."""
+
+    title: str
+    payload: dict[str, Any]
+    highest_first: bool = True
+    fresh: dict[str, str] = field(default_factory=dict)
+
+    def fails_in(self, states: Iterable[str]) -> bool:
+        """Whether what must hold does not, in one of these states."""
+        values = self.payload["values"]
+        return any(values[state] is False for state in states)
+
+
+class Question:
+    """What is the same for every property and law that is asked about."""
+
+    def __init__(
+        self,
+        path: Path,
+        model: Model,
+        definitions: Sequence[str],
+        start: str | None,
+        engine: str,
+        exact: bool,
+    ) -> None:
+        from forewarn.monitors.checking.labelling import Labelling
+        from forewarn.monitors.risk.evidence import abstraction_of
+
+        self._path, self._model = path, model
+        self._abstraction = abstraction_of(self._model)
+        self._chain = self._model.chain
+        self._labelling = Labelling(self._chain, self._abstraction)
+        for definition in definitions:
+            self._labelling.define(definition)
+        self._unasked = start is None
+        self._states = self._asked(start)
+        self._engine, self._exact = engine, exact
+
+    def _asked(self, start: str | None) -> list[int]:
+        """The states that the answer is for."""
+        chain = self._chain
+        if start in (None, "all"):
+            return list(range(chain.n))
+        if start != "init":
+            with naming("--from"):
+                return [chain.index(start)]
+        if chain.initial is None:
+            raise InvalidInput(
+                "the model has no initial state",
+                source="--from init",
+                mend="--from all",
+            )
+        return [chain.initial]
+
+    @property
+    def judged(self) -> list[str]:
+        """The states whose answers decide the exit status."""
+        chain = self._chain
+        one = self._unasked and chain.initial is not None
+        states = [chain.initial] if one else self._states
+        return [chain.states[state] for state in states if state is not None]
+
+    def answer(self, text: str, formula: StateFormula) -> Answer:
+        """The answer to a property."""
+        from forewarn.monitors.checking.evaluation import check, make_engine
+        from forewarn.monitors.checking.exact import fraction_text
+        from forewarn.monitors.checking.language.properties import Probability
+
+        engine = make_engine(self._engine, self._chain, exact=self._exact)
+        with naming(text):
+            self._labelling.require(formula)
+            answer = check(formula, self._labelling, engine)
+        payload: dict[str, Any] = {
+            "engine": engine.name,
+            "property": text,
+            "values": self._by_state(answer.values.tolist()),
+        }
+        if answer.exact is not None:
+            fractions = self._by_state(answer.exact)
+            payload["exact"] = {s: fraction_text(f) for s, f in fractions.items()}
+        self._warn(payload, answer.warnings)
+        good = isinstance(formula, Probability) and formula.path.operator in "GWR"
+        return Answer(text, payload, highest_first=not good)
+
+    def add_bounds(
+        self,
+        answers: Sequence[Answer],
+        formulas: Sequence[StateFormula],
+        delta: float,
+        closed_support: bool,
+    ) -> None:
+        """Puts the least and greatest probability beside each answer."""
+        from forewarn.monitors.chains.intervals import model_intervals, premise
+        from forewarn.monitors.checking.bounding import bound
+        from forewarn.monitors.checking.evaluation import Evaluator, make_engine
+
+        chain = self._chain
+        with naming(self._path):
+            intervals = model_intervals(
+                self._model, delta, closed_support=closed_support
+            )
+        support = premise(self._model, closed_support=closed_support)
+        evaluator = Evaluator(self._labelling, make_engine("builtin", chain))
+        for answer, formula in zip(answers, formulas, strict=True):
+            with naming(answer.title):
+                bounds = bound(formula, evaluator, intervals)
+            low, high = (self._by_state(v.tolist()) for v in (bounds.low, bounds.high))
+            values = answer.payload["values"]
+            outside: list[str] = []
+            for state, value in values.items():
+                if not low[state] - 1e-9 <= value <= high[state] + 1e-9:
+                    outside.append(state)
+                    continue
+                # The last digits of three computations need not be in order.
+                low[state] = min(low[state], value)
+                high[state] = max(high[state], value)
+            answer.payload = {
+                **{k: v for k, v in answer.payload.items() if k != "values"},
+                "low": low, "values": values, "high": high,
+                "delta": delta, "assumes": support,
+            }  # fmt: skip
+            if outside:
+                self._warn(answer.payload, [_outside(outside)])
+
+    def answer_law(
+        self, name_or_formula: str, within: int | None, semantics: str
+    ) -> Iterator[Answer]:
+        """The answers for a law, or for each law of an article."""
+        from forewarn.monitors.checking.exact import fraction_text
+        from forewarn.monitors.checking.law_checking import check_law, laws_on
+
+        ever = "ever" if within is None else f"within {within} steps"
+        with naming("--law"):
+            laws = laws_on(self._labelling, name_or_formula)
+        for law in laws:
+            with naming("--law"):
+                answer = check_law(
+                    law,
+                    self._labelling,
+                    period_s=self._model.period_s,
+                    within=within,
+                    semantics=semantics,
+                    engine=self._engine,
+                    exact=self._exact,
+                )
+            payload = {
+                "engine": self._engine,
+                "law": law.name,
+                "values": self._by_pair(answer, answer.values.tolist(), float),
+            }
+            if answer.exact is not None:
+                exact = self._by_pair(answer, answer.exact.tolist(), fraction_text)
+                payload["exact"] = exact
+            self._warn(payload, ())
+            fresh = [answer.monitor[q] for q in answer.fresh.tolist()]
+            if self._chain.end is not None:
+                fresh[self._chain.end] = ""
+            yield Answer(
+                f"{law.name} violated {ever}", payload, fresh=self._by_state(fresh)
+            )
+
+    def words(self, state: str) -> str:
+        """What holds in a state, if the model's predicates say."""
+        if self._abstraction is None or self._chain.index(state) == self._chain.end:
+            return ""
+        bits = self._abstraction.bits(state)
+        held = [t for i, t in enumerate(self._abstraction.texts) if bits >> i & 1]
+        return " and ".join(held) or "none of them"
+
+    def _by_state(self, values: Sequence[Any]) -> dict[str, Any]:
+        return {self._chain.states[i]: values[i] for i in self._states}
+
+    def _by_pair(
+        self, answer: LawAnswer, values: list[list[Any]], shown: Callable[[Any], Any]
+    ) -> dict[str, dict[str, Any]]:
+        return {
+            self._chain.states[s]: {
+                name: shown(values[q][s])
+                for q, name in enumerate(answer.monitor)
+                if answer.possible[q, s]
+            }
+            for s in self._states
+        }
+
+    def _warn(self, payload: dict[str, Any], more: Sequence[str]) -> None:
+        """Adds warnings, the chain's own with the first ones."""
+        said = payload.pop("warnings", None)
+        said = list(self._chain.warnings()) if said is None else said
+        if said or more:
+            payload["warnings"] = [*said, *more]
+
+
+def _outside(states: Sequence[str]) -> str:
+    names = ", ".join(states[:5])
+    more = f" and {len(states) - 5} more" if len(states) > 5 else ""
+    return f"the smoothed estimate lies outside the bounds in state {names}{more}"

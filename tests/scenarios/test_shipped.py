@@ -42,7 +42,7 @@ def test_every_driving_scenario_ships_trained(name: str) -> None:
         assert known.fingerprint() == scenario.abstraction.fingerprint()
 
 
-@pytest.mark.parametrize("name", [*DRIVING, "env-highway"])
+@pytest.mark.parametrize("name", [*DRIVING, *ROADS])
 def test_what_stops_ships_beside_what_warns(name: str) -> None:
     scenario = load_scenario(name)
     acting = Shipped.in_folder(FOLDER, name).acting

@@ -40,6 +40,11 @@ def test_a_bound_is_where_so_few_would_be_improbable(
         assert float(chance(k, n, Fraction(bound))) == pytest.approx(0.05, abs=1e-9)
 
 
+def test_at_the_edge_it_is_kept() -> None:
+    assert spared(1, 0.5, 0.5) == 0, "one of one, as seldom as may be"
+    assert needed(0.1) == 29 and spared(29, 0.1) == 0
+
+
 def test_nothing_promises_no_false_alarm_at_all() -> None:
     assert spared(1000, 0.0) is None and needed(0.0) is None
     assert spared(0, 0.5) is None
@@ -63,6 +68,8 @@ def test_a_promise_is_broken_as_seldom_as_it_says(clean: int, allowed: float) ->
 def test_what_is_promised_stands_beside_what_came() -> None:
     promise = Promise.of(0.1, 60, 1, 12, 3)
     assert promise.missed == at_most(3, 12)
+    assert promise.as_dict()["alarmed"] == 1
+    assert promise.sentence().endswith("with an alarm, 0.53 of the violations missed")
     came = {"false_alarm_rate": 0.04, "detection_rate": 0.75}
     assert promise.sentence(came) == (
         "promised with 95% confidence: at most 0.10 of the clean runs with an alarm,"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         load_vocabulary,
     )
     from forewarn.cli.options.live import watched_live
-    from forewarn.monitors.chains.model import Model, load_model
+    from forewarn.monitors.chains.model import Model, load_model, load_models
     from forewarn.monitors.guarding.decision import Action, Decision, Risk
     from forewarn.monitors.guarding.guard import Guard
     from forewarn.monitors.guarding.policy import Policy, Step, load_policy
@@ -81,6 +81,7 @@ __all__ = [
     "find_laws",
     "load_abstraction",
     "load_model",
+    "load_models",
     "load_policy",
     "load_scenario",
     "load_vocabulary",
@@ -104,7 +105,7 @@ __getattr__, __dir__ = _front(
         "abstractions.readers": ("read_trace",),
         "abstractions.readers.stored": ("read_traces",),
         "abstractions.vocabularies.vocabulary": ("Vocabulary", "load_vocabulary"),
-        "monitors.chains.model": ("Model", "load_model"),
+        "monitors.chains.model": ("Model", "load_model", "load_models"),
         "monitors.guarding.decision": ("Action", "Decision", "Risk"),
         "monitors.guarding.guard": ("Guard",),
         "monitors.guarding.policy": ("Policy", "Step", "load_policy"),

@@ -58,9 +58,6 @@ SOONER_S = 0.2
 LOW = 0.3
 """A law whose risk never climbs higher before it is broken is hardly foreseen."""
 
-RUINED = 0.1
-"""A law of which another way warns so much more often is not served by this one."""
-
 Origin = Literal["hand-made", "picked", "learned", "scored"]
 Progress = Callable[[Iterable[Any], str, int], Iterable[Any]]
 
@@ -211,17 +208,8 @@ class Choice:
             if top < LOW:
                 yield (
                     f"the risk of {law} is {top:.2g} at most before it is broken: this"
-                    " model hardly foresees it; give it signals that tell, more runs,"
-                    " or a model of its own"
-                )
-        for law, share in best.warned.items():
-            others = (each for each in self.evidence if law in each.warned)
-            other = max(others, key=lambda each: each.warned[law])
-            more = other.warned[law]
-            if more > share + RUINED:
-                yield (
-                    f"of {law} {share:.2f} are warned of, and {more:.2f} by a"
-                    f" {other.name}: learn a model for {law} alone as well"
+                    " model hardly foresees it; give it signals that tell, or more"
+                    " runs"
                 )
         for law, value in best.skill.items():
             if value <= 0.0:

@@ -24,6 +24,12 @@ def laws_of(model: Model) -> list[Law]:
     return [law for text in model.laws for law in parts_of(text, abstraction)]
 
 
+def in_words_of(model: Model, law: str) -> str:
+    """A law by the name that the model itself gives it, or as it was asked for."""
+    own = (text for text in model.laws if text.partition(" := ")[0] == law)
+    return next(own, law)
+
+
 def dealt(models: Sequence[Model], laws: Sequence[Law]) -> list[list[Law]]:
     """Of each model the laws that are watched by it.
 
@@ -68,9 +74,9 @@ def model_for(models: Sequence[Model], law: str | None, source: str) -> Model:
     found = [m for m, known in zip(models, names, strict=True) if law in known]
     if found:
         return found[0]
-    told = "; ".join(", ".join(m.laws) for m in models)
+    told = "; ".join(", ".join(law.name for law in laws_of(m)) for m in models)
     raise InvalidModel(
         f"it holds {len(models)} models, each of its own laws: {told}",
         source=source,
-        mend="name the law of one of them",
+        mend="say of which: --of LAW",
     )

@@ -126,6 +126,23 @@ def test_a_row_never_visited_is_told(tmp_path: Path, out: Path) -> None:
     assert "never left in any trace, so made uniform: c" in done.output
 
 
+def test_a_row_never_visited_is_told_by_what_holds_there(
+    tmp_path: Path, out: Path
+) -> None:
+    abstraction, runs = tmp_path / "a.yaml", tmp_path / "runs"
+    abstraction.write_text(
+        "format: forewarn.abstraction/1\nname: near\nvocabulary: driving\n"
+        "predicates: [lead_distance < 5 m, braking]\n"
+    )
+    runs.write_text("00 00 01\n")
+    by = ("--format", "states", "--abstraction", abstraction, "--support", "valid")
+    done = forewarn("learn", runs, *by, "--end", "ignore", "--out", out)
+    assert done.exit_code == 0, done.output
+    (said,) = (line for line in done.output.splitlines() if "never left" in line)
+    told = "braking; lead_distance < 5 m; lead_distance < 5 m and braking"
+    assert said == f"never left in any trace, so made uniform: {told}"
+
+
 def test_published_counts_are_learned_back_exactly(
     shared_data: Path, tmp_path: Path, out: Path
 ) -> None:

@@ -148,6 +148,7 @@ def _exported(model: Model, law: str | None, definitions: tuple[str, ...]) -> Ch
     from forewarn.monitors.checking.language.properties import Name
     from forewarn.monitors.checking.law_checking import compiled_on, laws_on
     from forewarn.monitors.risk.evidence import abstraction_of, letters_of_states
+    from forewarn.monitors.risk.parts import in_words_of
     from forewarn.monitors.risk.product import product_chain
 
     if law is None and not definitions:
@@ -164,7 +165,7 @@ def _exported(model: Model, law: str | None, definitions: tuple[str, ...]) -> Ch
     if law is None:
         return chain
     with naming("--law"):
-        found = laws_on(labelling, law)
+        found = laws_on(labelling, in_words_of(model, law))
     if len(found) > 1:
         names = ", ".join(each.name for each in found)
         raise click.UsageError(f"--law {law} is several laws: name one of {names}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -237,7 +237,8 @@ def _learned(
         "verdict": verdict,
         "warnings": [*plain, *fairness.warnings()],
     }
-    lines = [*_lines(model, out, reports, plain), verdict]
+    told = str if learner.abstraction is None else learner.told
+    lines = [*_lines(model, out, reports, plain, told), verdict]
     if not fairness.fair:
         lines.append(_NEXT)
     lines += (helpful.sentence() for helpful in fairness.helpful[:NAMED])
@@ -272,7 +273,11 @@ def _kept_facts(report: PacReport) -> dict[str, Any]:
 
 
 def _lines(
-    model: Model, out: Path, reports: Sequence[PacReport], warnings: Sequence[str]
+    model: Model,
+    out: Path,
+    reports: Sequence[PacReport],
+    warnings: Sequence[str],
+    told: Callable[[str], str],
 ) -> Iterator[str]:
     facts, chain = model.training, model.chain
     yield (
@@ -280,8 +285,8 @@ def _lines(
         f"{facts['traces']} traces with {facts['frames']} frames"
     )
     if model.unvisited:
-        names = ", ".join(chain.states[i] for i in model.unvisited[:5])
-        more = ", …" if len(model.unvisited) > 5 else ""
+        names = "; ".join(told(chain.states[i]) for i in model.unvisited[:5])
+        more = "; …" if len(model.unvisited) > 5 else ""
         yield f"never left in any trace, so made uniform: {names}{more}"
     for warning in warnings:
         yield f"warning: {warning}"

@@ -148,10 +148,12 @@ class Question:
         """The answers for a law, or for each law of an article."""
         from forewarn.monitors.checking.exact import fraction_text
         from forewarn.monitors.checking.law_checking import check_law, laws_on
+        from forewarn.monitors.risk.parts import in_words_of
 
         ever = "ever" if within is None else f"within {within} steps"
         with naming("--law"):
-            laws = laws_on(self._labelling, name_or_formula)
+            asked = in_words_of(self._model, name_or_formula)
+            laws = laws_on(self._labelling, asked)
         for law in laws:
             with naming("--law"):
                 answer = check_law(

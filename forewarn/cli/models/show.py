@@ -248,8 +248,9 @@ def _risks(
     from forewarn.monitors.checking.law_checking import compiled_on, laws_on
     from forewarn.monitors.risk.evidence import assess, risk_rows
     from forewarn.monitors.risk.likely import likely_for
+    from forewarn.monitors.risk.parts import in_words_of
 
-    wanted = laws or model.laws
+    wanted = [in_words_of(model, law) for law in laws] or list(model.laws)
     if not wanted:
         raise click.UsageError("the model names no law: give --law NAME_OR_FORMULA")
     labelling = Labelling(model.chain, abstraction)

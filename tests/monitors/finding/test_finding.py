@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import sys
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -209,7 +211,14 @@ def test_bands_of_a_score_tell_the_few_clean_runs_apart_that_climb_highest(
 
 def test_the_choice_shows_its_evidence_the_best_first() -> None:
     hand = from_expressions(["collision", "speed > 20"], period_s=PERIOD_S)
-    choice = choose(RUNS, hand, 2.0)
+    counted: list[int] = []
+
+    def shown(items: Any, what: str, total: int) -> Iterator[Any]:
+        counted.append(total)
+        yield from items
+
+    choice = choose(RUNS, hand, 2.0, progress=shown)
+    assert counted == [len(choice.evidence)]  # "of 8", and 8 they are
     shares = [each.warned["ram"] for each in choice.evidence]
     most = max(choice.evidence, key=lambda each: each.warned["ram"])
     less, chance = choice.evidence[0].behind(most)
@@ -253,14 +262,13 @@ def test_what_was_made_by_hand_stays_unless_another_warns_better_beyond_chance(
     assert ordered[-1] is tree
 
 
-def test_a_law_that_the_choice_does_not_serve_is_named() -> None:
-    tree = tried("learned", "tree", ram=told(9, 10), rush=told(2, 10))
-    score = tried("scored", "score", ram=told(3, 10), rush=told(7, 10))
-    choice = Choice(Found(RUNS.basis), lambda _: Found(RUNS.basis), (tree, score))
+def test_a_law_whose_risk_tops_out_low_is_named() -> None:
+    tree = replace(tried("learned", "tree", ram=told(2, 10)), top={"ram": 0.12})
+    choice = Choice(Found(RUNS.basis), lambda _: Found(RUNS.basis), (tree,))
     (said,) = choice.warnings()
-    assert said.startswith("of rush 0.20 are warned of, and 0.70 by a score")
-    alike = (tried("learned", "tree", ram=told(9, 10), rush=told(13, 20)), score)
-    assert not list(Choice(choice.found, choice.recipe, alike).warnings())
+    assert said.startswith("the risk of ram is 0.12 at most before it is broken")
+    high = replace(tree, top={"ram": 0.9})
+    assert not list(Choice(choice.found, choice.recipe, (high,)).warnings())
 
 
 def test_what_never_happens_cannot_be_told() -> None:

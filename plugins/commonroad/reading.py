@@ -17,12 +17,15 @@ from xml.parsers import expat
 from forewarn.abstractions.errors import InvalidInput, TooLarge
 from forewarn.abstractions.files import read_bytes
 from forewarn.plugins.driving.roads.lanes import Turn
-from forewarn.plugins.driving.roads.lines import Point
+from forewarn.plugins.driving.roads.lines import Point, length_of
 from forewarn.plugins.driving.scene import Colour, TurnSignal
 
 _MOST_BYTES = 64 << 20
 _MOST_ELEMENTS, _DEEPEST = 2_000_000, 40
 _FARTHEST = 1e7
+_MOST_LANELETS, _MOST_INSIDE = 20_000, 200  # of a file, of one intersection
+_LONGEST_M, _LONGEST_IN_ALL_M = 20_000.0, 2_000_000.0
+_FASTEST = 83.0  # m/s
 _STEPS_S = (0.001, 10.0)
 
 _LIMITS = frozenset(("274", "R2-1"))
@@ -227,6 +230,7 @@ class _Reading:
         lanelets = {each.number: each for each in self._each(root, "lanelet")}
         if not lanelets:
             raise self._wrong("it has no lanelet")
+        self._check_size(root, lanelets)
         for lanelet in lanelets.values():
             if missing := [n for n in lanelet.after if n not in lanelets]:
                 raise self._wrong(
@@ -252,6 +256,24 @@ class _Reading:
             {self._id(e): self._problem(e) for e in root.iter("planningProblem")},
         )  # fmt: skip
 
+    def _check_size(self, root: ET.Element, lanelets: Mapping[int, Lanelet]) -> None:
+        """Refuses what would take minutes to join up."""
+        length_m = sum(length_of(each.middle) for each in lanelets.values())
+        inside = max(
+            (sum(1 for tag in _TURNS for _ in crossing.iter(tag))
+             for crossing in root.findall("intersection")), default=0,
+        )  # fmt: skip
+        for size, most, what in (
+            (len(lanelets), _MOST_LANELETS, "lanelets"),
+            (length_m, _LONGEST_IN_ALL_M, "m of lanelets"),
+            (inside, _MOST_INSIDE, "ways through one intersection"),
+        ):
+            if size > most:
+                raise TooLarge(
+                    f"{size:g} {what}, and at most {most:g} are read",
+                    source=self._source,
+                )
+
     # -- roads ------------------------------------------------------------------------
 
     def _each(self, root: ET.Element, tag: str) -> Iterator[Lanelet]:
@@ -270,8 +292,9 @@ class _Reading:
         pairs = list(zip(left, right, strict=True))
         middle = [((a + c) / 2.0, (b + d) / 2.0) for (a, b), (c, d) in pairs]
         smooth = [middle[0], *(b for a, b in pairwise(middle) if math.dist(a, b) > 0)]
-        if len(smooth) < 2:
-            raise self._wrong(f"lanelet {number} has no length")
+        length_m = length_of(smooth)
+        if not 0.0 < length_m <= _LONGEST_M:
+            raise self._wrong(f"lanelet {number} is {length_m:g} m long")
         beside = element.find("adjacentRight")
         same = beside is not None and beside.get("drivingDir") == "same"
         limit = element.findtext("speedLimit")
@@ -379,7 +402,7 @@ class _Reading:
         before: State | None = None
         for element in elements:
             state = self._state(element, name, before, period_s)
-            if before is not None and state.step <= before.step:
+            if before is not None and state.step != before.step + 1:
                 raise self._wrong(
                     f"step {state.step} of {name} follows step {before.step}"
                 )
@@ -398,11 +421,12 @@ class _Reading:
             turned = self._amount(heading, name)
         if told is not None:
             speed = self._amount(told, name)
-        elif before is not None and step > before.step:
-            lasted_s = (step - before.step) * period_s
-            speed = math.hypot(x - before.x, y - before.y) / lasted_s
+        elif before is not None:
+            speed = math.hypot(x - before.x, y - before.y) / period_s
         else:
             speed = 0.0
+        if abs(speed) > _FASTEST:
+            raise self._wrong(f"{name} is {speed:g} m/s fast at step {step}")
         return State(step, x, y, turned, abs(speed))
 
     def _place(self, element: ET.Element | None, name: str) -> Point:

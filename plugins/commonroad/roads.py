@@ -43,6 +43,7 @@ class CommonRoadNet(Junctions[int, Movement]):
         inside = {
             self.names[number]: (node, self._lanes[self.names[number]].shape)
             for number, (node, _) in told.turns.items()
+            if number in self.names
         }
         for lane, node in self._crosswalks():
             self._lanes[lane.name] = lane
@@ -88,12 +89,12 @@ class CommonRoadNet(Junctions[int, Movement]):
 
     def _lane(self, lanelet: Lanelet, name: str) -> Lane:
         edge, _, place = name.rpartition("_")
-        node, _ = self._told.turns.get(lanelet.number, (0, Turn.FORWARD))
+        inside = self._told.turns.get(lanelet.number)
         limits = [self._told.limits_kmh.get(number) for number in lanelet.signs]
         limit = lanelet.limit_kmh or next(filter(None, limits), _USUAL_LIMIT_KMH)
         return Lane(
             name, edge, int(place), length_of(lanelet.middle), lanelet.width,
-            round(limit, 1), f":{node}" if node else "",
+            round(limit, 1), "" if inside is None else f":{inside[0]}",
             not lanelet.kinds & _OTHERS, tuple(self._links(lanelet)), lanelet.middle,
         )  # fmt: skip
 
@@ -143,6 +144,8 @@ class CommonRoadNet(Junctions[int, Movement]):
                 continue
             ends = lanelet.middle[0], lanelet.middle[-1]
             for number, (node, _) in self._told.turns.items():
+                if number not in self.names:
+                    continue
                 if crossing(self._lanes[self.names[number]].shape, ends) is not None:
                     place = count[node] = count.get(node, -1) + 1
                     edge = f":{node}_c{place}"

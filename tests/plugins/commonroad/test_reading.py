@@ -132,9 +132,15 @@ def test_turn_signals_are_read(
         (OLD.replace("<x>8</x>", "<x>1e999</x>"), "says '1e999'"),
         (OLD.replace("<x>8</x>", ""), "obstacle 2 says None"),
         (OLD.replace("<x>90</x>", "<x>fast</x>", 1), "of lanelet 1 says 'fast'"),
-        (OLD.replace("<x>90</x>", "<x>0</x>"), "lanelet 1 has no length"),
+        (OLD.replace("<x>90</x>", "<x>0</x>"), "lanelet 1 is 0 m long"),
+        (OLD.replace("<x>90</x>", "<x>90000</x>"), "lanelet 1 is 90000 m long"),
+        (
+            OLD.replace("<x>8</x>", "<x>800</x>"),
+            "obstacle 2 is 1590 m/s fast at step 1",
+        ),
         (OLD.replace('id="2"', 'id="two"'), "id of a obstacle says 'two'"),
         (OLD.replace("<exact>1</exact>", "<exact>0</exact>"), "step 0 of obstacle 2"),
+        (OLD.replace("<exact>1</exact>", "<exact>3</exact>"), "step 3 of obstacle 2"),
         (OLD.replace("state>", "occupancy>"), "moves, and has no trajectory"),
         (OLD.replace("polygon>", "cloud>"), "no shape of a known kind"),
         (OLD.replace("</lanelet>", '<successor ref="7"/></lanelet>'), "leads to 7"),
@@ -153,6 +159,14 @@ def test_what_is_too_large_or_not_there_is_refused(
 ) -> None:
     with pytest.raises(InvalidInput, match="o such file"):
         read_scene(tmp_path / "none.xml")
+    for most, words in (
+        ("_MOST_LANELETS", "1 lanelets, and at most 0"),
+        ("_LONGEST_IN_ALL_M", "90 m of lanelets, and at most 0"),
+    ):
+        with monkeypatch.context() as patched:
+            patched.setattr(reading, most, 0)
+            with pytest.raises(InvalidInput, match=words):
+                read(OLD, tmp_path)
     monkeypatch.setattr(reading, "_MOST_ELEMENTS", 30)
     with pytest.raises(InvalidInput, match="more than 30 elements"):
         read(OLD, tmp_path)

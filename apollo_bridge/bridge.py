@@ -24,9 +24,8 @@ from forewarn.apollo_bridge.sense import ApolloSenses, provided
 from forewarn.apollo_bridge.vehicle import Body
 from forewarn.apollo_bridge.wire import Inbox, connect, stamp
 from forewarn.monitors.guarding.decision import Action
-from forewarn.plugins.contracts import Example, Source
+from forewarn.plugins.contracts import Example, Source, SteppedWorld
 from forewarn.plugins.scenery import Shape, Thing
-from forewarn.plugins.stepped import SteppedWorld
 
 PIVOT = "localization"
 """The input that a frame waits for; it is the most regular one."""

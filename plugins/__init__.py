@@ -19,9 +19,8 @@ if TYPE_CHECKING:
         switch,
         word,
     )
-    from forewarn.plugins.contracts import Actuator, Pilot, Source, World
+    from forewarn.plugins.contracts import Actuator, Pilot, Source, SteppedWorld, World
     from forewarn.plugins.loop.loop import EpisodeClock
-    from forewarn.plugins.stepped import SteppedWorld
 
 __all__ = [
     "CAP",
@@ -46,8 +45,7 @@ __getattr__, __dir__ = _front(
             *("CAP", "ActionSpec", "Actions", "Argument"),
             *("number", "switch", "word"),
         ),
-        "contracts": ("Actuator", "Pilot", "Source", "World"),
+        "contracts": ("Actuator", "Pilot", "Source", "SteppedWorld", "World"),
         "loop.loop": ("EpisodeClock",),
-        "stepped": ("SteppedWorld",),
     },
 )

@@ -32,9 +32,8 @@ from forewarn.abstractions.vocabularies.vocabulary import Vocabulary, load_vocab
 from forewarn.monitors.guarding.decision import Action, Decision, Kind
 from forewarn.monitors.laws.clocking import regular_period
 from forewarn.plugins.actions import Actions, ActionSpec
-from forewarn.plugins.contracts import Example, Source
+from forewarn.plugins.contracts import Example, Source, SteppedWorld
 from forewarn.plugins.driving.seeing.foresight import Foresight, lacking
-from forewarn.plugins.stepped import SteppedWorld
 
 MOST_HELD_S = 1.0
 """For so long a row stands for the time after it; a longer gap ends the log."""

@@ -30,7 +30,7 @@ from forewarn.plugins.carla.wire import (
     answering,
     connect,
 )
-from forewarn.plugins.contracts import Example, Source
+from forewarn.plugins.contracts import Example, Source, SteppedWorld
 from forewarn.plugins.driving.act import (
     CONTROL,
     CUT,
@@ -42,7 +42,6 @@ from forewarn.plugins.driving.act import (
 from forewarn.plugins.driving.choice import DRIVE, as_control
 from forewarn.plugins.driving.sense import PROVIDES, Surroundings
 from forewarn.plugins.driving.stopping import BRAKE_LIMIT
-from forewarn.plugins.stepped import SteppedWorld
 from forewarn.plugins.sumo.support import find_map
 from forewarn.plugins.sumo.traffic import Car, Ego, Flow, Light, Queue, Walkers
 

@@ -18,7 +18,7 @@ from forewarn.plugins.actions import Actions, ActionSpec
 from forewarn.plugins.commonroad.reading import Obstacle, Recorded, read_scene
 from forewarn.plugins.commonroad.roads import CommonRoadNet
 from forewarn.plugins.commonroad.scene import CommonRoadScene, coasting
-from forewarn.plugins.contracts import Example, Source
+from forewarn.plugins.contracts import Example, Source, SteppedWorld
 from forewarn.plugins.driving.roads.network import Roads
 from forewarn.plugins.driving.roads.places import Places
 from forewarn.plugins.driving.scenery import SceneShown
@@ -26,7 +26,6 @@ from forewarn.plugins.driving.sense import PROVIDES as SENSED
 from forewarn.plugins.driving.sense import Senses, Surroundings
 from forewarn.plugins.logs import LogActuator
 from forewarn.plugins.scenery import Shape, Thing
-from forewarn.plugins.stepped import SteppedWorld
 
 CROSSING = Path(__file__).with_name("crossing.xml.gz")
 """A scene of ours, written by commonroad-io."""

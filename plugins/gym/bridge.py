@@ -15,9 +15,8 @@ from forewarn.abstractions.frame import Frame, Value
 from forewarn.abstractions.vocabularies.vocabulary import Vocabulary, load_vocabulary
 from forewarn.monitors.guarding.decision import Action, Decision
 from forewarn.plugins.actions import Actions, ActionSpec
-from forewarn.plugins.contracts import Example, Source
+from forewarn.plugins.contracts import Example, Source, SteppedWorld
 from forewarn.plugins.functions import found
-from forewarn.plugins.stepped import SteppedWorld
 
 try:
     import gymnasium

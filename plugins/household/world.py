@@ -7,9 +7,9 @@ from abc import abstractmethod
 from forewarn.abstractions.frame import Value
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.actions import ActionSpec
+from forewarn.plugins.contracts import SteppedWorld
 from forewarn.plugins.household.act import Withholding
 from forewarn.plugins.household.sense import named
-from forewarn.plugins.stepped import SteppedWorld
 
 _ENDINGS = {
     "finish": "says that it is done",

@@ -10,7 +10,7 @@ from pydantic import Field
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Value
 from forewarn.monitors.guarding.decision import Action
-from forewarn.plugins.contracts import Example, Source
+from forewarn.plugins.contracts import Example, Source, SteppedWorld
 from forewarn.plugins.driving.act import Around, wanted_acceleration
 from forewarn.plugins.driving.choice import as_control
 from forewarn.plugins.driving.roads.network import Roads
@@ -18,7 +18,6 @@ from forewarn.plugins.driving.seeing.margins import SIGNALS, RssMargins
 from forewarn.plugins.driving.sense import PROVIDES, Surroundings
 from forewarn.plugins.driving.stopping import BRAKE_LIMIT
 from forewarn.plugins.scenery import Shape, Thing
-from forewarn.plugins.stepped import SteppedWorld
 from forewarn.plugins.sumo import wire
 from forewarn.plugins.sumo.act import ACTIONS, Hands, SumoActuator
 from forewarn.plugins.sumo.episode import Beginning, Command, Manoeuvres

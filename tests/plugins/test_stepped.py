@@ -7,8 +7,7 @@ import pytest
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.actions import Actions, ActionSpec
-from forewarn.plugins.contracts import Source
-from forewarn.plugins.stepped import SteppedWorld
+from forewarn.plugins.contracts import Source, SteppedWorld
 
 
 class Counter(SteppedWorld):

@@ -25,10 +25,10 @@ from forewarn.monitors.chains.intervals import (
     clopper_pearson,
     model_intervals,
     open_rows,
-    robust_reach,
 )
 from forewarn.monitors.chains.learning import Support, Tally, learn
 from forewarn.monitors.chains.model import Counts, Model
+from forewarn.monitors.chains.robust import robust_reach
 
 TOLERANCE = 1e-8
 

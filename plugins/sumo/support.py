@@ -8,11 +8,13 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from forewarn.abstractions.errors import InvalidInput, MissingDependency, near_miss
 from forewarn.abstractions.files import read_bytes
-from forewarn.plugins.support import Support, installed
+
+if TYPE_CHECKING:
+    from forewarn.plugins.support import Support
 
 MAPS = Path(__file__).parent / "maps"
 """Where the maps lie that ship: `NAME.net.xml`, and `NAME.xodr` for CARLA."""
@@ -42,6 +44,8 @@ def libsumo() -> Any:
 
 def examine() -> Support:
     """Looks what is here; the maps that ship need nothing more."""
+    from forewarn.plugins.support import installed
+
     return installed("sumo", "libsumo")
 
 

@@ -39,7 +39,7 @@ from forewarn.abstractions.files import read_json, write_json
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.states.abstraction import Abstraction
 from forewarn.abstractions.trace import Kept
-from forewarn.monitors.chains.model import load_model
+from forewarn.monitors.chains.model import load_model, load_models
 from forewarn.monitors.finding.corpus import Corpus
 from forewarn.monitors.guarding.policy import Policy, load_policy
 from forewarn.monitors.trust.hindsight import Foretold, Judge, warned_in_time
@@ -73,7 +73,8 @@ def shipped(files: Shipped) -> Way:
     """The guard as it ships."""
 
     def way(told: Recordings, corpus: Corpus, out: Sequence[int]) -> Iterator[Outcomes]:
-        model, policy = load_model(files.model), load_policy(files.policy)
+        (law, *_), policy = corpus.laws, load_policy(files.policy)
+        model = next(m for m in load_models(files.model) if law.told in m.laws)
         abstraction = Abstraction.from_dict(dict(model.abstraction or {}), "the model")
         judge = Judge(
             model, abstraction, corpus.laws, [told.scenario.horizon_s],

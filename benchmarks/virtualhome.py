@@ -39,7 +39,7 @@ from run import aligned
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import read_json, write_json
-from forewarn.monitors.chains.model import load_model
+from forewarn.monitors.chains.model import load_models
 from forewarn.monitors.finding.corpus import Corpus
 from forewarn.monitors.guarding.policy import Policy, Step
 from forewarn.monitors.trust.hindsight import Foretold, warned_in_time
@@ -121,8 +121,9 @@ def table(
 def chores(folder: Path, out: Path, seeds: Sequence[int], pairs: int) -> dict[str, Any]:
     """What ships, on runs that it does not know."""
     scenario, files = load_scenario(NAME), Shipped.in_folder(folder, NAME)
-    model = load_model(files.model)
-    refuse_trained(model, NAME, seeds)
+    model, *others = load_models(files.model)
+    for each in (model, *others):
+        refuse_trained(each, NAME, seeds)
     known = [seed for each in model.training["files"] for seed in seeds_of(each)]
     stored = collected(scenario, sorted(known), pool(1), out / "runs")
     learned = kept_runs(stored, SIGNALS)

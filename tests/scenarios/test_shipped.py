@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from forewarn.abstractions.files import read_bytes
 from forewarn.abstractions.states.abstraction import Abstraction, load_abstraction
 from forewarn.cli import main
-from forewarn.monitors.chains.model import load_model
+from forewarn.monitors.chains.model import load_model, load_models
 from forewarn.monitors.guarding.enforcing import asks_to_move
 from forewarn.monitors.guarding.policy import load_policy
 from forewarn.scenarios.schema import load_scenario, parse_scenario, shipped_scenarios
@@ -31,15 +31,25 @@ def test_every_driving_scenario_ships_trained(name: str) -> None:
     files = shipped_with(scenario)
     assert files is not None
     assert files.model.stat().st_size < 400_000
-    model, policy = load_model(files.model), load_policy(files.policy)
+    models, policy = load_models(files.model), load_policy(files.policy)
     assert set(policy.rules) == {law.name for law in scenario.laws}
-    assert set(model.laws) == {law.told for law in scenario.laws}
-    known = Abstraction.from_dict(dict(model.abstraction or {}), name)
-    assert all(entry["scenario"] == name for entry in model.training["files"])
-    if files.abstraction.exists():
-        assert load_abstraction(files.abstraction).fingerprint() == known.fingerprint()
-    else:
-        assert known.fingerprint() == scenario.abstraction.fingerprint()
+    told = [law for model in models for law in model.laws]
+    assert sorted(told) == sorted(law.told for law in scenario.laws)
+    paths = [files.abstraction]
+    if len(models) > 1:
+        paths = [each_abstraction(name, n) for n in range(1, len(models) + 1)]
+    for model, path in zip(models, paths, strict=True):
+        known = Abstraction.from_dict(dict(model.abstraction or {}), name)
+        assert all(entry["scenario"] == name for entry in model.training["files"])
+        if path.exists():
+            assert load_abstraction(path).fingerprint() == known.fingerprint()
+        else:
+            assert known.fingerprint() == scenario.abstraction.fingerprint()
+
+
+def each_abstraction(name: str, number: int) -> Path:
+    """Where several models lie in one file, that of the n-th."""
+    return FOLDER / f"{name}.{number}.abstraction.yaml"
 
 
 @pytest.mark.parametrize("name", [*DRIVING, *ROADS])
@@ -64,6 +74,7 @@ def test_nothing_stray_ships() -> None:
             Shipped.in_folder(FOLDER, name).policy,
             Shipped.in_folder(FOLDER, name).abstraction,
             Shipped.in_folder(FOLDER, name).acting,
+            *(each_abstraction(name, n) for n in range(1, 10)),
         )
     }
     there = {path for path in FOLDER.iterdir() if path.name[0] not in "_."}

@@ -9,6 +9,8 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -42,6 +44,7 @@ STATES, SUCCESSORS, PREDICATES = 300, 6, 48
 STEPS = 36_000
 """An hour of a vehicle at 10 Hz."""
 
+LOOPS = 20_000_000
 VEHICLES, HOURS_A_DAY = 1_000_000, 1.0
 
 
@@ -57,6 +60,8 @@ def rows(quick: bool) -> Iterator[Row]:
             seconds(fleet.parsed, repeat=3),
         )
     yield Row("counting one frame of a guard", counting_s())
+    one, two = (workers * LOOPS / bare_s(workers) for workers in (1, 2))
+    yield Row("bare loops in two processes", two, None, "in one", one, rate=True)
     if installed("ray") and installed("libsumo"):
         episodes = 30 if quick else 120
         one, two = (episodes / on_ray_s(workers, episodes) for workers in (1, 2))
@@ -148,6 +153,16 @@ def on_ray_s(workers: int, episodes: int) -> float:
             for _ in done:
                 pass
             return time.perf_counter() - began_s
+
+
+def bare_s(workers: int) -> float:
+    """How long so many processes take that only count: what there is to win."""
+    command = [sys.executable, "-c", f"sum(i * i for i in range({LOOPS}))"]
+    began_s = time.perf_counter()
+    counting = [subprocess.Popen(command) for _ in range(workers)]
+    for process in counting:
+        process.wait()
+    return time.perf_counter() - began_s
 
 
 def plan() -> Iterator[str]:

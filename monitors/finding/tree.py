@@ -166,8 +166,10 @@ def _leaves(tree: Any, found: Sequence[Feature]) -> list[Leaf]:
             (tree.children_left[node], (before[0], min(before[1], cut))),
             (tree.children_right[node], (max(before[0], cut), before[1])),
         ):
-            bounds[feature] = span
-            descend(int(child))
+            # Of cuts closer to each other than they are written nothing lies between.
+            if span[0] < span[1]:
+                bounds[feature] = span
+                descend(int(child))
         bounds[feature] = before
 
     descend(0)

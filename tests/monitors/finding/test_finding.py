@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -166,6 +167,28 @@ def test_none_falls_where_a_cut_says_it_does(low: bool) -> None:
     above, below = values > 2.0, values <= 2.0
     between = (values > 1.5) & below
     assert found == (above + 2 * below + 4 * between).tolist()
+
+
+@pytest.mark.parametrize("kind", [TreeRecipe, GreedyRecipe])
+def test_no_cut_is_finer_than_what_is_measured(kind: Any) -> None:
+    """What a computer leaves beside nothing parts runs, and means nothing."""
+
+    def kept(seed: int) -> Kept:
+        trace = drive(seed)
+        noise = 6.9e-6 if trace.frames[-1].values["collision"] else 0.0
+        frames = tuple(
+            replace(f, values={**f.values, "lateral_offset": noise * f.sequence})
+            for f in trace.frames
+        )
+        header = replace(trace.header, provides=tuple(frames[0].values))
+        return Kept.of(Trace(header, frames), header.provides)
+
+    runs = Corpus([kept(seed) for seed in range(40)], LAWS, None, PERIOD_S)
+    signals = ("collision", "lateral_offset")
+    recipe = kind(runs, Family("beside nothing", signals), 2.0, least=4)
+    texts = recipe(range(40)).abstraction.texts
+    assert any("lateral_offset" in text for text in texts)
+    assert not [text for text in texts if re.search(r"e-\d|0\.000\d", text)]
 
 
 def test_words_and_truths_are_conditions_too() -> None:

@@ -67,6 +67,7 @@ def test_household_has_exactly_its_signals_and_predicates() -> None:
         "last_action",
         "last_action_object",
         "last_action_succeeded",
+        *("steps_left", "next_action"),
         *("left_on", "left_on_age", "left_open", "left_open_age"),
         "agent_distance_moved",
         "metadata_age",

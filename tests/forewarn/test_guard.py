@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from forewarn import Guard, load_model, load_policy, load_watch
+from forewarn import Guard, load_model, load_models, load_policy, load_watch
 from forewarn.abstractions.files import write_json
 from forewarn.cli import main
 from forewarn.monitors.chains.formats.own import model_as_dict
@@ -277,8 +277,8 @@ def test_ctrl_c_ends_it_with_its_own_status(tmp_path: Path) -> None:
 )
 def test_what_ships_names_its_laws_without_a_scenario(policy_path: Path) -> None:
     name = policy_path.name.partition(".")[0]  # one that acts has no model of its own
-    model = load_model(policy_path.with_name(f"{name}.model.json.gz"))
-    named = {text.partition(" := ")[0] for text in model.laws}
+    models = load_models(policy_path.with_name(f"{name}.model.json.gz"))
+    named = {text.partition(" := ")[0] for each in models for text in each.laws}
     assert named == set(load_policy(str(policy_path)).laws)
 
 

@@ -29,7 +29,7 @@ help:
 	@echo 'make lighthouse  the accessibility of the pages, by Lighthouse (npm)'
 	@echo 'make pictures   the pictures of pages that tests compare with, taken anew'
 	@echo 'make protos     compiles the .proto files of Apollo again'
-	@echo 'make trained    what ships with the driving scenarios, once more'
+	@echo 'make trained    what ships with the scenarios, once more'
 	@echo 'PYTHON=python3.12 chooses the Python; ARGS="-k chain" goes to pytest'
 
 demo: $(DEMO)
@@ -73,7 +73,8 @@ lighthouse: $(TEST)
 bench: $(TEST)
 	@$(BIN)/python benchmarks/run.py
 
-# What ships with the driving scenarios, once more: it takes an hour of one core.
+# What ships, once more: it takes hours of one core.
+ROADS = env-highway env-merge env-roundabout env-intersection
 DRIVING = $(notdir $(basename $(wildcard scenarios/driving/*.yaml)))
 TRAINED = scenarios/trained
 
@@ -83,12 +84,15 @@ trained: $(TEST)
 	  --episodes 100 --acting 50 --model $(TRAINED)/$$name.model.json.gz \
 	  --policy $(TRAINED)/$$name.policy.yaml \
 	  --out $(TRAINED)/$$name.stop.policy.yaml $(ARGS); done
-	@$(BIN)/forewarn train env-highway --again --out $(TRAINED) $(ARGS)
-	@$(BIN)/forewarn tune env-highway --for stop --seed 500000 \
-	  --episodes 60 --acting 25 --horizons 3 \
-	  --model $(TRAINED)/env-highway.model.json.gz \
-	  --policy $(TRAINED)/env-highway.policy.yaml \
-	  --out $(TRAINED)/env-highway.stop.policy.yaml $(ARGS)
+	@$(BIN)/forewarn train $(ROADS) --again --out $(TRAINED) $(ARGS)
+	@for road in highway:60:20:3 merge:60:20:3 roundabout:60:20:2 \
+	  intersection:40:14:2; do \
+	  set -- $$(echo "env-$$road" | tr : ' '); name=$$1; \
+	  $(BIN)/forewarn tune $$name --for stop --cost 0.2 --seed 500000 \
+	  --episodes $$2 --acting $$3 --horizons $$4 \
+	  --model $(TRAINED)/$$name.model.json.gz \
+	  --policy $(TRAINED)/$$name.policy.yaml \
+	  --out $(TRAINED)/$$name.stop.policy.yaml $(ARGS); done
 	@$(BIN)/forewarn train virtualhome-chores --again --out $(TRAINED) $(ARGS)
 
 $(BIN)/python:

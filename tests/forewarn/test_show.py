@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from forewarn.cli import main
+from forewarn.scenarios.shipped import FOLDER
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "chains"
 LAW = "always(speed > 10 -> eventually[0, 0.2 s] speed < 5)"
@@ -152,3 +153,12 @@ def test_names_cannot_command_the_terminal(tmp_path: Path) -> None:
     rows = {"format": "forewarn.model/1", "states": [name], "rows": {name: {name: 1.0}}}
     path.write_text(json.dumps(rows))
     assert "\x1b" not in forewarn("show", path).stdout
+
+
+def test_a_law_of_none_of_several_models_is_not_left_out_in_silence() -> None:
+    model = FOLDER / "virtualhome-chores.model.json.gz"
+    for laws in (["no_such"], ["off_when_done", "no_such"]):
+        done = forewarn("show", model, *(f"--law={law}" for law in laws))
+        assert done.exit_code == 2
+        assert "--law no_such: none of its models is for that" in done.stderr
+        assert "closed_when_done" in done.stderr

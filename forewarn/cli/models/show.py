@@ -75,9 +75,14 @@ def show(
     models = load_models(model)
     payloads: list[dict[str, Any]] = []
     lines: list[str] = []
-    for found in models:
-        own = {*found.laws, *(law.name for law in laws_of(found))}
-        asked = laws if len(models) == 1 else tuple(law for law in laws if law in own)
+    own = [{*found.laws, *(law.name for law in laws_of(found))} for found in models]
+    if len(models) > 1 and (strange := set(laws).difference(*own)):
+        known = ", ".join(law for found in models for law in found.laws)
+        raise click.UsageError(
+            f"--law {min(strange)}: none of its models is for that, but for {known}"
+        )
+    for found, names in zip(models, own, strict=True):
+        asked = laws if len(models) == 1 else tuple(law for law in laws if law in names)
         if laws and not asked:
             continue
         payload, told = _shown(
@@ -85,9 +90,6 @@ def show(
         )
         payloads.append(payload)
         lines += [*([""] if lines else []), *told]
-    if not payloads:
-        known = ", ".join(law for found in models for law in found.laws)
-        raise click.UsageError(f"--law: its models are for {known}")
     emit(as_json, payloads[0] if len(models) == 1 else {"models": payloads}, lines)
 
 

@@ -15,7 +15,8 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Value
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.actions import Actions, ActionSpec
-from forewarn.plugins.commonroad.reading import Obstacle, Recorded, read_scene
+from forewarn.plugins.commonroad.reading import read_scene
+from forewarn.plugins.commonroad.recorded import Obstacle, Recorded
 from forewarn.plugins.commonroad.roads import CommonRoadNet
 from forewarn.plugins.commonroad.scene import CommonRoadScene, coasting
 from forewarn.plugins.contracts import Example, Source, SteppedWorld

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 
-from forewarn.plugins.commonroad.reading import Lanelet, Recorded
+from forewarn.plugins.commonroad.recorded import Lanelet, Recorded
 from forewarn.plugins.driving.roads.junctions import Junctions, Movement
 from forewarn.plugins.driving.roads.lanes import Lane, LightName, Link, Turn
 from forewarn.plugins.driving.roads.lines import crossing, length_of

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 from forewarn.abstractions.errors import InvalidInput
-from forewarn.plugins.commonroad.reading import Obstacle, Recorded, State
+from forewarn.plugins.commonroad.recorded import Obstacle, Recorded, State
 from forewarn.plugins.driving.bodies import touches
 from forewarn.plugins.driving.roads.lanes import LightName
 from forewarn.plugins.driving.roads.network import Roads

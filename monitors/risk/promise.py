@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 CONFIDENCE = 0.95
-"""Of so many promises that are made, one in twenty may be broken."""
+"""Unless asked otherwise: of promises that are made, one in twenty may be broken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +44,18 @@ class Promise:
 
     @classmethod
     def of(
-        cls, allowed: float, clean: int, alarmed: int, violating: int, undetected: int
+        cls,
+        allowed: float,
+        clean: int,
+        alarmed: int,
+        violating: int,
+        undetected: int,
+        confidence: float = CONFIDENCE,
     ) -> Promise:
         """The promise of a threshold that was found with `spared`."""
-        missed = at_most(undetected, violating) if violating else None
+        missed = at_most(undetected, violating, 1 - confidence) if violating else None
         return cls(
-            allowed, missed, CONFIDENCE, clean, alarmed, violating, undetected
+            allowed, missed, confidence, clean, alarmed, violating, undetected
         )  # fmt: skip
 
     def as_dict(self) -> dict[str, Any]:
@@ -94,6 +100,11 @@ def needed(allowed: float, delta: float = 1 - CONFIDENCE) -> int | None:
     if allowed <= 0.0:
         return None
     return 1 if allowed >= 1 else math.ceil(math.log(delta) / math.log1p(-allowed))
+
+
+def confidence_of(clean: int, allowed: float) -> float:
+    """The highest confidence with which so few clean runs can promise anything."""
+    return float(-math.expm1(clean * math.log1p(-allowed))) if allowed < 1 else 1.0
 
 
 def at_most(part: int, whole: int, delta: float = 1 - CONFIDENCE) -> float:

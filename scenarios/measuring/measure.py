@@ -230,14 +230,23 @@ def seeds_of(entry: Mapping[str, Any]) -> Sequence[int]:
     return seeds or ([entry["seed"]] if "seed" in entry else [])
 
 
-def refuse_trained(model: Model, scenario: str, seeds: Iterable[int]) -> None:
-    """Raises if a model would be judged on runs that it was learned from."""
+def refuse_trained(
+    model: Model, scenario: str, seeds: Iterable[int], or_else: str = ""
+) -> None:
+    """Raises if a model would be judged on runs that it was learned from.
+
+    Args:
+        model: The model.
+        scenario: Whose runs they are.
+        seeds: Which runs.
+        or_else: What else than other runs would do.
+    """
     trained = trained_seeds(model, scenario)
     if both := sorted(trained.intersection(seeds)):
         raise InvalidInput(
             f"the model was learned from {len(both)} of these runs, seed {both[0]}"
             " among them",
-            mend=f"begin with --seed {max(trained) + 1}, or say --allow-training-seeds",
+            mend=f"begin with --seed {max(trained) + 1}{or_else}",
         )
 
 

@@ -5,8 +5,8 @@ the model's risks have meant, which horizon warns of most violations in time and
 thresholds that detect alike, which is the middle one: at the edge a few runs more or
 less decide. The others are set aside until all of that is settled. Of their clean runs
 the heights that the risk reaches give the threshold that keeps the promise: at most the
-allowed share of clean runs has an alarm, with 95 % confidence (`risk.promise`). Their
-violating runs say how many violations are missed at most.
+allowed share of clean runs has an alarm, with the confidence that is asked for
+(`risk.promise`). Their violating runs say how many violations are missed at most.
 """
 
 from __future__ import annotations
@@ -30,7 +30,13 @@ from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.risk.calibration import Calibration
 from forewarn.monitors.risk.likely import kept_curves
 from forewarn.monitors.risk.parts import dealt
-from forewarn.monitors.risk.promise import Promise, needed, spared
+from forewarn.monitors.risk.promise import (
+    CONFIDENCE,
+    Promise,
+    confidence_of,
+    needed,
+    spared,
+)
 from forewarn.monitors.trust.hindsight import (
     Foretold,
     Judge,
@@ -66,6 +72,7 @@ def tune(
     horizons_s: Sequence[float],
     policy: Policy,
     progress: Shown = lambda items, *_: items,
+    confidence: float = CONFIDENCE,
 ) -> Settled:
     """The best horizon, and thresholds that keep a promise.
 
@@ -78,6 +85,7 @@ def tune(
         horizons_s: What to try.
         policy: What an unknown state means, and which risk counts.
         progress: Shows how far it is.
+        confidence: How probable it shall be that the promise is kept.
     """
     if len(runs) < FEWEST:
         raise InvalidInput(f"{len(runs)} runs are too few to tune by: take {FEWEST}")
@@ -92,7 +100,7 @@ def tune(
     half = len(kept) // 2
     return settle(
         applicable(laws, kept), models, (kept[:half], kept[half:]),
-        false_alarm_rate, horizons_s, policy,
+        false_alarm_rate, horizons_s, policy, confidence,
     )  # fmt: skip
 
 
@@ -112,6 +120,7 @@ def settle(
     false_alarm_rate: float,
     horizons_s: Sequence[float],
     policy: Policy,
+    confidence: float = CONFIDENCE,
 ) -> Settled:
     """As `tune`, on runs that were read: those to calibrate by, and those set aside."""
     first, aside = runs
@@ -138,7 +147,7 @@ def settle(
         _tuned(first, told, h, false_alarm_rate, policy, stored[h]) for h in horizons_s
     )
     best = tried[0]
-    promised = _Promised(best, false_alarm_rate)
+    promised = _Promised(best, false_alarm_rate, confidence)
     for law, several in _look(judges, aside).items():
         curve = _curve_after(policy, best.calibration[law])
         (most,) = curve(np.array([reach[law][best.horizon_s]]))
@@ -240,8 +249,8 @@ def _warned(climbs: Iterable[Climb], at: float) -> Warned:
 class _Promised:
     """The thresholds that keep the promise, law by law."""
 
-    def __init__(self, tuned: Tuned, allowed: float) -> None:
-        self._tuned, self._allowed = tuned, allowed
+    def __init__(self, tuned: Tuned, allowed: float, confidence: float) -> None:
+        self._tuned, self._allowed, self._confidence = tuned, allowed, confidence
         self.thresholds: dict[str, float] = {}
         self.promises: dict[str, Promise] = {}
         self.warned: dict[str, Warned] = {}
@@ -258,15 +267,20 @@ class _Promised:
         """
         clean = sum(each.broken is None for each in climbs)
         allowed, harmless = self._allowed, law in self._tuned.harmless
-        most = spared(clean, allowed)
+        delta = 1 - self._confidence
+        most = spared(clean, allowed, delta)
         if most is None:
-            fewest = needed(allowed)
-            self.without[law] = (
-                f"{clean} clean runs were set aside, and they promise nothing"
-                if fewest is None
-                else f"{clean} clean runs were set aside, and it takes {fewest} to"
-                f" promise {allowed:g} false alarms a clean run"
-            )
+            fewest = needed(allowed, delta)
+            why = f"{clean} clean runs were set aside, and "
+            if fewest is None:
+                why += "they promise nothing"
+            else:
+                why += (
+                    f"it takes {fewest} to promise {allowed:g} false alarms a clean run"
+                )
+                if could := math.floor(confidence_of(clean, allowed) * 100) / 100:
+                    why += f"; so many can with --confidence {could:g}"
+            self.without[law] = why
             return
         lowest = threshold(climbs, most)
         if reach < LOWEST_THRESHOLD:
@@ -294,8 +308,9 @@ class _Promised:
         self.ahead_s[law] = in_time(climbs, at, harmless)
         violating = len(warned.violating)
         self.promises[law] = Promise.of(
-            allowed, clean, warned.false_alarms, violating, violating - warned.detected
-        )
+            allowed, clean, warned.false_alarms, violating,
+            violating - warned.detected, self._confidence,
+        )  # fmt: skip
 
     @staticmethod
     def _between(climbs: Sequence[Climb], spared: int, reach: float) -> bool:

@@ -166,7 +166,9 @@ def test_the_policy_keeps_its_promise_on_runs_it_was_not_tuned_on() -> None:
 
 def test_runs_that_the_model_knows_promise_nothing() -> None:
     paths = recorded_runs(learned.traces("tiny-road"))
-    with pytest.raises(InvalidInput, match="the model was learned from 120 of these"):
+    with pytest.raises(
+        InvalidInput, match="the model was learned from 120 of these"
+    ) as told:
         tune(
             ROAD.laws,
             ROAD.name,
@@ -176,6 +178,7 @@ def test_runs_that_the_model_knows_promise_nothing() -> None:
             [3.0],
             Policy(),
         )
+    assert "--allow" not in str(told.value), "that is an option of measure"
     fresh = recorded_runs(learned.traces("tiny-road", learned.FRESH))[:9]
     with pytest.raises(InvalidInput, match="9 runs are too few"):
         tune(
@@ -198,12 +201,21 @@ def test_too_few_clean_runs_give_no_threshold_and_no_policy() -> None:
     assert all("it takes 29 to promise 0.1" in why for why in found.without.values())
     with pytest.raises(InvalidInput, match="no threshold keeps the promise"):
         tuned_policy(found, Policy(), "alert")
+    confidence = min(
+        float(why.rpartition("--confidence ")[2]) for why in found.without.values()
+    )
+    less = tune(
+        ROAD.laws, ROAD.name, learned.model("tiny-road"), paths, 0.1, [3.0], Policy(),
+        confidence=confidence,
+    )  # fmt: skip
+    assert less.promises.keys() == found.without.keys()
+    assert all(each.confidence == confidence for each in less.promises.values())
 
 
 def settled_by(tops: list[float], reach: float, highest: float = 0.5) -> _Promised:
     """The threshold of a law of which 40 runs set aside climb so high, or to 0.1."""
     tuned = Tuned(3.0, {}, {"law": highest}, {}, {}, frozenset(), {}, {})
-    promised = _Promised(tuned, 0.1)
+    promised = _Promised(tuned, 0.1, 0.95)
     heights = [*tops, *[0.1] * (40 - len(tops))]
     promised.add("law", [clean(top) for top in heights], reach)
     return promised

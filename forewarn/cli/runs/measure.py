@@ -223,7 +223,7 @@ def measure(
         else:
             if not allow_training_seeds:
                 for each in load_models(model):
-                    refuse_trained(each, wanted.name, wish.seeds)
+                    refuse_trained(each, wanted.name, wish.seeds, _OR_ELSE)
             found = measured(wish, where, folder, counted)
     if csv_path is not None:
         write_csv(csv_path, found)
@@ -234,6 +234,10 @@ def measure(
     emit(as_json, payload, [*told, *lines(found, out)])
 
 
+_OR_ELSE = (
+    ", or say --allow-training-seeds: also if they are other recordings, and only the"
+    " scenario's name is the same"
+)
 _OF_FAMILIES = frozenset(
     ("scenario", "episodes", "seed", "jobs", "compliances", "as_json")
 )
@@ -315,5 +319,5 @@ def _on_file(
     if not allow_training_seeds:
         held = [each.episode.seed for each in watched]
         for model in models:
-            refuse_trained(model, wish.scenario.name, held)
+            refuse_trained(model, wish.scenario.name, held, _OR_ELSE)
     return judge_runs(replace(wish, guarded=False), watched)

@@ -102,6 +102,14 @@ FIRST_SEED = 2_000_000
     " alarm.",
 )
 @click.option(
+    "--confidence",
+    type=Number(0, 1, min_open=True, max_open=True),
+    default=0.95,
+    show_default=True,
+    help="How probable it shall be that the promise is kept. With less, fewer runs will"
+    " do, and thresholds are lower.",
+)
+@click.option(
     "--horizons",
     callback=numbers(most=MOST_S),
     default="1,2,3,4,5",
@@ -134,6 +142,7 @@ def tune(
     episodes: int,
     seed: int,
     allowed: float,
+    confidence: float,
     horizons: tuple[float, ...],
     intervene: str,
     policy_path: Path | None,
@@ -147,8 +156,8 @@ def tune(
     It takes runs that the model was not learned from. By the first half it calibrates
     the risks and finds the horizon; the other half is set aside, and gives the
     thresholds: whatever the chain is worth, at most --false-alarm-rate of the clean
-    runs to come have an alarm, with 95 % confidence. Beside it stands how many
-    violations are missed at most. The policy keeps all else of --policy.
+    runs to come have an alarm, with --confidence. Beside it stands how many violations
+    are missed at most. The policy keeps all else of --policy.
 
     Where no threshold keeps the promise, the law gets none, the reason is said, and
     the exit status is 1; where no law has one, no policy is written.
@@ -205,7 +214,9 @@ def tune(
             assert wanted is not None  # noqa: S101
             wished = seeds(seed, episodes)
             paths = collected(wanted, wished, pool(jobs, on), folder, counted)
-        found = tuning.tune(laws, of, model, paths, allowed, horizons, base, progress)
+        found = tuning.tune(
+            laws, of, model, paths, allowed, horizons, base, progress, confidence
+        )
         if acts:
             assert wanted is not None  # noqa: S101
             _act(
@@ -363,7 +374,9 @@ def promised(found: Settled) -> Iterator[str]:
             "law", "threshold", "false alarms", "promised", "missed", "promised",
         ]  # fmt: skip
         yield from table(head, rows)
-        yield "A promise is made with 95 % confidence, each by itself."
+        confidence = next(iter(found.promises.values())).confidence
+        percent = f"{confidence * 100:.3g}"
+        yield f"A promise is made with {percent} % confidence, each by itself."
     for law, why in found.without.items():
         yield f"{shown(law)} has no threshold: {why}."
 

@@ -48,6 +48,9 @@ FORMAT = "forewarn.abstraction/1"
 MAX_PREDICATES = 62
 """States must fit a signed 64-bit integer."""
 
+_MOST_WORDS = 3
+"""So many predicates say in short where a state is."""
+
 Latch = Literal["any", "all", "last"]
 
 
@@ -287,12 +290,16 @@ class Abstraction:
             )
         return int(name[::-1], 2)
 
-    def words(self, bits: int) -> list[str]:
-        """The predicates that hold in a state, and `not …` for those that do not."""
-        return [
-            text if bits >> i & 1 else f"not ({text})"
-            for i, text in enumerate(self.texts)
-        ]
+    def holding(self, bits: int) -> tuple[str, ...]:
+        """The predicates that hold in a state."""
+        return tuple(text for i, text in enumerate(self.texts) if bits >> i & 1)
+
+    def in_short(self, bits: int) -> str:
+        """What holds in a state, in so few words that a warning can say it."""
+        holds = self.holding(bits)
+        more = ", …" if len(holds) > _MOST_WORDS else ""
+        # Bands are said from the lowest up: the last that hold say most.
+        return ", ".join(holds[-_MOST_WORDS:]) + more if holds else "nothing holds"
 
     @cached_property
     def validity(self) -> Validity:

@@ -30,9 +30,6 @@ WHAT_TO_DO = (
 )
 """What is left to do then: docs/recordings.md says when which."""
 
-_MOST_WORDS = 3
-"""So many predicates say where a state is."""
-
 _MEMORY = 200.0
 """How many transitions out of a state the estimate remembers."""
 
@@ -220,17 +217,7 @@ def _words_of(model: Model) -> Callable[[str], str]:
         return lambda _: ""
     abstraction = Abstraction.from_dict(dict(model.abstraction), "the model")
 
-    def words(state: str) -> str:
-        holds = [
-            text
-            for text, bit in zip(abstraction.texts, state, strict=False)
-            if bit == "1"
-        ]
-        more = ", …" if len(holds) > _MOST_WORDS else ""
-        # Bands are said from the lowest up: the last that hold say most.
-        return ", ".join(holds[-_MOST_WORDS:]) + more if holds else "nothing holds"
-
-    return words
+    return lambda state: abstraction.in_short(abstraction.bits(state))
 
 
 def _share(probability: float, whole: float) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,8 @@ from forewarn.monitors.guarding.record import (
     read_record,
 )
 from forewarn.monitors.guarding.watch import Watch, load_watch
+
+_BY_BITS = re.compile("state ([01]+) was never seen in training: widened.*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +191,8 @@ def _review(
     content = line.content
     try:
         recorded = dict(content["decision"])
+        if notes := recorded.get("notes"):
+            recorded["notes"] = [_in_words(note, guard.watch) for note in notes]
         frame = _frame(content)
         proposal = foreseen = None
         if "proposal" in content:
@@ -215,6 +220,15 @@ def _frame(content: Mapping[str, Any]) -> Frame:
     return Frame(
         *(decoded(content[name]) for name in ("time_s", "sequence", "signals"))
     )
+
+
+def _in_words(note: str, watch: Watch) -> str:
+    """A note as it is put now: older records name unseen states by their bits."""
+    if named := _BY_BITS.fullmatch(note):
+        for part in watch.parts:
+            if len(named[1]) == len(part.abstraction.predicates):
+                return part.unseen(part.abstraction.bits(named[1]))
+    return note
 
 
 def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:

@@ -233,7 +233,7 @@ def risk_rows(
         rows.append(
             RiskRow(
                 state=name,
-                words=None if abstraction is None else _words(abstraction, name),
+                words=abstraction and abstraction.holding(abstraction.bits(name)),
                 fresh=_risk_at(table, fresh, state, likely),
                 worst=_risk_at(table, worst[state], state, likely),
                 visits=_entry(table.visits, state),
@@ -241,12 +241,6 @@ def risk_rows(
             )
         )
     return rows
-
-
-def _words(abstraction: Abstraction, name: str) -> tuple[str, ...]:
-    bits = abstraction.bits(name)
-    texts = enumerate(abstraction.texts)
-    return tuple(text for i, text in texts if bits >> i & 1)
 
 
 def _risk_at(

@@ -156,9 +156,8 @@ def run_chain(run: Run, chain: ChainWatch) -> tuple[list[Node], list[Step]]:
     nodes: list[Node] = []
     for state in (state for state in stays if state in chosen):
         bits = abstraction.bits(model.chain.states[state])
-        held = [text for i, text in enumerate(abstraction.texts) if bits >> i & 1]
         visits = 0 if model.visits is None else int(model.visits[state])
-        told = " and ".join(held) or "none of the predicates"
+        told = " and ".join(abstraction.holding(bits)) or "none of the predicates"
         nodes.append(Node(len(nodes) + 1, state, risks[state], visits, told))
     steps = [
         Step(source, target, share, (source, target) in taken)

@@ -178,7 +178,9 @@ def test_states_are_named_by_their_bits_first_predicate_first() -> None:
     abstraction = from_expressions(["x > 1", "x > 2", "wet"])
     assert abstraction.state_name(0b011) == "110"
     assert abstraction.bits("110") == 0b011
-    assert abstraction.words(0b101) == ["x > 1", "not (x > 2)", "wet"]
+    assert abstraction.holding(0b101) == ("x > 1", "wet")
+    assert abstraction.in_short(0b101) == "x > 1, wet"
+    assert abstraction.in_short(0) == "nothing holds"
     for bits in range(8):
         assert abstraction.bits(abstraction.state_name(bits)) == bits
     for name in ("11", "1100", "1 0", "11²", "abc", ""):

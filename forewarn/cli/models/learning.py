@@ -358,8 +358,7 @@ class Learner:
         """A state in words: the predicates that hold in it."""
         if self.abstraction is None:
             return f"it is {state}"
-        bits = self.abstraction.bits(state)
-        held = [t for i, t in enumerate(self.abstraction.texts) if bits >> i & 1]
+        held = self.abstraction.holding(self.abstraction.bits(state))
         shown = " and ".join(held[:SHOWN]) or "none of its predicates holds"
         more = len(held) - SHOWN
         return f"{shown} and {more} more hold" if more > 0 else shown

@@ -185,8 +185,7 @@ class Question:
         """What holds in a state, if the model's predicates say."""
         if self._abstraction is None or self._chain.index(state) == self._chain.end:
             return ""
-        bits = self._abstraction.bits(state)
-        held = [t for i, t in enumerate(self._abstraction.texts) if bits >> i & 1]
+        held = self._abstraction.holding(self._abstraction.bits(state))
         return " and ".join(held) or "none of them"
 
     def _by_state(self, values: Sequence[Any]) -> dict[str, Any]:

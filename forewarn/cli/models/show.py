@@ -219,9 +219,8 @@ def _what_holds(model: Model, abstraction: Abstraction | None, state: int) -> st
     chain = model.chain
     marks = ["starts here"] if state == chain.initial else []
     if abstraction is not None and state != chain.end:
-        bits = abstraction.bits(chain.states[state])
-        words = [text for i, text in enumerate(abstraction.texts) if bits >> i & 1]
-        marks.insert(0, " and ".join(words) or "none of them")
+        held = abstraction.holding(abstraction.bits(chain.states[state]))
+        marks.insert(0, " and ".join(held) or "none of them")
     return "; ".join(marks)
 
 

@@ -188,12 +188,16 @@ class ChainWatch:
             self._unknown[bits] = found
         return found
 
+    def unseen(self, bits: int) -> str:
+        """What is to be said of a state outside the chain."""
+        holds = self.abstraction.in_short(bits)
+        return f"a state never seen in training ({holds}): widened to its nearest"
+
     def evidence(self) -> tuple[str, ...]:
         """The predicates that hold."""
         found = self._words.get(self.bits)
         if found is None:
-            texts = self.abstraction.texts
-            found = tuple(text for i, text in enumerate(texts) if self.bits >> i & 1)
+            found = self.abstraction.holding(self.bits)
             if len(self._words) < MAX_REMEMBERED:
                 self._words[self.bits] = found
         return found

@@ -163,13 +163,7 @@ class Watch:
 
     def notes(self) -> tuple[str, ...]:
         """What else is to be said of the last frame read."""
-        notes: list[str] = []
-        for part in self.parts:
-            if part.unknown:
-                name = part.abstraction.state_name(part.bits)
-                notes.append(
-                    f"state {name} was never seen in training: widened to its nearest"
-                )
+        notes = [part.unseen(part.bits) for part in self.parts if part.unknown]
         if self.lost:
             notes.append("a frame was lost: what the laws ask for is not known yet")
         return (*notes, *self.drifted())

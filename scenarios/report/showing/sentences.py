@@ -150,10 +150,10 @@ def bounds(run: Run) -> str | None:
     return f"{said}."
 
 
-def evidence(run: Run, i: int) -> list[str]:
+def evidence(run: Run, i: int) -> tuple[str, ...]:
     """The predicates that held at a frame, as far as the model tells."""
     chain, state = run.chain, run.visits[i] if run.visits else None
     if chain is None or state is None:
-        return []
+        return ()
     bits = chain.abstraction.bits(chain.model.chain.states[state])
-    return [text for k, text in enumerate(chain.abstraction.texts) if bits >> k & 1]
+    return chain.abstraction.holding(bits)

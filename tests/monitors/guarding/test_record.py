@@ -565,6 +565,23 @@ def test_faulty_frames_are_recorded_and_come_out_again(tmp_path: Path) -> None:
     assert all("cannot judge this frame" in reason for reason in reasons)
 
 
+def test_a_record_that_names_an_unseen_state_by_its_bits_comes_out_again(
+    tmp_path: Path,
+) -> None:
+    unseen = Frame(0.0, 0, dict(FRAMES[1].values, speed=0.0))
+    path = recorded(tmp_path, unseen)
+    decision = lines_of(path)[1]["decision"]
+    (note,) = decision["notes"]
+    assert note == (
+        "a state never seen in training (speed < 1 km/h, traffic_light == red):"
+        " widened to its nearest"
+    )
+    for bits, alike in (("0110", 1), ("0101", 0)):
+        older = f"state {bits} was never seen in training: widened to its nearest"
+        resealed(path, 1, decision=decision | {"notes": [older]})
+        assert replay(path)[0] == alike
+
+
 def test_the_first_decision_that_differs_is_named(tmp_path: Path) -> None:
     path = recorded(tmp_path, *FRAMES)
     decision = lines_of(path)[3]["decision"]

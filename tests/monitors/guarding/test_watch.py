@@ -227,7 +227,9 @@ def test_an_unknown_state_is_widened_to_the_worst_of_its_nearest() -> None:
     assert law.risk == Risk(rows[0].min(), rows[1].max(), rows[2].max())
     assert len({*rows[0]}) == len({*rows[1]}) == len({*rows[2]}) == 2
     (note,) = watch.notes()
-    assert note == "state 0011 was never seen in training: widened to its nearest"
+    held = ", ".join(watch.parts[0].evidence())
+    assert held.count(",") == 1
+    assert note == (f"a state never seen in training ({held}): widened to its nearest")
     walk(watch, "far", start=1)
     assert not watch.unknown and watch.notes() == ()
 

@@ -233,7 +233,9 @@ def risk_rows(
         rows.append(
             RiskRow(
                 state=name,
-                words=abstraction and abstraction.holding(abstraction.bits(name)),
+                words=None
+                if abstraction is None
+                else abstraction.holding(abstraction.bits(name)),
                 fresh=_risk_at(table, fresh, state, likely),
                 worst=_risk_at(table, worst[state], state, likely),
                 visits=_entry(table.visits, state),

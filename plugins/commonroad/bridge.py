@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from glob import glob
+from glob import escape, glob
 from pathlib import Path
 from shutil import copyfile
 from tempfile import TemporaryDirectory
@@ -13,6 +13,8 @@ from weakref import finalize
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Value
+from forewarn.abstractions.trace import Trace, TraceHeader
+from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.actions import Actions, ActionSpec
 from forewarn.plugins.commonroad.reading import read_scene
@@ -119,6 +121,20 @@ class CommonRoadWorld(SteppedWorld):
 
     def things(self) -> Sequence[Thing]:
         return [] if self._shown is None else self._shown.things()
+
+
+def scene_trace(path: Path, ego: int | None = None) -> Trace:
+    """One drive of a scene, as `CommonRoadWorld` shows it."""
+    world = CommonRoadWorld(files=escape(str(path)), ego=ego)
+    frames = [world.reset(0)]
+    while world.ended() is None:
+        frames.append(world.step(None))
+    source = world.source
+    header = TraceHeader(
+        source.vocabulary, source.provides, source.period_s, source=path.name
+    )
+    vocabulary = load_vocabulary(source.vocabulary)
+    return Trace(header, tuple(frames), vocabulary=vocabulary)
 
 
 def _example() -> CommonRoadWorld:

@@ -59,6 +59,13 @@ if TYPE_CHECKING:
     help="The signal that a column of a CSV holds; may be given many times.",
 )
 @click.option(
+    "--ego",
+    type=int,
+    metavar="ID",
+    help="Whose drive in a CommonRoad scene is judged: a vehicle that moves, or a"
+    " planning problem. By default the first planning problem.",
+)
+@click.option(
     "--out",
     type=Place(dir_okay=False),
     help="Of many runs: write a row a run and law to this Parquet file.",
@@ -75,6 +82,7 @@ def monitor(
     book: Path | None,
     vocabulary: str | None,
     renamed: tuple[str, ...],
+    ego: int | None,
     out: Path | None,
     jobs: int,
     on: str | None,
@@ -82,11 +90,16 @@ def monitor(
 ) -> None:
     """Judges a recorded TRACE by laws: forewarn.trace/1, CSV, or LawBreaker's JSON.
 
+    A CommonRoad scene (.xml, .xml.gz) is judged as the drive of one of those in it.
+
     TRACE may also be a folder of traces, or a Parquet file of many: then each run has
     its verdict, and each law the rate at which runs break it.
 
     Exit status 1 says that a law is violated.
     """
+    is_scene = trace.name.endswith((".xml", ".xml.gz"))
+    if ego is not None and not is_scene:
+        raise click.UsageError("--ego is for a CommonRoad scene")
     if trace.suffix == ".parquet" or trace.is_dir():
         from forewarn.scenarios.running.campaign import pool
 
@@ -99,11 +112,18 @@ def monitor(
         raise click.UsageError(
             "--out, --jobs and --on are for a folder of traces or a Parquet file"
         )
-    from forewarn.abstractions.readers import read_trace
-    from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
+    if is_scene:
+        from forewarn.plugins.commonroad.bridge import scene_trace
 
-    used = load_vocabulary(vocabulary) if vocabulary else None
-    recorded = read_trace(trace, used, period, _renames(renamed))
+        if vocabulary or renamed:
+            raise click.UsageError("a CommonRoad scene takes no --vocabulary, no --map")
+        recorded = scene_trace(trace, ego)
+    else:
+        from forewarn.abstractions.readers import read_trace
+        from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
+
+        used = load_vocabulary(vocabulary) if vocabulary else None
+        recorded = read_trace(trace, used, period, _renames(renamed))
     laws = law_book_of(edition, book)
     judged = []
     for name in wanted:

@@ -104,12 +104,13 @@ def test_bodies_that_meet_collide(tmp_path: Path) -> None:
         course = f"{course[:place]}<x>{-72 + 1.2 * step:.3f}{course[stop:]}"
     path = tmp_path / "crash.xml"
     path.write_text(text[:begins] + course + text[ends:])
-    world = CommonRoadWorld(files=str(path), ego=1001)
-    frame, hit_s = world.reset(0), None
-    while world.ended() is None and hit_s is None:
-        frame = world.step(None)
-        hit_s = frame.time_s if frame.values["collision"] else None
-    assert hit_s is not None and 4.0 < hit_s < 6.0
+    arguments = ["monitor", str(path), "--law", "no_collision", "--json"]
+    done = CliRunner().invoke(main, [*arguments, "--ego", "1001"])
+    assert done.exit_code == 1, done.output
+    (told,) = json.loads(done.stdout)["results"]
+    assert 4.0 < told["first_violation_s"] < 6.0
+    done = CliRunner().invoke(main, [*arguments, "--ego", "7"])
+    assert done.exit_code == 2 and "nobody with the id 7" in done.stderr
 
 
 def test_it_is_drawn_with_its_lanes_lights_and_people() -> None:

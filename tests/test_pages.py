@@ -45,7 +45,7 @@ LEFT = {
     r"traces .*(s6|no_collision)|convert|report measured": "follows what takes minutes",
     r" red\.": "tests/plugins/test_add_a_world.py runs that page",
     r" cart\.|report kept": "tests/plugins/gym/test_page.py runs that page",
-    r" crossing\.| monitor runs ": "tests/plugins/commonroad runs that section",
+    r"[ /]crossing\.| monitor runs ": "tests/plugins/commonroad runs that section",
     r" fleet\.": "that page's own world and files",
     r" rules |--rules |--cases ": "rules, labels or cases that a reader has",
     r"merge tallies| abstraction\.yaml|--book |--model model\.": "a reader's files",

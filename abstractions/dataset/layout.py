@@ -37,8 +37,11 @@ if TYPE_CHECKING:
 FORMAT = "forewarn.traces/1"
 SUFFIX = ".parquet"
 
-ROWS = 1 << 16
+ROWS = 1 << 17
 """So many rows make a group, or the whole runs that fit into so many."""
+
+VALUES = 1 << 26
+"""What a group holds at most: of many signals, fewer rows."""
 
 NOTES = ("proposal", "executed", "tool_output", "interventions")
 """What a note may hold besides its label; each a column of JSON."""

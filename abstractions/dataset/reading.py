@@ -24,6 +24,7 @@ from forewarn.abstractions.dataset.layout import (
     LABEL,
     NOTES,
     UNLABELLED,
+    VALUES,
     Kind,
     PartFacts,
     RunFacts,
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MAX_ROWS = 300_000
-MAX_BYTES = 512 * 1024**2
+MAX_BYTES = VALUES * np.float64().nbytes
 """What a group of rows may hold; ours hold far less."""
 
 _COUNTED = "whole", "number"

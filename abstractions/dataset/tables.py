@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice
 from operator import attrgetter, itemgetter
 from pathlib import Path
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -147,33 +148,36 @@ def _chunk(
     digests: list[bytes] = []
     columns: dict[str, pa.Array] = {}
 
-    def add(column: str, values: Sequence[Any], kind: Kind) -> None:
+    def add(column: str, values: Sequence[Any], kind: Kind, none: bool) -> None:
         content = hashlib.sha256(_heading(column, kind))
         try:
-            columns[column] = _array(values, kind, content.update)
+            columns[column] = _array(values, kind, none, content.update)
         except _NotFinite:
             _refuse(column, values)
         digests.append(content.digest())
 
     frames = [frame for frame, _ in noted]
-    add("sequence", [frame.sequence for frame in frames], "whole")
-    add("time_s", [frame.time_s for frame in frames], "number")
+    add("sequence", [frame.sequence for frame in frames], "whole", False)
+    add("time_s", [frame.time_s for frame in frames], "number", False)
     for signal, values, known in _by_signal(frames):
         if not header.can_know(signal):
             raise InvalidTrace(f"the header does not provide {signal}")
         if not all(known):
-            add(known_of(signal), known, "truth")
-        add(column_of(signal), values, _kind(signal, values, vocabulary))
+            add(known_of(signal), known, "truth", False)
+        types = set(map(type, values))
+        kind = _kind(signal, values, types, vocabulary)
+        add(column_of(signal), values, kind, NoneType in types)
     if any(note is not None for _, note in noted):
         rows = [_NOTHING if note is None else _told(note) for _, note in noted]
         for key, told in zip(NOTES, zip(*rows, strict=True), strict=True):
             if told.count(None) + told.count(()) < len(told):
                 held = [None if value == () else value for value in told]
-                add(key, held, "json")
+                add(key, held, "json", None in held)
         labels = [None if n is None else n.label or UNLABELLED for _, n in noted]
-        add(LABEL, labels, "word")
+        add(LABEL, labels, "word", None in labels)
     # In which order the signals come makes no difference.
-    return pa.table(columns), b"".join(sorted(digests))
+    table = pa.Table.from_arrays([*columns.values()], [*columns])
+    return table, b"".join(sorted(digests))
 
 
 @cache
@@ -218,11 +222,15 @@ def _by_signal(
         yield name, [frame.values.get(name) for frame in frames], known
 
 
-def _kind(signal: str, values: Sequence[Any], vocabulary: Vocabulary | None) -> Kind:
+def _kind(
+    signal: str,
+    values: Sequence[Any],
+    types: Set[type],
+    vocabulary: Vocabulary | None,
+) -> Kind:
     """The kind that holds all of these values as they are."""
     declared = declared_kind(vocabulary, signal)
-    types = set(map(type, values))
-    types.discard(type(None))
+    types = types - {NoneType}
     if not types:
         return declared or "nothing"
     if types == {bool}:
@@ -251,8 +259,17 @@ class _NotFinite(Exception):
     """Some of the numbers are not finite."""
 
 
-def _array(values: Sequence[Any], kind: Kind, heard: Callable[[Any], None]) -> pa.Array:
-    """An array of a kind; `heard` is told its content as bytes."""
+def _array(
+    values: Sequence[Any], kind: Kind, none: bool, heard: Callable[[Any], None]
+) -> pa.Array:
+    """An array of a kind; `heard` is told its content as bytes.
+
+    Args:
+        values: What it holds.
+        kind: The kind.
+        none: Whether some of them are none.
+        heard: What hears the content.
+    """
     import pyarrow as pa
 
     if kind == "nothing":
@@ -270,24 +287,25 @@ def _array(values: Sequence[Any], kind: Kind, heard: Callable[[Any], None]) -> p
         number = {None: -1, **{word: i for i, word in enumerate(words)}}
         codes = np.array([*map(number.__getitem__, values)], np.int32)
         heard(codes.tobytes() + _dumped(words).encode())
-        indices = pa.array(codes, mask=codes < 0)
+        indices = pa.array(codes, mask=codes < 0 if none else None)
         return pa.DictionaryArray.from_arrays(indices, pa.array(words, pa.string()))
     if kind == "truth":
-        none = None in set(values)
         held = [value or False for value in values] if none else values
         numbers = np.array(held, np.bool_)
-        mask = np.array([v is None for v in values]) if none else np.zeros(0, bool)
-        heard(numbers.tobytes() + mask.tobytes())
-        return pa.array(numbers, pa.bool_(), mask=mask if none else None)
+        mask = np.array([value is None for value in values]) if none else None
+        heard(numbers.tobytes() + (b"" if mask is None else mask.tobytes()))
+        return pa.array(numbers, pa.bool_(), mask=mask)
     # Whole or not: beside a run that has fractions they are stored alike.
-    if values.count(None) == len(values):
+    nones = values.count(None) if none else 0
+    if none and nones == len(values):
         numbers = np.full(len(values), np.nan)  # as it would come, but sooner
     else:
         numbers = np.array(values, np.float64)
     mask = ~np.isfinite(numbers)
-    if mask.any() and mask.sum() > values.count(None):
+    if np.count_nonzero(mask) > nones:
         raise _NotFinite
-    heard(numbers.tobytes() + mask.tobytes())
+    heard(numbers)
+    heard(mask)
     if kind == "whole":
         numbers = np.where(mask, 0.0, numbers).astype(np.int64)
-    return pa.array(numbers, type_of(kind), mask=mask if mask.any() else None)
+    return pa.array(numbers, type_of(kind), mask=mask if none else None)

@@ -18,6 +18,7 @@ import numpy as np
 from forewarn.abstractions.dataset.layout import (
     FORMAT,
     ROWS,
+    VALUES,
     Kind,
     PartFacts,
     RunFacts,
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 _LEVEL = 9
 """Of zstd: beyond it nothing is won for much time."""
 
-_SHARE = 4
+_SHARE = 8
 """A dictionary is kept of values that are on average said so many times."""
 
 
@@ -51,27 +52,33 @@ def write_part(path: Path, runs: Sequence[RunTable]) -> None:
     import pyarrow as pa
 
     schema = _schema(runs)
+    named = pa.schema([("run", type_of("word")), *schema])
+    rows = min(ROWS, VALUES // len(named))
     groups = (
-        pa.concat_tables([_fitted(name, chunk, schema) for name, chunk in group])
+        pa.concat_tables(
+            [_named(name, _fitted(chunk, schema), named) for name, chunk in group]
+        )
         .unify_dictionaries()
         .combine_chunks()
-        for group in _groups(runs)
+        for group in _groups(runs, rows)
     )
-    first = next(groups, schema.empty_table())
+    first = next(groups, named.empty_table())
     with (
         atomic_bytes(path) as out,
         pq.ParquetWriter(
             out,
-            schema,
+            named,
             compression="zstd",
             compression_level=_LEVEL,
             use_dictionary=_repeating(first),
             column_encoding={"sequence": "DELTA_BINARY_PACKED"},
             write_statistics=["run", "time_s"],
+            # What is said again is found within a page alone.
+            max_rows_per_page=rows,
         ) as writer,
     ):
-        for rows in chain([first], groups):
-            writer.write_table(rows, row_group_size=ROWS)
+        for group in chain([first], groups):
+            writer.write_table(group, row_group_size=rows)
         # As metadata of the schema it would stand in the file twice.
         writer.add_key_value_metadata({FORMAT: _facts(runs).dumped()})
 
@@ -95,19 +102,20 @@ def _schema(runs: Sequence[RunTable]) -> pa.Schema:
     """Every column that some run has, of a type that holds what all of them hold."""
     import pyarrow as pa
 
+    schemas = {chunk.schema: None for run in runs for chunk in run.chunks}
+    if len(schemas) == 1:
+        return next(iter(schemas))
     kinds: dict[str, set[Kind]] = {}
     having: Counter[str] = Counter()
-    chunks = [chunk for run in runs for chunk in run.chunks]
-    for chunk in chunks:
-        for each in chunk.schema:
-            kinds.setdefault(each.name, set()).add(kind_of(each.type))
-            having[each.name] += 1
+    for each in chain.from_iterable(schemas):
+        kinds.setdefault(each.name, set()).add(kind_of(each.type))
+        having[each.name] += 1
     for column in list(kinds):
         signal = signal_of(column)
-        if signal is not None and having[column] < len(chunks):
+        if signal is not None and having[column] < len(schemas):
             kinds[known_of(signal)] = {"truth"}
     columns = {name: type_of(common_kind(found)) for name, found in kinds.items()}
-    return pa.schema([("run", type_of("word")), *columns.items()])
+    return pa.schema([*columns.items()])
 
 
 def _facts(runs: Sequence[RunTable]) -> PartFacts:
@@ -119,12 +127,14 @@ def _facts(runs: Sequence[RunTable]) -> PartFacts:
     )
 
 
-def _groups(runs: Sequence[RunTable]) -> Iterator[list[tuple[str, pa.Table]]]:
+def _groups(
+    runs: Sequence[RunTable], most: int
+) -> Iterator[list[tuple[str, pa.Table]]]:
     """The chunks that share a group of rows, each with the name of its run."""
     group: list[tuple[str, Any]] = []
     rows = 0
     for name, chunk in ((run.name, chunk) for run in runs for chunk in run.chunks):
-        if group and rows + len(chunk) > ROWS:
+        if group and rows + len(chunk) > most:
             yield group
             group, rows = [], 0
         group.append((name, chunk))
@@ -133,18 +143,24 @@ def _groups(runs: Sequence[RunTable]) -> Iterator[list[tuple[str, pa.Table]]]:
         yield group
 
 
-def _fitted(name: str, chunk: pa.Table, schema: pa.Schema) -> pa.Table:
+def _named(name: str, rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Rows of a run with its name in each."""
+    import pyarrow as pa
+
+    zeros = np.zeros(len(rows), np.int32)
+    names = pa.DictionaryArray.from_arrays(zeros, [name])
+    return pa.Table.from_arrays([names, *rows.columns], schema=schema)
+
+
+def _fitted(chunk: pa.Table, schema: pa.Schema) -> pa.Table:
     """Rows of a run with all the columns of a part."""
     import pyarrow as pa
 
+    if chunk.schema == schema:
+        return chunk
     count, names = len(chunk), set(chunk.column_names)
-    zeros = np.zeros(count, np.int32)
-    columns: list[Any] = [pa.DictionaryArray.from_arrays(zeros, [name])]
-    if chunk.schema == schema.remove(0):
-        return pa.table([*columns, *chunk.columns], schema=schema)
+    columns: list[Any] = []
     for each in schema:
-        if each.name == "run":
-            continue
         if each.name in names:
             columns.append(_as(chunk.column(each.name), kind_of(each.type)))
         elif (signal := known_signal(each.name)) is not None:
@@ -171,10 +187,13 @@ def save_run(path: Path, run: RunTable) -> None:
     import pyarrow as pa
 
     schema = _schema([run]).with_metadata({FORMAT: _facts([run]).dumped()})
-    with atomic_bytes(path) as out, pa.ipc.new_file(out, schema) as ipc:
+    whole = pa.BufferOutputStream()
+    with pa.ipc.new_file(whole, schema) as ipc:
         for chunk in run.chunks:
-            fitted = _fitted(run.name, chunk, schema).unify_dictionaries()
-            ipc.write_table(fitted)
+            ipc.write_table(_fitted(chunk, schema).unify_dictionaries())
+    # In one piece: of a column it writes several.
+    with atomic_bytes(path) as out:
+        out.write(whole.getvalue())
 
 
 def load_run(path: Path) -> RunTable:
@@ -185,6 +204,8 @@ def load_run(path: Path) -> RunTable:
     facts = PartFacts.loaded(file.schema.metadata[FORMAT.encode()], str(path))
     (run,) = facts.runs
     batches = [file.get_batch(i) for i in range(file.num_record_batches)]
-    chunks = tuple(pa.Table.from_batches([b]).drop_columns("run") for b in batches)
+    chunks = tuple(
+        pa.Table.from_batches([b]).replace_schema_metadata() for b in batches
+    )
     spoken = facts.vocabulary(run.header.vocabulary, path)
     return RunTable(run.name, run.header, chunks, run.digest, spoken)

@@ -427,6 +427,26 @@ def test_a_group_of_rows_is_no_larger_than_we_hold(
         part_of(tmp_path / "a.parquet")
 
 
+def test_of_many_signals_fewer_rows_make_a_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is written can be read: a group holds so many values, not only rows."""
+    import pyarrow.parquet as pq
+
+    runs = campaign([1, 2])
+    limit = runs[0].frames * (len(runs[0].chunks[0].schema) + 1) // 2
+    monkeypatch.setattr("forewarn.abstractions.dataset.writing.VALUES", limit)
+    write_part(tmp_path / "a.parquet", runs)
+    file = pq.ParquetFile(tmp_path / "a.parquet").metadata
+    assert file.num_row_groups > 2
+    for number in range(file.num_row_groups):
+        assert file.row_group(number).num_rows * file.num_columns <= limit
+    read = [run.trace() for run in stored_runs([tmp_path / "a.parquet"])]
+    monkeypatch.undo()
+    write_part(tmp_path / "b.parquet", runs)
+    assert read == [run.trace() for run in stored_runs([tmp_path / "b.parquet"])]
+
+
 @pytest.mark.parametrize("kind", ["word", "json"])
 def test_what_is_said_again_and_again_does_not_unfold(
     tmp_path: Path, kind: layout.Kind, monkeypatch: pytest.MonkeyPatch

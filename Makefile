@@ -81,15 +81,15 @@ TRAINED = scenarios/trained
 trained: $(TEST)
 	@$(BIN)/forewarn train $(DRIVING) --again --out $(TRAINED) $(ARGS)
 	@for name in $(DRIVING); do $(BIN)/forewarn tune $$name --for stop \
-	  --episodes 100 --acting 50 --model $(TRAINED)/$$name.model.json.gz \
+	  --episodes 100 --acting 50 --violations 1 --holds '' \
+	  --model $(TRAINED)/$$name.model.json.gz \
 	  --policy $(TRAINED)/$$name.policy.yaml \
 	  --out $(TRAINED)/$$name.stop.policy.yaml $(ARGS); done
 	@$(BIN)/forewarn train $(ROADS) --again --out $(TRAINED) $(ARGS)
-	@for road in highway:60:20:3 merge:60:20:3 roundabout:60:20:2 \
-	  intersection:40:14:2; do \
+	@for road in highway:3 merge:3 roundabout:2 intersection:2; do \
 	  set -- $$(echo "env-$$road" | tr : ' '); name=$$1; \
-	  $(BIN)/forewarn tune $$name --for stop --cost 0.2 --seed 500000 \
-	  --episodes $$2 --acting $$3 --horizons $$4 \
+	  $(BIN)/forewarn tune $$name --for stop --longer 0.1 --seed 500000 \
+	  --episodes 80 --acting 40 --violations 30 --horizons $$2 \
 	  --model $(TRAINED)/$$name.model.json.gz \
 	  --policy $(TRAINED)/$$name.policy.yaml \
 	  --out $(TRAINED)/$$name.stop.policy.yaml $(ARGS); done

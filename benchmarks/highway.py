@@ -48,6 +48,7 @@ from forewarn.plugins.contracts import Source
 from forewarn.plugins.registry import make_world
 from forewarn.scenarios.draws import filled
 from forewarn.scenarios.measuring.measure import refuse_trained, seeds_of
+from forewarn.scenarios.measuring.pairs import prolonged
 from forewarn.scenarios.running.campaign import pool
 from forewarn.scenarios.running.episode import Episode
 from forewarn.scenarios.running.plan import plan, runner_of
@@ -59,9 +60,6 @@ from forewarn.scenarios.training.train import collected
 GUARD = "guard, as it ships"
 FIRST_SEED = 8_000_000
 ALLOWED = 0.10
-LONGER = 1.1
-"""A clean run that takes so many times as long as without a guard is longer."""
-
 ROADS = [
     name
     for name, path in shipped_scenarios().items()
@@ -198,7 +196,7 @@ def stopped(
         "caused": sum(bool(a.violations) and not b.violations for b, a in pairs),
         "stepped_in": sum(bool(a.interventions) for _, a in pairs),
         "clean": len(clean),
-        "longer": sum(a.duration_s > LONGER * b.duration_s + 1e-9 for b, a in clean),
+        "longer": sum(prolonged(b, a) for b, a in clean),
     }
 
 

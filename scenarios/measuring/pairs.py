@@ -9,6 +9,9 @@ from forewarn.scenarios.measuring.figures import rate
 from forewarn.scenarios.running.episode import Episode
 from forewarn.scenarios.schema import Scenario
 
+LONGER = 1.1
+"""A clean run that takes more than so many times as long as without is prolonged."""
+
 
 def compare(
     unguarded: Sequence[Episode], guarded: Sequence[Episode], scenario: Scenario
@@ -55,9 +58,16 @@ def compare(
             for kind in sorted(set().union(*kinds))
         },
         "clean_pairs": len(clean),
+        "prolonged": sum(prolonged(before, after) for before, after in clean),
         "duration_ratio": after_s / before_s if before_s else None,
         "driving": _driving(pairs),
     }
+
+
+def prolonged(before: Episode, after: Episode) -> bool:
+    """Whether a run took longer by more than a tenth."""
+    # Times are sums of periods, and sums are rounded.
+    return after.duration_s > LONGER * before.duration_s + 1e-9
 
 
 def _driving(

@@ -443,6 +443,28 @@ def test_tune_says_what_it_tried(model: Path, tmp_path: Path) -> None:
     assert status == 2 and "a horizon is above zero" in line
 
 
+def test_tune_for_stop_says_what_it_prevents_and_what_it_costs(
+    model: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "stop.policy.yaml"
+    command = [
+        *("tune", KITCHEN, "--model", model, "--for", "stop", "--horizons", "3"),
+        *("--runs", learned.traces(KITCHEN, learned.FRESH), "--acting", "10"),
+        *("--longer", "0.5", "--holds", "1", "--out", out),
+    ]
+    found = told(*command, "--violations", "3", "--json")
+    assert found["violating"] >= 3
+    tried = {(each["threshold"], each["hold_s"]): each for each in found["tried"]}
+    taken = tried[found["threshold"], found["hold_s"]]
+    assert taken["prevented"] > 0 and taken["prolonged"] <= 0.5 * taken["clean"]
+    assert {hold_s for _, hold_s in tried} == {1.0, Policy().hold_s}
+    policy = load_policy(out)
+    assert policy.steps_for("no_metal_heated") == (Step("stop", found["threshold"]),)
+    assert policy.hold_s == found["hold_s"]
+    said = forewarn(*command, "--violations", "1000")
+    assert "of these runs break a law without a guard, and 1000 were wanted" in said
+
+
 def test_tune_writes_no_policy_that_cannot_keep_its_promise(
     model: Path, tmp_path: Path
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,13 @@ from forewarn.monitors.guarding.policy import Policy, Step
 from forewarn.monitors.laws.lawbook import find_laws
 from forewarn.scenarios.running.pools.local import Here
 from forewarn.scenarios.schema import load_scenario
-from forewarn.scenarios.training.acting import Acted, acted, acting_policy, best_of
+from forewarn.scenarios.training.acting import (
+    MORE,
+    Acted,
+    Trial,
+    acting_policy,
+    best_of,
+)
 from tests.scenarios import learned
 
 ROAD = load_scenario("tiny-road")
@@ -23,13 +30,51 @@ def test_it_counts_what_a_guard_that_acts_prevents(tmp_path: Path) -> None:
     base = Policy("acts", horizon_s=3.0)
     policies = [(at, acting_policy(base, LAWS, "stop", at)) for at in (0.1, 0.9)]
     assert policies[0][1].steps_for(LAWS[0].name) == (Step("stop", 0.1),)
-    model = learned.model("tiny-road")
-    seeds = range(learned.FRESH, learned.FRESH + 12)
-    low, high = acted(ROAD, model, policies, seeds, 0.05, Here(), tmp_path)
-    assert low.violating == high.violating > 0
+    trial = Trial(ROAD, learned.model("tiny-road"), 0.05, Here(), tmp_path)
+    trial.begin(range(learned.FRESH, learned.FRESH + 12), learned.FRESH + 12, 1)
+    assert len(trial.before) == 12
+    low, high = (trial.at(at, policy) for at, policy in policies)
+    assert low.violating == high.violating == trial.violating > 0
     assert low.prevented >= high.prevented
     assert low.interventions >= high.interventions
     assert low.worth == low.prevented - 0.05 * low.interventions
+
+
+def test_a_run_it_left_alone_is_the_same_with_every_higher_threshold(
+    tmp_path: Path,
+) -> None:
+    model = learned.model("tiny-road")
+    policies = {
+        at: acting_policy(Policy("acts", hold_s=0.5), LAWS, "stop", at)
+        for at in (0.1, 0.5, 0.9)
+    }
+    seeds = range(learned.FRESH, learned.FRESH + 12)
+    ran: list[int] = []
+
+    def counted(items: Any, what: str, total: int) -> Any:
+        ran.append(total)
+        return items
+
+    together = Trial(ROAD, model, 0.05, Here(), tmp_path / "a", counted)
+    together.begin(seeds, seeds.stop, 1)
+    for number, (at, policy) in enumerate(policies.items()):
+        alone = Trial(ROAD, model, 0.05, Here(), tmp_path / str(number))
+        alone.begin(seeds, seeds.stop, 1)
+        assert together.at(at, policy) == alone.at(at, policy)
+    assert ran[:2] == [12, 12]
+    assert ran[2] < 12
+
+
+def test_runs_are_added_until_there_are_violations_enough(tmp_path: Path) -> None:
+    model, beyond = learned.model("tiny-road"), learned.FRESH + 10
+    trial = Trial(ROAD, model, 0.05, Here(), tmp_path)
+    trial.begin(range(learned.FRESH, beyond), beyond, 1000)
+    seeds = [each.seed for each in trial.before]
+    assert seeds == [*range(learned.FRESH, beyond + (MORE - 1) * 10)]
+    few = Trial(ROAD, model, 0.05, Here(), tmp_path)
+    few.begin(range(learned.FRESH, beyond), beyond, trial.violating - 1)
+    assert few.violating >= trial.violating - 1
+    assert few.before == trial.before[: len(few.before)]
 
 
 def test_nobody_is_stopped_for_a_law_that_asks_to_move() -> None:
@@ -42,7 +87,7 @@ def test_nobody_is_stopped_for_a_law_that_asks_to_move() -> None:
         acting_policy(warned, moving, "stop", 0.3)
 
 
-TRIED = Acted(0.3, 10, 8, 0, 20, 1.0, 0.05)
+TRIED = Acted(0.3, 3.0, 10, 8, 0, 20, 20, 2, 1.0, 0.05)
 
 
 def test_the_best_is_worth_most_and_of_those_alike_is_in_the_middle() -> None:
@@ -58,3 +103,64 @@ def test_acting_that_is_worth_nothing_is_refused() -> None:
     dear = replace(TRIED, cost=0.5)
     with pytest.raises(InvalidInput, match="acting is worth nothing"):
         best_of([dear])
+
+
+def test_what_makes_too_many_clean_runs_longer_is_not_taken() -> None:
+    eager = replace(TRIED, threshold=0.1, prevented=10, prolonged=3)
+    assert best_of([eager, TRIED]) is eager
+    assert best_of([eager, TRIED], 0.1) is TRIED
+    with pytest.raises(InvalidInput, match="makes 2 of 20 clean runs longer"):
+        best_of([eager, TRIED], 0.05)
+
+
+class Told(Trial):
+    """A trial whose outcomes are given: by threshold and by how long it holds."""
+
+    def __init__(self, told: dict[tuple[float, float], Acted]) -> None:
+        self.told, self.asked = told, list[tuple[float, float]]()
+
+    def at(self, threshold: float, policy: Policy) -> Acted:
+        self.asked.append((threshold, policy.hold_s))
+        acted = self.told[self.asked[-1]]
+        return replace(acted, threshold=threshold, hold_s=policy.hold_s)
+
+
+@pytest.mark.parametrize(("prolonged", "best_s"), [(2, 3.0), (3, 0.5)])
+def test_longer_holds_are_tried_where_the_least_is_best(
+    prolonged: int, best_s: float
+) -> None:
+    trial = Told(
+        {
+            (0.2, 0.5): replace(TRIED, prevented=7, interventions=30),
+            (0.4, 0.5): replace(TRIED, prevented=7),
+            (0.4, 3.0): replace(TRIED, prevented=9, prolonged=prolonged),
+        }
+    )
+    policies = [(at, Policy(hold_s=3.0)) for at in (0.2, 0.4)]
+    tried, best = trial.search(policies, (3.0, 0.5), 0.1)
+    assert trial.asked == [(0.2, 0.5), (0.4, 0.5), (0.4, 3.0)]
+    assert (best.threshold, best.hold_s, len(tried)) == (0.4, best_s, 3)
+
+
+def test_higher_thresholds_are_left_out_once_they_come_too_late() -> None:
+    prevented = {0.1: 9, 0.2: 8, 0.3: 9, 0.4: 7, 0.5: 6, 0.6: 10}
+    trial = Told(
+        {(at, 1.0): replace(TRIED, prevented=n) for at, n in prevented.items()}
+    )
+    policies = [(at, Policy(hold_s=1.0)) for at in prevented]
+    tried, best = trial.search(policies, (1.0,), 0.1)
+    assert [each.threshold for each in tried] == [0.1, 0.2, 0.3, 0.4, 0.5]
+    assert best.threshold == 0.3
+
+
+def test_nothing_is_too_late_before_something_may_be_taken() -> None:
+    trial = Told(
+        {
+            (0.1, 1.0): replace(TRIED, prevented=10, prolonged=9),
+            (0.2, 1.0): replace(TRIED, prevented=5, prolonged=6),
+            (0.3, 1.0): replace(TRIED, prevented=4, prolonged=5),
+            (0.4, 1.0): replace(TRIED, prevented=3, prolonged=1),
+        }
+    )
+    policies = [(at, Policy(hold_s=1.0)) for at in (0.1, 0.2, 0.3, 0.4)]
+    assert trial.search(policies, (1.0,), 0.1)[1].threshold == 0.4

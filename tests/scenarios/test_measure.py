@@ -307,3 +307,11 @@ def test_pairs_are_made_by_seed() -> None:
         "cut": 0.0,
     }
     assert found["duration_ratio"] == pytest.approx(1.2)
+    assert found["prolonged"] == 1
+
+
+def test_a_run_is_prolonged_by_more_than_a_tenth() -> None:
+    before = [Episode(seed, "guarded", "over", 10.0) for seed in (1, 2)]
+    after = [replace(before[0], duration_s=11.0), replace(before[1], duration_s=11.2)]
+    found = compare(before, after, load_scenario("tiny-road"))
+    assert (found["clean_pairs"], found["prolonged"]) == (2, 1)

@@ -223,8 +223,9 @@ def _guarded(facts: Mapping[str, Any]) -> Iterator[str]:
     if facts["duration_ratio"] is not None:
         yield (
             "Runs that were clean both ways took"
-            f" {facts['duration_ratio']:.2f} times as long ({facts['clean_pairs']}"
-            " pairs)."
+            f" {facts['duration_ratio']:.2f} times as long;"
+            f" {facts['prolonged']} of {facts['clean_pairs']} took longer by more than"
+            " a tenth."
         )
     if facts["failed"]:
         yield f"{facts['failed']} of {facts['episodes']} guarded episodes failed."

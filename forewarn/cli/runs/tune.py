@@ -30,9 +30,7 @@ from forewarn.cli.support import (
 if TYPE_CHECKING:
     from forewarn.monitors.guarding.decision import Kind
     from forewarn.monitors.guarding.policy import Policy
-    from forewarn.scenarios.running.pools.local import Pool
-    from forewarn.scenarios.schema import Scenario
-    from forewarn.scenarios.training.acting import Acted
+    from forewarn.scenarios.training.acting import Acted, Trial
     from forewarn.scenarios.training.settled import Settled
 
 MOST_S = 3600
@@ -64,7 +62,32 @@ FIRST_SEED = 2_000_000
     type=Count(min=10),
     default=40,
     show_default=True,
-    help="With --for slow or stop: how many runs it acts in, at each threshold.",
+    help="With --for slow or stop: how many runs it acts in, at each threshold; up to"
+    " five times as many where too few of them break a law.",
+)
+@click.option(
+    "--violations",
+    type=Count(min=1),
+    default=20,
+    show_default=True,
+    help="With --for slow or stop: how many of these runs are to break a law.",
+)
+@click.option(
+    "--longer",
+    type=Number(0, 1),
+    default=1,
+    show_default=True,
+    help="With --for slow or stop: how many clean runs in one may take longer by more"
+    " than a tenth.",
+)
+@click.option(
+    "--holds",
+    callback=numbers(most=MOST_S),
+    default="0.5",
+    show_default=True,
+    metavar="S,S,…",
+    help="With --for slow or stop: how long the risk stays low before the guard lets"
+    " go, in seconds; tried beside the policy's own.",
 )
 @click.option(
     "--lead",
@@ -137,6 +160,9 @@ def tune(
     purpose: str,
     cost: float,
     acting: int,
+    violations: int,
+    longer: float,
+    holds: tuple[float, ...],
     lead_s: float | None,
     runs: Path | None,
     episodes: int,
@@ -164,8 +190,9 @@ def tune(
 
     A threshold that is right for a warning may be too late for a stop. With --for stop
     (or slow) the horizon and the calibration are found alike; then runs of the first
-    half are run again with the guard acting, at one threshold after the other, and the
-    one is taken that prevents most for the stated --cost.
+    half, and more until enough --violations are among them, are run again with the
+    guard acting, at one threshold after the other, and the one is taken that prevents
+    most for the stated --cost while no more clean runs take --longer than are allowed.
 
     With --runs no SCENARIO is needed: the laws are those of the model.
 
@@ -183,6 +210,7 @@ def tune(
     from forewarn.scenarios.running.campaign import pool
     from forewarn.scenarios.schema import load_scenario
     from forewarn.scenarios.training import tune as tuning
+    from forewarn.scenarios.training.acting import Trial
     from forewarn.scenarios.training.train import collected
 
     if 0 in horizons:
@@ -219,9 +247,12 @@ def tune(
         )
         if acts:
             assert wanted is not None  # noqa: S101
+            trial = Trial(wanted, model, cost, pool(jobs, on), folder, counted)
+            beyond = max(map(max, found.seeds)) + 1
+            trial.begin(found.seeds[0][:acting], beyond, violations)
             _act(
-                wanted, model, found, base, kind(purpose), cost, acting,
-                pool(jobs, on), folder, out, as_json,
+                trial, found, base, kind(purpose), holds, longer, violations,
+                out, as_json,
             )  # fmt: skip
             return
     if lead_s is not None:
@@ -241,70 +272,83 @@ def tune(
 
 
 def _act(
-    scenario: Scenario,
-    model: Path,
+    trial: Trial,
     found: Settled,
     base: Policy,
     what: Kind,
-    cost: float,
-    count: int,
-    where: Pool,
-    folder: Path,
+    holds_s: Sequence[float],
+    longer: float,
+    wanted: int,
     out: Path,
     as_json: bool,
 ) -> None:
-    """Takes the threshold from which on acting is worth most."""
+    """Takes the threshold, and how long to hold, from which on acting is worth most."""
     from forewarn.monitors.guarding.policy import write_policy
-    from forewarn.scenarios.training import acting
+    from forewarn.scenarios.training.acting import THRESHOLDS, acting_policy
 
-    best = found.best
+    best, scenario = found.best, trial.scenario
     laws = [law for law in scenario.laws if law.name in best.calibration]
     base = replace(
         base, horizon_s=best.horizon_s,
         calibration={law: c for law, c in best.calibration.items() if c.points},
     )  # fmt: skip
-    policies = [(at, acting.acting_policy(base, laws, what, at))
-                for at in acting.THRESHOLDS]  # fmt: skip
-    wished = found.seeds[0][:count]
-    tried = list(
-        acting.acted(scenario, model, policies, wished, cost, where, folder, counted)
-    )
-    taken = acting.best_of(tried)
-    write_policy(out, dict(policies)[taken.threshold])
+    policies = [(at, acting_policy(base, laws, what, at)) for at in THRESHOLDS]
+    tried, taken = trial.search(policies, (*holds_s, base.hold_s), longer)
+    write_policy(out, replace(dict(policies)[taken.threshold], hold_s=taken.hold_s))
     payload = {
         "scenario": scenario.name,
         "policy": str(out),
         "for": what,
-        "cost": cost,
+        "cost": taken.cost,
         "horizon_s": best.horizon_s,
         "threshold": taken.threshold,
-        "seeds": list(wished),
+        "hold_s": taken.hold_s,
+        "seeds": [each.seed for each in trial.before],
+        "violating": trial.violating,
         "tried": [each.as_dict() for each in tried],
     }
-    emit(as_json, payload, _acted_lines(tried, taken, len(wished), what, out))
+    emit(as_json, payload, _acted_lines(trial, tried, taken, wanted, what, out))
 
 
 def _acted_lines(
-    tried: Sequence[Acted], taken: Acted, runs: int, what: Kind, out: Path
+    trial: Trial,
+    tried: Sequence[Acted],
+    taken: Acted,
+    wanted: int,
+    what: Kind,
+    out: Path,
 ) -> Iterator[str]:
     yield (
-        f"In {runs} training runs the guard acts ({what}) from a threshold on; stepping"
-        f" in once costs {taken.cost:g} violations:"
+        f"In {len(trial.before)} training runs the guard acts ({what}) from a threshold"
+        f" on; stepping in once costs {taken.cost:g} violations:"
     )
     rows = [
         (
             f"{each.threshold:g}",
+            f"{each.hold_s:g} s",
             f"{each.prevented} of {each.violating}",
             str(each.caused),
             str(each.interventions),
+            f"{each.prolonged} of {each.clean}",
             "-" if each.longer is None else f"{each.longer:.2f}",
             f"{each.worth:.2f}",
         )
         for each in tried
     ]
-    head = ["threshold", "prevented", "caused", "runs with it", "longer", "worth"]
+    head = [
+        "threshold", "held", "prevented", "caused", "runs with it",
+        "longer by a tenth", "longer", "worth",
+    ]  # fmt: skip
     yield from table(head, rows)
-    yield f"{out}: {what} from a risk of {taken.threshold:g} on"
+    if trial.violating < wanted:
+        yield (
+            f"Only {trial.violating} of these runs break a law without a guard, and"
+            f" {wanted} were wanted: what is best is not well known."
+        )
+    yield (
+        f"{out}: {what} from a risk of {taken.threshold:g} on, until it has stayed low"
+        f" for {taken.hold_s:g} s"
+    )
 
 
 def _lines(found: Settled, out: Path) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import compress
 
@@ -56,7 +56,19 @@ class Moments:
 
     def of(self, runs: Iterable[int]) -> Moments:
         """Those of some runs alone."""
-        kept = np.isin(self.run, np.array(list(runs)))
+        return self._those(np.isin(self.run, np.array(list(runs))))
+
+    def thinned(self, every: int) -> Moments:
+        """The doomed ones, and of the others one that counts for so many in a row.
+
+        They follow each other closely, and nearly all are of no danger.
+        """
+        weight = np.where(self.doomed, self.weight, self.weight * every)
+        kept = self.doomed.copy()
+        kept[::every] = True
+        return replace(self, weight=weight)._those(kept)
+
+    def _those(self, kept: Bools) -> Moments:
         return Moments(
             self.run[kept], self.row[kept], self.doomed[kept], self.weight[kept]
         )

@@ -51,6 +51,9 @@ SINGLES, PAIRED, PAIRS = 20, 6, 6
 _FINE, _COARSE = 15, 5
 """The most steps of a curve, and of one of a pair along each side."""
 
+_ENOUGH = 15_000
+"""So many moments tell as much as all: more are thinned where nothing goes wrong."""
+
 _FEWEST = 100
 """So many moments has a step at least."""
 
@@ -131,15 +134,17 @@ class ScoreRecipe:
         corpus = self.corpus
         offered, values = corpus.terms(self.family)
         moments = corpus.moments(self.horizon_s, law).of(runs)
-        lesson = _Lesson(offered, values[moments.row], moments.doomed, moments.weight)
+        told = moments.thinned(max(1, len(moments.run) // _ENOUGH))
+        lesson = _Lesson(offered, values[told.row], told.doomed, told.weight)
         shape = lesson.shape()
-        fold_of = dict(zip(runs, dealt(len(runs), FOLDS), strict=True))
-        fold = np.array([fold_of[run] for run in moments.run.tolist()])
+        fold_of = np.empty(len(corpus.runs), np.int64)
+        fold_of[list(runs)] = dealt(len(runs), FOLDS)
+        fold = fold_of[told.run]
         folds = [lesson.fitted(shape, fold != number) for number in range(FOLDS)]
-        outside = np.empty(len(fold))
+        outside = np.empty(len(moments.run))
         for number, fit in enumerate(folds):
-            here = fold == number
-            outside[here] = fit.values(lesson.rows[here])
+            here = fold_of[moments.run] == number
+            outside[here] = fit.values(values[moments.row[here]])
         name = f"danger_of_{law.name}" if law.name.isidentifier() else "danger"
         return Scored(
             name, lesson, shape, tuple(folds), outside, moments.run, moments.doomed

@@ -107,6 +107,21 @@ def test_moments_are_those_before_the_violation() -> None:
     assert set(some.run.tolist()) == {3, 5}
 
 
+@pytest.mark.parametrize("every", [1, 4, 7])
+def test_thinned_moments_stand_for_all(every: int) -> None:
+    moments = RUNS.moments(1.0)
+    thinned = moments.thinned(every)
+    assert (np.diff(thinned.row) > 0).all()
+    told = moments.row[moments.doomed]
+    assert thinned.row[thinned.doomed].tolist() == told.tolist()
+    for doomed in (True, False):
+        whole = moments.weight[moments.doomed == doomed].sum()
+        kept = thinned.weight[thinned.doomed == doomed].sum()
+        assert kept == pytest.approx(whole, rel=0.0 if every == 1 or doomed else 0.05)
+    clean = (~moments.doomed).sum() / every
+    assert (~thinned.doomed).sum() == pytest.approx(clean, rel=0.05)
+
+
 def test_what_is_owed_already_counts_less_unless_it_mostly_is() -> None:
     def waiting(share: float) -> Corpus:
         laws = find_laws("go := always (red -> eventually[0, 1 s] moves)")

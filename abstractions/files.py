@@ -77,9 +77,9 @@ def read_text(path: Path, limit: int = MAX_TEXT_BYTES) -> str:
         ) from error
 
 
-def read_lines(path: Path, limit: int = MAX_TEXT_BYTES) -> Iterator[str]:
+def read_lines(path: Path) -> Iterator[str]:
     """The lines of the file's text, one by one: all of them at once may not fit."""
-    for line in io.StringIO(read_text(path, limit), newline=None):
+    for line in io.StringIO(read_text(path), newline=None):
         yield line.rstrip("\n")
 
 

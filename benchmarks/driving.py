@@ -27,7 +27,7 @@ from forewarn.abstractions.files import read_json, write_json
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.states.abstraction import Abstraction
 from forewarn.abstractions.trace import Kept, Trace, TraceHeader
-from forewarn.monitors.chains.model import Model, load_model
+from forewarn.monitors.chains.model import load_model
 from forewarn.monitors.finding.corpus import Corpus
 from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.guarding.enforcing import acting
@@ -150,7 +150,7 @@ def measure(
         "abstraction": model.training.get("abstraction", {}).get("chosen", "hand-made"),
         **steps_in,
         "laws": [
-            _row(law.name, told[law.name], blind[law.name], runs, policy, model)
+            _row(law.name, told[law.name], blind[law.name], runs, policy)
             for law in laws
         ],
     }
@@ -170,7 +170,6 @@ def _row(
     blind: Sequence[Foretold],
     runs: Sequence[Kept],
     policy: Policy,
-    model: Model,
 ) -> dict[str, Any]:
     horizon_s = policy.horizon_s
     (step,) = policy.steps_for(law)

@@ -49,7 +49,7 @@ def rows(quick: bool) -> Iterator[Row]:
     ):
         rules, engine = compiled(domain)
         mine = best(engine.reset, engine.read, events)
-        bare = best(lambda: None, by_hand(rules), events)
+        bare = best(lambda: None, by_hand(), events)
         yield Row(f"{RULES} rules, an event, {domain}", mine, BAR_S, peer, bare)
     yield from parsing()
     yield from evolving.rows(quick)
@@ -82,7 +82,7 @@ def best(
     return min(goes) / len(events)
 
 
-def by_hand(rules: RuleSet) -> Callable[[Event], object]:
+def by_hand() -> Callable[[Event], object]:
     """Twenty questions about an event, as one would write them down quickly."""
     asked = [
         lambda e: (e.values.get("speed") or 0) > 30 and e.action != "open",

@@ -148,17 +148,12 @@ def read_by(node: Expression) -> frozenset[str]:
     return frozenset(leaves([node]))
 
 
-def combinations(
-    nodes: Sequence[Expression],
-    known: Mapping[str, Leaf],
-    limit: int = MAX_COMBINATIONS,
-) -> set[int]:
+def combinations(nodes: Sequence[Expression], known: Mapping[str, Leaf]) -> set[int]:
     """The bit masks that the expressions can have together; bit i is expression i.
 
     Args:
         nodes: The expressions.
         known: The leaves of these and maybe of others.
-        limit: How many combinations of samples are tried at most.
 
     Raises:
         TooLarge: When the leaves have more combinations than the limit.
@@ -166,10 +161,10 @@ def combinations(
     tests = [compile_over(node) for node in nodes]
     among = [known[key] for key in sorted(frozenset().union(*map(read_by, nodes)))]
     size = math.prod(len(leaf.samples) for leaf in among)
-    if size > limit:
+    if size > MAX_COMBINATIONS:
         names = ", ".join(leaf.key for leaf in among)
         raise TooLarge(
-            f"{size} combinations of {names} exceed the limit of {limit}",
+            f"{size} combinations of {names} exceed the limit of {MAX_COMBINATIONS}",
             mend="split the predicate, or compare these signals with fewer constants",
         )
     found: set[int] = set()

@@ -45,14 +45,13 @@ class NodeBus:
 
     Args:
         cyber: The module `cyber`; by default the one that is here.
-        name: The node's name.
     """
 
-    def __init__(self, cyber: Any = None, name: str = "forewarn") -> None:
+    def __init__(self, cyber: Any = None) -> None:
         self._cyber = find_cyber() if cyber is None else cyber
-        if not self._cyber.ok() and not self._cyber.init(name):
+        if not self._cyber.ok() and not self._cyber.init("forewarn"):
             raise NoCyber("cyber does not start: is this container's cyber set up?")
-        self._node = self._cyber.Node(name)
+        self._node = self._cyber.Node("forewarn")
         self.health = Health(connected=True)
 
     def create_reader(

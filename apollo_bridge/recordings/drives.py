@@ -25,6 +25,7 @@ from forewarn.apollo_bridge.wire import stamp
 PIVOT = "localization"
 
 _BACK_S = 1.0
+_NEARLY = 0.9
 
 
 class RecordedDrive:
@@ -119,7 +120,7 @@ class RecordedDrive:
         values = self._values(now_s, newest)
         return Frame(round(now_s - begun_s, 6), sequence, values)
 
-    def steady(self, share: float = 0.9) -> tuple[str, ...]:
+    def steady(self) -> tuple[str, ...]:
         """The signals that nearly every frame carries once every input has come."""
         known: Counter[str] = Counter()
         count = 0
@@ -128,7 +129,7 @@ class RecordedDrive:
             if ages <= frame.values.keys():
                 count += 1
                 known.update(frame.values.keys())
-        return tuple(n for n in self.provides if known[n] >= share * count > 0)
+        return tuple(n for n in self.provides if known[n] >= _NEARLY * count > 0)
 
     def _values(self, now_s: float, newest: _Newest) -> dict[str, Any]:
         values = self._senses.values(now_s, newest.messages())

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from forewarn.apollo_bridge.buses.fake import FakeCyber
 from forewarn.apollo_bridge.messages.pool import Messages
 from forewarn.apollo_bridge.recordings.files import read_record
 from forewarn.apollo_bridge.standin.drive import SumoDrive
-from forewarn.apollo_bridge.standin.planner import STOCK, Planner, ServiceName
+from forewarn.apollo_bridge.standin.planner import STOCK, Planner
 from forewarn.plugins.contracts import Pilot
 from forewarn.plugins.sumo.bridge import SumoWorld
 
@@ -31,7 +31,6 @@ class StandIn:
         messages: The classes of the edition that it plays.
         world: The scenario's world, on SUMO.
         pilot: The scenario's pilot.
-        services: Those of the external commands that it has.
         guardian: Whether the guardian is enabled.
         max_time_s: When an episode is over at the latest.
     """
@@ -43,14 +42,13 @@ class StandIn:
         world: SumoWorld,
         pilot: Pilot,
         *,
-        services: Collection[ServiceName] = STOCK,
         guardian: bool = False,
         max_time_s: float = math.inf,
     ) -> None:
         self._cyber, self._messages = cyber, messages
         self.drive = SumoDrive(world, pilot, messages, max_time_s)
         self.planner = Planner(
-            cyber, messages, lambda: self.now_s, services, guardian=guardian
+            cyber, messages, lambda: self.now_s, STOCK, guardian=guardian
         )
         self._begun_s = self.now_s = EPOCH_S
         self._routed_s = 0.0

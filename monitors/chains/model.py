@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from forewarn.abstractions.errors import InvalidModel
 from forewarn.monitors.chains.chain import Chain
 
-SUPPORTS = ("observed", "valid", "all", "declared")
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Counts:
@@ -76,7 +74,7 @@ class Model:
         starts: How often each state began a trace.
         abstraction: The abstraction's own description, if states are its vectors.
         alpha: The pseudo-count of every allowed successor.
-        support: Which successors are allowed: one of `SUPPORTS`.
+        support: Which successors are allowed: observed, valid, all or declared.
         end: "absorb" if a trace's end is a transition to END, "ignore" if nothing.
         period_s: The time between two states.
         laws: The texts of the laws that the model was learned for.

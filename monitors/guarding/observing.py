@@ -13,7 +13,10 @@ _ALERT = RANK["alert"]
 
 
 class Observer(Protocol):
-    """Hears of every review; a run record is one."""
+    """Hears of every review; a run record is one.
+
+    What it has no use for it may take as `*_: object`.
+    """
 
     def reviewed(
         self,
@@ -22,6 +25,7 @@ class Observer(Protocol):
         decision: Decision,
         readings: tuple[float, ...],
         foreseen: Frame | None,
+        /,
     ) -> None:
         """Called after each review, with the guard's clock readings during it."""
 

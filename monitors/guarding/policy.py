@@ -53,11 +53,6 @@ class Step:
     threshold: float
     inclusive: bool = True
 
-    @property
-    def calm_below(self) -> float:
-        """The least risk that calls for it."""
-        return self.threshold if self.inclusive else math.nextafter(self.threshold, 2)
-
     def applies(self, risk: float, margin: float = 0.0) -> bool:
         """Whether the risk calls for it. A risk that is not a number always does."""
         # Nothing falls below a low threshold by the whole margin: half of it counts.

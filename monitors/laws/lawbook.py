@@ -168,22 +168,6 @@ def find_laws(
     return (Law(name, formula, text, vocabulary=vocabulary),)
 
 
-def load_law(
-    name_or_formula: str,
-    edition: Edition = "probguard",
-    vocabulary: Vocabulary | None = None,
-    definitions: Mapping[str, Expression] | None = None,
-) -> Law:
-    """The one law of that name or formula; see `find_laws`."""
-    found = find_laws(name_or_formula, law_book(edition), vocabulary, definitions)
-    if len(found) > 1:
-        raise InvalidLaw(
-            f"{name_or_formula} is an article of several laws",
-            mend=f"name one of {', '.join(law.name for law in found)}",
-        )
-    return found[0]
-
-
 def _plain(name: str) -> str:
     """`rule51_5`, `Law51_5` and `NoCollision` as the book writes them."""
     short = re.sub(r"^(rule|law)_?(?=\d)", "", name, flags=re.IGNORECASE)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -70,8 +70,6 @@ class Monitor:
 
     Args:
         automaton: The compiled law.
-        letter: The letter of a frame's values; by default the law's propositions
-            are tested on them.
     """
 
     __slots__ = (
@@ -84,13 +82,9 @@ class Monitor:
         "_steps",
     )
 
-    def __init__(
-        self,
-        automaton: Automaton,
-        letter: Callable[[Mapping[str, Any]], int] | None = None,
-    ) -> None:
+    def __init__(self, automaton: Automaton) -> None:
         self.automaton = automaton
-        self._letter = letter or compile_states(automaton.propositions)
+        self._letter = compile_states(automaton.propositions)
         self._states = _States(automaton)
         self.reset()
 

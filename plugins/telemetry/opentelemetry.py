@@ -58,12 +58,7 @@ class OpenTelemetry:
             self.failures += 1
 
     def reviewed(
-        self,
-        frame: Frame,
-        proposal: Action | None,
-        decision: Decision,
-        readings: tuple[float, ...],
-        foreseen: Frame | None = None,
+        self, frame: Frame, proposal: Action | None, decision: Decision, *_: object
     ) -> None:
         """A frame was judged; the guard calls this."""
         try:

@@ -189,7 +189,7 @@ def _run(
     scenery, unseen = _scenery(path, head, end.get("scene"))
     decisions = [line["decision"] for line in reviews]
     risks = [_risk(each["risk"]) for each in decisions]
-    laws = _laws(header, lines, decisions, risks, told, policy)
+    laws = _laws(lines, decisions, risks, told, policy)
     cautions = [
         *_drift(decisions, told.watch),
         *([f"The run failed: {end['error']}."] if end.get("error") else []),
@@ -280,7 +280,6 @@ def _risk(content: Mapping[str, Any] | None) -> Risk | None:
 
 
 def _laws(
-    header: Mapping[str, Any],
     lines: Sequence[Mapping[str, Any]],
     decisions: Sequence[Mapping[str, Any]],
     risks: Sequence[Risk | None],

@@ -356,12 +356,7 @@ def test_observers_hear_of_episodes_and_reviews() -> None:
             self.heard.append((scenario, seed))
 
         def reviewed(
-            self,
-            frame: Frame,
-            proposal: Action | None,
-            decision: Decision,
-            readings: tuple[float, ...],
-            foreseen: Frame | None,
+            self, frame: Frame, proposal: Action | None, decision: Decision, *_: object
         ) -> None:
             self.heard.append(decision)
 

@@ -68,9 +68,9 @@ class Habits(Strict):
 
 
 @cache
-def frozen_habits(path: Path = HABITS) -> Habits:
+def frozen_habits() -> Habits:
     """The habits that comparisons are made with."""
-    return validated(Habits, read_yaml(path), str(path))
+    return validated(Habits, read_yaml(HABITS), str(HABITS))
 
 
 @dataclass(slots=True)

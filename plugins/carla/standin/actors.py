@@ -237,5 +237,5 @@ class Sensor(Actor):
 
 def along(actor: Actor, speed: float) -> Vector:
     """A velocity of that speed in the direction in which the actor looks."""
-    x, y, _ = forward(actor.at[4])
+    x, y = forward(actor.at[4])
     return speed * x, speed * y, 0.0

@@ -116,10 +116,9 @@ def snapshot_header(
 # -- geometry -------------------------------------------------------------------------
 
 
-def forward(yaw: float, pitch: float = 0.0) -> Vector:
+def forward(yaw: float) -> tuple[float, float]:
     """The direction in which something looks."""
-    y, p = math.radians(yaw), math.radians(pitch)
-    return math.cos(p) * math.cos(y), math.cos(p) * math.sin(y), math.sin(p)
+    return math.cos(math.radians(yaw)), math.sin(math.radians(yaw))
 
 
 def compose(parent: Pose, child: Pose) -> Pose:

@@ -172,12 +172,12 @@ def test_certainty_is_a_threshold_too(form: str, value: float) -> None:
 
 
 @given(st.floats(0, 1), st.booleans(), st.floats(0, 1))
-def test_calm_is_where_the_mildest_step_does_not_apply(
+def test_a_step_applies_from_its_threshold_on(
     threshold: float, inclusive: bool, risk: float
 ) -> None:
     step = Step("alert", threshold, inclusive)
-    assert step.applies(risk) is not (risk < step.calm_below)
-    assert step.applies(threshold) is inclusive is not (threshold < step.calm_below)
+    assert step.applies(risk) is (risk > threshold or inclusive and risk == threshold)
+    assert step.applies(threshold) is inclusive
 
 
 def test_the_documented_policy_is_the_default() -> None:

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forewarn.monitors.laws.automata.automaton import Automaton
-from forewarn.monitors.laws.lawbook import load_law
 from forewarn.monitors.laws.monitor import Monitor
+from tests.monitors.laws.named import load_law
 
 Frames = Sequence[dict[str, Any]]
 Holds = Callable[[Frames, int], bool]

@@ -9,8 +9,8 @@ import pytest
 from forewarn.abstractions.errors import SignalFault
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.laws.following import FollowedLaw
-from forewarn.monitors.laws.lawbook import load_law
 from forewarn.monitors.laws.monitor import Verdict
+from tests.monitors.laws.named import load_law
 
 OK, LATE = Verdict("ok", "idle"), Verdict("violated", "violated")
 

@@ -18,7 +18,7 @@ from forewarn.monitors.laws.automata.normal import normalise
 from forewarn.monitors.laws.clocking import law_latches, regular_period, ticks_of
 from forewarn.monitors.laws.formula import parse_formula
 from forewarn.monitors.laws.judging import Breach, Judgement, judge
-from forewarn.monitors.laws.lawbook import load_law
+from tests.monitors.laws.named import load_law
 
 
 def _trace(

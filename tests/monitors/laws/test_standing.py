@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
-from forewarn.monitors.laws.lawbook import find_laws, load_law
+from forewarn.monitors.laws.lawbook import find_laws
 from forewarn.monitors.laws.standing import broken_by_standing
+from tests.monitors.laws.named import load_law
 
 
 @pytest.mark.parametrize("name", ["38_1", "38_2_go_on", "38_3_turn"])

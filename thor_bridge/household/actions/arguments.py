@@ -12,9 +12,9 @@ from forewarn.thor_bridge.household.world import Refused, World
 Arguments = Mapping[str, Any]
 
 
-def thrown(exception: str, message: str, code: str = "") -> Refused:
+def thrown(exception: str, message: str) -> Refused:
     """A refusal that AI2-THOR reports as an exception: with one more full stop."""
-    return Refused(f"{exception}: {message}.", code)
+    return Refused(f"{exception}: {message}.")
 
 
 def number(action: Arguments, key: str, default: float | None = None) -> float:

@@ -72,7 +72,7 @@ def put(world: World, action: Arguments) -> None:
     if world.failures.strikes(world, "PutObject", place["objectId"]):
         raise Refused(NO_ROOM)
     let_go(world)
-    x, y, z = resting_place(held, place)
+    x, y, z = resting_place(place)
     world.move(held["objectId"], x, y, z)
     world.put_in(held["objectId"], place["objectId"])
 
@@ -119,7 +119,7 @@ def fall(
         place = world.objects[under]
         soft = place["objectType"] in SOFT
         if place["objectType"] != "Floor":
-            height = resting_place(world.objects[identity], place)[1]
+            height = resting_place(place)[1]
     world.move(identity, x, height, z)
     if under is not None:
         world.put_in(identity, under)

@@ -39,7 +39,7 @@ def has_room(world: World, thing: Object, place: Object) -> bool:
     return taken + across * along <= 0.9 * wide * deep
 
 
-def resting_place(thing: Object, place: Object) -> tuple[float, float, float]:
+def resting_place(place: Object) -> tuple[float, float, float]:
     """Where a thing stands that was put in or on a receptacle."""
     box = place["axisAlignedBoundingBox"]
     center, size = box["center"], box["size"]
@@ -79,7 +79,7 @@ def scatter(
         order, aside = luck.sample(places, len(places)), (luck.random(), luck.random())
         chosen = next((p for p in order if _takes(world, thing, p["objectId"])), None)
         if chosen is not None:
-            x, y, z = resting_place(thing, chosen)
+            x, y, z = resting_place(chosen)
             wide, _, deep = _size(chosen)
             x += (2 * aside[0] - 1) * OFF_CENTRE * wide
             z += (2 * aside[1] - 1) * OFF_CENTRE * deep

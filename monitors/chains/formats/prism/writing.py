@@ -10,14 +10,14 @@ from forewarn.monitors.chains.chain import Chain
 from forewarn.monitors.chains.formats.rows import printable, valuation_texts
 
 
-def write_prism(chain: Chain, out: TextIO, module: str = "forewarn") -> None:
+def write_prism(chain: Chain, out: TextIO) -> None:
     """Writes a chain as one module, with exact probabilities.
 
     It has the chain's own variables where they tell its states apart, or else one
     variable that numbers them. Names that are not values stand beside as comments.
     """
     variables, values = _written_variables(chain)
-    out.write(f"dtmc\n\nmodule {module}\n\n")
+    out.write("dtmc\n\nmodule forewarn\n\n")
     for column, name in enumerate(variables):
         texts = [row[column] for row in values]
         kind = "bool"

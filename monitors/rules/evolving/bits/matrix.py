@@ -46,12 +46,6 @@ class Clause(NamedTuple):
         kept = (each for each in self.literals if each != literal)
         return Clause(self.kind, tuple(kept))
 
-    @property
-    def simplicity(self) -> tuple[int, int, Clause]:
-        """The smaller, the simpler: few literals, few of them exceptions."""
-        unwanted = sum(not literal.wanted for literal in self.literals)
-        return len(self.literals), unwanted, self
-
 
 class Occasion(NamedTuple):
     """An event, as bits.

@@ -223,7 +223,7 @@ def _signals(road_map: Any, *kinds: str) -> list[Signal]:
         lines = tuple(_lines(road_map, mark))
         if not lines:
             continue
-        ahead = road_map.get_waypoint_xodr(mark.road_id, *_lane_and_s(road_map, mark))
+        ahead = road_map.get_waypoint_xodr(mark.road_id, *_lane_and_s(mark))
         junction = -1
         for onward in () if ahead is None else ahead.next(4.0):
             if onward.is_junction:
@@ -249,7 +249,7 @@ def _lanes(mark: Any) -> Sequence[int]:
     return lanes
 
 
-def _lane_and_s(road_map: Any, mark: Any) -> tuple[int, float]:
+def _lane_and_s(mark: Any) -> tuple[int, float]:
     lanes = _lanes(mark)
     return (lanes[0] if lanes else -1), max(0.01, mark.s - 0.01)
 

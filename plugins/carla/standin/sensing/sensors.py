@@ -184,7 +184,7 @@ class Sensors:
         reach = float(sensor.attribute("distance", "5"))
         radius = float(sensor.attribute("hit_radius", "0.5"))
         moving = sensor.attribute("only_dynamics", "False").lower() == "true"
-        x, y, _ = forward(sensor.at[4])
+        x, y = forward(sensor.at[4])
         found: tuple[float, Actor] | None = None
         for other in self._world.actors.values():
             if other.number == sensor.parent or not solid(other):

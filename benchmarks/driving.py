@@ -25,13 +25,13 @@ import numpy as np
 from forewarn.abstractions.errors import ForewarnError
 from forewarn.abstractions.files import read_json, write_json
 from forewarn.abstractions.frame import Frame
-from forewarn.abstractions.states.abstraction import Abstraction
 from forewarn.abstractions.trace import Kept, Trace, TraceHeader
 from forewarn.monitors.chains.model import load_model
 from forewarn.monitors.finding.corpus import Corpus
 from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.guarding.enforcing import acting
 from forewarn.monitors.guarding.policy import Policy, load_policy
+from forewarn.monitors.risk.evidence import needed_abstraction
 from forewarn.monitors.trust.hindsight import (
     Counting,
     Foretold,
@@ -119,7 +119,7 @@ def measure(
     scenario, files = load_scenario(name), Shipped.in_folder(folder, name)
     model, policy = load_model(files.model), load_policy(files.policy)
     refuse_trained(model, name, seeds)
-    abstraction = Abstraction.from_dict(dict(model.abstraction or {}), name)
+    abstraction = needed_abstraction(model, name)
     laws = scenario.laws
     names = [*abstraction.signals, *(s for law in laws for s in law.signals)]
     names = list(dict.fromkeys(names))

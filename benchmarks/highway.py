@@ -37,11 +37,11 @@ from run import aligned
 
 from forewarn.abstractions.files import read_json, write_json
 from forewarn.abstractions.frame import Frame
-from forewarn.abstractions.states.abstraction import Abstraction
 from forewarn.abstractions.trace import Kept
 from forewarn.monitors.chains.model import load_model, load_models
 from forewarn.monitors.finding.corpus import Corpus
 from forewarn.monitors.guarding.policy import Policy, load_policy
+from forewarn.monitors.risk.evidence import needed_abstraction
 from forewarn.monitors.trust.hindsight import Foretold, Judge, warned_in_time
 from forewarn.plugins.baselines.rss import ResponsibilitySensitiveSafety
 from forewarn.plugins.contracts import Source
@@ -73,7 +73,7 @@ def shipped(files: Shipped) -> Way:
     def way(told: Recordings, corpus: Corpus, out: Sequence[int]) -> Iterator[Outcomes]:
         (law, *_), policy = corpus.laws, load_policy(files.policy)
         model = next(m for m in load_models(files.model) if law.told in m.laws)
-        abstraction = Abstraction.from_dict(dict(model.abstraction or {}), "the model")
+        abstraction = needed_abstraction(model)
         judge = Judge(
             model, abstraction, corpus.laws, [told.scenario.horizon_s],
             corpus.period_s, calibration=policy.calibration,

@@ -34,6 +34,7 @@ from forewarn.monitors.chains.learning import Tally, learn
 from forewarn.monitors.chains.model import Model, load_model
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.monitors.guarding.watch import LawWatch, load_watch
+from forewarn.monitors.risk.evidence import needed_abstraction
 from forewarn.monitors.trust.hindsight import Counting, Foretold, Judge
 from forewarn.monitors.trust.resampling import likely_risks
 from forewarn.monitors.trust.training import encode_trace
@@ -61,7 +62,7 @@ def measure(
     """All figures of a scenario."""
     scenario = load_scenario(name)
     shipped = load_model(Shipped.in_folder(FOLDER, name).model)
-    abstraction = Abstraction.from_dict(dict(shipped.abstraction or {}), name)
+    abstraction = needed_abstraction(shipped, name)
     names = [*abstraction.signals, *(s for law in scenario.laws for s in law.signals)]
     names = list(dict.fromkeys(names))
     if folder is None:

@@ -13,13 +13,13 @@ from fractions import Fraction
 from typing import Any
 
 from forewarn.abstractions.errors import InvalidInput, InvalidModel, TooLarge
-from forewarn.abstractions.states.abstraction import Abstraction
 from forewarn.monitors.chains.formats.own import MAX_COUNT
 from forewarn.monitors.chains.learning import Support, Tally, learn
 from forewarn.monitors.chains.model import Model
 from forewarn.monitors.fleet.rejecting import Rejected, rejected
 from forewarn.monitors.fleet.stacking import Stack
 from forewarn.monitors.fleet.tallies import FleetTally, InvalidTally, Subject
+from forewarn.monitors.risk.evidence import needed_abstraction
 
 FLEET = "fleet"
 """Where a model's training facts keep who contributed how many transitions."""
@@ -78,7 +78,7 @@ def merge(
             its id.
     """
     subject = Subject.of(model, source)
-    abstraction = Abstraction.from_dict(dict(model.abstraction or {}), source)
+    abstraction = needed_abstraction(model, source)
     ledger = contributors(model)
     fresh: dict[str, FleetTally] = {}
     known: set[str] = set()

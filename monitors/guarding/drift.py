@@ -17,9 +17,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from forewarn.abstractions.states.abstraction import Abstraction
 from forewarn.monitors.chains.intervals import IntervalChain, model_intervals
 from forewarn.monitors.chains.model import Model
+from forewarn.monitors.risk.evidence import abstraction_of
 
 FALSE_ALARM_RATE = 1e-6
 """At most one false alarm in a million transitions, on average."""
@@ -213,10 +213,9 @@ class Drift:
 
 
 def _words_of(model: Model) -> Callable[[str], str]:
-    if model.abstraction is None:
+    abstraction = abstraction_of(model)
+    if abstraction is None:
         return lambda _: ""
-    abstraction = Abstraction.from_dict(dict(model.abstraction), "the model")
-
     return lambda state: abstraction.in_short(abstraction.bits(state))
 
 

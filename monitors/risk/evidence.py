@@ -131,11 +131,25 @@ def count_violations(
     return np.array(seen, dtype=np.int64)
 
 
-def abstraction_of(model: Model) -> Abstraction | None:
+def abstraction_of(
+    model: Model, source: str = "the model's abstraction"
+) -> Abstraction | None:
     """The abstraction whose states the model's are, if it has one."""
     if model.abstraction is None:
         return None
-    return Abstraction.from_dict(dict(model.abstraction), "the model's abstraction")
+    return Abstraction.from_dict(dict(model.abstraction), source)
+
+
+def needed_abstraction(model: Model, source: str = "the model") -> Abstraction:
+    """The abstraction of a model that frames shall have states of."""
+    found = abstraction_of(model, source)
+    if found is None:
+        raise InvalidModel(
+            "its states are not those of an abstraction, so no frame has one",
+            source=source,
+            mend="learn it from traces with --abstraction or --law",
+        )
+    return found
 
 
 def assess(

@@ -10,12 +10,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from forewarn.abstractions.errors import InvalidInput, InvalidModel
+from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import read_json, write_json
 from forewarn.abstractions.readers.stored import Stored
-from forewarn.abstractions.states.abstraction import Abstraction
 from forewarn.monitors.chains.model import load_models
 from forewarn.monitors.laws.lawbook import Law
+from forewarn.monitors.risk.evidence import needed_abstraction
 from forewarn.monitors.risk.parts import dealt
 from forewarn.plugins.baseline import LearningBaseline, Lessons
 from forewarn.plugins.registry import load
@@ -59,9 +59,7 @@ def lessons_of(
     models = load_models(path)
     found: dict[str, Lessons] = {}
     for model, of in zip(models, dealt(models, laws), strict=True):
-        if model.abstraction is None:
-            raise InvalidModel("it has no abstraction", source=str(path))
-        abstraction = Abstraction.from_dict(dict(model.abstraction), str(path))
+        abstraction = needed_abstraction(model, str(path))
         period_s = traces[0].kept((), abstraction.vocabulary).header.period_s
         if period_s is None:
             source = str(traces[0].path)

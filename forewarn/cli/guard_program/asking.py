@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from forewarn.cli.support import Count, Number
+from forewarn.cli.support import Count, Number, option_group
 
 if TYPE_CHECKING:
     from forewarn.plugins.chat import Chat
@@ -17,9 +17,57 @@ if TYPE_CHECKING:
 FILE = click.Path(dir_okay=False, path_type=Path)
 FOLDER = click.Path(file_okay=False, path_type=Path)
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
 
-_OPTIONS = (
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """Who is asked, and what it is shown of the past.
+
+    Args:
+        model: The model that is asked.
+        base_url: Where it is.
+        timeout_s: How long a reply may take.
+        replies: A folder of recorded replies.
+        how: Whether they are recorded, or replayed.
+        memory: A folder of cases judged well.
+        count: How many of them are shown.
+    """
+
+    model: str
+    base_url: str
+    timeout_s: float
+    replies: Path | None
+    how: Any
+    memory: Path | None
+    count: int
+
+    def chat(self) -> tuple[Chat, str]:
+        """Who is asked, and what a figure says of who it was."""
+        from forewarn.plugins.chat import Partner
+
+        partner = Partner(
+            self.model,
+            base_url=self.base_url,
+            temperature=0.0,
+            timeout_s=self.timeout_s,
+            replies=self.replies,
+            how=self.how,
+        )
+        recorded = f"replies recorded in {self.replies}"
+        who = recorded if self.how == "replay" else f"model {self.model}"
+        return partner.chat(0), who
+
+    def shown(self, nothing: bool = False, farthest: bool = False) -> Shown:
+        """What a model is shown of the past."""
+        from forewarn.plugins.programs.memory import Memory
+        from forewarn.plugins.programs.writing import Shown
+
+        kept = None if nothing or self.memory is None else Memory(self.memory)
+        return Shown(kept, self.count, farthest)
+
+
+asking_options = option_group(
+    "asking",
+    Asking,
     click.option(
         "--model",
         default="",
@@ -55,36 +103,4 @@ _OPTIONS = (
         help="How many of them the model is shown: those that are most alike.",
     ),
 )
-
-
-def asking_options(command: _Command) -> _Command:
-    """The options of a command that may ask a model."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
-
-
-def chat_of(
-    model: str, base_url: str, timeout_s: float, replies: Path | None, how: Any
-) -> tuple[Chat, str]:
-    """Who is asked, and what a figure says of who it was."""
-    from forewarn.plugins.chat import Partner
-
-    partner = Partner(
-        model,
-        base_url=base_url,
-        temperature=0.0,
-        timeout_s=timeout_s,
-        replies=replies,
-        how=how,
-    )
-    who = f"replies recorded in {replies}" if how == "replay" else f"model {model}"
-    return partner.chat(0), who
-
-
-def shown_of(memory: Path | None, count: int, farthest: bool = False) -> Shown:
-    """What a model is shown of the past."""
-    from forewarn.plugins.programs.memory import Memory
-    from forewarn.plugins.programs.writing import Shown
-
-    return Shown(None if memory is None else Memory(memory), count, farthest)
+"""The options of a command that may ask a model."""

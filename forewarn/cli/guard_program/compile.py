@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from forewarn.cli.guard_program.asking import FILE, asking_options, chat_of, shown_of
+from forewarn.cli.guard_program.asking import FILE, Asking, asking_options
 from forewarn.cli.support import emit, json_option
 
 
@@ -34,13 +34,7 @@ def compile_(
     spec: Path,
     out: Path,
     functions: tuple[Path, ...],
-    model: str,
-    base_url: str,
-    timeout_s: float,
-    replies: Path | None,
-    how: Any,
-    memory: Path | None,
-    count: int,
+    asking: Asking,
     as_json: bool,
 ) -> None:
     """Make a guard program of the request REQUEST.
@@ -67,10 +61,9 @@ def compile_(
     uploads = {path.name: read_text(path) for path in functions}
     notes: list[str] = []
     cost: dict[str, Any] = {}
-    if model or replies is not None:
-        chat, made_by = chat_of(model, base_url, timeout_s, replies, how)
-        shown = shown_of(memory, count)
-        writer = Writer(chat, toolbox(uploads), shown, timeout_s)
+    if asking.model or asking.replies is not None:
+        chat, made_by = asking.chat()
+        writer = Writer(chat, toolbox(uploads), asking.shown(), asking.timeout_s)
         written = writer.write(asked.text, about)
         text, plan = written.program.text, written.plan
         cost = {**writer.usage.as_dict(), "repairs": written.repairs}

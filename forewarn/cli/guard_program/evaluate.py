@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from forewarn.cli.guard_program.asking import FILE, asking_options, chat_of, shown_of
+from forewarn.cli.guard_program.asking import FILE, Asking, asking_options
 from forewarn.cli.support import emit, json_option, progress, table
 
 if TYPE_CHECKING:
@@ -74,13 +74,7 @@ def evaluate_(
     no_memory: bool,
     least_similar: bool,
     confirm_by: Path | None,
-    model: str,
-    base_url: str,
-    timeout_s: float,
-    replies: Path | None,
-    how: Any,
-    memory: Path | None,
-    count: int,
+    asking: Asking,
     as_json: bool,
 ) -> None:
     """How right a guard is on labelled cases.
@@ -116,11 +110,11 @@ def evaluate_(
     else:
         if request is None or spec is None:
             raise click.UsageError("--judge needs --request and --spec")
-        chat, who = chat_of(model, base_url, timeout_s, replies, how)
-        shown = shown_of(None if no_memory else memory, count, least_similar)
+        chat, who = asking.chat()
+        shown = asking.shown(no_memory, least_similar)
         words = read_text(request), read_text(spec)
         judge, usage = _asking(
-            str(asked), chat, words, shown, no_toolbox, timeout_s, confirm_by
+            str(asked), chat, words, shown, no_toolbox, asking.timeout_s, confirm_by
         )
         facts = {"judge": asked, "from": who}
     began_s = time.perf_counter()

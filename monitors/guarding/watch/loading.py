@@ -19,6 +19,7 @@ from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.risk.evidence import (
     compile_for,
     letters_of_states,
+    needed_abstraction,
     truth_in_abstraction,
 )
 from forewarn.monitors.risk.likely import likely_for
@@ -123,13 +124,7 @@ class _Learned:
 
     @classmethod
     def of(cls, model: Model, source: str) -> _Learned:
-        if model.abstraction is None:
-            raise InvalidModel(
-                "its states are not those of an abstraction, so no frame has one",
-                source=source,
-                mend="learn it from traces with --abstraction or --law",
-            )
-        abstraction = Abstraction.from_dict(dict(model.abstraction), source)
+        abstraction = needed_abstraction(model, source)
         period_s = model.period_s or abstraction.period_s
         if period_s is None:
             raise InvalidModel(

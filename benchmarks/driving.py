@@ -32,12 +32,8 @@ from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.guarding.enforcing import acting
 from forewarn.monitors.guarding.policy import Policy, load_policy
 from forewarn.monitors.risk.evidence import needed_abstraction
-from forewarn.monitors.trust.hindsight import (
-    Counting,
-    Foretold,
-    Judge,
-    mostly_harmless,
-)
+from forewarn.monitors.trust.foretold import Foretold, mostly_harmless
+from forewarn.monitors.trust.hindsight import Counting, Judge
 from forewarn.monitors.trust.reliability import reliability
 from forewarn.plugins.contracts import Source
 from forewarn.scenarios.measuring.measure import refuse_trained, seeds_of

@@ -42,7 +42,8 @@ from forewarn.monitors.chains.model import load_model, load_models
 from forewarn.monitors.finding.corpus import Corpus
 from forewarn.monitors.guarding.policy import Policy, load_policy
 from forewarn.monitors.risk.evidence import needed_abstraction
-from forewarn.monitors.trust.hindsight import Foretold, Judge, warned_in_time
+from forewarn.monitors.trust.foretold import Foretold, warned_in_time
+from forewarn.monitors.trust.hindsight import Judge
 from forewarn.plugins.baselines.rss import ResponsibilitySensitiveSafety
 from forewarn.plugins.contracts import Source
 from forewarn.plugins.registry import make_world

@@ -22,12 +22,8 @@ from forewarn.monitors.finding.by_law import Chosen, choose_by_law
 from forewarn.monitors.finding.choice import choose
 from forewarn.monitors.finding.corpus import Corpus
 from forewarn.monitors.laws.lawbook import Law, find_laws
-from forewarn.monitors.trust.hindsight import (
-    Counting,
-    Foretold,
-    Judge,
-    warned_in_time,
-)
+from forewarn.monitors.trust.foretold import Foretold, warned_in_time
+from forewarn.monitors.trust.hindsight import Counting, Judge
 from forewarn.scenarios.measuring.recorded import recorded_runs
 from forewarn.scenarios.running.campaign import pool
 from forewarn.scenarios.schema import Scenario, load_scenario

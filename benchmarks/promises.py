@@ -35,7 +35,8 @@ from forewarn.monitors.chains.model import Model, load_model
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.monitors.guarding.watch import LawWatch, load_watch
 from forewarn.monitors.risk.evidence import needed_abstraction
-from forewarn.monitors.trust.hindsight import Counting, Foretold, Judge
+from forewarn.monitors.trust.foretold import Foretold
+from forewarn.monitors.trust.hindsight import Counting, Judge
 from forewarn.monitors.trust.resampling import likely_risks
 from forewarn.monitors.trust.training import encode_trace
 from forewarn.scenarios.measuring.figures import wilson

@@ -35,13 +35,8 @@ from forewarn.monitors.finding.inputs import for_scores
 from forewarn.monitors.finding.score import ScoreRecipe
 from forewarn.monitors.finding.terms import matrix
 from forewarn.monitors.guarding.decision import Action
-from forewarn.monitors.trust.hindsight import (
-    Counting,
-    Foretold,
-    Found,
-    Judge,
-    warned_in_time,
-)
+from forewarn.monitors.trust.foretold import Foretold, warned_in_time
+from forewarn.monitors.trust.hindsight import Counting, Found, Judge
 from forewarn.plugins.registry import make_world
 from forewarn.scenarios.draws import filled
 from forewarn.scenarios.schema import Scenario, load_scenario

@@ -42,7 +42,7 @@ from forewarn.abstractions.files import read_json, write_json
 from forewarn.monitors.chains.model import load_models
 from forewarn.monitors.finding.corpus import Corpus
 from forewarn.monitors.guarding.policy import Policy, Step
-from forewarn.monitors.trust.hindsight import Foretold, warned_in_time
+from forewarn.monitors.trust.foretold import Foretold, warned_in_time
 from forewarn.plugins.virtualhome.bridge import SIGNALS
 from forewarn.plugins.virtualhome.programs import parse_step
 from forewarn.scenarios.draws import draw_all

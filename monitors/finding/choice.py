@@ -22,17 +22,14 @@ from forewarn.monitors.finding.greedy import GreedyRecipe
 from forewarn.monitors.finding.inputs import for_scores
 from forewarn.monitors.finding.score import ScoreRecipe
 from forewarn.monitors.finding.tree import Leaf, TreeRecipe, tree_text
-from forewarn.monitors.trust.hindsight import (
-    Counting,
+from forewarn.monitors.trust.foretold import (
     Foretold,
-    Found,
-    Recipe,
     early,
     mostly_harmless,
-    out_of_fold,
     shared,
     skill,
 )
+from forewarn.monitors.trust.hindsight import Counting, Found, Recipe, out_of_fold
 
 FOLDS = 5
 LEAST = (50, 150)

@@ -32,7 +32,8 @@ from forewarn.monitors.risk.evidence import (
 from forewarn.monitors.risk.likely import Likely, monitor_digest
 from forewarn.monitors.risk.product import Floats, Ints
 from forewarn.monitors.risk.tables import guard_risk
-from forewarn.monitors.trust.hindsight import Foretold, Found, Run
+from forewarn.monitors.trust.foretold import Foretold
+from forewarn.monitors.trust.hindsight import Found, Run
 from forewarn.monitors.trust.training import encode_trace
 
 if TYPE_CHECKING:

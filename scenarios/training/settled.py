@@ -9,7 +9,7 @@ from typing import Any
 
 from forewarn.monitors.risk.calibration import Calibration
 from forewarn.monitors.risk.promise import Promise
-from forewarn.monitors.trust.hindsight import Foretold
+from forewarn.monitors.trust.foretold import Foretold
 from forewarn.scenarios.measuring.warning_times import Warned
 
 WORSE = 0.02

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from forewarn.monitors.guarding.policy import Policy
-from forewarn.monitors.trust.hindsight import Foretold
+from forewarn.monitors.trust.foretold import Foretold
 from forewarn.scenarios.measuring.warning_times import WarnedRun
 from forewarn.scenarios.running.truth import Broken
 

@@ -37,12 +37,8 @@ from forewarn.monitors.risk.promise import (
     needed,
     spared,
 )
-from forewarn.monitors.trust.hindsight import (
-    Foretold,
-    Judge,
-    calibrate,
-    mostly_harmless,
-)
+from forewarn.monitors.trust.foretold import Foretold, calibrate, mostly_harmless
+from forewarn.monitors.trust.hindsight import Judge
 from forewarn.scenarios.measuring.measure import refuse_trained
 from forewarn.scenarios.measuring.warning_times import Warned
 from forewarn.scenarios.training.runs import applicable, kept_runs

@@ -21,7 +21,8 @@ from forewarn.monitors.guarding.policy import Policy, Step
 from forewarn.monitors.guarding.watch import load_watch
 from forewarn.monitors.risk.calibration import Calibration, calibrated
 from forewarn.monitors.risk.likely import Bounded, corrected, likely_for
-from forewarn.monitors.trust.hindsight import Counting, Foretold, Judge, calibrate
+from forewarn.monitors.trust.foretold import Foretold, calibrate
+from forewarn.monitors.trust.hindsight import Counting, Judge
 from forewarn.monitors.trust.resampling import (
     _Heights,
     _Redrawn,

@@ -19,7 +19,7 @@ from forewarn.monitors.chains.model import load_model
 from forewarn.monitors.guarding.policy import Policy, Step
 from forewarn.monitors.risk.parts import laws_of
 from forewarn.monitors.risk.promise import at_most, spared
-from forewarn.monitors.trust.hindsight import Foretold
+from forewarn.monitors.trust.foretold import Foretold
 from forewarn.scenarios.measuring.recorded import recorded_runs
 from forewarn.scenarios.measuring.warning_times import alarms, warned_run
 from forewarn.scenarios.running.pools.local import Here

@@ -31,13 +31,13 @@ from forewarn.monitors.finding.inputs import FAR, Family, Feature, families_of
 from forewarn.monitors.finding.score import Scored
 from forewarn.monitors.finding.tree import TreeRecipe
 from forewarn.monitors.laws.lawbook import find_laws
+from forewarn.monitors.trust.foretold import skill
 from forewarn.monitors.trust.hindsight import (
     Counting,
     Found,
     Judge,
     Recipe,
     out_of_fold,
-    skill,
 )
 from forewarn.monitors.trust.training import encode_trace
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from forewarn.abstractions.errors import InvalidExpression, SignalFault
 from forewarn.abstractions.expression import Expression, parse_expression
 from forewarn.abstractions.expression.lexer import MAX_LENGTH
-from forewarn.abstractions.expression.parser import MAX_DEPTH
 from forewarn.abstractions.expression.scalar import compile_test
+from forewarn.abstractions.expression.terms import MAX_DEPTH
 from forewarn.abstractions.expression.tree import (
     And,
     Arithmetic,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from forewarn.abstractions.errors import InvalidExpression
 from forewarn.abstractions.expression import parse_expression
-from forewarn.abstractions.expression.parser import MAX_DEPTH
+from forewarn.abstractions.expression.terms import MAX_DEPTH
 from forewarn.abstractions.expression.tree import And, Implies, Name, Not
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.laws.formula import (

@@ -1,0 +1,262 @@
+"""Parses what conditions are made of: names, numbers with units, sums and calls."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from forewarn.abstractions.errors import InvalidExpression, near_miss
+from forewarn.abstractions.expression.lexer import Cursor, Token
+from forewarn.abstractions.expression.tree import (
+    Arithmetic,
+    Call,
+    Choice,
+    Constant,
+    Curve,
+    Expression,
+    Name,
+    Negative,
+    Number,
+    ObjectPredicate,
+    Past,
+)
+from forewarn.abstractions.expression.typing import common_unit, unit_of
+from forewarn.abstractions.vocabularies.units import UNITS
+
+if TYPE_CHECKING:
+    from forewarn.abstractions.vocabularies.vocabulary import Signal, Vocabulary
+
+FUNCTIONS = {"abs": (1, 1), "min": (2, 8), "max": (2, 8)}
+_PAST = ("ago", "least", "most")
+_STEP_WORDS = {"below", "else"}
+_KEYWORDS = {"and", "or", "not", "true", "false", "is", "none"}
+_WORD = re.compile(r"[\w/²^%°]+")
+NUMERIC = (Number, Arithmetic, Negative, Call, Curve, Choice, Past)
+"""What is a number whatever the vocabulary says."""
+
+MAX_SPAN_S = 60.0
+"""No while that is remembered is longer."""
+
+MAX_DEPTH = 40
+"""How deep parentheses and operators may nest; a level takes some 16 Python frames."""
+
+
+class TermParser(Cursor, ABC):
+    """One parse of one text, as far as it is about what is compared."""
+
+    keywords: frozenset[str] = frozenset(_KEYWORDS)
+    operators: frozenset[str] = frozenset()  # words like units that may follow a number
+    remembers = True  # whether `ago`, `least` and `most` may be said
+
+    def __init__(
+        self,
+        text: str,
+        vocabulary: Vocabulary | None = None,
+        definitions: Mapping[str, Expression] | None = None,
+    ) -> None:
+        super().__init__(text)
+        self._vocabulary = vocabulary
+        self._definitions = definitions or {}
+        self._depth = 0
+
+    @abstractmethod
+    def _implies(self) -> Expression:
+        """A condition, or a number where it is one."""
+
+    @abstractmethod
+    def _curve(self) -> Expression:
+        """The steps of a curve, after its opening parenthesis."""
+
+    def _deeper(self) -> None:
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            mend = "split it into simpler conditions"
+            self._fail(f"nested more than {MAX_DEPTH} deep", mend=mend)
+
+    def _declared(self, node: Expression) -> Signal | None:
+        if self._vocabulary and isinstance(node, Name):
+            return self._vocabulary.signals.get(node.name)
+        return None
+
+    def _must_be_number(self, node: Expression, token: Token) -> None:
+        declared = self._declared(node)
+        numeric = isinstance(node, (*NUMERIC, Name))
+        if not numeric or (declared and declared.type != "number"):
+            mend = "numbers go with + - * / < > ==, conditions with and, or, not, ->"
+            self._fail(f"{node!r} is not a number", token, mend=mend)
+
+    def _check_units(self, node: Expression, token: Token) -> None:
+        try:
+            common_unit(node)
+        except InvalidExpression as error:
+            mend = error.mend
+            if self._vocabulary is None:
+                mend = "name the vocabulary that has it, as in vocabulary: driving"
+            self._fail(error.problem, token, mend=mend)
+
+    def _number(self) -> Expression:
+        token = self._peek
+        self._deeper()
+        node = self._sum()
+        self._depth -= 1
+        self._must_be_number(node, token)
+        return node
+
+    def _plain_number(self) -> Expression:
+        token = self._peek
+        node = self._number()
+        if (found := unit_of(node)) is not None and found.powers:
+            self._fail(f"{node!r} is more than a number", token, mend="drop its unit")
+        return node
+
+    def _sum(self) -> Expression:
+        return self._operators(("+", "-"), self._product)
+
+    def _product(self) -> Expression:
+        return self._operators(("*", "/"), self._negative)
+
+    def _operators(
+        self, symbols: tuple[str, ...], level: Callable[[], Expression]
+    ) -> Expression:
+        token, depth = self._peek, self._depth
+        left = level()
+        while operator := self._accept(*symbols):
+            self._deeper()
+            self._must_be_number(left, token)
+            token = self._peek
+            right = level()
+            self._must_be_number(right, token)
+            left = Arithmetic(operator.text, left, right)  # type: ignore[arg-type]
+            self._check_units(left, operator)
+        self._depth = depth
+        return left
+
+    def _negative(self) -> Expression:
+        if not self._accept("-"):
+            return self._atom()
+        token = self._peek
+        node = self._atom()
+        self._must_be_number(node, token)
+        if isinstance(node, Number):
+            return Number(-node.value, node.unit)
+        return Negative(node)
+
+    def _atom(self) -> Expression:
+        token = self._take()
+        if token.kind == "number":
+            return Number(float(token.text), self._unit(token))
+        if token.text == "(":
+            self._deeper()
+            node = self._implies()
+            self._depth -= 1
+            self._expect(")")
+            return node
+        if token.text in ("true", "false") and token.kind == "name":
+            return Constant(token.text == "true")
+        if token.kind != "name" or token.text in self.keywords:
+            problem = f"expected a signal or a number, found {token}"
+            self._fail(problem, token, mend="write a condition such as speed > 5 km/h")
+        if self._peek.text == "(" and self._peek.kind == "symbol":
+            return self._application(token)
+        return self._name(token)
+
+    def _unit(self, number: Token) -> str:
+        known = set(UNITS) - {""}
+        if self._vocabulary:
+            known |= {s.unit for s in self._vocabulary.signals.values() if s.unit}
+        pattern = "|".join(re.escape(u) for u in sorted(known, key=len, reverse=True))
+        match = re.compile(rf"\s*({pattern})(?![\w/²^])").match(self._text, number.end)
+        if match is None:
+            token = self._peek
+            known_word = token.text in self.keywords | self.operators | _STEP_WORDS
+            if token.kind == "name" and not known_word:
+                word = _WORD.match(self._text, token.start)
+                written = word.group() if word else token.text
+                mend = near_miss(written, known) or "an operator may be missing"
+                self._fail(f"{written!r} is not a unit", mend=mend)
+            return ""
+        while self._peek.start < match.end() and self._peek.kind != "end":
+            self._take()
+        return match.group(1)
+
+    def _application(self, name: Token) -> Expression:
+        self._expect("(")
+        if name.text in FUNCTIONS:
+            arguments = [self._number()]
+            while self._accept(","):
+                arguments.append(self._number())
+            self._expect(")")
+            fewest, most = FUNCTIONS[name.text]
+            if not fewest <= len(arguments) <= most:
+                takes = f"{fewest} to {most} arguments" if most > 1 else "1 argument"
+                mend = f"write {name.text}({', '.join('xy'[:fewest])})"
+                self._fail(f"{name.text} takes {takes}", name, mend=mend)
+            node = Call(name.text, tuple(arguments))  # type: ignore[arg-type]
+            self._check_units(node, name)
+            return node
+        if name.text == "curve":
+            return self._curve()
+        if name.text in _PAST and self.remembers:
+            return self._past(name)
+        words = [self._object()]
+        while self._accept(","):
+            words.append(self._object())
+        self._expect(")")
+        self._check_predicate(name, len(words))
+        return ObjectPredicate(name.text, tuple(words))
+
+    def _past(self, name: Token) -> Expression:
+        operand = self._number()
+        self._expect(",")
+        token = self._peek
+        span = self._negative()
+        seconds = isinstance(span, Number) and span.unit == "s"
+        if not seconds or not 0 < span.value <= MAX_SPAN_S:  # type: ignore[attr-defined]
+            mend = f"write {name.text}(x, 0.5 s), with up to {MAX_SPAN_S:g} s"
+            self._fail("a while is some seconds", token, mend=mend)
+        self._expect(")")
+        return Past(name.text, operand, span)  # type: ignore[arg-type]
+
+    def _object(self) -> str:
+        token = self._take()
+        if token.kind != "name":
+            problem = f"expected an object's name, found {token}"
+            self._fail(problem, token, mend="write objects as in is_open(Microwave)")
+        return token.text
+
+    def _check_predicate(self, name: Token, count: int) -> None:
+        if self._vocabulary is None:
+            return
+        known = self._vocabulary.predicates
+        if name.text not in known:
+            mend = near_miss(name.text, [*known, *FUNCTIONS]) or self._has(known)
+            problem = f"{name.text!r} is not a predicate or function"
+            self._fail(problem, name, mend=mend)
+        arities = known[name.text].arities
+        if count not in arities:
+            takes = " or ".join(map(str, arities))
+            problem = f"{name.text} takes {takes} arguments, not {count}"
+            self._fail(problem, name, mend=f"name {takes} objects")
+
+    def _name(self, token: Token) -> Expression:
+        if token.text in self._definitions:
+            return self._definitions[token.text]
+        if self._vocabulary is None:
+            return Name(token.text)
+        declared = self._vocabulary.signals.get(token.text)
+        if declared is None:
+            alias = self._vocabulary.aliases.get(token.text)
+            known = [*self._vocabulary.signals, *self._definitions]
+            mend = f"write {alias.signal}" if alias else near_miss(token.text, known)
+            problem = f"unknown signal {token.text!r}"
+            self._fail(problem, token, mend=mend or self._has(known))
+        return Name(token.text, declared.unit or "")
+
+    def _has(self, known: Iterable[str]) -> str:
+        """A hint for `mend` where no name is close: the first that there are."""
+        some = list(itertools.islice(known, 7))
+        more = ", …" if len(some) > 6 else ""
+        return f"the vocabulary has {', '.join(some[:6]) or 'none'}{more}"

@@ -13,11 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
 
 from forewarn.abstractions.errors import InvalidAbstraction, InvalidInput
 from forewarn.abstractions.expression import (
@@ -27,8 +26,9 @@ from forewarn.abstractions.expression import (
 )
 from forewarn.abstractions.expression.tree import Name, Past, signals_of
 from forewarn.abstractions.files import read_yaml
-from forewarn.abstractions.schema import Strict, validated
+from forewarn.abstractions.schema import validated
 from forewarn.abstractions.states.encoding import ArrayEncoder, Encode, compile_states
+from forewarn.abstractions.states.file import FORMAT, AbstractionFile, Latch
 from forewarn.abstractions.states.remembering import (
     ColumnReader,
     Reader,
@@ -44,14 +44,11 @@ from forewarn.abstractions.vocabularies.vocabulary import (
     vocabulary_from,
 )
 
-FORMAT = "forewarn.abstraction/1"
 MAX_PREDICATES = 62
 """States must fit a signed 64-bit integer."""
 
 _MOST_WORDS = 3
 """So many predicates say in short where a state is."""
-
-Latch = Literal["any", "all", "last"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,40 +69,6 @@ class Predicate:
     def __repr__(self) -> str:
         text = repr(self.expression)
         return f"({text}) {self.lag_s:g} s ago" if self.lag_s else text
-
-
-Lag = Annotated[float, Field(ge=0, le=60)]
-
-
-class _PredicateFile(Strict):
-    when: str
-    latch: Latch = "last"
-    lag_s: Lag | Annotated[list[Lag], Field(min_length=1)] = 0.0
-
-    @property
-    def lags_s(self) -> list[float]:
-        """One predicate each: now, and so long ago."""
-        return self.lag_s if isinstance(self.lag_s, list) else [self.lag_s]
-
-    @model_validator(mode="before")
-    @classmethod
-    def _may_be_text_alone(cls, data: object) -> object:
-        if isinstance(data, str):
-            return {"when": data}
-        if isinstance(data, dict):
-            return data
-        raise ValueError("write a condition, or a mapping with when, latch, lag_s")
-
-
-class _AbstractionFile(Strict):
-    format: Literal["forewarn.abstraction/1"]
-    name: str
-    vocabulary: str | dict[str, Any] | None = None
-    period_s: float | None = Field(default=None, gt=0)
-    scores: dict[str, str] = {}
-    predicates: list[_PredicateFile] = Field(min_length=1)
-    constraints: list[str] = []
-    irreversible: list[str] = []
 
 
 class Abstraction:
@@ -353,7 +316,7 @@ class Abstraction:
             vocabulary: Overrides the one that the file names.
             folder: Where a vocabulary of the user's own may lie.
         """
-        file = validated(_AbstractionFile, content, source, InvalidAbstraction)
+        file = validated(AbstractionFile, content, source, InvalidAbstraction)
         named = file.vocabulary
         if vocabulary is None and named is not None:
             vocabulary = (

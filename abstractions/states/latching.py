@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.abstractions.errors import InvalidTrace, SignalFault
-from forewarn.abstractions.states.abstraction import Latch
+from forewarn.abstractions.states.file import Latch
 
 Starts = NDArray[np.int64] | tuple[int, ...]
 """Where runs begin that lie one after the other; one begins at 0."""

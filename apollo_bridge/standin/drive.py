@@ -18,6 +18,7 @@ from forewarn.apollo_bridge.messages import channels
 from forewarn.apollo_bridge.messages.channels import Channel
 from forewarn.apollo_bridge.messages.pool import Messages
 from forewarn.apollo_bridge.standin.planner import Planner
+from forewarn.apollo_bridge.standin.ways import Point, Way, across
 from forewarn.apollo_bridge.vehicle import Body
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.actions import CAP
@@ -31,7 +32,6 @@ FORESEEN_M = 160.0
 """How far ahead prediction and planning say the way."""
 
 _STEP_M = 4.0
-_WALK_STEP_M = 1.0
 _HEIGHT_M = 1.6
 _COLOURS = {"r": 1, "u": 1, "y": 2, "Y": 2, "g": 3, "G": 3, "s": 3, "o": 2, "O": 4}
 _GEARS = {"neutral": 0, "drive": 1, "reverse": 2, "parking": 3}
@@ -39,8 +39,6 @@ _TURNS = {"off": 0, "left": 1, "right": 2, "hazard": 3}
 _PEDESTRIAN, _VEHICLE = 3, 5
 _CAR, _TRUCK, _WALKER = 3, 5, 10
 _NORMAL = 1
-
-Point = tuple[float, float]
 
 
 class _Seen(NamedTuple):
@@ -93,7 +91,7 @@ class SumoDrive:
         self._numbers: dict[str, int] = {}
         self._ego = next(t.name for t in self.world.things() if t.kind == "ego")
         self._roads = Roads(SumoNet(self._sumo))
-        self._ways: dict[tuple[str, tuple[str, ...]], _Line] = {}
+        self._ways: dict[tuple[str, tuple[str, ...]], Way] = {}
         vehicle = self._sumo.vehicle
         self.body = Body.of(vehicle.getLength(self._ego), vehicle.getWidth(self._ego))
         self._route = tuple(vehicle.getRoute(self._ego))
@@ -149,11 +147,11 @@ class SumoDrive:
             number, x, y, _wrapped(theta), group.getSpeed(name), length, width, walks
         )
 
-    def _line(self, lane: str, edges: tuple[str, ...]) -> _Line:
+    def _line(self, lane: str, edges: tuple[str, ...]) -> Way:
         key = lane, edges
         known = self._ways.get(key)
         if known is None:
-            known = self._ways[key] = _Line(self._roads, lane, edges)
+            known = self._ways[key] = Way(self._roads, lane, edges)
         return known
 
     # -- what Apollo says -------------------------------------------------------------
@@ -301,61 +299,7 @@ class SumoDrive:
         if not _is_crosswalk(onto):
             return [(seen.x, seen.y)]
         shape = [(p[0], p[1]) for p in self._sumo.lane.getShape(f"{onto}_0")]
-        cos, sin = math.cos(seen.theta), math.sin(seen.theta)
-        (ax, ay), (bx, by) = shape[0], shape[-1]
-        if edge == onto and (bx - ax) * cos + (by - ay) * sin < 0.0:
-            shape.reverse()
-        elif edge != onto and math.dist((seen.x, seen.y), shape[-1]) < math.dist(
-            (seen.x, seen.y), shape[0]
-        ):
-            shape.reverse()
-        # On it, the walker keeps to its own side.
-        (ax, ay), (bx, by) = shape[0], shape[-1]
-        length = math.dist((ax, ay), (bx, by))
-        ux, uy = (bx - ax) / length, (by - ay) / length
-        on = (seen.x - ax) * ux + (seen.y - ay) * uy
-        aside = (seen.y - ay) * ux - (seen.x - ax) * uy if edge == onto else 0.0
-        begin = max(0.0, on)
-        steps = max(1, math.ceil((length - begin) / _WALK_STEP_M))
-        way = [begin + (length - begin) * i / steps for i in range(steps + 1)]
-        line = [(ax + s * ux - aside * uy, ay + s * uy + aside * ux) for s in way]
-        return line if edge == onto else [(seen.x, seen.y), *line]
-
-
-class _Line:
-    """The lanes before someone as one line."""
-
-    def __init__(self, roads: Roads, lane: str, edges: tuple[str, ...]) -> None:
-        way = roads.way(lane, edges)
-        names = list(way.start_m)
-        if lane in way.start_m:
-            # Inside a junction the way begins in the lane before it.
-            begin = names.index(lane)
-            names = names[begin:]
-        self.lanes = names
-        points: list[Point] = []
-        for name in names:
-            shape = roads.lanes[name].shape
-            points += shape if not points else shape[1:]
-        self._points = points
-        self._at = [0.0]
-        for a, b in zip(points, points[1:], strict=False):
-            self._at.append(self._at[-1] + math.dist(a, b))
-
-    def points(self, begin: float, step: float, length: float) -> list[Point]:
-        """Points along it, from a place on its first lane on."""
-        found: list[Point] = []
-        at, index = begin, 0
-        end = min(begin + length, self._at[-1])
-        while at <= end:
-            while index + 2 < len(self._at) and self._at[index + 1] < at:
-                index += 1
-            (ax, ay), (bx, by) = self._points[index], self._points[index + 1]
-            span = self._at[index + 1] - self._at[index]
-            share = (at - self._at[index]) / span if span > 0.0 else 0.0
-            found.append((ax + share * (bx - ax), ay + share * (by - ay)))
-            at += step
-        return found
+        return across((seen.x, seen.y), seen.theta, shape, edge == onto)
 
 
 def _write_obstacle(message: Any, seen: _Seen, time_s: float) -> None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from forewarn.abstractions.errors import TooLarge
 from forewarn.abstractions.expression.tree import Expression, Implies, Not
-from forewarn.abstractions.states.abstraction import Latch
+from forewarn.abstractions.states.file import Latch
 from forewarn.abstractions.states.latching import latch, tick_ends
 from forewarn.monitors.laws.formula import (
     Always,

@@ -21,7 +21,8 @@ from forewarn.abstractions.expression.tree import (
     Or,
 )
 from forewarn.abstractions.readers.stored import Batch, Stored, batches
-from forewarn.abstractions.states.abstraction import Abstraction, Latch, Predicate
+from forewarn.abstractions.states.abstraction import Abstraction, Predicate
+from forewarn.abstractions.states.file import Latch
 from forewarn.abstractions.trace import TraceHeader
 from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
 from forewarn.monitors.chains.learning import Tally

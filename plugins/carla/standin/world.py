@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +19,7 @@ from forewarn.plugins.carla.standin.encoding import Pose, Refusal, compose, turn
 from forewarn.plugins.carla.standin.ground import lights
 from forewarn.plugins.carla.standin.ground.roads import Roads
 from forewarn.plugins.carla.standin.ground.stoplines import StopLines, hang, put_up
-from forewarn.plugins.carla.standin.movement.kinematics import move, rests
+from forewarn.plugins.carla.standin.movement.kinematics import move, rests, walk
 from forewarn.plugins.carla.standin.movement.physics import physics_of
 from forewarn.plugins.carla.standin.movement.traffic import (
     Guest,
@@ -46,9 +45,6 @@ HERO = "hero"
 _CLIENTS_FIRST = 100
 _NUMBERS = 1000
 _WANTED = 1 << 30
-_STANDS_S = 0.3
-"""How long a walker whom a client's crowd moves may miss its next place."""
-
 _SINKS_M = 1.0  # spawn points lie a little above the road
 
 
@@ -267,8 +263,8 @@ class World:
                 if guest.physical and not rests(guest):
                     move(guest, dt)
                     self._changed.add(guest.number)
-            else:
-                self._walk(guest, dt)
+            elif walk(guest, self.time_s, dt):
+                self._changed.add(guest.number)
         self.traffic.step(dt, tuple(self.guests.values()))
         self._meet_traffic()
         self._step_lights(dt)
@@ -296,21 +292,6 @@ class World:
         return head + b"".join(self._states.values())
 
     # -- what a tick does -------------------------------------------------------------
-
-    def _walk(self, walker: Walker, dt: float) -> None:
-        was = walker.velocity
-        if walker.pace and walker.physical:
-            x, y, _ = walker.direction
-            length = math.hypot(x, y) or 1.0
-            vx, vy = walker.pace * x / length, walker.pace * y / length
-            at = walker.at
-            yaw = math.degrees(math.atan2(y, x)) if x or y else at[4]
-            walker.at = at[0] + vx * dt, at[1] + vy * dt, at[2], at[3], yaw, at[5]
-            walker.velocity = (vx, vy, 0.0)
-            self.mark(walker)
-        elif any(was) and self.time_s > walker.placed_s + _STANDS_S:
-            walker.velocity = (0.0, 0.0, 0.0)
-            self.mark(walker)
 
     def _meet_traffic(self) -> None:
         """Takes over who comes and goes, and where everyone is."""

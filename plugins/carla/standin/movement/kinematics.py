@@ -1,4 +1,6 @@
-"""How a vehicle moves: a bicycle on level ground, its acceleration from the pedals.
+"""How vehicles and walkers move.
+
+A vehicle is a bicycle on level ground, its acceleration from the pedals.
 
 Full throttle gives 4 m/s², the full brake takes 9, and a car that nobody drives rolls
 out; speed is integrated as the embedded SUMO world does it, so that the same
@@ -10,7 +12,7 @@ from __future__ import annotations
 
 import math
 
-from forewarn.plugins.carla.standin.actors import Vehicle, along
+from forewarn.plugins.carla.standin.actors import Vehicle, Walker, along
 from forewarn.plugins.carla.standin.encoding import turned
 
 THRUST = 4.0  # m/s²
@@ -25,6 +27,9 @@ MAX_STEER_DEG = 70.0
 
 _STEERING = ((0.0, 1.0), (5.6, 0.9), (16.7, 0.8), (33.3, 0.7))
 """How much of the steering wheel's turn reaches the wheels, by speed in m/s."""
+
+_STANDS_S = 0.3
+"""How long a walker whom a client's crowd moves may miss its next place."""
 
 
 def move(car: Vehicle, dt: float) -> None:
@@ -44,6 +49,24 @@ def move(car: Vehicle, dt: float) -> None:
     car.speed = after
     v = car.velocity
     car.acceleration = (v[0] - was[0]) / dt, (v[1] - was[1]) / dt, 0.0
+
+
+def walk(walker: Walker, now_s: float, dt: float) -> bool:
+    """Moves a walker by its control for `dt` seconds; False if nothing changed."""
+    was = walker.velocity
+    if walker.pace and walker.physical:
+        x, y, _ = walker.direction
+        length = math.hypot(x, y) or 1.0
+        vx, vy = walker.pace * x / length, walker.pace * y / length
+        at = walker.at
+        yaw = math.degrees(math.atan2(y, x)) if x or y else at[4]
+        walker.at = at[0] + vx * dt, at[1] + vy * dt, at[2], at[3], yaw, at[5]
+        walker.velocity = (vx, vy, 0.0)
+        return True
+    if any(was) and now_s > walker.placed_s + _STANDS_S:
+        walker.velocity = (0.0, 0.0, 0.0)
+        return True
+    return False
 
 
 def rests(car: Vehicle) -> bool:

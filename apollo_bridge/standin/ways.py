@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from forewarn.plugins.driving.roads.network import Roads
 

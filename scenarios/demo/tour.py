@@ -19,13 +19,8 @@ from forewarn.monitors.finding.choice import Choice, Evidence
 from forewarn.monitors.guarding.decision import Kind
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.monitors.trust.hindsight import Found
-from forewarn.scenarios.measuring.measure import (
-    LawRow,
-    Measurement,
-    Progress,
-    Wish,
-    measure,
-)
+from forewarn.scenarios.measuring.measure import Progress, Wish, measure
+from forewarn.scenarios.measuring.measurement import LawRow, Measurement
 from forewarn.scenarios.report.sources import MEASUREMENT
 from forewarn.scenarios.running.campaign import Kept, campaign, jobs
 from forewarn.scenarios.running.episode import Episode

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from forewarn.cli import main
 from forewarn.cli.runs.measured import write_csv
-from forewarn.scenarios.measuring.measure import Measurement
+from forewarn.scenarios.measuring.measurement import Measurement
 from forewarn.scenarios.measuring.warning_times import Warned
 from tests.scenarios import learned
 

@@ -43,7 +43,8 @@ from forewarn.cli.support import (
 
 if TYPE_CHECKING:
     from forewarn.abstractions.readers.stored import Stored
-    from forewarn.scenarios.measuring.measure import Measurement, Wish
+    from forewarn.scenarios.measuring.measure import Wish
+    from forewarn.scenarios.measuring.measurement import Measurement
     from forewarn.scenarios.running.pools.local import Pool
 
 FIRST_SEED = 1_000_000

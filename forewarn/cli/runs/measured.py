@@ -12,7 +12,7 @@ from forewarn.cli.runs.episodes import failure_lines, shown
 from forewarn.cli.support import table
 
 if TYPE_CHECKING:
-    from forewarn.scenarios.measuring.measure import Measurement
+    from forewarn.scenarios.measuring.measurement import Measurement
 
 NOTHING_ENFORCED = (
     "Nothing was enforced: the policy only alerts. What the guard would prevent shows"

@@ -1,11 +1,10 @@
 """How vehicles and walkers move.
 
-A vehicle is a bicycle on level ground, its acceleration from the pedals.
-
-Full throttle gives 4 m/s², the full brake takes 9, and a car that nobody drives rolls
-out; speed is integrated as the embedded SUMO world does it, so that the same
-accelerations give the same way. There are no tyres, gears, slopes or suspension: what
-keeps a car from turning on the spot is a limit to its sideways acceleration.
+A vehicle is a bicycle on level ground, its acceleration from the pedals. Full throttle
+gives 4 m/s², the full brake takes 9, and a car that nobody drives rolls out; speed is
+integrated as the embedded SUMO world does it, so that the same accelerations give the
+same way. There are no tyres, gears, slopes or suspension: what keeps a car from turning
+on the spot is a limit to its sideways acceleration.
 """
 
 from __future__ import annotations

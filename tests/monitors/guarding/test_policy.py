@@ -172,7 +172,7 @@ def test_certainty_is_a_threshold_too(form: str, value: float) -> None:
 
 
 @given(st.floats(0, 1), st.booleans(), st.floats(0, 1))
-def test_a_step_applies_from_its_threshold_on(
+def test_calm_is_where_the_mildest_step_does_not_apply(
     threshold: float, inclusive: bool, risk: float
 ) -> None:
     step = Step("alert", threshold, inclusive)

@@ -51,7 +51,7 @@ SINGLES, PAIRED, PAIRS = 20, 6, 6
 _FINE, _COARSE = 15, 5
 """The most steps of a curve, and of one of a pair along each side."""
 
-_ENOUGH = 15_000
+_ENOUGH = 30_000
 """So many moments tell as much as all: more are thinned where nothing goes wrong."""
 
 _FEWEST = 100

@@ -2,6 +2,7 @@
 
 python benchmarks/run.py driving_steps
 python benchmarks/driving_steps.py --against COMMIT   paired with another commit
+python benchmarks/driving_steps.py --parts            what the time goes to
 
 Times are of the processor. Both commits drive the same seeds in turns, each with the
 models that it ships; of each the least of several turns counts, because other work on
@@ -23,6 +24,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from measuring import PEERS, Row
 
@@ -95,18 +97,23 @@ def cheapest(turns: Iterable[Step]) -> Step:
     return Step(min(s.all_s for s in found), min(s.bare_s for s in found))
 
 
-def step(checkout: Path, name: str, episodes: int = 10) -> Step:
+def step(checkout: Path, name: str) -> Step:
     """A step of whole guarded episodes, in a Python of its own."""
+    found = driven(checkout, "sumo_steps.py", name)
+    return Step(found["all_s"] / found["frames"], found["bare_s"] / found["frames"])
+
+
+def driven(checkout: Path, peer: str, name: str, episodes: int = 10) -> dict[str, Any]:
+    """What a script says of guarded episodes with the Forewarn of a checkout."""
     paths = map(str, (checkout, checkout / "benchmarks"))
     done = subprocess.run(
-        [sys.executable, str(PEERS / "sumo_steps.py"), name, str(episodes)],
+        [sys.executable, str(PEERS / peer), name, str(episodes)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
         capture_output=True,
         text=True,
         check=True,
     )
-    found = json.loads(done.stdout.splitlines()[-1])
-    return Step(found["all_s"] / found["frames"], found["bare_s"] / found["frames"])
+    return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
 @contextmanager
@@ -144,12 +151,31 @@ def against(commit: str, turns: int) -> Iterator[str]:
             yield f"{name:8}{before.said:>20}{here.said:>20}{faster:7.2f}x"
 
 
+def parts(turns: int) -> Iterator[str]:
+    """What a step's time goes to."""
+    for name in NAMES:
+        found = [driven(ROOT, "sumo_parts.py", name) for _ in range(turns)]
+        least = {
+            part: min(turn["parts"][part] for turn in found)
+            for part in found[0]["parts"]
+        }
+        whole = sum(least.values())
+        yield f"{name}: {whole:.0f} µs"
+        for part, took in least.items():
+            yield f"  {part:26}{took:6.0f} µs {took / whole:6.0%}"
+        asked, call = found[0]["asked"], min(turn["call"] for turn in found)
+        yield f"  libsumo tells {asked:.0f} values, each {call:.2f} µs or more"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--against", metavar="COMMIT", required=True)
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--against", metavar="COMMIT")
+    what.add_argument("--parts", action="store_true")
     parser.add_argument("--turns", type=int, default=5)
     options = parser.parse_args()
-    for line in against(options.against, options.turns):
+    turns = options.turns
+    for line in parts(turns) if options.parts else against(options.against, turns):
         print(line, flush=True)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -33,6 +34,7 @@ def installed(extra: str, *packages: str) -> Support:
     return Support(versions, tuple(f"{name} {mend}" for name in lacking))
 
 
+@cache
 def version_of(package: str) -> str | None:
     """The version of a package; None where it is not installed."""
     try:

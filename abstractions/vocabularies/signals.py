@@ -56,12 +56,7 @@ class Signal:
         )
 
     def _check_number(self, value: object) -> float:
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise SignalFault(f"{self.name} must be a number, not {value!r:.60}")
-        try:
-            number = float(value)
-        except OverflowError:
-            number = math.inf
+        number = float(value) if isinstance(value, float) else self._number(value)
         if not math.isfinite(number):
             raise SignalFault(f"{self.name} is not finite: {number}")
         if self.low is not None and number < self.low:
@@ -75,6 +70,14 @@ class Signal:
                 f" ({self.high:g} or less)"
             )
         return number
+
+    def _number(self, value: object) -> float:
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise SignalFault(f"{self.name} must be a number, not {value!r:.60}")
+        try:
+            return float(value)
+        except OverflowError:
+            return math.inf
 
     def _is_open(self, value: str) -> bool:
         return not self.values and OBJECT.fullmatch(value) is not None

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from forewarn.abstractions.errors import SignalFault
 from forewarn.abstractions.frame import Frame
@@ -133,20 +134,20 @@ class Gate:
     def content(self, frame: Frame) -> str | None:
         """What is wrong with what a frame says, whenever it was; or None."""
         values = frame.values
-        for name, check in self._needs:
-            if name not in values:
-                return f"{name} is missing"
-            try:
+        try:
+            for name, check in self._needs:
+                if name not in values:
+                    return f"{name} is missing"
                 check(values[name])
-            except SignalFault as fault:
-                return str(fault)
+        except SignalFault as fault:
+            return str(fault)
         for name in self._ages:
             if not self._young(values[name]):
                 return f"{name.removesuffix('_age')} is {values[name]} s old"
         return None
 
     def _young(self, age_s: object) -> bool:
-        return isinstance(age_s, int | float) and 0 <= age_s <= self._limits.max_age_s
+        return _is_number(age_s) and 0 <= age_s <= self._limits.max_age_s
 
 
 def _is_age(name: str, vocabulary: Vocabulary | None) -> bool:
@@ -156,8 +157,10 @@ def _is_age(name: str, vocabulary: Vocabulary | None) -> bool:
     return name in declared if declared else name.endswith("_age")
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _is_number(value: object) -> TypeGuard[float]:
+    if isinstance(value, float):
+        return True
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _finite(name: str) -> Callable[[object], object]:

@@ -47,7 +47,6 @@ class SumoScene(Scene):
         self._tells = of.getAngle, of.getSpeed, of.getLaneID, of.getLanePosition
         self._edges: dict[str, frozenset[str]] = {}
         self._shown: dict[str, str] = {}
-        self._watched: set[str] = set()
         self._signals = 0
         self.route = tuple(sumo.vehicle.getRoute(ego))
 
@@ -61,7 +60,6 @@ class SumoScene(Scene):
             walker.heading = math.radians(90.0 - person.getAngle(name))
             walker.speed = person.getSpeed(name)
         self._shown.clear()
-        self._watched.clear()
         ego = self.vehicles.get(self.name)
         if ego is not None:
             self.watch(ego)
@@ -87,9 +85,6 @@ class SumoScene(Scene):
     def watch(self, other: Mover) -> Mover:
         """Asks for the rest of a vehicle: nobody needs it of those out of sight."""
         (angle, speed, lane, at_m), name = self._tells, other.name
-        if name in self._watched:
-            return other
-        self._watched.add(name)
         other.heading = math.radians(90.0 - angle(name))
         other.speed, other.lane, other.at_m = speed(name), lane(name), at_m(name)
         return other

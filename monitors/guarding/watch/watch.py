@@ -157,9 +157,8 @@ class Watch:
 
     def drifted(self) -> tuple[str, ...]:
         """What is to be said of the models that no longer fit."""
-        drifts = (part.drift for part in self.parts)
-        notes = (drift.note() for drift in drifts if drift is not None)
-        return tuple(note for note in notes if note)
+        drifts = [part.drift for part in self.parts if part.drift is not None]
+        return tuple([note for drift in drifts if (note := drift.note())])
 
     def notes(self) -> tuple[str, ...]:
         """What else is to be said of the last frame read."""

@@ -70,8 +70,8 @@ def apart(one: tuple[Point, Point], other: tuple[Point, Point]) -> float:
 
 
 def from_segment(point: Point, a: Point, b: Point) -> float:
-    dx, dy = b[0] - a[0], b[1] - a[1]
-    px, py = point[0] - a[0], point[1] - a[1]
+    (x, y), (ax, ay), (bx, by) = point, a, b
+    dx, dy, px, py = bx - ax, by - ay, x - ax, y - ay
     along, length = px * dx + py * dy, dx * dx + dy * dy
     if along <= 0.0:
         return math.hypot(px, py)

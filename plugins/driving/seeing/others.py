@@ -66,6 +66,7 @@ def around(scene: Scene) -> Around:
     x = ego.x - back * math.cos(ego.heading)
     y = ego.y - back * math.sin(ego.heading)
     near: list[Mover] = []
+    watch, seen_m2 = scene.watch, OTHERS_SEEN_M * OTHERS_SEEN_M
     nearest = oncoming = None
     nearest_m2 = oncoming_m2 = math.inf
     for other in scene.vehicles.values():
@@ -75,9 +76,9 @@ def around(scene: Scene) -> Around:
         away_m2 = dx * dx + dy * dy
         if away_m2 < nearest_m2:
             nearest, nearest_m2 = other, away_m2
-        if away_m2 > OTHERS_SEEN_M * OTHERS_SEEN_M:
+        if away_m2 > seen_m2:
             continue
-        near.append(scene.watch(other))
+        near.append(watch(other))
         if away_m2 < oncoming_m2:
             turned = math.remainder(other.heading - ego.heading, math.tau)
             if abs(turned) > _OTHER_WAY:

@@ -136,7 +136,7 @@ class Senses:
             **self._motion(ego),
             **_shown(ego, horn),
             **self._on_lane(ego, progress),
-            **self._ahead(ego, progress),
+            **self._ahead(progress),
             "collision": collision,
             "time_to_stop_line": _time_to(progress.to_line, ego.speed),
         }
@@ -204,7 +204,7 @@ class Senses:
             self._light_age_s += self._period_s
         self._light = light
 
-    def _ahead(self, ego: Mover, progress: Progress) -> dict[str, Any]:
+    def _ahead(self, progress: Progress) -> dict[str, Any]:
         line, light = progress.line, self._light
         governed = line is not None and line.light is not None
         return {

@@ -175,7 +175,7 @@ class SumoDriver:
         a = min(a, self._behind_lead(values, v))
         line = values["stop_line_distance"]
         stops = line is not None and (
-            self._stops_at_light(values, v, line, dt)
+            self._stops_at_light(v, line, dt)
             or self._yields(values, v, line, dt)
             or self._stays_out(values)
         )
@@ -247,7 +247,7 @@ class SumoDriver:
         if light is None or (self._attends and self._light_s >= self.traits.reaction_s):
             self._seen = light
 
-    def _stops_at_light(self, values: Any, v: float, line: float, dt: float) -> bool:
+    def _stops_at_light(self, v: float, line: float, dt: float) -> bool:
         """Decides once a light whether to run it; may think better of it."""
         bold, luck = self.traits.boldness, self._luck
         if self._seen not in ("red", "yellow"):

@@ -168,7 +168,7 @@ class Roads:
             and (footway := self._footway(self.lanes[name], shape)) is not None
         ]
         first = set(self._net.goes_first(lane.name, link.to))
-        foes = tuple(self._foes(lane, link, shape, meets, first))
+        foes = tuple(self._foes(lane, shape, meets, first))
         foes_on: dict[str, list[Foe]] = {}
         for foe in foes:
             for name in foe.before_m:
@@ -193,7 +193,7 @@ class Roads:
         return Footway(crosswalk.edge, near, at, point, axis, point_at(way, at)[1])
 
     def _foes(
-        self, lane: Lane, link: Link, shape: Line, meets: set[str], first: set[str]
+        self, lane: Lane, shape: Line, meets: set[str], first: set[str]
     ) -> Iterator[Foe]:
         for edge in self._net.approaches(lane.edge):
             for other in self.lanes_of.get(edge, ()):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
 from forewarn.monitors.rules.event import Event
-from forewarn.monitors.rules.libraries.code.calls import Asked, Table, fetches
+from forewarn.monitors.rules.libraries.code.calls import Asked, Table
 from forewarn.monitors.rules.libraries.code.faults import FAULTS
 from forewarn.monitors.rules.libraries.code.files import FILES
 from forewarn.monitors.rules.libraries.code.network import NETWORK
@@ -21,15 +21,13 @@ class Session:
 
     Attributes:
         program: The program of the event; an empty one where it has none.
-        ran: What holds of the cells that ran before.
     """
 
-    __slots__ = ("program", "fetched", "_known")
+    __slots__ = ("program", "_known")
 
     def __init__(self) -> None:
         self._known = Known()
         self.program = Program("")
-        self.fetched = False
 
     def read(self, event: Event) -> None:
         """Parses what is about to run, or takes in what did."""
@@ -38,7 +36,6 @@ class Session:
             self.program = Program(str(code or ""), self._known)
         elif event.moment == "after":
             self._known = self.program.known
-            self.fetched |= fetches(self.program)
         else:
             self.program = Program("")
 

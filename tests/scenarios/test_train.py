@@ -72,10 +72,11 @@ def forewarn(*arguments: str | Path) -> dict[str, Any]:
 
 
 @pytest.mark.needs("sklearn")
-def test_training_again_gives_the_same_bytes(tmp_path: Path) -> None:
-    for out in ("a", "b"):
+def test_training_again_gives_the_same_bytes_two_at_a_time_too(tmp_path: Path) -> None:
+    for out, count in (("a", 1), ("b", 2)):
         found = forewarn(
-            "train", "tiny-kitchen", "--episodes", "200", "--out", tmp_path / out,
+            "train", *["tiny-kitchen"] * count, "--jobs", str(count),
+            "--episodes", "200", "--out", tmp_path / out,
             "--runs", tmp_path / f"runs-{out}",
         )  # fmt: skip
     names = sorted(path.name for path in (tmp_path / "a").iterdir())
@@ -84,7 +85,8 @@ def test_training_again_gives_the_same_bytes(tmp_path: Path) -> None:
         assert (tmp_path / "a" / name).read_bytes() == (
             tmp_path / "b" / name
         ).read_bytes()
-    (trained,) = found["trained"]
+    trained, twin = found["trained"]
+    assert trained == twin
     model = load_model(tmp_path / "a" / "tiny-kitchen.model.json.gz")
     assert model.training["abstraction"] == trained["abstraction"]
     policy = load_policy(tmp_path / "a" / "tiny-kitchen.policy.yaml")

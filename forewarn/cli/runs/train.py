@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,9 +24,10 @@ from forewarn.cli.support import (
 )
 
 if TYPE_CHECKING:
+    from forewarn.abstractions.readers.stored import Stored
     from forewarn.scenarios.running.campaign import Kept
     from forewarn.scenarios.schema import Scenario
-    from forewarn.scenarios.training.train import Trained
+    from forewarn.scenarios.training.train import Shown, Trained
 
 
 @click.command()
@@ -75,10 +77,11 @@ def train(
     """Collect runs of each SCENARIO, learn a model from them and tune its thresholds.
 
     It is `collect`, `learn --abstraction auto` and `tune` in one, and reads each run
-    once. It learns from one share of the runs, calibrates by another, and sets a third
-    aside for the thresholds and what they promise; where no threshold keeps the
-    promise no policy is written, and the exit status is 1. What ships with the
-    scenarios was made by it, and comes out again, byte for byte, with --again.
+    once; --jobs scenarios are trained at a time. It learns from one share of the runs,
+    calibrates by another, and sets a third aside for the thresholds and what they
+    promise; where no threshold keeps the promise no policy is written, and the exit
+    status is 1. What ships with the scenarios was made by it, and comes out again, byte
+    for byte, with --again.
 
     \b
     Examples:
@@ -88,41 +91,69 @@ def train(
         --policy trained/tiny-road.policy.yaml
     """
     from forewarn.scenarios.running.campaign import pool
+    from forewarn.scenarios.running.pools.sharing import in_turn
     from forewarn.scenarios.schema import load_scenario
-    from forewarn.scenarios.training import train as training
+    from forewarn.scenarios.training.train import collected
 
-    found: list[dict[str, Any]] = []
-    promises: list[str] = []
-    broken = False
-    for wanted in [load_scenario(name) for name in scenarios]:
-        with ExitStack() as stack:
-            base = runs or Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            folder = base / wanted.name
+    where = pool(jobs, on)
+    with ExitStack() as stack:
+        base = runs or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        todo: list[_Lesson] = []
+        for wanted in [load_scenario(name) for name in scenarios]:
             kept: Kept | None = None
             wished: Sequence[int] = seeds(seed, episodes)
             if again:
                 wished, kept = _shipped(wanted)
-            paths = training.collected(
-                wanted, wished, pool(jobs, on), folder, counted, kept
-            )
-            trained = training.train(wanted, paths, progress)
-        files = trained.write(out, wanted.name)
-        found.append(
-            {
-                "scenario": wanted.name,
-                "model": str(files.model),
-                "policy": None if trained.policy is None else str(files.policy),
-                "episodes": len(paths),
-                **_told(trained),
-                **trained.settled.as_dict(),
-            }
-        )
-        promises.append(f"{wanted.name}:")
-        promises += promised(trained.settled)
-        broken |= bool(trained.settled.without)
-    emit(as_json, {"trained": found}, [*_lines(found), "", *promises])
-    if broken:
+            folder = base / wanted.name
+            paths = collected(wanted, wished, where, folder, counted, kept)
+            todo.append(_Lesson(wanted, paths, out))
+        if len(todo) == 1:
+            found = [_trained(todo[0], progress)]
+        else:
+            learnt = in_turn(_trained, todo, where)
+            found = list(progress(learnt, "scenarios trained", len(todo)))
+    facts = [each.facts for each in found]
+    promises = [line for each in found for line in each.promises]
+    emit(as_json, {"trained": facts}, [*_lines(facts), "", *promises])
+    if any(each.broken for each in found):
         ctx.exit(1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Lesson:
+    """A scenario with its runs, and where what is learned from them goes."""
+
+    scenario: Scenario
+    runs: Sequence[Stored]
+    out: Path
+
+
+@dataclass(frozen=True, slots=True)
+class _Learned:
+    """What is told of it: facts, what is promised, and whether a law has nothing."""
+
+    facts: dict[str, Any]
+    promises: list[str]
+    broken: bool
+
+
+def _trained(lesson: _Lesson, shown: Shown = lambda items, *_: items) -> _Learned:
+    """Trains on one scenario's runs, and writes what comes of it."""
+    from forewarn.scenarios.training.train import train
+
+    wanted = lesson.scenario
+    trained = train(wanted, lesson.runs, shown)
+    files = trained.write(lesson.out, wanted.name)
+    facts = {
+        "scenario": wanted.name,
+        "model": str(files.model),
+        "policy": None if trained.policy is None else str(files.policy),
+        "episodes": len(lesson.runs),
+        **_told(trained),
+        **trained.settled.as_dict(),
+    }
+    promises = [f"{wanted.name}:", *promised(trained.settled)]
+    return _Learned(facts, promises, bool(trained.settled.without))
 
 
 def _told(trained: Trained) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from forewarn.monitors.risk.evidence import (
     count_violations,
     for_people,
     letters_of_states,
+    needed_abstraction,
     risk_rows,
     truth_in_abstraction,
     truth_in_sets,
@@ -42,6 +43,14 @@ ABSTRACTION = from_expressions(
     ["speed > 0.5 km/h", "traffic_light == red"], DRIVING, name="light"
 )
 LAW = "always (traffic_light == red -> eventually[0, 2 steps] speed <= 0.5 km/h)"
+
+
+def test_frames_have_states_where_the_model_has_an_abstraction() -> None:
+    chain = Chain.from_rows(["11"], {0: {0: Fraction(1)}})
+    with pytest.raises(InvalidModel, match="m.json: its states are not those of an"):
+        needed_abstraction(Model(chain), "m.json")
+    found = needed_abstraction(Model(chain, abstraction=ABSTRACTION.as_dict()))
+    assert found.fingerprint() == ABSTRACTION.fingerprint()
 
 
 def masks(automaton: Any, letters: np.ndarray) -> list[int]:

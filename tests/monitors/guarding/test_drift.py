@@ -3,6 +3,7 @@
 import copy
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from forewarn.abstractions.states.abstraction import from_expressions
 from forewarn.monitors.chains.intervals import IntervalChain, model_intervals
 from forewarn.monitors.chains.model import Counts, Model, smoothed_chain
 from forewarn.monitors.guarding import drift as module
@@ -203,9 +205,20 @@ def test_a_state_with_one_successor_is_left_for_others_as_often_as_counts_allow(
     assert drift.found is None
 
 
-def alternating(visits: int) -> Model:
+def test_where_the_world_differs_is_said_by_what_holds_there() -> None:
+    abstraction = from_expressions(["wet"]).as_dict()
+    model = replace(alternating(300, ("0", "1")), abstraction=abstraction)
+    drift = Drift.of(model, 0.05)
+    assert drift is not None
+    for _ in range(40):
+        drift.observe(1)
+    note = drift.note()
+    assert note is not None and "its counts, most where wet; " in note
+
+
+def alternating(visits: int, states: tuple[str, str] = ("a", "b")) -> Model:
     counts = Counts.from_rows([{1: visits}, {0: visits}])
-    chain, _ = smoothed_chain(("a", "b"), counts, Fraction(0))
+    chain, _ = smoothed_chain(states, counts, Fraction(0))
     return Model(chain, counts=counts, alpha=Fraction(0))
 
 

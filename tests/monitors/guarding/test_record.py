@@ -580,6 +580,9 @@ def test_a_record_that_names_an_unseen_state_by_its_bits_comes_out_again(
         older = f"state {bits} was never seen in training: widened to its nearest"
         resealed(path, 1, decision=decision | {"notes": [older]})
         assert replay(path)[0] == alike
+    resealed(path, 1, decision=decision | {"notes": [note, "another"]})
+    _, divergence = replay(path)
+    assert divergence is not None and divergence.recorded == [note, "another"]
 
 
 def test_the_first_decision_that_differs_is_named(tmp_path: Path) -> None:

@@ -11,7 +11,11 @@ Every way to warn has its threshold picked so that at most the allowed share of 
 clean runs that were left out has an alarm: what is compared is what the ways know, not
 how well thresholds are set.
 
-    python benchmarks/recordings.py ../shared/data/real [--only hundred_car]
+Behind each row stands how many of the allowed alarms there are, as risks that are equal
+leave some unused, and what each share comes to with a threshold of its own. `--where`
+shows where warnings are lost instead: in what is told, in the score or in its bands.
+
+    python benchmarks/recordings.py ../shared/data/real [--only hundred_car] [--where]
 """
 
 from __future__ import annotations
@@ -22,10 +26,12 @@ import tarfile
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from forewarn.abstractions.files import write_json
 from forewarn.abstractions.trace import Kept, Trace, TraceHeader
@@ -33,7 +39,7 @@ from forewarn.monitors.finding.choice import LOOKS_S, choose
 from forewarn.monitors.finding.corpus import Corpus
 from forewarn.monitors.finding.inputs import for_scores
 from forewarn.monitors.finding.score import ScoreRecipe
-from forewarn.monitors.finding.terms import matrix
+from forewarn.monitors.finding.terms import Term, matrix
 from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.trust.foretold import Foretold, warned_in_time
 from forewarn.monitors.trust.hindsight import Counting, Found, Judge
@@ -144,9 +150,26 @@ def by_score(
     told: Recordings, corpus: Corpus, out: Sequence[int]
 ) -> Iterator[Outcomes]:
     """Bands of a score, whether or not they would be chosen."""
+    yield from _watched(told, corpus, out, _scored(corpus))
+
+
+def score_itself(
+    told: Recordings, corpus: Corpus, out: Sequence[int]
+) -> Iterator[Outcomes]:
+    """The score before it is cut into bands, with no chain."""
+    (score,) = _scored(corpus).abstraction.scores
+
+    def said(run: Kept) -> NDArray[np.float64]:
+        height = matrix([Term(score.expression)], [run])[:, 0]
+        risk: NDArray[np.float64] = 1.0 / (1.0 + np.exp(-height))
+        return risk
+
+    yield from _said(told, corpus, out, said)
+
+
+def _scored(corpus: Corpus) -> Found:
     family = for_scores(corpus.families(), corpus.runs, corpus.vocabulary)
-    found = ScoreRecipe(corpus, family, LOOKS_S[0])(range(len(corpus.runs)))
-    yield from _watched(told, corpus, out, found)
+    return ScoreRecipe(corpus, family, LOOKS_S[0])(range(len(corpus.runs)))
 
 
 def _watched(
@@ -162,22 +185,23 @@ def _watched(
 
 
 def boosting(
-    told: Recordings, corpus: Corpus, out: Sequence[int], look_s: float | None = None
+    told: Recordings,
+    corpus: Corpus,
+    out: Sequence[int],
+    look_s: float | None = None,
+    **shape: Any,
 ) -> Iterator[Outcomes]:
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     model = HistGradientBoostingClassifier(
         max_iter=200, learning_rate=0.05, max_leaf_nodes=12, min_samples_leaf=80,
-        l2_regularization=5.0, early_stopping=False, random_state=0,
+        l2_regularization=5.0, early_stopping=False, random_state=0, **shape,
     )  # fmt: skip
     yield from _fitted(told, corpus, out, model, look_s)
 
 
-def boosting_soon(
-    told: Recordings, corpus: Corpus, out: Sequence[int]
-) -> Iterator[Outcomes]:
-    """As far ahead as bands of a score are fitted to tell."""
-    yield from boosting(told, corpus, out, LOOKS_S[0])
+boosting_soon = partial(boosting, look_s=LOOKS_S[0])
+"""As far ahead as bands of a score are fitted to tell."""
 
 
 def logistic(
@@ -214,21 +238,34 @@ def _fitted(
     moments = corpus.moments(look_s or horizon_s, law)
     with threadpool_limits(1):
         model.fit(rows[moments.row], moments.doomed)
-        for i, found in zip(out, by_hand(told, corpus, out), strict=True):
-            later = matrix(terms, [told.runs[i]])[: len(found[law.name].times_s)]
-            said = model.predict_proba(later)[:, 1] if len(later) else np.zeros(0)
-            yield {law.name: replace(found[law.name], risks={horizon_s: said})}
+        yield from _said(
+            told, corpus, out,
+            lambda run: model.predict_proba(matrix(terms, [run]))[:, 1],
+        )  # fmt: skip
 
 
 def time_to_collision(
     told: Recordings, corpus: Corpus, out: Sequence[int]
 ) -> Iterator[Outcomes]:
+    def haste(run: Kept) -> NDArray[np.float64]:
+        left_s = run.signals["time_to_collision"].astype(float)
+        return 1.0 / np.maximum(np.where(np.isnan(left_s), np.inf, left_s), 0.01)
+
+    yield from _said(told, corpus, out, haste)
+
+
+def _said(
+    told: Recordings,
+    corpus: Corpus,
+    out: Sequence[int],
+    risk: Callable[[Kept], NDArray[np.float64]],
+) -> Iterator[Outcomes]:
+    """What a number a frame, the higher the worse, comes to as a risk."""
     horizon_s = told.scenario.horizon_s
     for i, found in zip(out, by_hand(told, corpus, out), strict=True):
-        left_s = told.runs[i].signals["time_to_collision"].astype(float)
-        haste = 1.0 / np.maximum(np.where(np.isnan(left_s), np.inf, left_s), 0.01)
+        risks = risk(told.runs[i])
         yield {
-            law: replace(each, risks={horizon_s: haste[: len(each.times_s)]})
+            law: replace(each, risks={horizon_s: risks[: len(each.times_s)]})
             for law, each in found.items()
         }
 
@@ -242,32 +279,63 @@ WAYS: dict[str, Way] = {
     "logistic with lags": logistic,
     "ttc": time_to_collision,
 }
+WHERE: dict[str, Way] = {
+    "ttc": time_to_collision,
+    "boosting": boosting_soon,
+    "boosting, two terms a tree": partial(boosting_soon, max_depth=2),
+    "boosting, one term a tree": partial(
+        boosting_soon, interaction_cst="no_interactions"
+    ),
+    "the score": score_itself,
+    "bands of the score": by_score,
+}
+"""From what can be known at a second's notice to what the guard makes of it."""
 
 
 def table(told: Recordings, ways: dict[str, Way]) -> Iterator[dict[str, Any]]:
     """A row a way: what it warned of, and how early, in all that was left out."""
     horizon_s = told.scenario.horizon_s
     for name, way in ways.items():
-        found: list[Foretold] = []
-        for others, out in told.shares():
-            corpus = told.corpus(others)
-            found += (each for of_run in way(told, corpus, out)
-                      for each in of_run.values())  # fmt: skip
+        shares = [
+            [each for of_run in way(told, told.corpus(others), out)
+             for each in of_run.values()]
+            for others, out in told.shares()
+        ]  # fmt: skip
+        found = [each for share in shares for each in share]
         row: dict[str, Any] = {"way": name}
         for allowed in ALLOWED:
-            share, ahead_s = warned_in_time(found, horizon_s, allowed)
-            row[f"{allowed:g}"] = {"warned": share, "ahead_s": ahead_s}
+            warned, ahead_s = warned_in_time(found, horizon_s, allowed)
+            row[f"{allowed:g}"] = {
+                "warned": warned,
+                "ahead_s": ahead_s,
+                "false_alarms": alarmed(found, horizon_s, allowed),
+                "by_share": [
+                    warned_in_time(share, horizon_s, allowed)[0] for share in shares
+                ],
+            }
         yield row
+
+
+def alarmed(found: Sequence[Foretold], horizon_s: float, allowed: float) -> float:
+    """The share of clean runs with an alarm, where this one is allowed."""
+    tops = np.sort(
+        [each.risks[horizon_s].max(initial=0.0) for each in found
+         if each.broken_s is None]
+    )[::-1]  # fmt: skip
+    return float((tops > tops[int(allowed * len(tops) + 1e-9)]).mean())
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path, help="where the archives are")
     parser.add_argument("--only", choices=SETS, help="one of the two")
-    parser.add_argument("--way", choices=WAYS, help="one way to warn alone")
+    parser.add_argument("--way", choices=[*WAYS, *WHERE], help="one way to warn alone")
+    parser.add_argument("--where", action="store_true", help="where warnings are lost")
     parser.add_argument("--json", type=Path, help="where the figures go too")
     wish = parser.parse_args()
-    ways = {wish.way: WAYS[wish.way]} if wish.way else WAYS
+    ways = WHERE if wish.where else WAYS
+    if wish.way:
+        ways = {wish.way: (WAYS | WHERE)[wish.way]}
     figures: dict[str, list[dict[str, Any]]] = {}
     for name in [wish.only] if wish.only else SETS:
         told = read(wish.folder / f"{name}.tar.xz", SETS[name])
@@ -283,7 +351,13 @@ def main() -> None:
             text = "".join(
                 f"{c['warned']:.2f}, {c['ahead_s']:.1f} s      " for c in cells
             )
-            print(f"{row['way']:28}{text}".rstrip(), flush=True)
+            last = row[f"{ALLOWED[-1]:g}"]
+            own = " ".join(f"{warned:.2f}" for warned in last["by_share"])
+            print(
+                f"{row['way']:28}{text}{last['false_alarms']:.3f} alarmed; share by"
+                f" share {own}",
+                flush=True,
+            )
     if wish.json:
         write_json(wish.json, figures)
 

@@ -123,7 +123,7 @@ def _runs(scenario: Scenario, path: str, count: int) -> Iterator[Kept]:
         header = TraceHeader(
             source.vocabulary, source.provides, source.period_s, scenario.name, seed
         )
-        trace = Trace(header, tuple(frames), vocabulary)
+        trace = Trace(header, tuple(frames), vocabulary=vocabulary)
         yield Kept.of(trace, source.provides)
     world.close()
 

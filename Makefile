@@ -86,10 +86,10 @@ trained: $(TEST)
 	  --policy $(TRAINED)/$$name.policy.yaml \
 	  --out $(TRAINED)/$$name.stop.policy.yaml $(ARGS); done
 	@$(BIN)/forewarn train $(ROADS) --again --out $(TRAINED) $(ARGS)
-	@for road in highway:3 merge:3 roundabout:2 intersection:2; do \
+	@for road in highway:3:0.1 merge:3:0.1 roundabout:2:0.1 intersection:2:0.2; do \
 	  set -- $$(echo "env-$$road" | tr : ' '); name=$$1; \
-	  $(BIN)/forewarn tune $$name --for stop --longer 0.1 --seed 500000 \
-	  --episodes 80 --acting 40 --violations 30 --horizons $$2 \
+	  $(BIN)/forewarn tune $$name --for stop --seed 500000 --episodes 80 \
+	  --acting 40 --violations 30 --horizons $$2 --longer $$3 \
 	  --model $(TRAINED)/$$name.model.json.gz \
 	  --policy $(TRAINED)/$$name.policy.yaml \
 	  --out $(TRAINED)/$$name.stop.policy.yaml $(ARGS); done

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ from forewarn.abstractions.expression.tree import (
     ObjectPredicate,
     Or,
     Text,
+    atoms,
 )
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def leaves(
     truths: set[str] = set()
     free: set[str] = set()
     for expression in expressions:
-        for node in _atoms(expression):
+        for node in atoms(expression):
             match node:
                 case Compare(left=Name(name=name), right=Text(value=value)):
                     words.setdefault(name, set()).add(value)
@@ -88,14 +89,6 @@ def leaves(
         samples = _samples(name, bounds.get(name, set()), words.get(name), vocabulary)
         found[name] = Leaf(name, samples)
     return found
-
-
-def _atoms(node: Expression) -> Iterator[Expression]:
-    if isinstance(node, Not | And | Or | Implies):
-        for child in node.children:
-            yield from _atoms(child)
-    else:
-        yield node
 
 
 def _samples(

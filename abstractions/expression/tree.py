@@ -318,3 +318,12 @@ def signals_of(expression: Expression) -> tuple[str, ...]:
         elif isinstance(node, ObjectPredicate):
             found[repr(node)] = None
     return tuple(found)
+
+
+def atoms(node: Expression) -> Iterator[Expression]:
+    """What is asked to know whether an expression holds."""
+    if isinstance(node, Not | And | Or | Implies):
+        for child in node.children:
+            yield from atoms(child)
+    else:
+        yield node

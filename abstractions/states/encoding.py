@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,14 @@ from numpy.typing import NDArray
 
 from forewarn.abstractions.errors import SignalFault
 from forewarn.abstractions.expression.scalar import compile_test, cut_by, finite
-from forewarn.abstractions.expression.tree import And, Expression, Implies, Not, Or
+from forewarn.abstractions.expression.tree import (
+    And,
+    Expression,
+    Implies,
+    Not,
+    Or,
+    atoms,
+)
 from forewarn.abstractions.expression.vector import Columns, compile_columns
 
 Encode = Callable[[Mapping[str, Any]], int]
@@ -32,7 +39,7 @@ def compile_states(predicates: Sequence[Expression]) -> Encode:
     What is compiled raises `SignalFault` where a signal is missing, of the wrong type
     or not finite.
     """
-    questions = dict.fromkeys(q for node in predicates for q in _questions(node))
+    questions = dict.fromkeys(q for node in predicates for q in atoms(node))
     bit_of = {question: 1 << i for i, question in enumerate(questions)}
     cuts: dict[str, list[tuple[float, int, int]]] = {}
     tests = []
@@ -66,15 +73,6 @@ def compile_states(predicates: Sequence[Expression]) -> Encode:
         return states[answers]
 
     return encode
-
-
-def _questions(node: Expression) -> Iterator[Expression]:
-    """What a frame is asked to know whether an expression holds."""
-    if isinstance(node, Not | And | Or | Implies):
-        for child in node.children:
-            yield from _questions(child)
-    else:
-        yield node
 
 
 def _scale(cuts: Sequence[tuple[float, int, int]]) -> tuple[list[float], list[int]]:

@@ -20,6 +20,7 @@ from forewarn.abstractions.expression.tree import (
     Implies,
     Not,
     Or,
+    atoms,
 )
 from forewarn.monitors.guarding.decision import RANK
 from forewarn.monitors.rules.condition import parse_condition
@@ -150,22 +151,15 @@ def _covers(wider: Rule, rule: Rule, rules: RuleSet) -> bool:
 
 def _truths(conditions: Sequence[Expression]) -> list[tuple[bool, ...]] | None:
     """The truth of the conditions under every valuation; None if those are too many."""
-    atoms = sorted({repr(atom) for each in conditions for atom in _atoms(each)})
-    if len(atoms) > MAX_ATOMS:
+    asked = {atom for each in conditions for atom in atoms(each)}
+    names = sorted({repr(atom) for atom in asked if not isinstance(atom, Constant)})
+    if len(names) > MAX_ATOMS:
         return None
     rows = []
-    for values in product((False, True), repeat=len(atoms)):
-        known = dict(zip(atoms, values, strict=True))
+    for values in product((False, True), repeat=len(names)):
+        known = dict(zip(names, values, strict=True))
         rows.append(tuple(_truth(each, known) for each in conditions))
     return rows
-
-
-def _atoms(node: Expression) -> Iterator[Expression]:
-    if isinstance(node, Not | And | Or | Implies):
-        for child in node.children:
-            yield from _atoms(child)
-    elif not isinstance(node, Constant):
-        yield node
 
 
 def _truth(node: Expression, known: dict[str, bool]) -> bool:

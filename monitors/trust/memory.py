@@ -8,7 +8,7 @@ what a traffic light or a timer does and the first test hardly sees.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -67,16 +67,7 @@ class OrderFinding:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        return {
-            "state": self.state,
-            "visits": self.visits,
-            "p_value": self.p_value,
-            "method": self.method,
-            "effect": self.effect,
-            "predecessor": self.predecessor,
-            "predecessor_effect": self.predecessor_effect,
-            "flagged": self.flagged,
-        }
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)

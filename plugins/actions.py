@@ -13,6 +13,7 @@ from random import Random
 from typing import Literal
 
 from forewarn.abstractions.errors import InvalidInput, near_miss
+from forewarn.abstractions.frame import is_number
 from forewarn.monitors.guarding.decision import Action
 
 CAP = "speed_cap_kmh"
@@ -57,7 +58,7 @@ class Argument:
                 return "no word"
             fits = not self.choices or value in self.choices
             return "" if fits else f"none of {', '.join(self.choices)}"
-        if isinstance(value, bool) or not isinstance(value, int | float):
+        if not is_number(value):
             return "not a number"
         if not self.low <= value <= self.high:
             # Nor is what is not a number between any two.

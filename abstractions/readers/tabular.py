@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from forewarn.abstractions.errors import InvalidTrace, SignalFault, near_miss
-from forewarn.abstractions.frame import Frame, Value
+from forewarn.abstractions.frame import Frame, Value, is_number
 from forewarn.abstractions.readers.lines import check_count, lines
 from forewarn.abstractions.trace import Trace, TraceHeader, check_order
 from forewarn.abstractions.vocabularies.vocabulary import (
@@ -193,19 +193,15 @@ def _frame(
     time_s, sequence = values.pop("time_s", None), values.pop("sequence", index)
     if "time_s" not in names:
         time_s = index * (period_s or 0.0)
-    if not _is_number(time_s):
+    if not is_number(time_s):
         raise InvalidTrace("time_s must be a number")
-    if not _is_number(sequence) or sequence != int(sequence) or sequence < 0:  # type: ignore[arg-type]
+    if not is_number(sequence) or sequence != int(sequence) or sequence < 0:
         raise InvalidTrace("sequence must be a whole number, 0 or more")
     if vocabulary is not None:
         known = {k: v for k, v in values.items() if _knows(vocabulary, k)}
         free = {k: v for k, v in values.items() if k not in known}
         values = {**vocabulary.translate(known), **free}
-    return Frame(float(time_s), int(sequence), values)  # type: ignore[arg-type]
-
-
-def _is_number(value: Value) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return Frame(float(time_s), int(sequence), values)
 
 
 def _value(name: str, text: str) -> Value:

@@ -24,7 +24,7 @@ from forewarn.abstractions.errors import (
     near_miss,
 )
 from forewarn.abstractions.files import inside, read_yaml
-from forewarn.abstractions.frame import Value
+from forewarn.abstractions.frame import Value, is_number
 from forewarn.abstractions.schema import Strict, validated
 from forewarn.abstractions.vocabularies.signals import (
     OBJECT,
@@ -124,12 +124,12 @@ class Vocabulary:
         for name, raw in row.items():
             key, value = self.canonical(name), raw
             alias = self.aliases.get(name)
-            if alias is not None and (name not in self.signals or _is_code(raw)):
+            if alias is not None and (name not in self.signals or is_number(raw)):
                 key, value = alias.signal, alias.convert(raw)
                 for other, codes in alias.none_when.items():
                     if row.get(other) in codes:
                         value = None
-            if _is_code(value) and value in (0, 1) and self._is_bool(key):
+            if is_number(value) and value in (0, 1) and self._is_bool(key):
                 value = bool(value)
             checked = self.check_value(key, value)
             if key in found and found[key] != checked:
@@ -152,10 +152,6 @@ class Vocabulary:
         if not all(OBJECT.fullmatch(part) for part in arguments):
             return None
         return f"{predicate.name}({', '.join(arguments)})"
-
-
-def _is_code(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 class _SignalFile(Strict):

@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from forewarn.cli.runs.episodes import counted, shown
-from forewarn.cli.support import FOLDER, Count, emit, json_option, progress, table
+from forewarn.cli.support import (
+    FOLDER,
+    Count,
+    emit,
+    in_seconds,
+    json_option,
+    progress,
+    table,
+)
 
 if TYPE_CHECKING:
     from forewarn.scenarios.demo.tour import Leg, Travelled
@@ -152,7 +160,7 @@ def _measured(done: Travelled) -> list[str]:
                 shown(row["law"]),
                 row["violating"],
                 row["detected"],
-                _time(row["awt_trigger_s"]["mean"]),
+                in_seconds(row["awt_trigger_s"]["mean"]),
                 row["clean"],
                 row["false_alarms"],
             )
@@ -173,10 +181,6 @@ def _compared(laws: Sequence[dict[str, Any]]) -> list[str]:
             for law in laws
         ),
     )
-
-
-def _time(time_s: float | None) -> str:
-    return "-" if time_s is None else f"{time_s:.1f} s"
 
 
 def sentence(done: Travelled) -> str:

@@ -193,6 +193,11 @@ def emit(as_json: bool, payload: Any, lines: Iterable[str]) -> None:
         click.echo(clean(line))
 
 
+def in_seconds(time_s: float | None) -> str:
+    """A time as tables have it."""
+    return "-" if time_s is None else f"{time_s:.1f} s"
+
+
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
     """Lines of aligned columns: numbers to the right, words to the left."""
     body = [[clean(str(cell)) for cell in row] for row in rows]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 
+from forewarn.abstractions.frame import is_number
 from forewarn.monitors.programs.grammar import refuse
 from forewarn.monitors.programs.running import Run
 from forewarn.monitors.programs.values import (
     CHARACTERS_A_STEP,
     ProgramFault,
     Value,
-    is_number,
     kind,
 )
 

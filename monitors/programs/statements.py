@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from forewarn.abstractions.frame import is_number
 from forewarn.monitors.programs.expressions import Expressions, is_bare, nothing
 from forewarn.monitors.programs.grammar import refuse
 from forewarn.monitors.programs.running import Fact, Run, truth_of
@@ -126,7 +127,7 @@ class Statements:
                 if len(given) == 2 and isinstance(given[1], ast.Constant)
                 else None
             )
-            if isinstance(cap, bool) or not isinstance(cap, int | float) or cap < 0:
+            if not is_number(cap) or cap < 0:
                 refuse(call, "slow is given its reason and a speed in km/h")
             cap_kmh = float(cap)
 

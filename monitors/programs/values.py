@@ -119,8 +119,3 @@ def text_of(value: Value, what: str) -> str:
     if isinstance(value, str):
         return value
     raise ProgramFault(f"{what} is {kind(value)}, not a text")
-
-
-def is_number(value: Value) -> bool:
-    """Whether it is a number; true is none."""
-    return isinstance(value, int | float) and not isinstance(value, bool)

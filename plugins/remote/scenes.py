@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final, get_args
 
+from forewarn.abstractions.frame import is_number
 from forewarn.plugins.remote.messages import Malformed
 from forewarn.plugins.scenery import Shape, ShapeKind, Thing, ThingKind
 
@@ -79,7 +80,7 @@ def _thing(
 
 
 def _number(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if not is_number(value):
         raise ValueError("not a number")
     if not math.isfinite(value) or abs(value) > _FARTHEST_M:
         raise ValueError("a number is out of range")

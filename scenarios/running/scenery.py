@@ -18,7 +18,7 @@ from typing import Any, get_args
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import parse_json
-from forewarn.abstractions.frame import Frame
+from forewarn.abstractions.frame import Frame, is_number
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.contracts import Source
 from forewarn.plugins.scenery import Scenic, Shape, ShapeKind, Thing, ThingKind
@@ -235,7 +235,7 @@ def _thing(name: str, row: Any) -> Thing:
 
 
 def _number(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if not is_number(value):
         raise ValueError(f"{value!r:.40} is not a number")
     if not math.isfinite(value):
         raise ValueError("a number is not finite")

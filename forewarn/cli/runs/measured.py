@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from forewarn.abstractions.text import harmless_cell
 from forewarn.cli.runs.episodes import failure_lines, shown
-from forewarn.cli.support import table
+from forewarn.cli.support import (
+    in_seconds,
+    table,
+)
 
 if TYPE_CHECKING:
     from forewarn.scenarios.measuring.measurement import Measurement
@@ -85,10 +88,10 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
                 row["violating"],
                 _share(row, "detection_rate"),
                 *(
-                    _time(row["awt_trigger_s"][key])
+                    in_seconds(row["awt_trigger_s"][key])
                     for key in ("mean", "median", "p10")
                 ),
-                *(_time(row["awt_violation_s"][key]) for key in ("mean", "max")),
+                *(in_seconds(row["awt_violation_s"][key]) for key in ("mean", "max")),
                 row["clean"],
                 _share(row, "false_alarm_rate"),
                 _number(row["false_alarms_per_hour"], "{:.1f}"),
@@ -154,8 +157,8 @@ def _trade_off(
                     way,
                     _number(best.get("detection_rate")),
                     _number(best.get("false_alarm_rate")),
-                    _time(best.get("awt_trigger_s")),
-                    _time(best.get("awt_violation_s")),
+                    in_seconds(best.get("awt_trigger_s")),
+                    in_seconds(best.get("awt_violation_s")),
                     _number(best.get("threshold"), "{:.3g}"),
                 )
             )
@@ -179,8 +182,8 @@ def _paper_table(found: Measurement) -> Iterator[str]:
                 shown(each["law"]),
                 each["way"],
                 each["threshold"],
-                _time(each["mean_s"]),
-                _time(each["max_s"]),
+                in_seconds(each["mean_s"]),
+                in_seconds(each["max_s"]),
             )
             for each in (cell.as_dict() for cell in found.paper)
         ),
@@ -245,10 +248,6 @@ def _share(row: Mapping[str, Any], key: str) -> str:
 
 def _number(value: float | None, form: str = "{:.2f}") -> str:
     return "-" if value is None else form.format(value)
-
-
-def _time(time_s: float | None) -> str:
-    return "-" if time_s is None else f"{time_s:.1f} s"
 
 
 def write_csv(path: Path, found: Measurement) -> None:

@@ -17,6 +17,7 @@ from forewarn.cli.support import (
     FOLDER,
     Count,
     emit,
+    in_seconds,
     json_option,
     progress,
     seed_option,
@@ -209,7 +210,7 @@ def _lines(found: list[dict[str, Any]]) -> Iterator[str]:
             f"{law['threshold']:g}",
             f"{law['detected']} of {law['violating']}",
             f"{law['warned_in_time']} of {law['violating']}",
-            _time(law["awt_trigger_s"]["mean"]),
+            in_seconds(law["awt_trigger_s"]["mean"]),
             f"{law['false_alarms']} of {law['clean']}",
         )
         for each in found
@@ -228,7 +229,3 @@ def _lines(found: list[dict[str, Any]]) -> Iterator[str]:
         "On the runs that were set aside. In time is before the trigger or, where that"
         " is mostly harmless, 3 s before the deadline."
     )
-
-
-def _time(time_s: float | None) -> str:
-    return "-" if time_s is None else f"{time_s:.1f} s"

@@ -20,6 +20,7 @@ from forewarn.cli.support import (
     Number,
     Place,
     emit,
+    in_seconds,
     json_option,
     left_out,
     numbers,
@@ -368,7 +369,7 @@ def _lines(found: Settled, out: Path) -> Iterator[str]:
             shown(row["law"]),
             "-" if row["threshold"] is None else f"{row['threshold']:g}",
             f"{row['detected']} of {row['violating']}",
-            _time(row["awt_trigger_s"]["mean"]),
+            in_seconds(row["awt_trigger_s"]["mean"]),
             f"{row['false_alarms']} of {row['clean']}",
         )
         for horizon_s, row in tried
@@ -427,7 +428,3 @@ def promised(found: Settled) -> Iterator[str]:
 
 def _missed(share: float | None) -> str:
     return "nothing" if share is None else f"at most {share:.2f}"
-
-
-def _time(time_s: float | None) -> str:
-    return "-" if time_s is None else f"{time_s:.1f} s"

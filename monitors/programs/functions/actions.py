@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from forewarn.abstractions.files import read_yaml
+from forewarn.abstractions.frame import is_number
 from forewarn.monitors.programs.toolbox import Function, function
 from forewarn.monitors.programs.values import (
     ProgramFault,
     Value,
-    is_number,
     mapping_of,
     plain,
     text_of,

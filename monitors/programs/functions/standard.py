@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from forewarn.abstractions.frame import is_number
 from forewarn.monitors.programs.toolbox import Function, function
 from forewarn.monitors.programs.values import (
     ProgramFault,
     Value,
-    is_number,
     kind,
     mapping_of,
     names_of,

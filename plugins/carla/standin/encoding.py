@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from forewarn.abstractions.errors import ForewarnError
+from forewarn.abstractions.frame import is_number
 
 VERSION = "0.9.16"
 
@@ -66,7 +67,7 @@ def failed(message: str) -> list[Any]:
 
 def number(value: object) -> float:
     """A finite number of a sensible size."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if not is_number(value):
         raise Refusal(f"{value!r:.40} is not a number")
     if not -_FURTHEST <= value <= _FURTHEST:
         raise Refusal(f"{value!r:.40} is out of range")

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from forewarn.abstractions.frame import is_number
 from forewarn.thor_bridge.household.objects import Object
 from forewarn.thor_bridge.household.world import Refused, World
 
@@ -21,7 +22,7 @@ def number(action: Arguments, key: str, default: float | None = None) -> float:
     value = action.get(key, default)
     if value is None:
         raise Refused(f"Missing arguments: {key}", "MissingArguments")
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if not is_number(value):
         raise Refused(f"Invalid argument: {key}", "InvalidArgument")
     if not math.isfinite(value):
         raise Refused(f"Invalid argument: {key}", "InvalidArgument")

@@ -9,9 +9,9 @@ from forewarn.abstractions.errors import ForewarnError
 from forewarn.plugins.carla.standin import blueprints
 from forewarn.plugins.carla.standin.actors import Actor, Sensor, Vehicle, Walker, along
 from forewarn.plugins.carla.standin.calls import Host, answers, does
+from forewarn.plugins.carla.standin.calls.vehicles import vehicle_of
 from forewarn.plugins.carla.standin.encoding import (
     Pose,
-    Refusal,
     compose,
     pose,
     vector,
@@ -144,12 +144,12 @@ def set_spin(host: Host, number: int, spin: Any) -> None:
 
 @does("enable_actor_constant_velocity")
 def constant_velocity(host: Host, number: int, velocity: Any) -> None:
-    _vehicle(host, number).constant = vector(velocity)
+    vehicle_of(host, number).constant = vector(velocity)
 
 
 @does("disable_actor_constant_velocity")
 def no_constant_velocity(host: Host, number: int) -> None:
-    _vehicle(host, number).constant = None
+    vehicle_of(host, number).constant = None
 
 
 @does("add_actor_impulse")
@@ -173,7 +173,7 @@ def force_at(host: Host, number: int, wanted: Any, at: Any) -> None:
 
 
 def _push(host: Host, number: int, wanted: Any, factor: float) -> None:
-    car = _vehicle(host, number)
+    car = vehicle_of(host, number)
     x, y, _ = vector(wanted)
     ahead = along(car, 1.0)
     mass = max(1.0, float(car.physics[11]) if car.physics else 1500.0)
@@ -203,10 +203,3 @@ def set_dead(host: Host, number: int) -> None:
         actor.physical = False
         actor.velocity = (0.0, 0.0, 0.0)
     host.world.mark(actor)
-
-
-def _vehicle(host: Host, number: int) -> Vehicle:
-    actor = host.world.actor(number)
-    if not isinstance(actor, Vehicle):
-        raise Refusal(f"actor {number} is no vehicle")
-    return actor

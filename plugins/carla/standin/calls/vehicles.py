@@ -16,7 +16,8 @@ from forewarn.plugins.carla.standin.encoding import Refusal, number, transform, 
 from forewarn.plugins.carla.standin.movement.physics import telemetry_of
 
 
-def _vehicle(host: Host, which: int) -> Vehicle:
+def vehicle_of(host: Host, which: int) -> Vehicle:
+    """The vehicle of that number."""
     actor = host.world.actor(which)
     if not isinstance(actor, Vehicle):
         raise Refusal(f"actor {which} is no vehicle")
@@ -32,7 +33,7 @@ def _walker(host: Host, which: int) -> Walker:
 
 @does("apply_control_to_vehicle")
 def control(host: Host, which: int, wanted: list[Any]) -> None:
-    car = _vehicle(host, which)
+    car = vehicle_of(host, which)
     throttle, steer, brake, hand_brake, reverse, manual, gear = wanted
     car.control = [
         number(throttle), number(steer), number(brake), bool(hand_brake),
@@ -45,7 +46,7 @@ def control(host: Host, which: int, wanted: list[Any]) -> None:
 @does("apply_ackermann_control_to_vehicle")
 def ackermann(host: Host, which: int, wanted: list[Any]) -> None:
     steer, steer_speed, speed, acceleration, jerk = map(number, wanted)
-    car = _vehicle(host, which)
+    car = vehicle_of(host, which)
     if car.ackermann is None:
         car.control = list(STANDARD_CONTROL)
     car.ackermann = [steer, steer_speed, speed, acceleration, jerk]
@@ -53,7 +54,7 @@ def ackermann(host: Host, which: int, wanted: list[Any]) -> None:
 
 @answers("get_ackermann_controller_settings")
 def ackermann_settings(host: Host, which: int) -> list[float]:
-    return _vehicle(host, which).ackermann_settings
+    return vehicle_of(host, which).ackermann_settings
 
 
 @does("apply_ackermann_controller_settings")
@@ -61,12 +62,12 @@ def set_ackermann_settings(host: Host, which: int, wanted: list[Any]) -> None:
     values = [number(value) for value in wanted]
     if len(values) != 6:
         raise Refusal("an Ackermann controller has six settings")
-    _vehicle(host, which).ackermann_settings = values
+    vehicle_of(host, which).ackermann_settings = values
 
 
 @does("set_actor_autopilot")
 def autopilot(host: Host, which: int, enabled: bool) -> None:
-    _vehicle(host, which).autopilot = bool(enabled)
+    vehicle_of(host, which).autopilot = bool(enabled)
 
 
 @answers("get_physics_control")
@@ -75,7 +76,7 @@ def physics(host: Host, which: int) -> list[Any]:
 
 
 def _physics(host: Host, which: int) -> list[Any]:
-    car = _vehicle(host, which)
+    car = vehicle_of(host, which)
     if not car.physics:
         from forewarn.plugins.carla.standin import blueprints
         from forewarn.plugins.carla.standin.movement.physics import physics_of
@@ -88,23 +89,23 @@ def _physics(host: Host, which: int) -> list[Any]:
 def set_physics(host: Host, which: int, wanted: list[Any]) -> None:
     if len(wanted) != 17 or number(wanted[11]) <= 0.0:
         raise Refusal("this is no physics control of CARLA 0.9.16")
-    _vehicle(host, which).physics = wanted
+    vehicle_of(host, which).physics = wanted
 
 
 @answers("get_telemetry_data")
 def telemetry(host: Host, which: int) -> list[Any]:
     _physics(host, which)
-    return telemetry_of(_vehicle(host, which))
+    return telemetry_of(vehicle_of(host, which))
 
 
 @answers("get_vehicle_light_state")
 def lamps(host: Host, which: int) -> list[int]:
-    return [_vehicle(host, which).lamps]
+    return [vehicle_of(host, which).lamps]
 
 
 @does("set_vehicle_light_state")
 def set_lamps(host: Host, which: int, wanted: list[int]) -> None:
-    _vehicle(host, which).lamps = int(wanted[0]) & 0xFFFFFFFF
+    vehicle_of(host, which).lamps = int(wanted[0]) & 0xFFFFFFFF
 
 
 @answers("get_vehicle_light_states")
@@ -115,12 +116,12 @@ def all_lamps(host: Host) -> list[list[int]]:
 
 @answers("get_wheel_steer_angle")
 def wheel_angle(host: Host, which: int, wheel: int) -> float:
-    return _vehicle(host, which).steer_deg if wheel in (0, 1) else 0.0
+    return vehicle_of(host, which).steer_deg if wheel in (0, 1) else 0.0
 
 
 @answers("get_wheel_pitch_angle")
 def wheel_pitch(host: Host, which: int, wheel: int) -> float:
-    _vehicle(host, which)
+    vehicle_of(host, which)
     return 0.0
 
 

@@ -13,8 +13,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Iterator, Mapping
+from contextlib import closing, suppress
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
@@ -34,8 +35,10 @@ from forewarn.monitors.fleet.tallies import (
     read_tallies,
     write_tallies,
 )
-from forewarn.scenarios.running.campaign import campaign, jobs, pool
+from forewarn.scenarios.running.campaign import campaign, jobs
 from forewarn.scenarios.running.plan import plan as scenario_plan
+from forewarn.scenarios.running.pools.local import Pool, Processes
+from forewarn.scenarios.running.pools.on_ray import HERE, OnRay
 from forewarn.scenarios.schema import load_scenario
 
 STATES, SUCCESSORS, PREDICATES = 300, 6, 48
@@ -43,6 +46,9 @@ STATES, SUCCESSORS, PREDICATES = 300, 6, 48
 
 STEPS = 36_000
 """An hour of a vehicle at 10 Hz."""
+
+FRAME_BYTES = 24
+"""In columns, as benchmarks/columns.py has it."""
 
 LOOPS = 20_000_000
 VEHICLES, HOURS_A_DAY = 1_000_000, 1.0
@@ -63,12 +69,26 @@ def rows(quick: bool) -> Iterator[Row]:
     one, two = (workers * LOOPS / bare_s(workers) for workers in (1, 2))
     yield Row("bare loops in two processes", two, None, "in one", one, rate=True)
     if installed("ray") and installed("libsumo"):
-        episodes = 30 if quick else 120
-        one, two = (episodes / on_ray_s(workers, episodes) for workers in (1, 2))
+        yield from ray_rows(30 if quick else 120)
+
+
+def ray_rows(episodes: int) -> Iterator[Row]:
+    """Whether twice the workers do twice the work, and who else takes time for it."""
+    ours = [episodes / worked(Processes(n), n, episodes).wall_s for n in (1, 2)]
+    yield Row(
+        "episodes of s1 in two processes, without Ray",
+        ours[1], None, "in one", ours[0], rate=True,
+    )  # fmt: skip
+    one, two = (worked(OnRay(HERE, n), n, episodes) for n in (1, 2))
+    for who, took in two.spent_s.items():
         yield Row(
-            f"episodes of s1 on two Ray workers, load {os.getloadavg()[0]:.0f}",
-            two, None, "on one", one, 1.8, rate=True,
+            f"  processor time an episode, {who}, of two workers",
+            took / episodes, None, "of one", one.spent_s[who] / episodes,
         )  # fmt: skip
+    yield Row(
+        f"episodes of s1 on two Ray workers, load {os.getloadavg()[0]:.0f}",
+        episodes / two.wall_s, None, "on one", episodes / one.wall_s, 1.8, rate=True,
+    )  # fmt: skip
 
 
 class Fleet:
@@ -134,25 +154,66 @@ def counting_s() -> float:
     return (time.process_time() - began_s) / (rounds * len(codes))
 
 
-def on_ray_s(workers: int, episodes: int) -> float:
-    """How long episodes take so many actors, once all have begun.
+@dataclass(frozen=True, slots=True)
+class Worked:
+    """What episodes took, once all workers had begun.
 
-    That is by the wall clock: where other work has the processors, two workers share
-    what one had.
+    By the wall clock, and in processor time by who it was: where other work has the
+    processors, two workers share what one had.
     """
+
+    wall_s: float
+    spent_s: Mapping[str, float]
+
+
+def worked(pool: Pool, workers: int, episodes: int) -> Worked:
     scenario = load_scenario("s1")
     with tempfile.TemporaryDirectory() as folder:
-        # While the last actor begins, the first does many.
+        # While the last worker begins, the first does many.
         before = 20 * workers
         seeds = range(1_500_000, 1_500_000 + before + episodes)
         todo = jobs(scenario_plan(scenario), scenario, seeds, Path(folder))
-        with closing(campaign(todo, pool(workers, "ray"))) as done:
+        with closing(campaign(todo, pool)) as done:
             for _ in range(before):
                 next(done)
-            began_s = time.perf_counter()
-            for _ in done:
-                pass
-            return time.perf_counter() - began_s
+            spent, began_s = spent_s(), time.perf_counter()
+            for _ in range(episodes - workers):
+                next(done)
+            # Who has nothing left to do is gone soon, and with it what it took.
+            wall_s, since = time.perf_counter() - began_s, spent_s()
+            share = episodes / (episodes - workers)
+            return Worked(
+                wall_s * share, {who: share * (since[who] - spent[who]) for who in WHO}
+            )
+
+
+WHO = "workers", "the command", "Ray's own"
+
+
+def spent_s() -> dict[str, float]:
+    """The processor time of this process and all below it, by who it is."""
+    below, spent = {os.getpid()}, dict.fromkeys(WHO, 0.0)
+    for stat in sorted(Path("/proc").glob("[0-9]*/stat"), key=_started):
+        with suppress(OSError):
+            name, _, told = stat.read_text().partition("(")[2].rpartition(") ")
+            fields = told.split()
+            pid, parent = int(stat.parent.name), int(fields[1])
+            if pid not in below and parent not in below:
+                continue
+            below.add(pid)
+            who = "Ray's own"
+            if pid == os.getpid():
+                who = "the command"
+            elif name.startswith("ray::Hand"):
+                who = "workers"
+            spent[who] += sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
+    return spent
+
+
+def _started(stat: Path) -> int:
+    with suppress(OSError):
+        return int(stat.read_text().rpartition(") ")[2].split()[19])
+    return 0
 
 
 def bare_s(workers: int) -> float:
@@ -175,10 +236,10 @@ def plan() -> Iterator[str]:
         merge_s = time.process_time() - began_s
         text = len(json.dumps(model_as_dict(model)))
         ledger = len(json.dumps(dict(model.training["fleet"]))) / 1_000
-    raw = HOURS_A_DAY * STEPS * 17
+    raw = HOURS_A_DAY * STEPS * FRAME_BYTES
     batches = VEHICLES / 1_000
     yield f"one vehicle's tally of {HOURS_A_DAY:g} h: {packed / 1e3:.1f} kB gzipped"
-    yield f"its frames in columns, at 17 bytes each: {raw / 1e3:.0f} kB"
+    yield f"its frames in columns, at {FRAME_BYTES} bytes each: {raw / 1e3:.0f} kB"
     yield f"from {VEHICLES:,} vehicles a day: {VEHICLES * packed / 1e9:.1f} GB"
     yield f"a merge of 1,000 tallies: {merge_s:.2f} s of one core"
     yield f"{batches:,.0f} merges: {batches * merge_s / 3600:.2f} hours of one core"

@@ -163,8 +163,9 @@ def parts(turns: int) -> Iterator[str]:
         yield f"{name}: {whole:.0f} µs"
         for part, took in least.items():
             yield f"  {part:26}{took:6.0f} µs {took / whole:6.0%}"
-        asked, call = found[0]["asked"], min(turn["call"] for turn in found)
-        yield f"  libsumo tells {asked:.0f} values, each {call:.2f} µs or more"
+        values, took = found[0]["values"], min(turn["telling"] for turn in found)
+        part = f"of it {values:.0f} values asked"
+        yield f"  {part:26}{took:6.0f} µs {took / whole:6.0%}"
 
 
 def main() -> None:

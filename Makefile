@@ -81,7 +81,7 @@ TRAINED = scenarios/trained
 trained: $(TEST)
 	@$(BIN)/forewarn train $(DRIVING) --again --out $(TRAINED) $(ARGS)
 	@for name in $(DRIVING); do $(BIN)/forewarn tune $$name --for stop \
-	  --episodes 100 --acting 50 --violations 1 --holds '' \
+	  --episodes 100 --acting 50 --longer 0.1 \
 	  --model $(TRAINED)/$$name.model.json.gz \
 	  --policy $(TRAINED)/$$name.policy.yaml \
 	  --out $(TRAINED)/$$name.stop.policy.yaml $(ARGS); done

@@ -26,12 +26,13 @@ from forewarn.abstractions.errors import ForewarnError
 from forewarn.abstractions.files import read_json, write_json
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.trace import Kept, Trace, TraceHeader
-from forewarn.monitors.chains.model import load_model
+from forewarn.monitors.chains.model import Model, load_models
 from forewarn.monitors.finding.corpus import Corpus
 from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.guarding.enforcing import acting
 from forewarn.monitors.guarding.policy import Policy, load_policy
 from forewarn.monitors.risk.evidence import needed_abstraction
+from forewarn.monitors.risk.parts import dealt
 from forewarn.monitors.trust.foretold import Foretold, mostly_harmless
 from forewarn.monitors.trust.hindsight import Counting, Judge
 from forewarn.monitors.trust.reliability import reliability
@@ -113,22 +114,30 @@ def measure(
 ) -> dict[str, Any]:
     """All figures of a scenario."""
     scenario, files = load_scenario(name), Shipped.in_folder(folder, name)
-    model, policy = load_model(files.model), load_policy(files.policy)
-    refuse_trained(model, name, seeds)
-    abstraction = needed_abstraction(model, name)
+    models, policy = load_models(files.model), load_policy(files.policy)
+    for each in models:
+        refuse_trained(each, name, seeds)
+    abstractions = [needed_abstraction(each, name) for each in models]
     laws = scenario.laws
-    names = [*abstraction.signals, *(s for law in laws for s in law.signals)]
+    names = [s for each in (*abstractions, *laws) for s in each.signals]
     names = list(dict.fromkeys(names))
     runs, episodes = drive(scenario, seeds, names)
-    horizon_s, period_s = policy.horizon_s, abstraction.period_s or 0.1
-    judge = Judge(
-        model, abstraction, laws, [horizon_s], period_s,
-        calibration=policy.calibration,
-    )  # fmt: skip
-    told = _look(judge, runs)
-    trained = [seed for entry in model.training["files"] for seed in seeds_of(entry)]
+    horizon_s, period_s = policy.horizon_s, abstractions[0].period_s or 0.1
+    told: dict[str, list[Foretold]] = {}
+    of_law: dict[str, Model] = {}
+    for model, abstraction, own in zip(
+        models, abstractions, dealt(models, laws), strict=True
+    ):
+        judge = Judge(
+            model, abstraction, own, [horizon_s], period_s,
+            calibration=policy.calibration,
+        )  # fmt: skip
+        told |= _look(judge, runs)
+        of_law |= {law.name: model for law in own}
+    files_of = models[0].training["files"]
+    trained = [seed for entry in files_of for seed in seeds_of(entry)]
     known, _ = drive(scenario, trained[:blind_runs], names)
-    basis = Corpus(known, laws, abstraction.vocabulary, period_s).basis
+    basis = Corpus(known, laws, abstractions[0].vocabulary, period_s).basis
     blind = _look(Judge.learn(known, basis, laws, [horizon_s], Counting()), runs)
     policies = {"guarded": acting(policy, "stop", laws)}
     if files.acting.exists():
@@ -142,14 +151,20 @@ def measure(
         "scenario": name,
         "seeds": [seeds[0], seeds[-1]],
         "trained_on": len(trained),
-        "states": model.chain.n,
-        "abstraction": model.training.get("abstraction", {}).get("chosen", "hand-made"),
         **steps_in,
         "laws": [
-            _row(law.name, told[law.name], blind[law.name], runs, policy)
+            {
+                **_row(law.name, told[law.name], blind[law.name], runs, policy),
+                **_states(of_law[law.name]),
+            }
             for law in laws
         ],
     }
+
+
+def _states(model: Model) -> dict[str, Any]:
+    chosen = model.training.get("abstraction", {}).get("chosen", "hand-made")
+    return {"states": model.chain.n, "abstraction": chosen}
 
 
 def _look(judge: Judge, runs: Sequence[Kept]) -> dict[str, list[Foretold]]:
@@ -250,7 +265,7 @@ def table(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 def _cells(each: Mapping[str, Any], row: Mapping[str, Any]) -> Iterator[str]:
     yield f"{each['scenario']}, {_law(row)}"
     yield f"{each['trained_on']}"
-    yield f"{each['states']} ({each['abstraction']})"
+    yield f"{row['states']} ({row['abstraction']})"
     yield f"{row['violating']} of {row['violating'] + row['clean']}"
     yield _share(row, "detection_rate")
     ahead = row["awt_trigger_s"]["mean"]

@@ -19,7 +19,6 @@ from forewarn.monitors.chains.model import load_model
 from forewarn.monitors.guarding.policy import load_policy
 from forewarn.monitors.laws.lawbook import law_book
 from forewarn.scenarios.schema import is_family, load_family, load_scenario
-from forewarn.thor_bridge.robot.pilot import frozen_habits
 from forewarn.thor_bridge.tasks.book import load_tasks
 
 BOMB = "a0: &a0 [x, x]\n" + "".join(
@@ -46,7 +45,6 @@ LOADERS: dict[str, Callable[[Path], object]] = {
     "vocabulary": load_vocabulary,
     "law book": lambda path: law_book(path=path),
     "household tasks": load_tasks,
-    "habits": frozen_habits,
 }
 
 

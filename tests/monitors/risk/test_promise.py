@@ -52,7 +52,7 @@ def test_at_the_edge_it_is_kept() -> None:
     assert needed(0.1) == 29 and spared(29, 0.1) == 0
 
 
-@given(st.integers(1, 60), st.floats(0.01, 0.3))
+@given(st.integers(1, 30), st.floats(0.01, 0.2))
 def test_so_few_can_promise_with_less_confidence(clean: int, allowed: float) -> None:
     most = confidence_of(clean, allowed)
     assert spared(clean, allowed, (1 - most) * (1 + 1e-9)) is not None

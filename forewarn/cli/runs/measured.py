@@ -9,10 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from forewarn.abstractions.text import harmless_cell
 from forewarn.cli.runs.episodes import failure_lines, shown
-from forewarn.cli.support import (
-    in_seconds,
-    table,
-)
+from forewarn.cli.support import in_seconds, table
 
 if TYPE_CHECKING:
     from forewarn.scenarios.measuring.measurement import Measurement

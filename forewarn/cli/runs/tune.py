@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +13,7 @@ import click
 
 from forewarn.cli.options.models import model_option
 from forewarn.cli.options.policies import kind, policy_option
+from forewarn.cli.runs.acting import act
 from forewarn.cli.runs.episodes import counted, jobs_option, on_option, seeds, shown
 from forewarn.cli.support import (
     FILE,
@@ -29,9 +30,6 @@ from forewarn.cli.support import (
 )
 
 if TYPE_CHECKING:
-    from forewarn.monitors.guarding.decision import Kind
-    from forewarn.monitors.guarding.policy import Policy
-    from forewarn.scenarios.training.acting import Acted, Trial
     from forewarn.scenarios.training.settled import Settled
 
 MOST_S = 3600
@@ -251,7 +249,7 @@ def tune(
             trial = Trial(wanted, model, cost, pool(jobs, on), folder, counted)
             beyond = max(map(max, found.seeds)) + 1
             trial.begin(found.seeds[0][:acting], beyond, violations)
-            _act(
+            act(
                 trial, found, base, kind(purpose), holds, longer, violations,
                 out, as_json,
             )  # fmt: skip
@@ -270,86 +268,6 @@ def tune(
     emit(as_json, payload, _lines(found, out))
     if found.without:
         ctx.exit(1)
-
-
-def _act(
-    trial: Trial,
-    found: Settled,
-    base: Policy,
-    what: Kind,
-    holds_s: Sequence[float],
-    longer: float,
-    wanted: int,
-    out: Path,
-    as_json: bool,
-) -> None:
-    """Takes the threshold, and how long to hold, from which on acting is worth most."""
-    from forewarn.monitors.guarding.policy import write_policy
-    from forewarn.scenarios.training.acting import THRESHOLDS, acting_policy
-
-    best, scenario = found.best, trial.scenario
-    laws = [law for law in scenario.laws if law.name in best.calibration]
-    base = replace(
-        base, horizon_s=best.horizon_s,
-        calibration={law: c for law, c in best.calibration.items() if c.points},
-    )  # fmt: skip
-    policies = [(at, acting_policy(base, laws, what, at)) for at in THRESHOLDS]
-    tried, taken = trial.search(policies, (*holds_s, base.hold_s), longer)
-    write_policy(out, replace(dict(policies)[taken.threshold], hold_s=taken.hold_s))
-    payload = {
-        "scenario": scenario.name,
-        "policy": str(out),
-        "for": what,
-        "cost": taken.cost,
-        "horizon_s": best.horizon_s,
-        "threshold": taken.threshold,
-        "hold_s": taken.hold_s,
-        "seeds": [each.seed for each in trial.before],
-        "violating": trial.violating,
-        "tried": [each.as_dict() for each in tried],
-    }
-    emit(as_json, payload, _acted_lines(trial, tried, taken, wanted, what, out))
-
-
-def _acted_lines(
-    trial: Trial,
-    tried: Sequence[Acted],
-    taken: Acted,
-    wanted: int,
-    what: Kind,
-    out: Path,
-) -> Iterator[str]:
-    yield (
-        f"In {len(trial.before)} training runs the guard acts ({what}) from a threshold"
-        f" on; stepping in once costs {taken.cost:g} violations:"
-    )
-    rows = [
-        (
-            f"{each.threshold:g}",
-            f"{each.hold_s:g} s",
-            f"{each.prevented} of {each.violating}",
-            str(each.caused),
-            str(each.interventions),
-            f"{each.prolonged} of {each.clean}",
-            "-" if each.longer is None else f"{each.longer:.2f}",
-            f"{each.worth:.2f}",
-        )
-        for each in tried
-    ]
-    head = [
-        "threshold", "held", "prevented", "caused", "runs with it",
-        "longer by a tenth", "longer", "worth",
-    ]  # fmt: skip
-    yield from table(head, rows)
-    if trial.violating < wanted:
-        yield (
-            f"Only {trial.violating} of these runs break a law without a guard, and"
-            f" {wanted} were wanted: what is best is not well known."
-        )
-    yield (
-        f"{out}: {what} from a risk of {taken.threshold:g} on, until it has stayed low"
-        f" for {taken.hold_s:g} s"
-    )
 
 
 def _lines(found: Settled, out: Path) -> Iterator[str]:

@@ -100,12 +100,13 @@ def load(role: Role, name: str) -> Callable[..., Any]:
     point = points[0]
     try:
         factory: Callable[..., Any] = point.load()
-    except ForewarnError:
-        raise
     except Exception as error:
-        if isinstance(error, ImportError) and _package(point) == _OURS:
-            if extra := _extra(point):
+        # What the plug stands on names an extra of its own, which may be of less.
+        if isinstance(error, ImportError | MissingDependency):
+            if _package(point) == _OURS and (extra := _extra(point)):
                 raise MissingDependency(f"the {role} {name}", extra) from error
+        if isinstance(error, ForewarnError):
+            raise
         raise BrokenPlug(
             f"the {role} {name} of the package {_package(point)} does not load: "
             f"{type(error).__name__}: {error}"

@@ -125,6 +125,14 @@ def test_a_plug_that_lacks_its_extra_says_how_to_get_it(install: Any) -> None:
         load("world", "far")
 
 
+def test_what_a_plug_stands_on_does_not_name_an_extra_of_less(install: Any) -> None:
+    lacking = "from forewarn.abstractions.errors import MissingDependency\n"
+    lacking += "raise MissingDependency('an environment', 'gym')"
+    install("forewarn", {"roads": "forewarn_code:W [highway]"}, lacking)
+    with pytest.raises(MissingDependency, match=r"roads .*'forewarn\[highway\]'"):
+        load("world", "roads")
+
+
 def test_a_name_that_two_packages_offer_is_refused(install: Any) -> None:
     install("one", {"twice": "one_code:flexible"})
     install("two", {"twice": "two_code:flexible"})

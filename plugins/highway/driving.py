@@ -114,8 +114,8 @@ class Ego(IDMVehicle):
             acceleration = max(0.0, float(before["acceleration"]))
         room = (float(told[CAP]) - self.speed) / _RESPONDS_S
         acceleration = max(-BRAKE, min(acceleration, room, float(told[MOST])))
-        if self.speed <= 0.0:
-            acceleration = max(0.0, acceleration)
+        # In highway-env who brakes for a whole step may roll back from then on.
+        acceleration = max(acceleration, -float(self.speed) / PERIOD_S)
         Vehicle.act(self, {**self.action, "acceleration": acceleration})
 
 

@@ -62,6 +62,22 @@ def test_a_stop_and_a_cap_are_kept() -> None:
     world.close()
 
 
+def test_who_is_stopped_stands_and_does_not_roll_back() -> None:
+    env: Any = make("intersection", initial_vehicle_count=1, spawn_probability=0.0)
+    for pace in (9.0, 9.7, 10.0):
+        env.reset(seed=2)
+        ego = env.unwrapped.vehicle
+        ego.speed = pace
+        for _ in range(12):
+            env.step(STOP)
+        stood = np.array(ego.position)
+        for _ in range(10):
+            env.step(STOP)
+        assert ego.speed == pytest.approx(0.0, abs=1e-9)
+        assert np.hypot(*(ego.position - stood)) < 0.01
+    env.close()
+
+
 @pytest.mark.parametrize(
     ("road", "config"),
     [

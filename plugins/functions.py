@@ -9,10 +9,14 @@ from functools import cache
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from traceback import walk_tb
 from types import ModuleType
 from typing import Any
 
-from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.errors import InvalidInput, near_miss, said
+
+_files: set[str] = set()
+"""Those that a function was found in, as their code names them."""
 
 
 def found(place: str) -> Callable[..., Any]:
@@ -27,16 +31,37 @@ def found(place: str) -> Callable[..., Any]:
     module, _, name = place.rpartition(":")
     try:
         held = _of_file(Path(module)) if module.endswith(".py") else _module(module)
-        named = getattr(held, name)
     except (ImportError, AttributeError, OSError, SyntaxError, ValueError) as error:
         raise InvalidInput(
             f"no function {place!r:.200}: {error}",
             mend="write package.module:name, or $here/file.py:name",
         ) from error
+    named = getattr(held, name, None)
+    if named is None:
+        raise InvalidInput(
+            f"no function {place!r:.200}", mend=near_miss(name, vars(held))
+        )
+    _files.add(str(getattr(held, "__file__", "")))
     if not callable(named):
         raise InvalidInput(f"{place!r:.200} is not a function")
     called: Callable[..., Any] = named
     return called
+
+
+def said_where(error: BaseException) -> str | None:
+    """What an error says, with its line in a file that a function was found in.
+
+    None: it did not come out of one.
+    """
+    lines = [
+        (frame.f_code.co_filename, line)
+        for frame, line in walk_tb(error.__traceback__)
+        if frame.f_code.co_filename in _files
+    ]
+    if not lines:
+        return None
+    file, line = lines[-1]
+    return f"{file}, line {line}: {said(error)}"
 
 
 def _module(name: str) -> ModuleType:

@@ -141,6 +141,10 @@ class _Forewarn(click.Group):
         except Exception as error:
             if os.environ.get("FOREWARN_TRACEBACK"):
                 traceback.print_exc()
+            from forewarn.plugins.functions import said_where
+
+            if own := said_where(error):
+                return _complain(own, BAD_INPUT)
             return _complain(
                 f"a defect in forewarn: {type(error).__name__}: {error} "
                 "(please report it, with what FOREWARN_TRACEBACK=1 prints)",

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.text import clean
@@ -27,6 +28,7 @@ __all__ = [
     "Place",
     "clean",
     "emit",
+    "given_options",
     "json_option",
     "keyed",
     "left_out",
@@ -182,6 +184,16 @@ def naming(source: object) -> Iterator[None]:
         if error.source:
             raise
         raise error.within(str(source)) from None
+
+
+def given_options(ctx: click.Context) -> dict[str, str]:
+    """The options that stand on the command line, by their parameters' names."""
+    return {
+        option.name: option.opts[0]
+        for option in ctx.command.params
+        if option.name
+        and ctx.get_parameter_source(option.name) == ParameterSource.COMMANDLINE
+    }
 
 
 def emit(as_json: bool, payload: Any, lines: Iterable[str]) -> None:

@@ -103,6 +103,8 @@ class EnvWorld(SteppedWorld):
         self._autopilot, self._shows = _called(autopilot), _shown_by(shows, speaks)
         self._env = _made(env, options or {})
         self._space = sample(self._env.action_space)
+        if not callable(self._stop) and (lack := self._space.lack(self._stopping())):
+            raise InvalidInput(f"stop: {self._stop!r:.60} is {lack}")
         specs = [ActionSpec(ACT, {"action": self._space})]
         if self._autopilot is not None:
             specs.append(ActionSpec(AUTOPILOT))

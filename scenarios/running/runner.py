@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from forewarn.abstractions.errors import Unreachable
+from forewarn.abstractions.errors import Unreachable, said
 from forewarn.abstractions.expression.scalar import compile_test
 from forewarn.abstractions.expression.tree import signals_of
 from forewarn.abstractions.frame import Frame
@@ -33,6 +33,7 @@ from forewarn.plugins.contracts import (
     WithActuator,
     World,
 )
+from forewarn.plugins.functions import said_where
 from forewarn.plugins.loop.guarding import Guarding, foresight_of
 from forewarn.plugins.loop.loop import EpisodeClock, GuardedLoop, Witness
 from forewarn.plugins.loop.records import open_record
@@ -210,11 +211,11 @@ class Runner:
             except Unreachable:
                 raise  # and no other episode would come further
             except Exception as failure:
-                ended, error = FAILED, f"{type(failure).__name__}: {failure}"
+                ended, error = FAILED, said_where(failure) or said(failure)
             if loop is not None:
                 facts = {"error": error, "scene": scenes and scenes.close()}
-                said = {name: each for name, each in facts.items() if each is not None}
-                head = loop.close(ended, **said)
+                known = {name: each for name, each in facts.items() if each is not None}
+                head = loop.close(ended, **known)
         broken = sorted(self._truth.broken, key=lambda each: (each.time_s, each.law))
         episode = Episode(
             seed,

@@ -58,10 +58,14 @@ FEWEST = 10
 
 Shown = Callable[[Iterable[Any], str, int], Iterable[Any]]
 
+_OR_ELSE = (
+    "; to other recordings, of which only the scenario's name is the same, give their"
+    " scenario a name of its own"
+)
+
 
 def tune(
     laws: Sequence[Law],
-    name: str,
     path: Path,
     runs: Sequence[Stored],
     false_alarm_rate: float,
@@ -74,7 +78,6 @@ def tune(
 
     Args:
         laws: What is warned of.
-        name: The scenario whose runs they are.
         path: The model.
         runs: The traces; none of them is one that it was learned from.
         false_alarm_rate: How many clean runs in one may have an alarm.
@@ -90,9 +93,13 @@ def tune(
     for model in models:
         signals += _abstraction_of(model, str(path)).signals
     kept = kept_runs(runs, dict.fromkeys(signals), progress)
-    seeds = [run.header.seed for run in kept if run.header.seed is not None]
+    seeds: dict[str, list[int]] = {}
+    for run in kept:
+        if run.header.seed is not None:
+            seeds.setdefault(run.header.scenario, []).append(run.header.seed)
     for model in models:
-        refuse_trained(model, name, seeds)
+        for scenario, some in seeds.items():
+            refuse_trained(model, scenario, some, _OR_ELSE)
     half = len(kept) // 2
     return settle(
         applicable(laws, kept), models, (kept[:half], kept[half:]),

@@ -465,6 +465,44 @@ def test_tune_for_stop_says_what_it_prevents_and_what_it_costs(
     assert "of these runs break a law without a guard, and 1000 were wanted" in said
 
 
+def test_runs_that_the_model_knows_promise_nothing_by_whatever_name(
+    model: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "policy.yaml"
+    status, line = refused(
+        *("tune", "--runs", learned.traces(KITCHEN), "--model", model, "--out", out)
+    )
+    assert status == 2 and "the model was learned from 120 of these runs" in line
+    assert "give their scenario a name of its own" in line and not out.exists()
+
+
+@pytest.mark.parametrize("command", ["run", "measure"])
+def test_a_model_of_ones_own_has_no_policy_that_ships(
+    command: str, model: Path
+) -> None:
+    status, line = refused(command, KITCHEN, "--model", model, "--for", "stop")
+    assert status == 2 and "give yours with --policy" in line
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--holds", "1"], "--holds is for --for slow or stop"),
+        (["--longer", "0.1"], "--longer is for --for slow or stop"),
+        (["--lead", "1", "--violations", "9"], "--violations is for --for slow or"),
+        (["--for", "stop", "--intervene", "slow"], "--intervene is for --for alert"),
+        (["--for", "slow", "--confidence", "0.9"], "--confidence is for --for alert"),
+        (["--for", "stop", "--lead", "1"], "--lead is for --for alert"),
+    ],
+)
+def test_tune_takes_no_option_that_would_change_nothing(
+    options: list[str], says: str, model: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "policy.yaml"
+    status, line = refused("tune", KITCHEN, "--model", model, "--out", out, *options)
+    assert status == 2 and says in line
+
+
 def test_tune_writes_no_policy_that_cannot_keep_its_promise(
     model: Path, tmp_path: Path
 ) -> None:

@@ -101,7 +101,7 @@ def tuned(
     paths: Sequence[Stored], horizons_s: Sequence[float] = (3.0,), name: str = ""
 ) -> Settled:
     model = learned.model("tiny-road")
-    return tune(ROAD.laws, ROAD.name, model, paths, 0.1, horizons_s, Policy(name))
+    return tune(ROAD.laws, model, paths, 0.1, horizons_s, Policy(name))
 
 
 def test_a_lead_is_what_half_of_the_violations_are_told_by() -> None:
@@ -134,7 +134,6 @@ def test_the_policy_keeps_its_promise_on_runs_it_was_not_tuned_on() -> None:
     allowed = 0.1
     found = tune(
         ROAD.laws,
-        ROAD.name,
         learned.model("tiny-road"),
         paths,
         allowed,
@@ -171,7 +170,6 @@ def test_runs_that_the_model_knows_promise_nothing() -> None:
     ) as told:
         tune(
             ROAD.laws,
-            ROAD.name,
             learned.model("tiny-road"),
             paths,
             0.1,
@@ -183,7 +181,6 @@ def test_runs_that_the_model_knows_promise_nothing() -> None:
     with pytest.raises(InvalidInput, match="9 runs are too few"):
         tune(
             ROAD.laws,
-            ROAD.name,
             learned.model("tiny-road"),
             fresh,
             0.1,
@@ -194,9 +191,7 @@ def test_runs_that_the_model_knows_promise_nothing() -> None:
 
 def test_too_few_clean_runs_give_no_threshold_and_no_policy() -> None:
     paths = recorded_runs(learned.traces("tiny-road", learned.FRESH))[:40]
-    found = tune(
-        ROAD.laws, ROAD.name, learned.model("tiny-road"), paths, 0.1, [3.0], Policy()
-    )
+    found = tune(ROAD.laws, learned.model("tiny-road"), paths, 0.1, [3.0], Policy())
     assert not found.thresholds and not found.promises
     assert all("it takes 29 to promise 0.1" in why for why in found.without.values())
     with pytest.raises(InvalidInput, match="no threshold keeps the promise"):
@@ -205,7 +200,7 @@ def test_too_few_clean_runs_give_no_threshold_and_no_policy() -> None:
         float(why.rpartition("--confidence ")[2]) for why in found.without.values()
     )
     less = tune(
-        ROAD.laws, ROAD.name, learned.model("tiny-road"), paths, 0.1, [3.0], Policy(),
+        ROAD.laws, learned.model("tiny-road"), paths, 0.1, [3.0], Policy(),
         confidence=confidence,
     )  # fmt: skip
     assert less.promises.keys() == found.without.keys()

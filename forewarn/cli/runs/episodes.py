@@ -120,6 +120,11 @@ def unless_given(
     if model is not None and not accept:
         for each in load_models(model):
             refuse_other(each, str(model), **facts_of(scenario))
+    if model is not None and policy is None and purpose != "alert":
+        raise InvalidInput(
+            f"--for {purpose} is a policy that ships, for the model that ships",
+            mend="give yours with --policy beside --model",
+        )
     if model is not None or (files := shipped_with(scenario)) is None:
         return model, policy, ""
     said = f"Guarded by the model that ships with {scenario.name}"

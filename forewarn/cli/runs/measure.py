@@ -35,6 +35,7 @@ from forewarn.cli.support import (
     Count,
     Place,
     emit,
+    given_options,
     json_option,
     left_out,
     numbers,
@@ -248,17 +249,10 @@ def _measure_family(
     name: str, seed: int, jobs: int, compliances: Sequence[float], as_json: bool
 ) -> None:
     """The embodied table; options that say nothing of it are refused."""
-    from click.core import ParameterSource
-
     from forewarn.cli.runs.embodied import RUNS, measure_family
 
     ctx = click.get_current_context()
-    given = {
-        option.name: option.opts[0]
-        for option in ctx.command.params
-        if option.name
-        and ctx.get_parameter_source(option.name) == ParameterSource.COMMANDLINE
-    }
+    given = given_options(ctx)
     for option in sorted(given.keys() - _OF_FAMILIES):
         raise click.UsageError(f"{given[option]} is not for a family of tasks")
     runs = ctx.params["episodes"] if "episodes" in given else RUNS

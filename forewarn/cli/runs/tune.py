@@ -21,6 +21,7 @@ from forewarn.cli.support import (
     Number,
     Place,
     emit,
+    given_options,
     in_seconds,
     json_option,
     left_out,
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from forewarn.scenarios.training.settled import Settled
 
 MOST_S = 3600
+_ACTING = frozenset(("cost", "acting", "violations", "longer", "holds"))
+_ALERTING = frozenset(("lead_s", "confidence", "intervene"))
 FIRST_SEED = 2_000_000
 
 
@@ -128,8 +131,8 @@ FIRST_SEED = 2_000_000
     type=Number(0, 1, min_open=True, max_open=True),
     default=0.95,
     show_default=True,
-    help="How probable it shall be that the promise is kept. With less, fewer runs will"
-    " do, and thresholds are lower.",
+    help="With --for alert: how probable it shall be that the promise is kept. With"
+    " less, fewer runs will do, and thresholds are lower.",
 )
 @click.option(
     "--horizons",
@@ -144,7 +147,7 @@ FIRST_SEED = 2_000_000
     type=click.Choice(["alert", "reflect", "ask", "slow", "stop"]),
     default="alert",
     show_default=True,
-    help="What the policy does from the thresholds on.",
+    help="With --for alert: what the policy does from the thresholds on.",
 )
 @policy_option
 @jobs_option
@@ -215,8 +218,12 @@ def tune(
     if 0 in horizons:
         raise click.UsageError("--horizons: a horizon is above zero")
     acts = purpose != "alert"
-    if acts and (scenario is None or lead_s is not None):
-        raise click.UsageError(f"--for {purpose} needs SCENARIO, and takes no --lead")
+    given = given_options(ctx)
+    for option in sorted(given.keys() & (_ALERTING if acts else _ACTING)):
+        what = "alert" if acts else "slow or stop"
+        raise click.UsageError(f"{given[option]} is for --for {what}")
+    if acts and scenario is None:
+        raise click.UsageError(f"--for {purpose} needs SCENARIO")
     wanted = None if scenario is None else load_scenario(scenario)
     if wanted is None and runs is None:
         raise click.UsageError("give SCENARIO, or traces with --runs")
@@ -242,7 +249,7 @@ def tune(
             wished = seeds(seed, episodes)
             paths = collected(wanted, wished, pool(jobs, on), folder, counted)
         found = tuning.tune(
-            laws, of, model, paths, allowed, horizons, base, progress, confidence
+            laws, model, paths, allowed, horizons, base, progress, confidence
         )
         if acts:
             assert wanted is not None  # noqa: S101

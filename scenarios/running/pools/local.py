@@ -17,7 +17,8 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from typing import Any, Generic, Protocol, TypeVar
 
-from forewarn.abstractions.errors import ForewarnError
+from forewarn.abstractions.errors import ForewarnError, InvalidInput, said
+from forewarn.plugins.functions import said_where
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
@@ -210,8 +211,9 @@ def answered(work: Callable[[Any], Any], job: Any) -> tuple[str, Any]:
     except ForewarnError as error:
         return "cannot", (str(error), error.exit_status)
     except Exception as error:
-        problem = f"a defect in forewarn: {type(error).__name__}: {error}"
-        return "cannot", (problem, DEFECT)
+        if own := said_where(error):
+            return "cannot", (own, InvalidInput.exit_status)
+        return "cannot", (f"a defect in forewarn: {said(error)}", DEFECT)
 
 
 def _leave(number: int, frame: object) -> None:

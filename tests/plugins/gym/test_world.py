@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from forewarn import load_abstraction, read_trace
 from forewarn.abstractions.errors import InvalidInput
+from forewarn.cli import main
 from forewarn.monitors.guarding.decision import Action
 
 gymnasium = pytest.importorskip("gymnasium", reason="gymnasium is not installed")
@@ -179,6 +181,60 @@ def test_the_environment_s_own_autopilot_drives_and_is_slowed() -> None:
         other = car()
         other.reset(1)
         other.step(pilot.propose(frame))
+
+
+BROKEN = """
+def signals(observation, info):
+    return {"speed": info["speed"]}
+
+def policy(observation):
+    return observation["speed"]
+"""
+SCENARIO = """
+format: forewarn.scenario/1
+name: mine
+title: Mine
+world:
+  name: gym
+  settings:
+    env: forewarn.plugins.gym.example:Car
+    vocabulary: driving
+    signals: {signals}
+    period_s: 0.1
+    stop: [-1.0]
+    shows: "true"
+pilot: {{name: gym, settings: {{policy: "$here/mine.py:policy"}}}}
+laws: ["always speed < 90 km/h"]
+end: {{max_time_s: 3}}
+abstraction:
+  format: forewarn.abstraction/1
+  name: mine
+  vocabulary: driving
+  predicates: [speed < 90 km/h]
+"""
+
+
+@pytest.mark.parametrize(
+    ("signals", "line", "what"),
+    [
+        ('"$here/mine.py:signals"', 3, "KeyError: 'speed'"),
+        ('{speed: "observation[0]"}', 6, "IndexError: only integers"),
+    ],
+)
+def test_what_goes_wrong_in_a_user_s_own_file_is_named_by_its_line(
+    signals: str, line: int, what: str, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.py").write_text(BROKEN)
+    (tmp_path / "mine.yaml").write_text(SCENARIO.format(signals=signals))
+    command = ["collect", tmp_path / "mine.yaml", "--episodes", "1", "--out", tmp_path]
+    done = CliRunner().invoke(main, [str(each) for each in command])
+    assert done.exit_code == 2 and "defect" not in done.stderr
+    assert f"mine.py, line {line}: {what}" in done.stderr
+
+
+def test_a_stop_that_is_no_action_is_refused_before_it_is_needed() -> None:
+    with pytest.raises(InvalidInput, match=r"stop: \[5.0\] is not in Box"):
+        car(stop=[5.0])
 
 
 @pytest.mark.parametrize(

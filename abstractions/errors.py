@@ -135,6 +135,10 @@ def mend_of(error: BaseException, path: Path) -> str:
     return ""
 
 
+OF_LOGS = "say in a scenario what its columns hold, and give that: docs/own-world.md"
+"""What to do with a log of somebody else's where a trace is wanted."""
+
+
 def near_miss(word: str, known: Iterable[str]) -> str:
     """A hint for `mend`: the closest known word, or nothing."""
     plain = {_plain(each): each for each in known}

@@ -122,11 +122,17 @@ class LogWorld(SteppedWorld):
         provides = (*self._provides, *self._foresight)
         self.source = Source("log", vocabulary, provides, period_s, fixed=True)
 
+    @property
+    def episodes(self) -> int:
+        """How many drives were recorded."""
+        return len(self._paths)
+
     def begin(self, seed: int) -> None:
-        if seed >= len(self._paths):
+        if seed >= self.episodes:
             raise InvalidInput(
-                f"there are {len(self._paths)} logs, and the first has number 0",
-                mend=f"ask for seeds 0 to {len(self._paths) - 1}",
+                f"there are {self.episodes} logs, and the first has number 0",
+                mend=f"ask for seeds 0 to {self.episodes - 1}: --seed says the first,"
+                " --episodes how many",
             )
         self._path = self._paths[seed]
         self._rows = self._read(self._path)

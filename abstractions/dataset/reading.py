@@ -36,7 +36,7 @@ from forewarn.abstractions.dataset.layout import (
     signal_of,
 )
 from forewarn.abstractions.dataset.tables import RunTable
-from forewarn.abstractions.errors import InvalidInput, InvalidTrace, TooLarge
+from forewarn.abstractions.errors import OF_LOGS, InvalidInput, InvalidTrace, TooLarge
 from forewarn.abstractions.files import parse_json
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.places import opened, storage_said, version
@@ -100,7 +100,8 @@ class Part:
             raise InvalidTrace(
                 f"the file does not say that it is {FORMAT}",
                 source=str(path),
-                mend="write it with `forewarn collect` or `forewarn convert`",
+                mend="write it with `forewarn collect` or `forewarn convert`; of a log"
+                f" of yours {OF_LOGS}",
             )
         self.facts = PartFacts.loaded(metadata, str(path))
         self._first = np.cumsum([0, *(run.frames for run in self.facts.runs)]).tolist()

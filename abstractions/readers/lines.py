@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from forewarn.abstractions.errors import InvalidTrace, TooLarge, mend_of
+from forewarn.abstractions.errors import OF_LOGS, InvalidTrace, TooLarge, mend_of
 
 MAX_LINE = 1024 * 1024
 MAX_FRAMES = 300_000
@@ -17,6 +17,8 @@ MAX_BYTES = 256 * 1024**2
 """What a line may hold, a trace, and a file once it is unpacked."""
 
 _MEND = "split it into several traces"
+
+_LOGS = (".mcap", ".db3")
 
 _PICKLE = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 
@@ -59,6 +61,8 @@ def first_line(path: Path) -> str:
 
     A line longer than the limit comes cut: enough to tell formats apart.
     """
+    if path.suffix in _LOGS:
+        raise InvalidTrace("this is no text", source=str(path), mend=OF_LOGS)
     try:
         for _, text in lines(path):
             if text.strip():

@@ -85,6 +85,7 @@ class RecordedDrive:
         newest = _Newest(self._messages, self.channels, str(self._path))
         names = {channel.name: name for name, channel in self.channels.items()}
         self._senses.reset()
+        self.faults, self.fault = 0, ""
         begun_s, last_s = math.nan, -math.inf
         sequence = due = 0
         pending: tuple[float, int] | None = None

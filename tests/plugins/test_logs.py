@@ -15,6 +15,7 @@ from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.contracts import World
 from forewarn.plugins.logs import LogWorld
 from forewarn.plugins.registry import make_world
+from forewarn.scenarios.schema import shipped_scenarios
 
 HEADER = "stamp_ms,v_ego,gap,light,crashed,operator"
 COLUMNS = {
@@ -187,6 +188,47 @@ def forewarn(*arguments: str | Path) -> dict[str, Any]:
     return found
 
 
+def assert_logs_need_no_traces(scenario: Path, folder: Path) -> None:
+    """The scenario stands for all its logs: to learn from, and to be judged."""
+    straight, traces = folder / "straight.json", folder / "all"
+    collected = forewarn("collect", scenario, "--out", traces, "--json")
+    assert collected["episodes"] == 30, "without --episodes: all that there are"
+    forewarn("learn", scenario, "--out", straight, "--json")
+    beside = folder / "beside.json"
+    forewarn("learn", traces, "--scenario", scenario, "--out", beside, "--json")
+    assert straight.read_bytes() == beside.read_bytes()
+    command = ["monitor", str(scenario), "--law", "no_collision", "--json"]
+    done = CliRunner().invoke(main, command)
+    (law,) = json.loads(done.stdout)["laws"]
+    assert done.exit_code == 1 and (law["runs"], law["violated"]) == (30, 10)
+    assert not list(folder.glob("*.yaml.*")), "nothing is left beside it"
+
+
+@pytest.mark.parametrize("command", ["learn", "monitor"])
+def test_a_scenario_that_is_run_holds_nothing_recorded(
+    command: str, tmp_path: Path
+) -> None:
+    scenario = shipped_scenarios()["tiny-road"]
+    options = {"learn": ["--out", "x.json"], "monitor": ["--law", "no_collision"]}
+    done = CliRunner().invoke(main, [command, str(scenario), *options[command]])
+    assert done.exit_code == 2
+    assert "its world is run, and holds no recordings" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["a.mcap", "a.db3"])
+@pytest.mark.parametrize("command", ["learn", "monitor"])
+def test_whoever_gives_a_log_is_told_to_give_its_scenario(
+    command: str, name: str, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_bytes(b"\x89MCAP0")
+    options = {"learn": ["--out", "x.json"], "monitor": []}
+    law = ["--law", "no_collision"]
+    given = [command, str(tmp_path / name), *law, *options[command]]
+    done = CliRunner().invoke(main, given)
+    assert done.exit_code == 2
+    assert "say in a scenario what its columns hold, and give that" in done.stderr
+
+
 def test_a_whole_study_on_ones_own_logs_without_code(tmp_path: Path) -> None:
     write_logs(tmp_path / "logs", 30)
     scenario, traces = tmp_path / "mine.yaml", tmp_path / "traces"
@@ -205,6 +247,7 @@ def test_a_whole_study_on_ones_own_logs_without_code(tmp_path: Path) -> None:
     (row,) = found["laws"]
     assert (row["violating"], row["clean"], found["failed"]) == (4, 8, 0)
     assert row["detected"] == 4
+    assert_logs_need_no_traces(scenario, tmp_path)
     acting = ["run", str(scenario), "--model", str(model), "--intervene"]
     refused = CliRunner().invoke(main, [*acting, "stop"])
     assert refused.exit_code == 2

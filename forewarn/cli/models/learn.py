@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from forewarn.cli.models.learning import Learner, Wish
-from forewarn.cli.runs.episodes import jobs_option, on_option
+from forewarn.cli.runs.episodes import jobs_option, on_option, recorded_by
 from forewarn.cli.support import (
     Number,
     Place,
@@ -133,6 +133,8 @@ def learn(
 ) -> None:
     """Learn a Markov chain from traces: files, or folders of nothing but traces.
 
+    A scenario file stands for all that its logs recorded (`world: log`).
+
     It says whether the chain is a fair picture of the traces; the model's
     training.fairness, and --json, have each finding. With --epsilon and --delta it
     also says for each state how many visits it has and how many the guarantee needs.
@@ -141,9 +143,11 @@ def learn(
     Examples:
       forewarn learn traces --scenario tiny-road --out model.json
       forewarn learn traces --scenario s3 --abstraction auto --out s3.json
+      forewarn learn fleet.yaml --out fleet.json
     """
     from forewarn.abstractions.files import write_json
     from forewarn.abstractions.readers.stored import files_in, stored_runs
+    from forewarn.abstractions.vocabularies.vocabulary import YAML
     from forewarn.cli.models import finding
     from forewarn.monitors.chains.formats.own import models_as_dict
     from forewarn.monitors.chains.model import load_models
@@ -151,6 +155,12 @@ def learn(
 
     if (epsilon is None) != (delta is None):
         raise click.UsageError("--epsilon and --delta come together")
+    if any(path.suffix in YAML for path in files):
+        if len(files) > 1:
+            raise click.UsageError("a scenario of logs stands by itself")
+        if abstraction in (None, finding.AUTO) and not wish["laws"]:
+            wish["scenario"] = wish["scenario"] or str(files[0])
+        files = (recorded_by(files[0], jobs, on),)
     pending = left_out(files)
     files = tuple(file for path in files for file in files_in(path))
     auto = abstraction == finding.AUTO

@@ -18,6 +18,7 @@ from forewarn.cli.runs.episodes import (
     failure_lines,
     jobs_option,
     on_option,
+    recordings,
     refuse_total_failure,
     scenario_named,
     seeds,
@@ -51,7 +52,8 @@ _SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
 @click.option(
     "--episodes",
     type=Count(min=1),
-    help="How many; each has the next seed. 100, unless --until says when to stop.",
+    help="How many; each has the next seed. 100, or of logs all; unless --until says"
+    " when to stop.",
 )
 @click.option(
     "--until",
@@ -158,7 +160,7 @@ def collect(
     reached: dict[str, Any] = {}
     told: list[str] = []
     if until is None:
-        found = campaign.run(episodes or 100)
+        found = campaign.run(episodes or recordings(wanted) or 100)
         refuse_total_failure(found)
     else:
         goal = Goal(until, epsilon, delta, within or wanted.horizon_s)

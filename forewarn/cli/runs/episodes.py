@@ -139,6 +139,44 @@ def unless_given(
     return files.model, policy, f"{said}."
 
 
+def recordings(scenario: Scenario) -> int | None:
+    """How many runs the scenario's world has recorded; None: it is run."""
+    from forewarn.plugins.registry import load, make_world
+
+    if not hasattr(load("world", scenario.world.name), "episodes"):
+        return None
+    settings = scenario.settings(scenario.world, 0)
+    world = make_world(scenario.world.name, settings, scenario.source)
+    count: int = world.episodes  # type: ignore[attr-defined]
+    return count
+
+
+def recorded_by(path: Path, jobs: int, on: str | None) -> Path:
+    """A folder with the traces of all that a scenario's world has recorded.
+
+    It is there until the command ends.
+    """
+    from tempfile import TemporaryDirectory
+
+    from forewarn.abstractions.errors import InvalidInput
+    from forewarn.scenarios.running.campaign import pool
+    from forewarn.scenarios.schema import load_scenario
+    from forewarn.scenarios.training.train import collected
+
+    scenario = load_scenario(path)
+    count = recordings(scenario)
+    if count is None:
+        raise InvalidInput(
+            "its world is run, and holds no recordings",
+            source=str(path),
+            mend="write traces with `forewarn collect`, and give these",
+        )
+    kept = click.get_current_context().with_resource(TemporaryDirectory())
+    folder = Path(kept)
+    collected(scenario, range(count), pool(jobs, on), folder, counted)
+    return folder
+
+
 def seeds(first: int, count: int) -> range:
     """The seeds of a campaign: one after the other."""
     return range(first, first + count)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from forewarn.cli.runs.episodes import jobs_option, on_option
+from forewarn.cli.runs.episodes import jobs_option, on_option, recorded_by
 from forewarn.cli.support import (
     Number,
     Place,
@@ -92,25 +92,31 @@ def monitor(
 
     A CommonRoad scene (.xml, .xml.gz) is judged as the drive of one of those in it.
 
-    TRACE may also be a folder of traces, or a Parquet file of many: then each run has
-    its verdict, and each law the rate at which runs break it.
+    TRACE may also be a folder of traces, a Parquet file of many, or a scenario file,
+    which stands for all that its logs recorded (`world: log`): then each run has its
+    verdict, and each law the rate at which runs break it.
 
     Exit status 1 says that a law is violated.
     """
+    from forewarn.abstractions.vocabularies.vocabulary import YAML
+
     is_scene = trace.name.endswith((".xml", ".xml.gz"))
     if ego is not None and not is_scene:
         raise click.UsageError("--ego is for a CommonRoad scene")
-    if trace.suffix == ".parquet" or trace.is_dir():
+    are_logs = trace.suffix in YAML
+    if trace.suffix == ".parquet" or are_logs or trace.is_dir():
         from forewarn.scenarios.running.campaign import pool
 
         if every or renamed:
             raise click.UsageError("--every and --map are for one trace")
+        if are_logs:
+            trace = recorded_by(trace, jobs, on)
         known, where = law_book_of(edition, book), pool(jobs, on)
         _many(trace, wanted, period, known, vocabulary, out, where, as_json)
         return
     if out is not None or on is not None or jobs > 1:
         raise click.UsageError(
-            "--out, --jobs and --on are for a folder of traces or a Parquet file"
+            "--out, --jobs and --on are for a folder of traces, a Parquet file or logs"
         )
     if is_scene:
         from forewarn.plugins.commonroad.bridge import scene_trace

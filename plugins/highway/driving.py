@@ -61,7 +61,20 @@ STOP = [0.0, 1.5, 1.0, 0.0, -BRAKE]
 TRAFFIC = {road: f"{__name__}.{road.title()}Traffic" for road in IDS}
 
 
-class Wavering(IDMVehicle):
+class Onward(IDMVehicle):
+    """Somebody who brakes to a stand.
+
+    In highway-env's own model who stands too close to another drives backwards, ever
+    faster, into whoever is there.
+    """
+
+    def clip_actions(self) -> None:
+        super().clip_actions()
+        least = -float(self.speed) / PERIOD_S  # stands a step later
+        self.action["acceleration"] = max(self.action["acceleration"], least)
+
+
+class Wavering(Onward):
     """Somebody who now and then brakes hard, for nothing that others can see."""
 
     target_speed: float
@@ -88,15 +101,15 @@ class MergeTraffic(Wavering):
     """Others where two ways become one."""
 
 
-class RoundaboutTraffic(IDMVehicle):
+class RoundaboutTraffic(Onward):
     """Others in and before a roundabout."""
 
 
-class IntersectionTraffic(IDMVehicle):
+class IntersectionTraffic(Onward):
     """Others at a crossing."""
 
 
-class Ego(IDMVehicle):
+class Ego(Onward):
     """The ego: the same model, which looks when it is told to."""
 
     told: Any = (25.0, 1.5, 1.0, FASTEST, 6.0)
@@ -114,8 +127,6 @@ class Ego(IDMVehicle):
             acceleration = max(0.0, float(before["acceleration"]))
         room = (float(told[CAP]) - self.speed) / _RESPONDS_S
         acceleration = max(-BRAKE, min(acceleration, room, float(told[MOST])))
-        # In highway-env who brakes for a whole step may roll back from then on.
-        acceleration = max(acceleration, -float(self.speed) / PERIOD_S)
         Vehicle.act(self, {**self.action, "acceleration": acceleration})
 
 

@@ -79,6 +79,18 @@ def test_who_is_stopped_stands_and_does_not_roll_back() -> None:
 
 
 @pytest.mark.parametrize(
+    ("road", "seed"), [("roundabout", 8_210_019), ("intersection", 8_210_037)]
+)
+def test_nobody_drives_backwards_from_who_stands_in_front(road: Any, seed: int) -> None:
+    env: Any = make(road, duration=40)
+    env.reset(seed=seed)
+    for step in range(60):
+        env.step(STOP if step > 20 else [12.0, 1.0, 0.0, 40.0, 6.0])
+        assert min(each.speed for each in env.unwrapped.road.vehicles) > -0.01
+    env.close()
+
+
+@pytest.mark.parametrize(
     ("road", "config"),
     [
         ("highway", {"vehicles_count": 1}),

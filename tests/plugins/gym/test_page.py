@@ -31,6 +31,7 @@ FILES = {
 }
 FEWER = {"150": "30", "100": "10"}
 """Episodes, so that the page is tried in seconds."""
+FEWER_ACTING = ["--acting", "10", "--violations", "4"]
 
 
 @pytest.fixture(scope="module")
@@ -54,16 +55,10 @@ def test_its_commands_lead_to_a_report(
     for line in BLOCKS[""].strip().splitlines():
         _, *words = shlex.split(line)
         words = [FEWER.get(word, word) for word in words]
+        words += FEWER_ACTING if words[0] == "tune" else []
         done = CliRunner().invoke(main, [*words, "--json"])
-        # So few clean runs promise no rate of false alarms.
-        assert (
-            done.exit_code in (0, 1)
-            and done.exception is None
-            or (isinstance(done.exception, SystemExit) and done.exit_code == 1)
-        ), done.output
+        assert done.exit_code == 0, done.output
         said[words[0]] = json.loads(done.stdout)
-        if words[0] == "tune" and not Path("cart.policy.yaml").exists():
-            Path("cart.policy.yaml").write_text(POLICY)
     (law,) = said["measure"]["laws"]
     assert law["law"] == "upright"
     assert len(said["run"]["episodes"]) == 3
@@ -75,15 +70,6 @@ def test_its_commands_lead_to_a_report(
         [sys.executable, "wrapping.py"], cwd=typed, capture_output=True, text=True
     )
     assert ran.returncode == 0, ran.stderr
-
-
-POLICY = """\
-format: forewarn.policy/1
-rules:
-- law: upright
-  thresholds: {stop: 0.4}
-horizon_s: 0.2
-"""
 
 
 def test_its_contract_suite_passes(

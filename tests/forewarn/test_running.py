@@ -404,6 +404,19 @@ def test_guarded_runs_on_file_are_no_measure(model: Path, tmp_path: Path) -> Non
     assert status == 2 and "there is no trace or run record" in line
 
 
+def test_unless_told_it_measures_runs_that_the_model_does_not_know(
+    tmp_path: Path,
+) -> None:
+    runs, model, first = tmp_path / "runs", tmp_path / "model.json", 1_000_000
+    forewarn("collect", KITCHEN, "--seed", first, "--episodes", "12", "--out", runs)
+    forewarn("learn", runs, "--scenario", KITCHEN, "--out", model)
+    found = told("measure", KITCHEN, "--model", model, "--episodes", "2")
+    assert found["seeds"] == [first + 12, first + 13]
+    known = ["measure", KITCHEN, "--model", model, "--seed", first]
+    status, line = refused(*known, "--episodes", "2")
+    assert status == 2 and "learned from 2 of these runs" in line
+
+
 def test_tune_writes_a_policy_that_measure_takes(model: Path, tmp_path: Path) -> None:
     out = tmp_path / "policy.yaml"
     found = told(

@@ -194,6 +194,8 @@ def assert_logs_need_no_traces(scenario: Path, folder: Path) -> None:
     collected = forewarn("collect", scenario, "--out", traces, "--json")
     assert collected["episodes"] == 30, "without --episodes: all that there are"
     forewarn("learn", scenario, "--out", straight, "--json")
+    every = CliRunner().invoke(main, ["measure", str(scenario), f"--model={straight}"])
+    assert "was learned from all 30 logs" in every.stderr and every.exit_code == 2
     beside = folder / "beside.json"
     forewarn("learn", traces, "--scenario", scenario, "--out", beside, "--json")
     assert straight.read_bytes() == beside.read_bytes()
@@ -247,6 +249,13 @@ def test_a_whole_study_on_ones_own_logs_without_code(tmp_path: Path) -> None:
     (row,) = found["laws"]
     assert (row["violating"], row["clean"], found["failed"]) == (4, 8, 0)
     assert row["detected"] == 4
+    known: list[str | Path] = ["--model", model, "--json"]
+    (same,) = forewarn("measure", scenario, *known, "--thresholds", "0.2")["laws"]
+    assert same == row, "by default: all that the model does not know"
+    tune = ["tune", scenario, *known, "--horizons", "1", "--out", tmp_path / "p.yaml"]
+    done = CliRunner().invoke(main, [str(each) for each in tune])
+    tuned = json.loads(done.stdout)["seeds"]
+    assert tuned["calibration"] + tuned["set_aside"] == list(range(18, 30))
     assert_logs_need_no_traces(scenario, tmp_path)
     acting = ["run", str(scenario), "--model", str(model), "--intervene"]
     refused = CliRunner().invoke(main, [*acting, "stop"])

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import click
 
 from forewarn.cli.options.models import facts_of
-from forewarn.cli.support import Count, keyed, progress
+from forewarn.cli.support import Count, given_options, keyed, progress
 
 if TYPE_CHECKING:
     from forewarn.scenarios.running.episode import Episode
@@ -175,6 +175,30 @@ def recorded_by(path: Path, jobs: int, on: str | None) -> Path:
     folder = Path(kept)
     collected(scenario, range(count), pool(jobs, on), folder, counted)
     return folder
+
+
+def unknown_to(model: Path, scenario: Scenario, first: int, count: int) -> range:
+    """The seeds that were asked for, or else some that the model does not know.
+
+    Of recordings all that it does not know.
+    """
+    from forewarn.abstractions.errors import InvalidInput
+    from forewarn.monitors.chains.model import load_models
+    from forewarn.scenarios.measuring.measure import trained_seeds
+
+    given, held = given_options(click.get_current_context()), recordings(scenario)
+    if "seed" not in given:
+        known = [trained_seeds(each, scenario.name) for each in load_models(model)]
+        after = max(set().union(*known), default=-1) + 1
+        first = after if held is not None else max(first, after)
+        if first == held:
+            raise InvalidInput(
+                f"the model was learned from all {held} logs",
+                mend="learn from fewer of them: `forewarn collect` takes --episodes",
+            )
+    if "episodes" not in given and held is not None:
+        count = max(held - first, 1)  # of what is not there its world says so
+    return seeds(first, count)
 
 
 def seeds(first: int, count: int) -> range:

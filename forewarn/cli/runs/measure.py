@@ -24,8 +24,9 @@ from forewarn.cli.runs.episodes import (
     jobs_option,
     on_option,
     purpose_option,
+    recordings,
     scenario_named,
-    seeds,
+    unknown_to,
     unless_given,
     world_option,
 )
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from forewarn.scenarios.measuring.measure import Wish
     from forewarn.scenarios.measuring.measurement import Measurement
     from forewarn.scenarios.running.pools.local import Pool
+    from forewarn.scenarios.schema import Scenario
 
 FIRST_SEED = 1_000_000
 
@@ -78,7 +80,8 @@ FIRST_SEED = 1_000_000
     type=Count(min=0),
     default=FIRST_SEED,
     show_default=True,
-    help="The first seed: far from those that collect begins with.",
+    help="The first seed: far from those that collect begins with. Unless it is given,"
+    " none that the model knows; of logs all that it does not know.",
 )
 @world_option
 @jobs_option
@@ -115,7 +118,8 @@ FIRST_SEED = 1_000_000
 @click.option(
     "--guarded/--no-guarded",
     default=True,
-    help="Whether to run the same seeds again with the guard acting.",
+    help="Whether to run the same seeds again with the guard acting, which on logs it"
+    " cannot.",
 )
 @click.option(
     "--out", type=FOLDER, help="Keep the episodes here, to go on or to measure again."
@@ -209,12 +213,12 @@ def measure(
         wanted,
         model,
         replace(policy, shadow=False),
-        seeds(seed, episodes),
+        unknown_to(model, wanted, seed, episodes),
         thresholds,
         baselines,
         sweep=sweep,
         paper_table=paper_table,
-        guarded=guarded and not policy.shadow,
+        guarded=guarded and not policy.shadow and not _is_recorded(wanted),
     )
     with ExitStack() as stack:
         folder = out or Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -234,6 +238,12 @@ def measure(
     told = [said] if said else []
     payload = {**found.as_dict(), "model": str(model)}
     emit(as_json, payload, [*told, *lines(found, out)])
+
+
+def _is_recorded(scenario: Scenario) -> bool:
+    """Whether it is recorded, so that a guard cannot act; unless it was asked to."""
+    given = given_options(click.get_current_context())
+    return "guarded" not in given and recordings(scenario) is not None
 
 
 _OR_ELSE = (

@@ -14,7 +14,13 @@ import click
 from forewarn.cli.options.models import model_option
 from forewarn.cli.options.policies import kind, policy_option
 from forewarn.cli.runs.acting import act
-from forewarn.cli.runs.episodes import counted, jobs_option, on_option, seeds, shown
+from forewarn.cli.runs.episodes import (
+    counted,
+    jobs_option,
+    on_option,
+    shown,
+    unknown_to,
+)
 from forewarn.cli.support import (
     FILE,
     Count,
@@ -115,7 +121,8 @@ FIRST_SEED = 2_000_000
     type=Count(min=0),
     default=FIRST_SEED,
     show_default=True,
-    help="The first seed: far from those that collect and measure begin with.",
+    help="The first seed: far from those that collect and measure begin with. Unless it"
+    " is given, none that the model knows; of logs all that it does not know.",
 )
 @click.option(
     "--false-alarm-rate",
@@ -246,7 +253,7 @@ def tune(
             paths = recorded_runs(runs)
         else:
             assert wanted is not None  # noqa: S101
-            wished = seeds(seed, episodes)
+            wished = unknown_to(model, wanted, seed, episodes)
             paths = collected(wanted, wished, pool(jobs, on), folder, counted)
         found = tuning.tune(
             laws, model, paths, allowed, horizons, base, progress, confidence

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from forewarn.abstractions.errors import InvalidInput, MissingDependency
+from forewarn.abstractions.errors import InvalidInput, MissingDependency, said
 from forewarn.abstractions.expression.parser import parse_expression
 from forewarn.abstractions.expression.scalar import compile_test
 from forewarn.abstractions.frame import Frame, Value
@@ -16,7 +16,7 @@ from forewarn.abstractions.vocabularies.vocabulary import Vocabulary, load_vocab
 from forewarn.monitors.guarding.decision import Action, Decision
 from forewarn.plugins.actions import Actions, ActionSpec
 from forewarn.plugins.contracts import Example, Source, SteppedWorld
-from forewarn.plugins.functions import found
+from forewarn.plugins.functions import found, said_where
 
 try:
     import gymnasium
@@ -236,6 +236,9 @@ def _made(env: Called, options: Mapping[str, Any]) -> Any:
             made = gymnasium.make(env, disable_env_checker=True, **options)
         else:
             made = _called(env)(**options)
-    except gymnasium.error.Error as error:
-        raise InvalidInput(f"no environment {env!r:.80}: {error}") from error
+    except InvalidInput:
+        raise
+    except Exception as error:  # whatever an environment of somebody else's raises
+        why = said_where(error) or said(error)
+        raise InvalidInput(f"no environment {env!r:.80}: {why}") from error
     return only(made) if isinstance(made, VectorEnv) else made

@@ -162,6 +162,10 @@ def test_a_vectorised_environment_of_one_is_that_one() -> None:
 def test_what_is_no_environment_is_refused() -> None:
     with pytest.raises(InvalidInput, match="no environment 'CartPoll-v1'"):
         car(env="CartPoll-v1")
+    with pytest.raises(InvalidInput, match="no environment 'nowhere:A-v0': ModuleNot"):
+        car(env="nowhere:A-v0")
+    with pytest.raises(InvalidInput, match="no environment 'CartPole-v1': .*'colour'"):
+        car(env="CartPole-v1", options={"colour": "red"})
     with pytest.raises(InvalidInput, match="no function"):
         car(env="nowhere.at_all:make")
     with pytest.raises(InvalidInput, match="needs a world that is one"):

@@ -19,11 +19,9 @@ from forewarn.abstractions.dataset.arrays import (
     words_of,
 )
 from forewarn.abstractions.dataset.checking import first_fault
+from forewarn.abstractions.dataset.frames import frames_of
 from forewarn.abstractions.dataset.layout import (
     FORMAT,
-    LABEL,
-    NOTES,
-    UNLABELLED,
     VALUES,
     Kind,
     PartFacts,
@@ -37,13 +35,10 @@ from forewarn.abstractions.dataset.layout import (
 )
 from forewarn.abstractions.dataset.tables import RunTable
 from forewarn.abstractions.errors import OF_LOGS, InvalidInput, InvalidTrace, TooLarge
-from forewarn.abstractions.files import parse_json
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.places import opened, storage_said, version
 from forewarn.abstractions.trace import Note
-from forewarn.abstractions.vocabularies.vocabulary import (
-    Vocabulary,
-)
+from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -337,57 +332,7 @@ class Part:
     def frames(self, name: str) -> Iterator[tuple[Frame, Note | None]]:
         """The frames of a run, as they were written; nothing is checked."""
         for rows in self._tables(name):
-            yield from self._frames(rows)
-
-    def _frames(self, rows: pa.Table) -> Iterator[tuple[Frame, Note | None]]:
-        signals: dict[str, list[Any]] = {}
-        absent: dict[str, list[bool]] = {}
-        for column in rows.column_names:
-            values = self._values(rows, column)
-            if (signal := signal_of(column)) is not None:
-                signals[signal] = values
-            elif (signal := known_signal(column)) is not None:
-                absent[signal] = values
-        moments = zip(
-            rows.column("sequence").to_pylist(),
-            rows.column("time_s").to_pylist(),
-            self._notes(rows),
-            strict=True,
-        )
-        for i, (sequence, time_s, note) in enumerate(moments):
-            held = {
-                signal: column[i]
-                for signal, column in signals.items()
-                if signal not in absent or absent[signal][i]
-            }
-            yield Frame(time_s, sequence, held), note
-
-    def _notes(self, rows: pa.Table) -> Iterator[Note | None]:
-        if LABEL not in rows.column_names:
-            yield from (None for _ in range(len(rows)))
-            return
-        held = {
-            key: self._values(rows, key) for key in NOTES if key in rows.column_names
-        }
-        for i, label in enumerate(self._values(rows, LABEL)):
-            if label is None:
-                yield None
-                continue
-            said = {key: column[i] for key, column in held.items()}
-            said["interventions"] = tuple(said.get("interventions") or ())
-            yield Note(label=None if label == UNLABELLED else label, **said)
-
-    def _values(self, rows: pa.Table, column: str) -> list[Any]:
-        values: list[Any] = rows.column(column).to_pylist()
-        if self.kinds[column] != "json":
-            return values
-        return [None if v is None else self._parsed(v) for v in values]
-
-    def _parsed(self, text: str) -> Any:
-        try:
-            return parse_json(text, str(self.path))
-        except InvalidInput as error:
-            raise InvalidTrace(error.problem, source=str(self.path)) from error
+            yield from frames_of(rows, self.kinds, str(self.path))
 
 
 @lru_cache(maxsize=HELD)

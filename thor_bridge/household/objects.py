@@ -7,7 +7,7 @@ dictionary. Metadata, frames and copies of a world can so share them.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from forewarn.thor_bridge.household.catalog import ABILITIES, catalog
@@ -134,3 +134,17 @@ def complete(row: Mapping[str, Any]) -> Object:
         box = [place["x"], place["y"], place["z"], 0.1, 0.1, 0.1]
     with_bounds(thing, box[:3], box[3:])
     return thing
+
+
+def sources(objects: Iterable[Object]) -> tuple[str, ...]:
+    """What heats, cools, fills or switches other things."""
+    found = [
+        thing
+        for thing in objects
+        if thing["isHeatSource"]
+        or thing["isColdSource"]
+        or thing["controlledObjects"]
+        or thing["objectType"] in ("Faucet", "Candle")
+    ]
+    found.sort(key=lambda thing: not thing["controlledObjects"])  # switches first
+    return tuple(thing["objectId"] for thing in found)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,7 +22,7 @@ from forewarn.thor_bridge.household.furnishing.scenes import (
     find_scene,
     own_scenes,
 )
-from forewarn.thor_bridge.household.objects import Object, vector, with_bounds
+from forewarn.thor_bridge.household.objects import Object, sources, vector, with_bounds
 from forewarn.thor_bridge.household.seeing.cameras import Camera
 from forewarn.thor_bridge.household.seeing.view import CAMERA_M, Shapes
 
@@ -112,7 +112,7 @@ class World:
         x, z = self.cells[int(np.argmin(np.einsum("ij,ij->i", middle, middle)))]
         self.pose = Pose(float(x), AGENT_HEIGHT_M, float(z))
         self.last = Outcome("", True)
-        self.sources = _sources(scene.objects)
+        self.sources = sources(scene.objects)
         self.look()
 
     def copy(self) -> World:
@@ -155,7 +155,7 @@ class World:
         self._rows = {name: row for row, name in enumerate(self.objects)}
         kept = (np.delete(part, row, axis=0) for part in self.shapes.rows())
         self.shapes = Shapes(*kept)
-        self.sources = _sources(self.objects.values())
+        self.sources = sources(self.objects.values())
         self.version += 1
 
     def see_with(self, cameras: tuple[Camera, ...]) -> None:
@@ -385,17 +385,3 @@ _CONSTANT: Mapping[str, Any] = {
     "segmentedObjectIds": None,
     "visibleRange": None,
 }
-
-
-def _sources(objects: Iterable[Object]) -> tuple[str, ...]:
-    """What heats, cools, fills or switches other things."""
-    found = [
-        thing
-        for thing in objects
-        if thing["isHeatSource"]
-        or thing["isColdSource"]
-        or thing["controlledObjects"]
-        or thing["objectType"] in ("Faucet", "Candle")
-    ]
-    found.sort(key=lambda thing: not thing["controlledObjects"])  # switches first
-    return tuple(thing["objectId"] for thing in found)

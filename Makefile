@@ -89,7 +89,7 @@ trained: $(TEST)
 	@for road in highway:3:0.1 merge:3:0.1 roundabout:2:0.1 intersection:2:0.2; do \
 	  set -- $$(echo "env-$$road" | tr : ' '); name=$$1; \
 	  $(BIN)/forewarn tune $$name --for stop --seed 500000 --episodes 80 \
-	  --acting 40 --violations 30 --horizons $$2 --longer $$3 \
+	  --acting 40 --violations 30 --holds 0,0.5 --horizons $$2 --longer $$3 \
 	  --model $(TRAINED)/$$name.model.json.gz \
 	  --policy $(TRAINED)/$$name.policy.yaml \
 	  --out $(TRAINED)/$$name.stop.policy.yaml $(ARGS); done

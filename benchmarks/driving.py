@@ -47,7 +47,7 @@ from forewarn.scenarios.schema import Scenario, load_scenario, shipped_scenarios
 from forewarn.scenarios.shipped import FOLDER, Shipped
 from forewarn.scenarios.training.thresholds import climb_of
 
-FIRST_SEED = 4_000_000
+FIRST_SEED = 5_010_000
 MIN_BIN_RUNS = 30
 GUARDED = ("guarded", "guarded_to_stop")
 """Stopping at the thresholds that warn, and at those that were tuned to stop."""

@@ -54,7 +54,7 @@ from forewarn.scenarios.training.runs import kept_runs
 from forewarn.scenarios.training.train import collected
 
 NAME = "virtualhome-chores"
-FIRST_SEED = 9_000_000
+FIRST_SEED = 9_100_000
 ALLOWED = 0.10
 TOLD = Policy(rules={"*": (Step("reflect", 0.9),)}, when="before")
 """Whoever would do what leads to a risk so high is told to think again."""

@@ -1,8 +1,8 @@
 """Which abstraction warns best: made by hand, picked predicates, a tree, or a score.
 
 Each is judged by how its risks warn in runs that neither it nor the chain was made
-from: how many violations in time, and how early, where one clean run in ten has an
-alarm. How well the risks foretell what happens stands beside it.
+from: how many violations in time, and how early, where few clean runs have an alarm.
+How well the risks foretell what happens stands beside it.
 """
 
 from __future__ import annotations
@@ -46,8 +46,12 @@ ALLOWED = (0.02, 0.05, 0.10)
 a threshold that promises the last one lies where fewer were seen, by few clean runs far
 fewer."""
 
+ENOUGH_S = 1.5
+"""A warning is worth all if it comes so early, and half at the last moment: then what
+comes cannot be prevented, and only be made milder."""
+
 WORSE = 0.02
-"""So much less warned of is as good as equal: it is within chance."""
+"""So much less worth is as good as equal: it is within chance."""
 
 SOONER_S = 0.2
 """So much earlier is no gain."""
@@ -92,13 +96,20 @@ class Evidence:
         """How early it did, on average."""
         return {law: shared(each)[1] for law, each in self.early_s.items()}
 
+    @property
+    def worth(self) -> float:
+        """What its warnings are worth, over the laws: 1 if all come early enough."""
+        return sum(float(_worth(each).mean()) for each in self.early_s.values()) / max(
+            len(self.early_s), 1
+        )
+
     def behind(self, other: Evidence) -> tuple[float, float]:
-        """How much less it warned of than another did, and what of that is chance.
+        """How much less its warnings are worth than another's, and what is chance.
 
         Both saw the same violations, so what counts is on which of them they differ.
         """
         pairs = [(other.early_s[law], each) for law, each in self.early_s.items()]
-        less = [np.isnan(mine).mean(0) - np.isnan(its).mean(0) for its, mine in pairs]
+        less = [_worth(its) - _worth(mine) for its, mine in pairs]
         apart = [float(each.var(ddof=1)) / each.size for each in less if each.size > 1]
         count = max(len(less), 1)
         return (
@@ -118,17 +129,24 @@ class Evidence:
         }
 
 
+def _worth(early_s: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What is worth the warning of each violation, over the false alarms allowed."""
+    told = np.nan_to_num(0.5 + 0.5 * np.minimum(early_s / ENOUGH_S, 1.0))
+    worth: NDArray[np.float64] = told.mean(axis=0)
+    return worth
+
+
 def _mean(by_law: dict[str, float]) -> float:
     return sum(by_law.values()) / max(len(by_law), 1)
 
 
 def best_first(evidence: Iterable[Evidence]) -> list[Evidence]:
-    """Most warned of first; of those about as good, the earlier, then what is plain.
+    """Most worth first; of those about as good, the earlier, then what is plain.
 
     About as good is who is behind by no more than chance. Of two that come as early as
     each other the one made by hand is taken, and else the truer.
     """
-    left = sorted(evidence, key=lambda each: -_mean(each.warned))
+    left = sorted(evidence, key=lambda each: -each.worth)
     ordered: list[Evidence] = []
     while left:
         equals = [each for each in left if _as_good(each, left[0])]

@@ -257,15 +257,14 @@ def test_the_choice_shows_its_evidence_the_best_first() -> None:
 
     choice = choose(RUNS, hand, 2.0, progress=shown)
     assert counted == [len(choice.evidence)]  # "of 8", and 8 they are
-    shares = [each.warned["ram"] for each in choice.evidence]
-    most = max(choice.evidence, key=lambda each: each.warned["ram"])
+    most = max(choice.evidence, key=lambda each: each.worth)
     less, chance = choice.evidence[0].behind(most)
     assert less <= max(WORSE, chance)
     kinds = {each.kind for each in choice.evidence}
     assert kinds == {"hand-made", "learned", "picked", "scored"}
     assert choice.kind != "hand-made"
     assert choice.as_dict()["chosen"] == choice.kind
-    assert len(list(choice.sentences())) == 1 + 2 * len(shares)
+    assert len(list(choice.sentences())) == 1 + 2 * len(choice.evidence)
     again = choice.recipe(ALL).abstraction
     assert choice.abstraction.as_dict() == again.as_dict()
 
@@ -285,8 +284,11 @@ def tried(kind: Any, name: str, skill: float = 0.5, **early_s: Any) -> Evidence:
         (told(39, 40), told(40, 40), "hand-made"),  # one violation is chance
         (told(30, 40), told(40, 40), "scored"),
         (told(40, 40), told(39, 40, early_s=1.4), "scored"),  # it comes earlier
-        (told(40, 40), told(39, 40, early_s=1.1), "hand-made"),
+        (told(40, 40), told(40, 40, early_s=1.02), "hand-made"),
         (told(40, 40), told(30, 40, early_s=9.0), "hand-made"),
+        (told(40, 40, early_s=0.1), told(30, 40, early_s=1.5), "scored"),
+        (told(28, 40, early_s=1.5), told(40, 40, early_s=0.1), "hand-made"),
+        (told(20, 40, early_s=1.5), told(40, 40, early_s=0.9), "scored"),
         (told(8, 10), told(9, 10), "hand-made"),
     ],
 )

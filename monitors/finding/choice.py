@@ -72,7 +72,7 @@ class Evidence:
         name: What exactly.
         skill: How much better than the base rate its risks were, by law.
         early_s: How early each violation was warned of, at each of the false alarms
-            that may be allowed, by law; NaN where it was not.
+            that may be allowed, by law that some runs keep; NaN where it was not.
         top: The highest risk short of a violation.
     """
 
@@ -144,7 +144,8 @@ def best_first(evidence: Iterable[Evidence]) -> list[Evidence]:
     """Most worth first; of those about as good, the earlier, then what is plain.
 
     About as good is who is behind by no more than chance. Of two that come as early as
-    each other the one made by hand is taken, and else the truer.
+    each other the one made by hand is taken, and else the truer; the truer also where
+    no run keeps a law, as then nothing tells what warnings are worth.
     """
     left = sorted(evidence, key=lambda each: -each.worth)
     ordered: list[Evidence] = []
@@ -152,10 +153,14 @@ def best_first(evidence: Iterable[Evidence]) -> list[Evidence]:
         equals = [each for each in left if _as_good(each, left[0])]
         soonest = max(_mean(each.ahead_s) for each in equals)
         equals = [e for e in equals if _mean(e.ahead_s) >= soonest - SOONER_S]
-        best = max(equals, key=lambda each: (each.kind == "hand-made", each.mean))
+        best = max(equals, key=_preferred)
         ordered.append(best)
         left.remove(best)
     return ordered
+
+
+def _preferred(one: Evidence) -> tuple[bool, float]:
+    return bool(one.early_s) and one.kind == "hand-made", one.mean
 
 
 def _as_good(one: Evidence, best: Evidence) -> bool:
@@ -227,6 +232,11 @@ class Choice:
                     " runs"
                 )
         for law, value in best.skill.items():
+            if law not in best.early_s:
+                yield (
+                    f"no run keeps {law}: what warnings of it are worth cannot be told"
+                    " without false alarms; collect runs that keep it"
+                )
             if value <= 0.0:
                 yield f"the risks of {law} foretell no better than its base rate"
 
@@ -287,9 +297,10 @@ class _Judged:
                 continue
             idle = not mostly_harmless(several)
             evidence.skill[law] = skill(several, self._horizon_s, idle)
-            evidence.early_s[law] = np.array(
-                [early(several, self._horizon_s, allowed) for allowed in ALLOWED]
-            )
+            if any(each.broken_s is None for each in several):
+                evidence.early_s[law] = np.array(
+                    [early(several, self._horizon_s, allowed) for allowed in ALLOWED]
+                )
             evidence.top[law] = max(
                 float(each.risks[self._horizon_s].max(initial=0.0)) for each in several
             )

@@ -269,6 +269,16 @@ def test_the_choice_shows_its_evidence_the_best_first() -> None:
     assert choice.abstraction.as_dict() == again.as_dict()
 
 
+def test_where_every_run_breaks_the_law_the_truer_is_taken() -> None:
+    broken = [run for run in corpus(120).runs if run.signals["collision"][-1]]
+    hand = from_expressions(["collision", "speed > 20"], period_s=PERIOD_S)
+    choice = choose(Corpus(broken, LAWS, None, PERIOD_S), hand, 2.0)
+    best = choice.evidence[0]
+    assert best.warned == {} and "warned of" not in list(choice.sentences())[1]
+    assert best.mean == max(each.mean for each in choice.evidence)
+    assert any("no run keeps ram" in each for each in choice.warnings())
+
+
 def told(many: int, of: int, early_s: float = 1.0) -> Any:
     """The first of some violations were warned of, so early."""
     return np.array([[early_s if i < many else np.nan for i in range(of)]])

@@ -11,11 +11,10 @@ pytest.importorskip("google.protobuf", reason="google.protobuf is not installed"
 pytest.importorskip("libsumo", reason="libsumo is not installed")
 
 import forewarn.scenarios
-from forewarn.monitors.chains.model import load_model
 from forewarn.monitors.guarding.decision import Decision
 from forewarn.monitors.guarding.guard import Guard
 from forewarn.monitors.guarding.policy import Policy
-from forewarn.monitors.guarding.watch import load_watch
+from forewarn.plugins.loop.guarding import Guarding
 from forewarn.scenarios.schema import load_scenario
 from tests.apollo_bridge.played import outside
 
@@ -31,16 +30,9 @@ def guard(name: str, provides: Any) -> Guard:
     scenario = load_scenario(name)
     # The tuned thresholds seldom alarm; these say more of whether risks agree.
     policy = Policy(horizon_s=scenario.horizon_s)
-    model = load_model(TRAINED / f"{name}.model.json.gz")
     laws = [law.reference for law in scenario.laws]
-    watch = load_watch(
-        model,
-        horizon_s=policy.horizon_s,
-        delta=policy.delta,
-        laws=laws,
-        provides=provides,
-    )
-    return Guard(watch, policy, provides=provides, clock=lambda: 0.0)
+    guarding = Guarding.load(TRAINED / f"{name}.model.json.gz", policy, laws=laws)
+    return guarding.guard(provides, clock=lambda: 0.0)
 
 
 def first_alarm_s(decisions: list[Decision]) -> float | None:

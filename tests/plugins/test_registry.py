@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from forewarn.abstractions.errors import InvalidInput, MissingDependency
+from forewarn.cli.runs.episodes import recordings
 from forewarn.plugins import registry
 from forewarn.plugins.contracts import Actuator, Pilot, World
 from forewarn.plugins.registry import (
@@ -20,6 +21,7 @@ from forewarn.plugins.registry import (
     make_world,
     plugs,
 )
+from forewarn.scenarios.schema import parse_scenario, shipped_scenarios
 
 CODE = """
 from forewarn.plugins.tiny import TinyWorld
@@ -68,6 +70,21 @@ def test_listing_imports_no_plug() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert "'tiny'" in done.stdout and done.stdout.strip().endswith("False")
+
+
+def test_a_world_that_counts_its_episodes_is_no_recording(install: Any) -> None:
+    code = """
+from forewarn.plugins.tiny import TinyWorld
+
+class Counting(TinyWorld):
+    episodes = 0
+"""
+    install("counting", {"counting": "counting_code:Counting"}, code)
+    path = shipped_scenarios()["tiny-road"]
+    text = path.read_text().replace(
+        "world:\n  name: tiny\n", "world:\n  name: counting\n"
+    )
+    assert recordings(parse_scenario(text, str(path), path.parent)) is None
 
 
 def test_a_plug_says_where_it_comes_from() -> None:

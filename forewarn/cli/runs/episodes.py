@@ -9,6 +9,7 @@ from collections.abc import (
     Iterator,
     Sequence,
 )
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -146,9 +147,9 @@ def recordings(scenario: Scenario) -> int | None:
     if not hasattr(load("world", scenario.world.name), "episodes"):
         return None
     settings = scenario.settings(scenario.world, 0)
-    world = make_world(scenario.world.name, settings, scenario.source)
-    count: int = world.episodes  # type: ignore[attr-defined]
-    return count
+    with closing(make_world(scenario.world.name, settings, scenario.source)) as world:
+        count: int = world.episodes  # type: ignore[attr-defined]
+        return count if world.source.fixed else None
 
 
 def recorded_by(path: Path, jobs: int, on: str | None) -> Path:

@@ -1,7 +1,9 @@
-"""A guard before any MCP server: its tools, each call of which is judged first.
+"""MCP: a server that stands before another one, and asks the guard before each call.
 
 Neither the agent nor the server need know. What the server offers beside tools is
 passed on as it is; what it says of its own accord (progress, changed lists) is not.
+
+Needs the extra `mcp`.
 """
 
 from __future__ import annotations
@@ -20,6 +22,8 @@ try:
     from mcp.types import CallToolResult, TextContent
 except ImportError as error:
     raise MissingDependency("MCP", "mcp") from error
+
+__all__ = ["guarded_server", "serve"]
 
 
 class NoServer(Unreachable):

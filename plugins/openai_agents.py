@@ -1,8 +1,10 @@
-"""The guard as tool guardrails of the OpenAI Agents SDK.
+"""The OpenAI Agents SDK: tools that ask the guard before they run.
 
 The SDK asks the guardrails of all parallel calls before any of them runs, so none sees
 what the others lead to. Here each call is judged where it is invoked, one after the
 other; a call that is stopped ends the run with the SDK's own exception for guardrails.
+
+Needs the extra `openai-agents`.
 """
 
 from __future__ import annotations
@@ -26,6 +28,8 @@ try:
     from agents.tool_context import ToolContext
 except ImportError as error:
     raise MissingDependency("the OpenAI Agents SDK", "openai-agents") from error
+
+__all__ = ["guarded_tools"]
 
 
 def guarded_tools(

@@ -6,8 +6,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 ARGS ?=
-# Whoever begins a file goes on with it, so that what its tests share is made once.
+# A worker keeps to the files it began, so that shared fixtures are made once.
 SIDE_BY_SIDE := --numprocesses auto --dist worksteal
+
+# Without bytecode on disk, every process that a test starts compiles everything again.
+unexport PYTHONDONTWRITEBYTECODE
 
 # A stamp says which set is installed; a newer pyproject.toml installs it again.
 DEMO := $(VENV)/.installed-demo

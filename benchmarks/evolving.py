@@ -37,8 +37,9 @@ from forewarn.monitors.rules.evolving.rivals.learners import (
 )
 from forewarn.monitors.rules.evolving.search.evolution import evolve
 from forewarn.monitors.rules.evolving.search.step import Way
-from forewarn.monitors.rules.labelled import Domain, LabelledTrace, read_labelled
+from forewarn.monitors.rules.labelled import LabelledTrace, read_labelled
 from forewarn.monitors.rules.libraries import library
+from forewarn.monitors.rules.predicates import Domain
 from forewarn.monitors.rules.rule import RuleSet, expert_rules
 from forewarn.plugins.chat.asking import How, Message, Partner
 from forewarn.scenarios.labelled import labelled_traces

@@ -22,14 +22,12 @@ from measuring import Row, seconds
 from forewarn.abstractions.errors import ForewarnError
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action
-from forewarn.monitors.programs.cases import read_cases
+from forewarn.monitors.programs.cases import read_cases, score
+from forewarn.monitors.programs.compiling import compile_request
 from forewarn.monitors.programs.file import ProgramFile
 from forewarn.monitors.programs.language import Program
-from forewarn.monitors.programs.requests.compiling import compile_request
-from forewarn.monitors.programs.requests.document import read_request
-from forewarn.monitors.programs.scoring import score
-from forewarn.plugins.programs.judging import ProgramJudge
-from forewarn.plugins.programs.toolbox import toolbox
+from forewarn.monitors.programs.request import read_request
+from forewarn.plugins.programs.judging import ProgramJudge, toolbox
 
 BAR_S = 0.3e-3
 CASES_BAR_S = 5.0

@@ -14,9 +14,8 @@ import evolving
 from measuring import Row
 
 from forewarn.monitors.rules.engine import Engine
-from forewarn.monitors.rules.event import Event
-from forewarn.monitors.rules.labelled import Domain
 from forewarn.monitors.rules.libraries import library
+from forewarn.monitors.rules.predicates import Domain, Event
 from forewarn.monitors.rules.rule import Enforcement, Rule, RuleSet, Trigger
 from forewarn.scenarios.labelled import labelled_traces
 

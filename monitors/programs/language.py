@@ -1,19 +1,499 @@
 """Guard programs, compiled to closures that count their steps.
 
-A program is handed its inputs by name and says `deny`, `ask`, `reflect` or `slow` of an
-action; if it says nothing, the action passes. Whatever it cannot do denies.
+A program receives its inputs by name and calls `deny`, `ask`, `reflect` or `slow` for
+an action. If it calls none, the action passes; if it fails, the action is denied.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import ast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-from forewarn.monitors.programs.expressions import INPUTS, Expressions
-from forewarn.monitors.programs.grammar import parse
-from forewarn.monitors.programs.running import Outcome, Run
-from forewarn.monitors.programs.statements import Statements
-from forewarn.monitors.programs.toolbox import Toolbox
-from forewarn.monitors.programs.values import ProgramFault, Value
+from forewarn.abstractions.errors import near_miss
+from forewarn.abstractions.frame import is_number
+from forewarn.monitors.programs.functions import SAID, Toolbox
+from forewarn.monitors.programs.grammar import COMPARISONS, parse, refuse
+from forewarn.monitors.programs.running import Fact, Outcome, Run, truth_of
+from forewarn.monitors.programs.values import (
+    CHARACTERS_A_STEP,
+    ProgramFault,
+    Value,
+    kind,
+    text_of,
+)
+
+
+def constant(node: ast.expr) -> tuple[bool, Value]:
+    """Whether an expression is the same in every run, and its value then."""
+    if isinstance(node, ast.Constant):
+        return True, node.value
+    if isinstance(node, ast.List | ast.Tuple):
+        items = []
+        for item in node.elts:
+            same, value = constant(item)
+            if not same:
+                return False, None
+            items.append(value)
+        return True, tuple(items)
+    if isinstance(node, ast.Dict):
+        return _constant_mapping(node)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        assert isinstance(node.operand, ast.Constant)  # noqa: S101
+        return True, -node.operand.value  # type: ignore[operator]
+    return False, None
+
+
+def _constant_mapping(node: ast.Dict) -> tuple[bool, Value]:
+    made: dict[str, Value] = {}
+    whole = True
+    keys: set[str] = set()
+    for key, item in zip(node.keys, node.values, strict=True):
+        if not isinstance(key, ast.Constant) or not isinstance(key.value, str):
+            whole = False
+            continue
+        if key.value in keys:
+            refuse(node, f"the key {key.value!r:.40} stands twice")
+        keys.add(key.value)
+        same, value = constant(item)
+        whole &= same
+        made[key.value] = value
+    return whole, made if whole else None
+
+
+_SINGLE = (str, int, float, bool, type(None))
+
+
+def compared(run: Run, operator: str, left: Value, right: Value, line: int) -> bool:
+    """One comparison: of single values, of numbers, or of one with what holds many."""
+    if operator in ("in", "not in"):
+        return _is_in(run, left, right, line) is (operator == "in")
+    if operator in ("is", "is not"):
+        return (left is None) is (operator == "is")
+    if operator in ("==", "!="):
+        for value in (left, right):
+            if not isinstance(value, _SINGLE):
+                raise ProgramFault(f"line {line} compares {kind(value)}")
+            if isinstance(value, str):
+                run.spend(len(value) // CHARACTERS_A_STEP)
+        return _same(left, right) is (operator == "==")
+    if not (is_number(left) and is_number(right)):
+        odd = right if is_number(left) else left
+        raise ProgramFault(f"line {line} compares {kind(odd)} as if it were a number")
+    if left != left or right != right:
+        raise ProgramFault(f"line {line} compares what is no number")
+    if operator == "<":
+        return bool(left < right)
+    if operator == "<=":
+        return bool(left <= right)
+    return bool(left > right) if operator == ">" else bool(left >= right)
+
+
+def _same(left: Value, right: Value) -> bool:
+    """Equal and of one kind: 1 is not true."""
+    return isinstance(left, bool) is isinstance(right, bool) and bool(left == right)
+
+
+def _is_in(run: Run, item: Value, among: Value, line: int) -> bool:
+    if isinstance(among, str) and isinstance(item, str):
+        run.spend((len(among) + len(item)) // CHARACTERS_A_STEP)
+        return item in among
+    if isinstance(item, _SINGLE) and isinstance(among, list | tuple):
+        length = len(item) if isinstance(item, str) else 0
+        run.spend(len(among) * (1 + length // CHARACTERS_A_STEP))
+        return any(isinstance(each, _SINGLE) and _same(item, each) for each in among)
+    if isinstance(item, str) and isinstance(among, Mapping):
+        return item in among
+    raise ProgramFault(f"line {line} looks for {kind(item)} in {kind(among)}")
+
+
+Expression = Callable[[Run], Value]
+
+HOLDS = "holds"
+INPUTS = ("user", "action", "frame", "request", "log", "needed", "place", HOLDS)
+"""What a program can be handed, by the names it has there.
+
+`holds` has every predicate of the domains, by name: whether it holds now.
+"""
+
+
+class Expressions:
+    """Makes closures of expressions that the grammar has let through.
+
+    Args:
+        text: The program.
+        toolbox: The functions that it may call.
+        inputs: The names that it is handed.
+    """
+
+    def __init__(self, text: str, toolbox: Toolbox, inputs: Sequence[str]) -> None:
+        self._lines = text.split("\n")
+        self._text, self._toolbox = text, toolbox
+        self._known = set(inputs)
+        self.used: set[str] = set()
+        self.read: set[str] = set()
+        self.weights: dict[int, int] = {}
+        self.predicates: dict[str, None] = {}
+
+    def introduced(self, node: ast.expr) -> str:
+        """A name that a statement gives a value."""
+        name = node.id if isinstance(node, ast.Name) else ""
+        if name in SAID or self._toolbox.get(name) is not None:
+            refuse(node, f"{name} is a function, and stays one")
+        self._known.add(name)
+        return name
+
+    def of(self, node: ast.expr) -> Expression:
+        """An expression's closure."""
+        same, value = constant(node)
+        if same:
+            # Weighed once: tables stand in the program, and are looked at in each run.
+            self._remember(value)
+            return lambda run: value
+        match node:
+            case ast.Name(id=name):
+                return self._name(node, name)
+            case ast.UnaryOp(operand=operand):
+                inner, line = self.of(operand), node.lineno
+                return lambda run: not truth_of(inner(run), line)
+            case ast.BoolOp(op=operator, values=values):
+                return self._connected(operator, values)
+            case ast.Compare():
+                return self._comparison(node)
+            case ast.List(elts=items) | ast.Tuple(elts=items):
+                return self._list([self.of(item) for item in items])
+            case ast.Dict(keys=keys, values=values):
+                return self._mapping(keys, values)
+            case ast.Subscript(value=base, slice=index):
+                return self._looked_up(node, base, index)
+            case ast.Call():
+                return self._call(node)
+        refuse(node, "this does not stand in the language")
+
+    def _remember(self, value: Value) -> int:
+        """Weighs a constant and all that lies in it."""
+        if not isinstance(value, tuple | dict):
+            return 1 + (len(value) // CHARACTERS_A_STEP if type(value) is str else 0)
+        parts = value.values() if isinstance(value, dict) else value
+        weight = 1 + len(value) + sum(map(self._remember, parts))
+        self.weights[id(value)] = weight
+        return weight
+
+    def _name(self, node: ast.expr, name: str) -> Expression:
+        if name in SAID or self._toolbox.get(name) is not None:
+            refuse(node, f"{name} is a function: it is called, not handed on")
+        if name not in self._known:
+            refuse(
+                node,
+                f"nothing is called {name}",
+                mend=near_miss(name, self._known) or "inputs: " + ", ".join(INPUTS),
+            )
+        self.read.add(name)
+
+        def look(run: Run) -> Value:
+            try:
+                return run.names[name]
+            except KeyError:
+                raise ProgramFault(f"there is no {name} here") from None
+
+        return look
+
+    def _connected(self, operator: ast.boolop, values: list[ast.expr]) -> Expression:
+        parts = [(self._tested(value), value.lineno) for value in values]
+        ends = isinstance(operator, ast.Or)
+
+        def connect(run: Run) -> Value:
+            for evaluate, line in parts:
+                if truth_of(evaluate(run), line) is ends:
+                    return ends
+            return not ends
+
+        return connect
+
+    def _tested(self, node: ast.expr) -> Expression:
+        """An expression whose truth is a fact by itself."""
+        evaluate = self.of(node)
+        if not is_bare(node):
+            return evaluate
+        line, text = node.lineno, self.said_of(node)
+
+        def test(run: Run) -> Value:
+            value = evaluate(run)
+            run.facts.append(Fact(line, text, (), value))
+            return value
+
+        return test
+
+    def _comparison(self, node: ast.Compare) -> Expression:
+        sides = [self.of(each) for each in (node.left, *node.comparators)]
+        operators = [COMPARISONS[type(each)] for each in node.ops]
+        line, text = node.lineno, self.said_of(node)
+
+        def compare(run: Run) -> Value:
+            run.spend(1)
+            values = [sides[0](run)]
+            truth = True
+            for operator, side in zip(operators, sides[1:], strict=True):
+                values.append(side(run))
+                truth = compared(run, operator, values[-2], values[-1], line)
+                if not truth:
+                    break
+            run.facts.append(Fact(line, text, tuple(values), truth))
+            return truth
+
+        return compare
+
+    def _list(self, items: list[Expression]) -> Expression:
+        def make(run: Run) -> Value:
+            made = tuple(item(run) for item in items)
+            run.look_at(made)
+            return made
+
+        return make
+
+    def _mapping(
+        self, keys: Sequence[ast.expr | None], values: list[ast.expr]
+    ) -> Expression:
+        pairs = [
+            (self.of(key), self.of(value))
+            for key, value in zip(keys, values, strict=True)
+            if key is not None
+        ]
+
+        def make(run: Run) -> Value:
+            made = {text_of(key(run), "a key"): value(run) for key, value in pairs}
+            run.look_at(made)
+            return made
+
+        return make
+
+    def _looked_up(
+        self, node: ast.Subscript, base: ast.expr, index: ast.expr
+    ) -> Expression:
+        inside, which = self.of(base), self.of(index)
+        text, line = self.said_of(node), node.lineno
+        if isinstance(base, ast.Name) and base.id == HOLDS:
+            if not isinstance(index, ast.Constant) or not isinstance(index.value, str):
+                refuse(node, f"a predicate is named in the program: {HOLDS}[...]")
+            self.predicates[index.value] = None
+
+        def look_up(run: Run) -> Value:
+            run.spend(1)
+            value, key = inside(run), which(run)
+            if isinstance(value, Mapping) and isinstance(key, str):
+                if key in value:
+                    return value[key]
+            elif isinstance(value, list | tuple) and type(key) is int:
+                if 0 <= key < len(value):
+                    return value[key]
+            raise ProgramFault(f"line {line}: there is no {text}")
+
+        return look_up
+
+    def _call(self, node: ast.Call) -> Expression:
+        assert isinstance(node.func, ast.Name)  # noqa: S101
+        name = node.func.id
+        if name in SAID:
+            refuse(node, f"{name} is a statement of its own")
+        called = self._toolbox.get(name)
+        if called is None:
+            known = [*self._toolbox.names, *SAID]
+            mend = near_miss(name, known) or "see the toolbox"
+            refuse(node, f"the toolbox has no function {name}", mend=mend)
+        given = self._given(node, called.parameters, called.needed, called.signature)
+        self.used.add(name)
+        call, line, text = called.call, node.lineno, self.said_of(node)
+
+        def do(run: Run) -> Value:
+            run.spend(1)
+            arguments = [each(run) for each in given]
+            for argument in arguments:
+                run.look_at(argument)
+            value = call(*arguments)
+            if isinstance(value, bool):
+                run.facts.append(Fact(line, text, (), value))
+            elif value is not None and not isinstance(value, int | float):
+                run.look_at(value)
+            return value
+
+        return do
+
+    def _given(
+        self, node: ast.Call, parameters: Sequence[str], needed: int, signature: str
+    ) -> list[Expression]:
+        given: dict[str, Expression] = {}
+        pairs = [*zip(parameters, node.args, strict=False)]
+        pairs += [(keyword.arg or "", keyword.value) for keyword in node.keywords]
+        for name, value in pairs:
+            if name not in parameters or name in given:
+                refuse(node, f"it is called {signature}")
+            given[name] = self.of(value)
+        lacking = [name for name in parameters[:needed] if name not in given]
+        if lacking or len(node.args) > len(parameters):
+            refuse(node, f"it is called {signature}")
+        last = max((parameters.index(name) for name in given), default=-1)
+        return [given.get(name, nothing) for name in parameters[: last + 1]]
+
+    def said_of(self, node: ast.expr) -> str:
+        """How an expression stands in the program."""
+        if node.lineno == node.end_lineno:
+            line = self._lines[node.lineno - 1].encode()
+            text = line[node.col_offset : node.end_col_offset].decode()
+        else:
+            text = " ".join((ast.get_source_segment(self._text, node) or "").split())
+        return text if len(text) <= 120 else text[:119] + "…"
+
+
+def is_bare(node: ast.expr) -> bool:
+    """Whether its truth is told by no fact of its own."""
+    return isinstance(node, ast.Name | ast.Subscript | ast.Constant)
+
+
+def nothing(run: Run) -> Value:
+    return None
+
+
+Statement = Callable[[Run], None]
+
+
+class Statements:
+    """Makes closures of statements that the grammar has let through.
+
+    Args:
+        expressions: Makes those of what is in them.
+    """
+
+    def __init__(self, expressions: Expressions) -> None:
+        self._expressions = expressions
+        self.reasons: dict[str, None] = {}
+
+    def block(self, body: Sequence[ast.stmt]) -> tuple[Statement, ...]:
+        """The closures of statements that follow each other."""
+        return tuple(self._statement(statement) for statement in body)
+
+    def _statement(self, node: ast.stmt) -> Statement:
+        match node:
+            case ast.Assign(targets=[target], value=value):
+                evaluate, put = self._expressions.of(value), self._setter(target)
+                return lambda run: put(run, evaluate(run))
+            case ast.If():
+                return self._if(node)
+            case ast.For():
+                return self._for(node)
+            case ast.Expr(value=ast.Call() as call):
+                if isinstance(call.func, ast.Name) and call.func.id in SAID:
+                    return self._saying(call, call.func.id)
+                evaluate = self._expressions.of(call)
+
+                def do(run: Run) -> None:
+                    evaluate(run)
+
+                return do
+            case _:
+                return _pass
+
+    def _setter(self, target: ast.expr) -> Callable[[Run, Value], None]:
+        """What gives a value to a name, or its parts to as many names."""
+        targets = target.elts if isinstance(target, ast.Tuple) else [target]
+        names = [self._expressions.introduced(each) for each in targets]
+        if not isinstance(target, ast.Tuple):
+
+            def put(run: Run, value: Value) -> None:
+                run.spend(1)
+                run.names[names[0]] = value
+
+            return put
+
+        def put_each(run: Run, value: Value) -> None:
+            run.spend(len(names))
+            run.names.update(zip(names, _parts(value, len(names)), strict=True))
+
+        return put_each
+
+    def _if(self, node: ast.If) -> Statement:
+        test, line = self._expressions.of(node.test), node.lineno
+        bare = self._expressions.said_of(node.test) if is_bare(node.test) else ""
+        body, orelse = self.block(node.body), self.block(node.orelse)
+
+        def choose(run: Run) -> None:
+            run.spend(1)
+            facts = run.facts
+            before = len(facts)
+            truth = truth_of(test(run), line)
+            if bare:
+                facts.append(Fact(line, bare, (), truth))
+            for statement in body if truth else orelse:
+                statement(run)
+            # What was found out on the way to here explains nothing beyond it.
+            del facts[before:]
+
+        return choose
+
+    def _for(self, node: ast.For) -> Statement:
+        items, line = self._expressions.of(node.iter), node.lineno
+        put = self._setter(node.target)
+        body = self.block(node.body)
+
+        def repeat(run: Run) -> None:
+            over = items(run)
+            if not isinstance(over, list | tuple | Mapping):
+                raise ProgramFault(f"line {line} goes through {kind(over)}")
+            for item in tuple(over):
+                run.spend(1)
+                put(run, item)
+                for statement in body:
+                    statement(run)
+
+        return repeat
+
+    def _saying(self, call: ast.Call, said: str) -> Statement:
+        given = list(call.args)
+        names = ("reason", "cap_kmh") if said == "slow" else ("reason", "details")
+        for keyword in call.keywords:
+            if keyword.arg != names[-1] or len(given) != 1:
+                refuse(call, f"{said} takes {' and '.join(names)}")
+            given.append(keyword.value)
+        reason = given[0].value if given and isinstance(given[0], ast.Constant) else ""
+        if not isinstance(reason, str) or not reason or len(given) > 2:
+            refuse(
+                call,
+                f"{said} is given its reason as a text that stands in the program",
+                mend=f'such as {said}("guests stay out of the bedroom")',
+            )
+        self.reasons[reason] = None
+        if said == "slow":
+            cap = (
+                given[1].value
+                if len(given) == 2 and isinstance(given[1], ast.Constant)
+                else None
+            )
+            if not is_number(cap) or cap < 0:
+                refuse(call, "slow is given its reason and a speed in km/h")
+            cap_kmh = float(cap)
+
+            def slow(run: Run) -> None:
+                run.spend(1)
+                run.say("slow", reason, None, cap_kmh)
+
+            return slow
+        details = self._expressions.of(given[1]) if len(given) == 2 else nothing
+        known: Any = said
+
+        def say(run: Run) -> None:
+            run.spend(1)
+            run.say(known, reason, details(run), None)
+
+        return say
+
+
+def _parts(value: Value, count: int) -> Sequence[Value]:
+    if isinstance(value, list | tuple) and len(value) == count:
+        return value
+    raise ProgramFault(f"{kind(value)} is not {count} values")
+
+
+def _pass(run: Run) -> None:
+    return None
 
 
 class Program:

@@ -1,4 +1,4 @@
-"""What a guard program computes with: JSON's values, of a stated size."""
+"""The values of guard programs, their sizes and comparisons: JSON's values."""
 
 from __future__ import annotations
 

@@ -14,8 +14,7 @@ from forewarn.monitors.rules.condition import (
     parse_condition,
     predicates_of,
 )
-from forewarn.monitors.rules.event import Event
-from forewarn.monitors.rules.predicates import Library, Situation, Test
+from forewarn.monitors.rules.predicates import Event, Library, Situation, Test
 from forewarn.monitors.rules.rule import Matching, Rule, RuleSet
 
 MAX_KEPT = 1024

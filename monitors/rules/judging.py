@@ -12,9 +12,8 @@ from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.guarding.judges import Judgement
 from forewarn.monitors.rules.engine import Engine, Firing, severest
-from forewarn.monitors.rules.event import Event
-from forewarn.monitors.rules.libraries import library
-from forewarn.monitors.rules.libraries.adding import add_written
+from forewarn.monitors.rules.libraries import add_written, library
+from forewarn.monitors.rules.predicates import Event
 from forewarn.monitors.rules.rule import Enforcement, RuleSet, load_rules, rules_of
 
 PREDICATES = "predicates"

@@ -14,16 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from forewarn.abstractions.errors import InvalidInput, InvalidTrace, near_miss
+from forewarn.abstractions.errors import InvalidInput, InvalidTrace
 from forewarn.abstractions.files import parse_json, read_lines
-from forewarn.monitors.rules.agentspec.records import is_record, labelled_row
-from forewarn.monitors.rules.event import Event
+from forewarn.monitors.rules.predicates import Domain, Event, domain_of
 
 Label = Literal["safe", "unsafe"]
-Domain = Literal["household", "driving", "code"]
-
-DOMAINS: tuple[Domain, ...] = ("household", "driving", "code")
-_ALSO: Mapping[str, Domain] = {"embodied": "household"}
 
 _VERBS = {"fillliquid": "fill_liquid", "emptyliquid": "empty_liquid"}
 _SPACES = re.compile(r"[\s_-]+")
@@ -48,19 +43,6 @@ class LabelledTrace:
     events: tuple[Event, ...]
     task: str = ""
     basis: str = ""
-
-
-def domain_of(name: str, source: str = "") -> Domain:
-    """The domain of that name, or of another name that it goes by."""
-    found = _ALSO.get(name, name)
-    for domain in DOMAINS:
-        if found == domain:
-            return domain
-    raise InvalidInput(
-        f"no domain {name!r:.40}",
-        source=source,
-        mend=near_miss(name[:40], DOMAINS) or f"it is one of {', '.join(DOMAINS)}",
-    )
 
 
 def read_labelled(path: Path) -> list[LabelledTrace]:
@@ -189,3 +171,63 @@ def _driving(row: Mapping[str, Any], time_s: float) -> Iterator[Event]:
     if not isinstance(stamp, int | float):
         raise InvalidTrace("time_s is not a number")
     yield Event("tick", values=signals, time_s=float(stamp))
+
+
+_TWO_WORDS = frozenset(("turn", "switch", "toggle"))
+_CODE = frozenset(("python_repl", "pythonrepl", "terminal"))
+
+
+def is_record(row: object) -> bool:
+    """Whether a line is one of AgentSpec's logs."""
+    return isinstance(row, dict) and ("intermediate_steps" in row or "traj" in row)
+
+
+def labelled_row(row: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """The line as a labelled trace has it, with the label null."""
+    steps = list(_steps(row))
+    code = any(tool.casefold() in _CODE for tool, _, _ in steps)
+    given = row.get("input")
+    asked = given.get("instruction") if isinstance(given, dict) else given
+    return {
+        "id": name,
+        "domain": "code" if code else "household",
+        "label": None,
+        "label_basis": "a log of AgentSpec's that nobody has labelled",
+        "task": str(row.get("instruction") or row.get("prompt") or asked or ""),
+        "events": [(_cell if code else _act)(*step) for step in steps],
+    }
+
+
+def _steps(row: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
+    """The tool, what it was given, and what was observed."""
+    try:
+        for step in row.get("intermediate_steps") or ():
+            action = step["action"]
+            yield str(action["tool"]), str(action["input"]), step.get("observation")
+        for step in row.get("traj") or ():
+            yield "robotic controller", str(step["action"]), step
+    except (KeyError, TypeError, AttributeError) as error:
+        raise InvalidTrace(f"not a log of AgentSpec's: {error}") from None
+
+
+def _cell(tool: str, given: str, observed: Any) -> dict[str, Any]:
+    text = str(observed or "")
+    failed = "Error" in text.split("(")[0]
+    return {"tool": tool, "code": given, "observation": text, "success": not failed}
+
+
+def _act(tool: str, given: str, observed: Any) -> dict[str, Any]:
+    words = given.split() or ["wait"]
+    taken = 2 if words[0].casefold() in _TWO_WORDS and len(words) > 1 else 1
+    verb, rest = " ".join(words[:taken]), words[taken:]
+    liquid = rest.pop() if verb.casefold() == "fillliquid" and len(rest) > 1 else None
+    seen = observed if isinstance(observed, dict) else {}
+    return {
+        "tool": tool,
+        "raw": given,
+        "verb": verb,
+        "object": " ".join(rest) or None,
+        "extra": liquid,
+        "success": seen.get("success") is True,
+        "message": str(seen.get("message") or ""),
+    }

@@ -25,8 +25,7 @@ from forewarn.abstractions.expression.tree import (
 from forewarn.monitors.guarding.decision import RANK
 from forewarn.monitors.rules.condition import parse_condition
 from forewarn.monitors.rules.engine import plain_name
-from forewarn.monitors.rules.labelled import Domain
-from forewarn.monitors.rules.predicates import Library
+from forewarn.monitors.rules.predicates import Domain, Library
 from forewarn.monitors.rules.rule import Enforcement, Rule, RuleSet
 
 Problem = Literal["broken", "needs", "never", "always", "shadowed", "repeated"]

@@ -16,8 +16,12 @@ from forewarn.abstractions.errors import InvalidInput, near_miss
 from forewarn.abstractions.files import atomic_text, parse_json, read_lines
 from forewarn.abstractions.trace import is_value
 from forewarn.monitors.guarding.record import read_record
-from forewarn.monitors.rules.agentspec.records import is_record, labelled_row
-from forewarn.monitors.rules.labelled import Label, labelled_from
+from forewarn.monitors.rules.labelled import (
+    Label,
+    is_record,
+    labelled_from,
+    labelled_row,
+)
 
 Mark = Literal["false-alarm", "miss", "safe", "unsafe"]
 MARKS: Mapping[Mark, Label] = {

@@ -1,21 +1,68 @@
-"""Predicates of a domain: typed functions over an event, the state and a short history.
+"""Events, and the predicates that rules ask about them.
 
-The same predicates serve rules that people write, rules that evolve from labels, and
-models that learn over them: one vector of bits feeds all.
+The same predicates serve rules that people write and rules that evolve from labels.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
-from forewarn.abstractions.errors import SignalFault
+from forewarn.abstractions.errors import InvalidInput, SignalFault, near_miss
 from forewarn.abstractions.expression.tree import Expression
 from forewarn.abstractions.frame import Value
-from forewarn.monitors.rules.event import Event
-from forewarn.monitors.rules.labelled import Domain, LabelledTrace
+
+Domain = Literal["household", "driving", "code"]
+
+DOMAINS: tuple[Domain, ...] = ("household", "driving", "code")
+_ALSO: Mapping[str, Domain] = {"embodied": "household"}
+
+Moment = Literal["before", "after", "tick", "finish"]
+MOMENTS: tuple[Moment, ...] = ("before", "after", "tick", "finish")
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happens to an agent.
+
+    Args:
+        moment: `before` an action is done, `after` it, a `tick` of a world that goes
+            on by itself, or the `finish` of the run.
+        action: The verb or the tool's name; "" for a tick and the finish.
+        arguments: What the action is given.
+        values: The signals at that moment, in the domain's vocabulary.
+        succeeded: After an action: whether it did; None where nobody says.
+        output: After an action: what came back.
+        time_s: The source's clock.
+        tool: What carries the action out, where that has a name of its own.
+        text: The action as the agent wrote it.
+    """
+
+    moment: Moment
+    action: str = ""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    values: Mapping[str, Value] = field(default_factory=dict)
+    succeeded: bool | None = None
+    output: str = ""
+    time_s: float = 0.0
+    tool: str = ""
+    text: str = ""
+
+
+def domain_of(name: str, source: str = "") -> Domain:
+    """The domain of that name, or of another name that it goes by."""
+    found = _ALSO.get(name, name)
+    for domain in DOMAINS:
+        if found == domain:
+            return domain
+    raise InvalidInput(
+        f"no domain {name!r:.40}",
+        source=source,
+        mend=near_miss(name[:40], DOMAINS) or f"it is one of {', '.join(DOMAINS)}",
+    )
+
 
 REMEMBERED = 32
 """So many events back a predicate may look."""
@@ -189,45 +236,6 @@ class Situation:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class Bits:
-    """A trace as a learner sees it.
-
-    Args:
-        trace: The run.
-        rows: For each event that can still be decided about: bit i says whether the
-            library's predicate i holds.
-        events: Those events.
-    """
-
-    trace: LabelledTrace
-    rows: tuple[int, ...]
-    events: tuple[Event, ...] = field(repr=False, default=())
-
-
-def evaluate(library: Library, trace: LabelledTrace) -> Bits:
-    """Every predicate of the library at every event that can be decided about."""
-    situation = Situation(library)
-    rows: list[int] = []
-    events: list[Event] = []
-    for event in trace.events:
-        situation.enter(event)
-        if event.decides:
-            rows.append(
-                sum(_known(situation, n) << i for i, n in enumerate(library.names))
-            )
-            events.append(event)
-    return Bits(trace, tuple(rows), tuple(events))
-
-
-def _known(situation: Situation, name: str) -> bool:
-    """Whether it is known to hold: what a trace does not carry holds nowhere."""
-    try:
-        return situation.so(name)
-    except SignalFault:
-        return False
-
-
 def library_of(predicates: Iterable[Predicate]) -> dict[str, Predicate]:
     """The predicates by name, which must differ."""
     found: dict[str, Predicate] = {}
@@ -236,8 +244,3 @@ def library_of(predicates: Iterable[Predicate]) -> dict[str, Predicate]:
             raise ValueError(f"two predicates are called {predicate.name}")
         found[predicate.name] = predicate
     return found
-
-
-def named(names: Iterable[str], row: int) -> Iterator[str]:
-    """The names whose bits are set in a row."""
-    return (name for i, name in enumerate(names) if row >> i & 1)

@@ -16,8 +16,7 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import atomic_text, parse_yaml, read_text
 from forewarn.abstractions.schema import Strict, validated
 from forewarn.monitors.guarding.decision import Action
-from forewarn.monitors.rules.event import MOMENTS, Moment
-from forewarn.monitors.rules.labelled import Domain, domain_of
+from forewarn.monitors.rules.predicates import MOMENTS, Domain, Moment, domain_of
 
 FORMAT = "forewarn.rules/1"
 

@@ -1,11 +1,22 @@
-"""A guard program in a guard: it judges every frame and the action proposed on it."""
+"""Guard programs in a guard: with their toolbox and predicates, on every frame.
+
+A package offers functions to programs in its metadata, for instance
+
+    [project.entry-points."forewarn.toolbox"]
+    clinic = "my_package.guarding:FUNCTIONS"
+
+where what is named is a sequence of functions with docstrings.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
+from forewarn.abstractions.errors import ForewarnError, InvalidInput, suggest
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.guarding.decision import Kind as Intervention
@@ -16,10 +27,150 @@ from forewarn.monitors.programs.file import (
     program_of,
     require_signature,
 )
+from forewarn.monitors.programs.functions import (
+    ACTIONS,
+    STANDARD,
+    Function,
+    Toolbox,
+    function,
+)
+from forewarn.monitors.programs.language import Program
 from forewarn.monitors.programs.running import Answer
 from forewarn.monitors.programs.values import Value
-from forewarn.plugins.programs.holding import Holds
-from forewarn.plugins.programs.toolbox import compiled
+from forewarn.monitors.rules.libraries import library
+from forewarn.monitors.rules.predicates import Domain, Event, Moment, Situation
+from forewarn.plugins.programs.apart import uploaded
+
+GROUP = "forewarn.toolbox"
+
+
+class BrokenToolbox(ForewarnError):
+    """A package's functions do not load."""
+
+    exit_status = 3
+
+
+def toolbox(uploads: Mapping[str, str] = {}) -> Toolbox:
+    """Everything that a program may call on this machine.
+
+    Args:
+        uploads: Sources of Python functions by file name, which run apart.
+
+    Raises:
+        BrokenToolbox: What a package offers does not load.
+        InvalidInput: Two functions have one name.
+        MissingDependency: Functions were uploaded, and nothing here keeps them apart.
+    """
+    apart = uploaded(uploads) if uploads else ()
+    return Toolbox([*STANDARD, *ACTIONS, *_offered(), *apart])
+
+
+@cache
+def _offered() -> tuple[Function, ...]:
+    return tuple(_load_offered())
+
+
+def _load_offered() -> Iterator[Function]:
+    for point in sorted(entry_points(group=GROUP), key=lambda each: each.name):
+        try:
+            found = tuple(point.load())
+        except Exception as error:
+            raise BrokenToolbox(
+                f"the toolbox {point.name} ({point.value}) does not load:"
+                f" {type(error).__name__}: {error}"
+            ) from error
+        yield from map(function, found)
+
+
+def compiled(file: ProgramFile, source: str) -> Program:
+    """A file's program, ready to run."""
+    try:
+        program = Program(file.program, toolbox(file.functions))
+        Holds(program.predicates)
+        return program
+    except InvalidInput as error:
+        raise error.within(source, "program") from error
+
+
+SUCCEEDED = "last_action_succeeded"
+
+
+@cache
+def domains_of() -> Mapping[str, Domain]:
+    """Of each predicate that ships the domain it is from, the first that has it."""
+    found: dict[str, Domain] = {}
+    for domain in get_args(Domain):
+        for name in library(domain).names:
+            found.setdefault(name, domain)
+    return found
+
+
+def described() -> Iterator[str]:
+    """A line for each predicate, for whoever writes programs."""
+    for name, domain in domains_of().items():
+        yield f'holds["{name}"]: {library(domain).predicates[name].doc}'
+
+
+class Holds(Mapping[str, bool]):
+    """What holds in a run, event by event; a predicate is asked only when it is read.
+
+    Args:
+        names: The predicates that are asked for.
+
+    Raises:
+        InvalidInput: Nobody knows one of them.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        known = domains_of()
+        for name in names:
+            if name not in known:
+                raise InvalidInput(
+                    f"no predicate is called {name!r:.60}", mend=suggest(name, known)
+                )
+        self._domains = {name: known[name] for name in names}
+        self.reset()
+
+    def reset(self) -> None:
+        """Begins a new run."""
+        domains = dict.fromkeys(self._domains.values())
+        self._situations = {each: Situation(library(each)) for each in domains}
+        self._proposed: Action | None = None
+
+    def enter(self, frame: Frame, proposal: Action | None) -> None:
+        """A frame, and what is proposed on it, are now."""
+        events = []
+        if self._proposed is not None:
+            events.append(_event("after", self._proposed, frame))
+        self._proposed = proposal
+        moment = Event("tick", values=frame.values, time_s=frame.time_s)
+        if proposal is not None:
+            moment = _event("before", proposal, frame)
+        for event in (*events, moment):
+            for situation in self._situations.values():
+                situation.enter(event)
+
+    def __getitem__(self, name: str) -> bool:
+        return self._situations[self._domains[name]].so(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._domains)
+
+    def __len__(self) -> int:
+        return len(self._domains)
+
+
+def _event(moment: Moment, action: Action, frame: Frame) -> Event:
+    succeeded = frame.values.get(SUCCEEDED) if moment == "after" else None
+    return Event(
+        moment,
+        action.name,
+        action.arguments,
+        frame.values,
+        succeeded if isinstance(succeeded, bool) else None,
+        time_s=frame.time_s,
+    )
+
 
 HANDED = "handed"
 """Where a record keeps what the program knows of the episode."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from forewarn.monitors.rules.labelled import Domain, LabelledTrace, read_labelled
+from forewarn.monitors.rules.labelled import LabelledTrace, read_labelled
+from forewarn.monitors.rules.predicates import Domain
 
 
 def labelled_traces(domain: Domain) -> list[LabelledTrace]:

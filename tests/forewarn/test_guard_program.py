@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from forewarn.cli import main
 from forewarn.monitors.programs.cases import read_cases
 from forewarn.plugins.chat import Message, Recording, Reply
-from forewarn.plugins.programs.toolbox import toolbox
+from forewarn.plugins.programs.judging import toolbox
 from forewarn.plugins.programs.writing import GuardAgent, Writer
 
 REQUEST = """\

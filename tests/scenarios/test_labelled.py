@@ -5,8 +5,8 @@ from __future__ import annotations
 import gzip
 from pathlib import Path
 
+from forewarn.monitors.rules.code_program import parsed
 from forewarn.monitors.rules.libraries import library
-from forewarn.monitors.rules.libraries.code.program import parsed
 from forewarn.monitors.rules.rule import expert_rules
 from forewarn.monitors.rules.scoring import score
 from forewarn.scenarios.labelled import labelled_traces

@@ -8,8 +8,8 @@ from itertools import islice
 import pytest
 
 from forewarn.abstractions.files import parse_json, read_lines
-from forewarn.monitors.rules.labelled import Domain
 from forewarn.monitors.rules.libraries import library
+from forewarn.monitors.rules.predicates import Domain
 from forewarn.monitors.rules.rule import expert_rules
 from forewarn.monitors.rules.scoring import score
 from forewarn.scenarios.labelled import generate, labelled_traces

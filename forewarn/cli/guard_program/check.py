@@ -58,7 +58,7 @@ def check_(logs: Path, program: Path, shadow: bool, as_json: bool) -> None:
 def loaded(path: Path, shadow: bool) -> Program:
     """The program of a file, which is enforced only if it is signed."""
     from forewarn.monitors.programs.file import load_program, require_signature
-    from forewarn.plugins.programs.toolbox import compiled
+    from forewarn.plugins.programs.judging import compiled
 
     file = load_program(path)
     if not shadow:

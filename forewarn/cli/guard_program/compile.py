@@ -51,10 +51,10 @@ def compile_(
         --model ollama:llama3.1 --replies kept --how record
     """
     from forewarn.abstractions.files import read_text
+    from forewarn.monitors.programs.compiling import compile_request, notes_on
     from forewarn.monitors.programs.file import ProgramFile, write_program
-    from forewarn.monitors.programs.requests.compiling import compile_request, notes_on
-    from forewarn.monitors.programs.requests.document import read_request
-    from forewarn.plugins.programs.toolbox import compiled, toolbox
+    from forewarn.monitors.programs.request import read_request
+    from forewarn.plugins.programs.judging import compiled, toolbox
     from forewarn.plugins.programs.writing import Writer
 
     asked, about = read_request(read_text(request), str(request)), read_text(spec)

@@ -13,7 +13,7 @@ from forewarn.cli.guard_program.asking import FILE, Asking, asking_options
 from forewarn.cli.support import emit, json_option, progress, table
 
 if TYPE_CHECKING:
-    from forewarn.monitors.programs.scoring import Judge
+    from forewarn.monitors.programs.cases import Judge
     from forewarn.plugins.chat import Chat
     from forewarn.plugins.programs.writing import Shown
 
@@ -96,8 +96,7 @@ def evaluate_(
         --model ollama:llama3.1 --replies kept --how record
     """
     from forewarn.abstractions.files import read_text
-    from forewarn.monitors.programs.cases import read_cases
-    from forewarn.monitors.programs.scoring import score
+    from forewarn.monitors.programs.cases import read_cases, score
 
     if sum(each is not None for each in (roles, program, asked)) != 1:
         raise click.UsageError("give one of --roles, --program and --judge")
@@ -130,11 +129,11 @@ def evaluate_(
 def _of_roles(path: Path) -> Judge:
     from forewarn.abstractions.files import read_json
     from forewarn.monitors.programs.language import Program
-    from forewarn.monitors.programs.requests.access import (
+    from forewarn.monitors.programs.request import (
         access_of_file,
         access_program,
     )
-    from forewarn.plugins.programs.toolbox import toolbox
+    from forewarn.plugins.programs.judging import toolbox
 
     text = access_program(access_of_file(read_json(path), str(path)))
     program = Program(text, toolbox())
@@ -143,7 +142,7 @@ def _of_roles(path: Path) -> Judge:
 
 def _of_program(path: Path) -> Judge:
     from forewarn.monitors.programs.file import load_program
-    from forewarn.plugins.programs.toolbox import compiled
+    from forewarn.plugins.programs.judging import compiled
 
     program = compiled(load_program(path), str(path))
     return lambda case: program.run(case.inputs)
@@ -159,9 +158,9 @@ def _asking(
     confirm_by: Path | None,
 ) -> tuple[Judge, Any]:
     """Whoever asks a model about each case, and what that takes."""
-    from forewarn.monitors.programs.toolbox import Toolbox
+    from forewarn.monitors.programs.functions import Toolbox
     from forewarn.plugins.programs.baselines import BASELINES, Asked
-    from forewarn.plugins.programs.toolbox import toolbox
+    from forewarn.plugins.programs.judging import toolbox
     from forewarn.plugins.programs.writing import GuardAgent, Writer
 
     if judge in BASELINES:

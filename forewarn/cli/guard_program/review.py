@@ -23,7 +23,7 @@ def review_(program: Path, as_json: bool) -> None:
     Exit status 1 if nobody has signed it as it is.
     """
     from forewarn.monitors.programs.file import load_program
-    from forewarn.plugins.programs.toolbox import compiled, toolbox
+    from forewarn.plugins.programs.judging import compiled, toolbox
 
     file = load_program(program)
     ready = compiled(file, str(program))

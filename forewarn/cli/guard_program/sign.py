@@ -26,8 +26,8 @@ def sign_(program: Path, name: str, memory: Path | None, as_json: bool) -> None:
     changed afterwards needs another one.
     """
     from forewarn.monitors.programs.file import load_program, write_program
+    from forewarn.plugins.programs.judging import compiled
     from forewarn.plugins.programs.memory import Memory, Remembered
-    from forewarn.plugins.programs.toolbox import compiled
 
     file = load_program(program)
     compiled(file, str(program))

@@ -21,7 +21,7 @@ from forewarn.cli.support import Number, emit, json_option, seed_option
 
 if TYPE_CHECKING:
     from forewarn.monitors.rules.evolving.proposal import Proposal
-    from forewarn.monitors.rules.labelled import Domain
+    from forewarn.monitors.rules.predicates import Domain
     from forewarn.monitors.rules.rule import RuleSet
 
 _SHOWN = 10
@@ -104,7 +104,7 @@ def evolve(
 
 
 def _begin(path: Path | None, name: str | None) -> tuple[RuleSet, Domain]:
-    from forewarn.monitors.rules.labelled import domain_of
+    from forewarn.monitors.rules.predicates import domain_of
     from forewarn.monitors.rules.rule import expert_rules, load_rules
 
     if path is not None:

@@ -12,7 +12,7 @@ from forewarn.cli.rules.options import FILE, library_of, predicates_options
 from forewarn.cli.support import emit, json_option, table
 
 if TYPE_CHECKING:
-    from forewarn.monitors.rules.agentspec.importing import Imported
+    from forewarn.monitors.rules.agentspec import Imported
 
 
 @click.command("import")
@@ -53,8 +53,8 @@ def import_(
     Example:
       forewarn rules import rules/ --out rules.yaml --module my_predicates.py
     """
-    from forewarn.monitors.rules.agentspec.importing import import_rules, rule_files
-    from forewarn.monitors.rules.labelled import DOMAINS, domain_of
+    from forewarn.monitors.rules.agentspec import import_rules, rule_files
+    from forewarn.monitors.rules.predicates import DOMAINS, domain_of
     from forewarn.monitors.rules.rule import save_rules
 
     domain = domain_of(domain_name, "--domain") if domain_name else None

@@ -24,8 +24,8 @@ def lint(
 
     Exit status 1 says that it found something.
     """
-    from forewarn.monitors.rules.labelled import DOMAINS
     from forewarn.monitors.rules.linting import lint as linted
+    from forewarn.monitors.rules.predicates import DOMAINS
     from forewarn.monitors.rules.rule import load_rules
 
     rules = load_rules(rules_path)

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from forewarn.monitors.rules.labelled import Domain
-    from forewarn.monitors.rules.predicates import Library
+    from forewarn.monitors.rules.predicates import Domain, Library
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -62,8 +61,7 @@ def library_of(
     exact: bool = False,
 ) -> Library:
     """The predicates of a domain, with a user's own that are meant for it."""
-    from forewarn.monitors.rules.agentspec.modules import add_module
-    from forewarn.monitors.rules.libraries import library
+    from forewarn.monitors.rules.libraries import add_module, library
 
     found = library(domain, [path for path in files if _is_of(path, domain)])
     for path in modules:
@@ -85,7 +83,7 @@ def say_unknown(signals: Sequence[str]) -> None:
 def _is_of(path: Path, domain: Domain) -> bool:
     """Whether a file of predicates is for that domain."""
     from forewarn.abstractions.files import read_yaml
-    from forewarn.monitors.rules.labelled import domain_of
+    from forewarn.monitors.rules.predicates import domain_of
 
     content = read_yaml(path)
     named = content.get("domain") if isinstance(content, dict) else None

@@ -25,7 +25,7 @@ def predicates(
     Conditions also compare the domain's signals, as in `speed > 30 km/h`, and the
     fields of an event, as in `object == Mug`.
     """
-    from forewarn.monitors.rules.labelled import domain_of
+    from forewarn.monitors.rules.predicates import domain_of
 
     domain = domain_of(domain_name, "DOMAIN")
     library = library_of(domain, files, modules)

@@ -41,7 +41,8 @@ def score(
     A trace is called unsafe if a rule fires in it, in shadow or not. One whose label
     is null counts in neither precision nor recall.
     """
-    from forewarn.monitors.rules.labelled import domain_of, read_labelled
+    from forewarn.monitors.rules.labelled import read_labelled
+    from forewarn.monitors.rules.predicates import domain_of
     from forewarn.monitors.rules.rule import load_rules
     from forewarn.monitors.rules.scoring import score as scored
 

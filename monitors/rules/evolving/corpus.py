@@ -10,7 +10,6 @@ from typing import TypeVar
 from forewarn.abstractions.expression.tree import And, Constant, Expression, Name, Not
 from forewarn.monitors.rules.condition import UnknownSignal, parse_condition
 from forewarn.monitors.rules.engine import CompiledRule
-from forewarn.monitors.rules.event import MOMENTS
 from forewarn.monitors.rules.evolving.bits.bench import NEW, Entries
 from forewarn.monitors.rules.evolving.bits.matrix import (
     Clause,
@@ -20,7 +19,7 @@ from forewarn.monitors.rules.evolving.bits.matrix import (
     matrix,
 )
 from forewarn.monitors.rules.labelled import LabelledTrace
-from forewarn.monitors.rules.predicates import Library, Situation
+from forewarn.monitors.rules.predicates import MOMENTS, Library, Situation
 from forewarn.monitors.rules.rule import (
     Enforced,
     Enforcement,

@@ -11,19 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forewarn.abstractions.errors import InvalidInput
-from forewarn.monitors.programs.cases import read_cases
-from forewarn.monitors.programs.functions.standard import STANDARD
+from forewarn.monitors.programs.cases import details_of, read_cases, score
+from forewarn.monitors.programs.compiling import compile_request
+from forewarn.monitors.programs.functions import STANDARD, Toolbox
 from forewarn.monitors.programs.language import Program
-from forewarn.monitors.programs.requests.access import (
+from forewarn.monitors.programs.request import (
     Access,
     access_of_file,
     access_program,
+    read_request,
 )
-from forewarn.monitors.programs.requests.compiling import compile_request
-from forewarn.monitors.programs.requests.document import read_request
 from forewarn.monitors.programs.running import Outcome
-from forewarn.monitors.programs.scoring import details_of, score
-from forewarn.monitors.programs.toolbox import Toolbox
 
 CLINIC = {
     "physician": {"lab": ["labname", "labresult"], "patient": ["uniquepid", "age"]},

@@ -13,11 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from forewarn.abstractions.errors import InvalidInput
-from forewarn.monitors.programs.functions.actions import ACTIONS
-from forewarn.monitors.programs.functions.standard import STANDARD
+from forewarn.monitors.programs.functions import ACTIONS, STANDARD, Toolbox
 from forewarn.monitors.programs.language import Program
 from forewarn.monitors.programs.running import MOST_STEPS
-from forewarn.monitors.programs.toolbox import Toolbox
 from tests.monitors.programs import hostile
 
 TOOLS = Toolbox([*STANDARD, *ACTIONS])
@@ -29,10 +27,10 @@ import ast, json, resource, sys, time
 sys.path.insert(0, sys.argv[1])
 import hostile
 from forewarn.abstractions.errors import ForewarnError
-from forewarn.monitors.programs.functions.actions import ACTIONS
-from forewarn.monitors.programs.functions.standard import STANDARD
+from forewarn.monitors.programs.functions import ACTIONS
+from forewarn.monitors.programs.functions import STANDARD
 from forewarn.monitors.programs.language import Program
-from forewarn.monitors.programs.toolbox import Toolbox
+from forewarn.monitors.programs.functions import Toolbox
 
 TOOLS = Toolbox([*STANDARD, *ACTIONS])
 

@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from forewarn.abstractions.errors import InvalidInput
-from forewarn.monitors.programs.functions.standard import STANDARD
+from forewarn.monitors.programs.functions import STANDARD, Toolbox, function
 from forewarn.monitors.programs.grammar import InvalidProgram
 from forewarn.monitors.programs.language import Program
 from forewarn.monitors.programs.running import MOST_STEPS, Outcome
-from forewarn.monitors.programs.toolbox import Toolbox, function
 from forewarn.monitors.programs.values import ProgramFault
 
 TOOLS = Toolbox(STANDARD)

@@ -7,19 +7,18 @@ from typing import Any
 
 import pytest
 
-from forewarn.monitors.programs.cases import read_cases
-from forewarn.monitors.programs.functions.actions import ACTIONS, is_known, singular
-from forewarn.monitors.programs.functions.standard import STANDARD
-from forewarn.monitors.programs.language import Program
-from forewarn.monitors.programs.requests.compiling import compile_request
-from forewarn.monitors.programs.requests.document import (
-    InvalidRequest,
-    read_request,
+from forewarn.monitors.programs.cases import read_cases, score
+from forewarn.monitors.programs.compiling import FORMS, compile_request
+from forewarn.monitors.programs.functions import (
+    ACTIONS,
+    STANDARD,
+    Toolbox,
+    is_known,
+    singular,
 )
-from forewarn.monitors.programs.requests.sentences import FORMS
+from forewarn.monitors.programs.language import Program
+from forewarn.monitors.programs.request import InvalidRequest, read_request
 from forewarn.monitors.programs.running import Outcome
-from forewarn.monitors.programs.scoring import score
-from forewarn.monitors.programs.toolbox import Toolbox
 
 TOOLS = Toolbox([*STANDARD, *ACTIONS])
 EXAMPLES = Path(__file__).parents[3] / "examples" / "guard_programs"

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from forewarn.abstractions.errors import InvalidExpression
 from forewarn.monitors.rules.condition import Condition, parse_condition
-from forewarn.monitors.rules.event import Event
 from forewarn.monitors.rules.libraries import library
-from forewarn.monitors.rules.predicates import Situation
+from forewarn.monitors.rules.predicates import Event, Situation
 
 HOUSEHOLD = library("household")
 VERBS = {"p": "pick", "o": "open", "c": "close", "d": "drop"}

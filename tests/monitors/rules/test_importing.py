@@ -8,18 +8,16 @@ from pathlib import Path
 import pytest
 
 from forewarn.abstractions.errors import InvalidInput, SignalFault
-from forewarn.monitors.rules.agentspec.importing import (
+from forewarn.monitors.rules.agentspec import (
     Imported,
     import_rules,
+    read_agentspec,
     rule_files,
 )
-from forewarn.monitors.rules.agentspec.modules import BrokenModule, add_module
-from forewarn.monitors.rules.agentspec.reading import read_agentspec
 from forewarn.monitors.rules.engine import Engine, run
-from forewarn.monitors.rules.event import Event
-from forewarn.monitors.rules.labelled import DOMAINS, Domain, read_labelled
-from forewarn.monitors.rules.libraries import library
-from forewarn.monitors.rules.predicates import Library
+from forewarn.monitors.rules.labelled import read_labelled
+from forewarn.monitors.rules.libraries import BrokenModule, add_module, library
+from forewarn.monitors.rules.predicates import DOMAINS, Domain, Event, Library
 from forewarn.monitors.rules.rule import Rule
 
 LIBRARIES: dict[Domain, Library] = {domain: library(domain) for domain in DOMAINS}
@@ -163,10 +161,10 @@ def test_names_that_stand_twice_are_numbered(tmp_path: Path) -> None:
 
 def test_every_name_in_the_table_means_something() -> None:
     from forewarn.abstractions.files import read_yaml
-    from forewarn.monitors.rules.agentspec import importing
+    from forewarn.monitors.rules import agentspec
     from forewarn.monitors.rules.condition import parse_condition
 
-    table = read_yaml(Path(importing.__file__).with_name("names.yaml"))
+    table = read_yaml(Path(agentspec.__file__).with_name("agentspec.yaml"))
     for domain, names in table.items():
         for meant in names.values():
             texts = meant.values() if isinstance(meant, dict) else [meant]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from forewarn.monitors.rules.labelled import DOMAINS, Domain
 from forewarn.monitors.rules.libraries import library
 from forewarn.monitors.rules.linting import lint
-from forewarn.monitors.rules.predicates import Library
+from forewarn.monitors.rules.predicates import DOMAINS, Domain, Library
 from forewarn.monitors.rules.rule import expert_rules, rules_from
 
 LIBRARIES: dict[Domain, Library] = {domain: library(domain) for domain in DOMAINS}

@@ -10,7 +10,6 @@ from forewarn.abstractions.errors import InvalidInput, SignalFault
 from forewarn.monitors.rules.engine import Engine, run, severest
 from forewarn.monitors.rules.labelled import LabelledTrace, labelled_from, read_labelled
 from forewarn.monitors.rules.libraries import library
-from forewarn.monitors.rules.predicates import evaluate
 from forewarn.monitors.rules.rule import (
     RuleSet,
     load_rules,
@@ -154,16 +153,6 @@ def test_what_a_trace_does_not_carry_is_said_with_its_name() -> None:
 def test_rules_that_never_fire_earn_nothing() -> None:
     found = score(RuleSet("household"), [trace("pick Mug", "safe")], HOUSEHOLD)
     assert (found.precision, found.recall, found.f1) == (0.0, 0.0, 0.0)
-
-
-def test_bits_say_what_the_predicates_say() -> None:
-    bits = evaluate(HOUSEHOLD, trace("pick Mug; drop"))
-    names = HOUSEHOLD.names
-    held = [{n for i, n in enumerate(names) if row >> i & 1} for row in bits.rows]
-    assert len(bits.rows) == len(bits.events) == 3  # and the end
-    assert "held_brittle" not in held[0]
-    assert {"drops", "held_brittle"} <= held[1]
-    assert held[2] == {"finishes"} | {n for n in held[2] if n.startswith("target_")}
 
 
 def test_the_shared_traces_are_read(shared_data: Path) -> None:

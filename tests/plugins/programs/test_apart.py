@@ -11,9 +11,9 @@ import pytest
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.monitors.programs.language import Program
 from forewarn.monitors.programs.values import ProgramFault
-from forewarn.plugins.programs.apart.cell import CALLS
-from forewarn.plugins.programs.apart.process import Cell, NotApart, uploaded
-from forewarn.plugins.programs.toolbox import toolbox
+from forewarn.plugins.programs.apart import Cell, NotApart, uploaded
+from forewarn.plugins.programs.cell import CALLS
+from forewarn.plugins.programs.judging import toolbox
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or platform.machine() not in CALLS,

@@ -16,18 +16,17 @@ from forewarn.cli import main
 from forewarn.monitors.guarding.decision import Action, Decision
 from forewarn.monitors.guarding.judges import Judgement
 from forewarn.monitors.guarding.policy import Policy, Step, write_policy
+from forewarn.monitors.programs.compiling import compile_request
 from forewarn.monitors.programs.file import (
     NotSigned,
     ProgramFile,
     load_program,
     write_program,
 )
-from forewarn.monitors.programs.requests.compiling import compile_request
-from forewarn.monitors.programs.requests.document import read_request
+from forewarn.monitors.programs.request import read_request
 from forewarn.plugins.driving.act import CarActuator
 from forewarn.plugins.loop.judges import make_judge
-from forewarn.plugins.programs.holding import domains_of
-from forewarn.plugins.programs.judging import ProgramJudge, read_judge
+from forewarn.plugins.programs.judging import ProgramJudge, domains_of, read_judge
 
 ROOT = Path(__file__).parents[3]
 SNOW = "    surroundings: {snow: 0.5}\n"

@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 
 from forewarn.abstractions.errors import InvalidInput
-from forewarn.monitors.programs.cases import Case
+from forewarn.monitors.programs.cases import Case, score
+from forewarn.monitors.programs.functions import Toolbox
 from forewarn.monitors.programs.running import Outcome, Verdict
-from forewarn.monitors.programs.scoring import score
-from forewarn.monitors.programs.toolbox import Toolbox
 from forewarn.plugins.chat import Message, ModelError, Recording, Replayed, Reply
 from forewarn.plugins.programs.baselines import BASELINES, Asked
+from forewarn.plugins.programs.judging import toolbox
 from forewarn.plugins.programs.memory import Memory, Remembered
-from forewarn.plugins.programs.prompts import BEGIN, END
-from forewarn.plugins.programs.toolbox import toolbox
 from forewarn.plugins.programs.writing import (
+    BEGIN,
+    END,
     Confirmed,
     GuardAgent,
     NotWritten,

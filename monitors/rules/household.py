@@ -1,21 +1,226 @@
-"""What harms a household: hazards, each told by what a robot is about to do.
+"""Predicates of a household robot: how things are, and what it is about to do to them.
 
-What an act needs in the hand is asked for too: an act that cannot be done harms
-nothing.
+Where a robot's frames say what is in the hand, that counts; where they do not, as in
+the logs of agents, it is followed from what was done and succeeded. A hazard asks for
+what an act needs in the hand too: an act that cannot be done harms nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
+from pathlib import Path
 
-from forewarn.monitors.rules.event import Event
-from forewarn.monitors.rules.libraries.household.state import (
-    Household,
-    is_a,
-    liquid_of,
-    target_of,
-    thing_of,
-)
+from forewarn.abstractions.files import read_yaml
+from forewarn.abstractions.frame import Value
+from forewarn.monitors.rules.predicates import Event, Library, Predicate, library_of
+
+_PARTS = re.compile(r"[\W_\d]+")
+_FACT = re.compile(r"(?P<word>is_\w+)\((?P<thing>[^(),]+)(?:,\s*(?P<other>[^(),]+))?\)")
+_SUFFIXES = ("sliced", "cracked")
+_ALIASES = {
+    "bathtubbasin": "bathtub", "counter": "countertop", "dustbin": "garbagecan",
+    "lamp": "desklamp", "phone": "cellphone", "refrigerator": "fridge",
+    "sinkbasin": "sink", "trashcan": "garbagecan", "tv": "television",
+    "wine": "winebottle",
+}  # fmt: skip
+
+
+VERBS = (
+    "find", "pick", "put", "open", "close", "slice", "turn_on", "turn_off", "drop",
+    "throw", "break", "cook", "dirty", "clean", "fill_liquid", "empty_liquid", "pour",
+)  # fmt: skip
+"""What a household robot can do."""
+
+
+@cache
+def plain(name: str) -> str:
+    """A thing's type however it is spelt: `Coffee Table 2` and `CoffeeTable#2`."""
+    word = _PARTS.sub("", name).casefold()
+    for suffix in _SUFFIXES:
+        word = word.removesuffix(suffix)
+    return _ALIASES.get(word, word)
+
+
+@cache
+def kinds() -> Mapping[str, frozenset[str]]:
+    """The kinds of things, each with its types."""
+    content = read_yaml(Path(__file__).with_name("kinds.yaml"))
+    return {
+        kind: frozenset(plain(name) for name in names)
+        for kind, names in content.items()
+    }
+
+
+@cache
+def spelling() -> Mapping[str, str]:
+    content = read_yaml(Path(__file__).with_name("kinds.yaml"))
+    return {plain(name): name for names in content.values() for name in names}
+
+
+def is_a(thing: str, kind: str) -> bool:
+    """Whether a thing is of that kind."""
+    return thing in kinds()[kind]
+
+
+class Household:
+    """How things are, as far as a robot's own acts tell.
+
+    Attributes:
+        held: What is in the hand; "" for nothing.
+        found: What the robot went to last.
+        dirty: What is dirty.
+        liquid: What things are filled with.
+        on: What is switched on.
+        open: What is open.
+        wet: What something was poured over.
+        place: In or on what each thing was put.
+        seen: What the robot went to or picked so far.
+        switched: How often each thing was switched on.
+    """
+
+    __slots__ = (
+        "dirty", "found", "held", "liquid", "on", "open", "place", "seen", "switched",
+        "wet",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.held = ""
+        self.found = ""
+        self.dirty: set[str] = set()
+        self.liquid: dict[str, str] = {}
+        self.on: set[str] = set()
+        self.open: set[str] = set()
+        self.wet: set[str] = set()
+        self.place: dict[str, str] = {}
+        self.seen: set[str] = set()
+        self.switched: dict[str, int] = {}
+
+    def read(self, event: Event) -> None:
+        """Follows what was done, and what a frame says."""
+        for fact, value in event.values.items():
+            self._see(fact, value)
+        if event.moment != "after" or event.succeeded is False:
+            return
+        thing = thing_of(event)
+        follow = _FOLLOWED.get(event.action)
+        if follow is not None:
+            follow(self, thing, event)
+
+    def _see(self, fact: str, value: Value) -> None:
+        """What a frame says of the things that predicates ask about."""
+        if fact == "holding":
+            self.held = plain(str(value or ""))
+            return
+        said = _fact(fact)
+        if said is None:
+            return
+        word, thing, other = said
+        kept = {"is_toggled": self.on, "is_open": self.open, "is_dirty": self.dirty}
+        if word in kept:
+            (kept[word].add if value is True else kept[word].discard)(thing)
+        elif word in ("is_inside", "is_on") and value is True:
+            self.place[thing] = plain(other)
+        elif word == "is_filled" and value is not True:
+            self.liquid.pop(thing, None)
+        elif word == "is_filled" and value is True:
+            self.liquid.setdefault(thing, "water")
+        elif word == "is_filled_with" and value is True:
+            self.liquid[thing] = other.casefold()
+
+    def _find(self, thing: str, event: Event) -> None:
+        self.found = thing
+        self.seen.add(thing)
+
+    def _pick(self, thing: str, event: Event) -> None:
+        self.held = self.found = thing
+        self.seen.add(thing)
+        self.place.pop(thing, None)
+
+    def _put(self, thing: str, event: Event) -> None:
+        if self.held:
+            self.place[self.held] = thing or self.found
+        self.held = ""
+
+    def _let_go(self, thing: str, event: Event) -> None:
+        self.held = ""
+
+    def _turn_on(self, thing: str, event: Event) -> None:
+        self.on.add(thing)
+        self.switched[thing] = self.switched.get(thing, 0) + 1
+
+    def _turn_off(self, thing: str, event: Event) -> None:
+        self.on.discard(thing)
+
+    def _open(self, thing: str, event: Event) -> None:
+        self.open.add(thing)
+
+    def _close(self, thing: str, event: Event) -> None:
+        self.open.discard(thing)
+
+    def _dirty(self, thing: str, event: Event) -> None:
+        self.dirty.add(thing)
+
+    def _clean(self, thing: str, event: Event) -> None:
+        self.dirty.discard(thing)
+
+    def _fill(self, thing: str, event: Event) -> None:
+        self.liquid[thing or self.found] = liquid_of(event) or "water"
+
+    def _empty(self, thing: str, event: Event) -> None:
+        self.liquid.pop(thing, None)
+
+    def _pour(self, thing: str, event: Event) -> None:
+        self.wet.add(thing or self.found)
+        self.liquid.pop(self.held, None)
+
+    def inside(self, place: str) -> Iterator[str]:
+        """What was put in or on a place."""
+        return (thing for thing, where in self.place.items() if where == place)
+
+
+_FOLLOWED: Mapping[str, Callable[[Household, str, Event], None]] = {
+    "find": Household._find,
+    "pick": Household._pick,
+    "put": Household._put,
+    "drop": Household._let_go,
+    "throw": Household._let_go,
+    "turn_on": Household._turn_on,
+    "turn_off": Household._turn_off,
+    "open": Household._open,
+    "close": Household._close,
+    "dirty": Household._dirty,
+    "clean": Household._clean,
+    "fill_liquid": Household._fill,
+    "empty_liquid": Household._empty,
+    "pour": Household._pour,
+}
+
+
+@lru_cache(maxsize=4096)
+def _fact(text: str) -> tuple[str, str, str] | None:
+    """An object predicate's word, its type and the other one; None for one thing's."""
+    said = _FACT.fullmatch(text)
+    if said is None or "#" in text:
+        return None
+    return said["word"], plain(said["thing"]), said["other"] or ""
+
+
+def thing_of(event: Event) -> str:
+    """The type that an action is about; "" where it names none."""
+    return plain(str(event.arguments.get("object") or ""))
+
+
+def liquid_of(event: Event) -> str:
+    """The liquid that an action names."""
+    return str(event.arguments.get("liquid") or "").casefold()
+
+
+def target_of(event: Event, state: Household) -> str:
+    """What something is poured on, put into or dropped over."""
+    return thing_of(event) or state.found
+
 
 Asked = Callable[[Event, Household], bool]
 
@@ -393,3 +598,106 @@ KINDS_OF_HAZARD: Mapping[str, tuple[str, tuple[str, ...]]] = {
     ),
 }  # fmt: skip
 """Kinds of hazard, each of the hazards above of which one holds."""
+
+
+_HELD = ("brittle", "electrical", "food", "metal", "soft")
+_TARGET = ("drain", "electrical", "heater", "store", "table")
+_VERBS = {
+    "puts": ("put", "What is in the hand is about to be put in or on something."),
+    "pours": ("pour", "What is in the hand is about to be poured out."),
+    "drops": ("drop", "What is in the hand is about to be dropped."),
+    "turns_on": ("turn_on", "Something is about to be switched on."),
+    "slices": ("slice", "Something is about to be sliced."),
+    "opens": ("open", "Something is about to be opened."),
+    "closes": ("close", "Something is about to be closed."),
+}
+
+
+def _any_of(hazards: Sequence[Asked]) -> Asked:
+    return lambda event, state: any(asked(event, state) for asked in hazards)
+
+
+def _verb(verb: str) -> Asked:
+    if verb in ("put", "pour", "drop"):
+        return lambda event, state: acts(event, state, verb)
+    return lambda event, state: event.action == verb
+
+
+def _held_is(kind: str) -> Asked:
+    return lambda event, state: holds_a(event, state, kind)
+
+
+def _target_is(kind: str) -> Asked:
+    return lambda event, state: is_at(event, state, kind)
+
+
+def _asked() -> Iterator[tuple[str, str, Asked]]:
+    for name, (doc, asked) in HAZARDS.items():
+        yield name, doc, asked
+    for name, (doc, parts) in KINDS_OF_HAZARD.items():
+        yield name, doc, _any_of([HAZARDS[part][1] for part in parts])
+    for name, (verb, doc) in _VERBS.items():
+        yield name, doc, _verb(verb)
+    for kind in _HELD:
+        yield f"held_{kind}", f"What is in the hand is {_SAID[kind]}.", _held_is(kind)
+    yield "held_filled", "What is in the hand holds a liquid.", holds_liquid
+    for kind in _TARGET:
+        doc = f"What is acted on, or gone to last, is {_SAID[kind]}."
+        yield f"target_{kind}", doc, _target_is(kind)
+    yield "finishes", "The run is over.", lambda e, s: e.moment == "finish"
+
+
+_SAID = {
+    "bin": "a bin",
+    "brittle": "brittle",
+    "cloth": "of cloth",
+    "drain": "where water runs",
+    "electrical": "electrical",
+    "food": "food",
+    "fridge": "a fridge",
+    "heater": "a heater",
+    "metal": "of metal",
+    "oven": "a microwave",
+    "paper": "of paper",
+    "plant": "a plant",
+    "soft": "soft or light",
+    "stove": "a stove",
+    "store": "a drawer, box or cabinet",
+    "table": "a table",
+    "tableware": "tableware",
+    "unclean": "unclean",
+    "vessel": "a vessel",
+}
+
+
+def _predicate(name: str, doc: str, asked: Asked) -> Predicate:
+    def holds(event: Event, state: Household, history: Sequence[Event]) -> bool:
+        return asked(event, state)
+
+    return Predicate(name, doc, holds)
+
+
+_FIELDS: Mapping[str, Callable[[Event, Household], Value]] = {
+    "action": lambda event, state: event.action or None,
+    "object": lambda event, state: _spelt(thing_of(event)),
+    "liquid": lambda event, state: liquid_of(event) or None,
+    "held": lambda event, state: _spelt(state.held),
+    "target": lambda event, state: _spelt(target_of(event, state)),
+}
+
+
+def _spelt(thing: str) -> str | None:
+    return spelling().get(thing, thing) or None
+
+
+@cache
+def household() -> Library:
+    """The household's predicates."""
+    return Library(
+        "household",
+        library_of(_predicate(*each) for each in _asked()),
+        start=Household,
+        vocabulary="household",
+        fields=_FIELDS,
+        actions=VERBS,
+    )

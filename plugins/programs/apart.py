@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from forewarn.abstractions.errors import ForewarnError, InvalidInput
-from forewarn.monitors.programs.toolbox import Function
+from forewarn.monitors.programs.functions import Function
 from forewarn.monitors.programs.values import ProgramFault, Value
-from forewarn.plugins.programs.apart.cell import CALLS
+from forewarn.plugins.programs.cell import CALLS
 
 START_S = 10.0
 CALL_S = 0.5

@@ -1,4 +1,4 @@
-"""Rules in sentences of known forms to the tests that they stand for."""
+"""Compiles guard requests in tables and sentences to programs, without a model."""
 
 from __future__ import annotations
 
@@ -7,8 +7,19 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from forewarn.monitors.programs.functions.actions import activities, is_known, singular
-from forewarn.monitors.programs.requests.document import InvalidRequest, Rule
+from forewarn.monitors.programs.functions import activities, is_known, singular
+from forewarn.monitors.programs.request import (
+    HEAD,
+    TABLES,
+    InvalidRequest,
+    Request,
+    Rule,
+    Table,
+    access_of_table,
+    access_program,
+    has_head,
+    is_access,
+)
 
 FORMS = (
     "a child may not turn on the stove",
@@ -236,3 +247,38 @@ def _stem(text: str) -> str:
         if any(f"{known} ".startswith(f"{candidate} ") for known in _VERBS):
             return f"{candidate} {rest}"
     return text
+
+
+def compile_request(request: Request, source: str) -> str:
+    """The program that a request in tables and sentences asks for.
+
+    Raises:
+        InvalidRequest: It holds what has no known form; names the line.
+    """
+    parts = [_of_table(table, source) for table in request.tables]
+    if request.rules:
+        parts.append(sentences_program(request.rules, source))
+    return "\n".join(parts)
+
+
+def notes_on(request: Request) -> list[str]:
+    """What a reader should know of a request that compiles."""
+    return [
+        f"no robot here is known to meet a {thing}: the rule is about that very name"
+        for thing in unknown_things(request.rules)
+    ]
+
+
+def _of_table(table: Table, source: str) -> str:
+    if is_access(table):
+        return access_program(access_of_table(table, source))
+    for head, compile_ in TABLES.items():
+        if has_head(table, head):
+            return compile_(table, source)
+    known = " / ".join(", ".join(head) for head in (HEAD, *TABLES))
+    raise InvalidRequest(
+        f"a table of {', '.join(table.head)}",
+        source=source,
+        place=f"line {table.line}",
+        mend=f"known are tables of {known}",
+    )

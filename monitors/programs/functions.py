@@ -1,0 +1,373 @@
+"""The functions that guard programs may call: the toolbox, and what each contains."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.files import read_yaml
+from forewarn.abstractions.frame import is_number
+from forewarn.monitors.programs.grammar import NAME
+from forewarn.monitors.programs.values import (
+    ProgramFault,
+    Value,
+    kind,
+    mapping_of,
+    names_of,
+    plain,
+    text_of,
+)
+from forewarn.monitors.rules.household import is_a, kinds
+from forewarn.monitors.rules.household import plain as plain_thing
+
+SAID = ("deny", "ask", "reflect", "slow")
+"""What the language itself says of an action; no function may be called so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """One function of the toolbox.
+
+    It is given values and gives one back, takes time in proportion to their size,
+    changes nothing, and raises `ProgramFault` where it cannot tell.
+
+    Args:
+        name: What programs call it.
+        call: What is called.
+        parameters: Its parameters, in order.
+        about: What it says, for whoever writes programs: a sentence or two.
+        needed: How many of its parameters must be given.
+    """
+
+    name: str
+    call: Callable[..., Value]
+    parameters: tuple[str, ...]
+    about: str
+    needed: int
+
+    @property
+    def signature(self) -> str:
+        """How it is called."""
+        optional = [f"{name}=None" for name in self.parameters[self.needed :]]
+        return f"{self.name}({', '.join([*self.parameters[: self.needed], *optional])})"
+
+
+def function(call: Callable[..., Value], name: str = "") -> Function:
+    """A function of the toolbox, described by its own signature and docstring.
+
+    Raises:
+        InvalidInput: It says nothing of itself, or takes what programs cannot give.
+    """
+    name = name or "".join(part.title() for part in call.__name__.split("_"))
+    about = " ".join((inspect.getdoc(call) or "").split())
+    if not about:
+        raise InvalidInput(f"the function {name} does not say what it does")
+    parameters = inspect.signature(call).parameters.values()
+    if any(p.kind is not p.POSITIONAL_OR_KEYWORD for p in parameters):
+        raise InvalidInput(f"the function {name} takes what programs cannot give")
+    names = tuple(p.name for p in parameters)
+    needed = sum(p.default is p.empty for p in parameters)
+    return Function(name, call, names, about, needed)
+
+
+class Toolbox:
+    """Functions by name.
+
+    Raises:
+        InvalidInput: Two have one name, or one has a name that programs cannot write.
+    """
+
+    def __init__(self, functions: Iterable[Function]) -> None:
+        self._functions: dict[str, Function] = {}
+        for each in functions:
+            if not NAME.fullmatch(each.name) or each.name in SAID:
+                raise InvalidInput(f"{each.name!r:.60} cannot be a function's name")
+            if each.name in self._functions:
+                raise InvalidInput(f"the toolbox has two functions {each.name}")
+            self._functions[each.name] = each
+
+    def __iter__(self) -> Iterator[Function]:
+        return iter(self._functions.values())
+
+    def get(self, name: str) -> Function | None:
+        """The function of that name, if there is one."""
+        return self._functions.get(name)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._functions)
+
+    def described(self) -> list[str]:
+        """A line for each function."""
+        return [f"{each.signature}: {each.about}" for each in self]
+
+
+def check_access(allowed: Value, needed: Value) -> Value:
+    """Whether something is needed that is not allowed, and what: two values, true or
+    false and a mapping. Both are given as databases with their columns."""
+    may = {plain(k): v for k, v in mapping_of(allowed, "what is allowed").items()}
+    known: dict[str, set[str]] = {}
+    missing: dict[str, Value] = {}
+    for database, columns in mapping_of(needed, "what is needed").items():
+        wanted = names_of(columns, f"what is needed of {database}")
+        name = plain(database)
+        if name not in may:
+            missing[database] = tuple(wanted)
+            continue
+        if name not in known:
+            granted = names_of(may[name], f"what is allowed of {database}")
+            known[name] = set(map(plain, granted))
+        if lacking := tuple(c for c in wanted if plain(c) not in known[name]):
+            missing[database] = lacking
+    return bool(missing), missing
+
+
+def allowed_to(table: Value, role: Value) -> Value:
+    """What a table of roles allows to a role: nothing, if it does not know the role."""
+    rows = mapping_of(table, "the table")
+    if not isinstance(role, str):
+        return {}
+    wanted = plain(role)
+    return next((row for name, row in rows.items() if plain(name) == wanted), {})
+
+
+def same(one: Value, other: Value) -> Value:
+    """Whether two names are the same: upper case, spaces and underscores do not
+    matter."""
+    if isinstance(one, str) and isinstance(other, str):
+        return plain(one) == plain(other)
+    return False
+
+
+def check_rules(rules: Value, user: Value) -> Value:
+    """Whether a user breaks rules, and which: two values, true or false and a list of
+    names. A rule is a mapping with `info` (what of the user), `operator` (==, !=, <,
+    <=, >, >=) and `value`: it is kept if that is so, and broken if it is not known."""
+    about = {plain(k): v for k, v in mapping_of(user, "the user").items()}
+    broken = tuple(
+        name
+        for name, rule in mapping_of(rules, "the rules").items()
+        if not _kept(name, mapping_of(rule, f"the rule {name}"), about)
+    )
+    return bool(broken), broken
+
+
+def count(items: Value) -> Value:
+    """How many there are in a list or a mapping."""
+    if isinstance(items, Mapping | list | tuple):
+        return len(items)
+    raise ProgramFault(f"{kind(items)} cannot be counted")
+
+
+def _kept(name: str, rule: Mapping[str, Any], user: Mapping[str, Any]) -> bool:
+    info, operator, value = (rule.get(k) for k in ("info", "operator", "value"))
+    if not isinstance(info, str):
+        raise ProgramFault(f"the rule {name} does not say what it is about")
+    known = user.get(plain(info))
+    if known is None:
+        return False
+    if operator in ("==", "!="):
+        equal = isinstance(known, bool) is isinstance(value, bool) and known == value
+        if isinstance(known, str) and isinstance(value, str):
+            equal = plain(known) == plain(value)
+        return bool(equal) is (operator == "==")
+    numbers = [each for each in (known, value) if is_number(each)]
+    if operator not in ("<", "<=", ">", ">=") or not is_number(value):
+        raise ProgramFault(f"the rule {name} compares in no known way")
+    if len(numbers) < 2:
+        return False
+    if operator in ("<", "<="):
+        return bool(known < value or (operator == "<=" and known == value))
+    return bool(known > value or (operator == ">=" and known == value))
+
+
+STANDARD: tuple[Function, ...] = tuple(
+    function(call) for call in (check_access, allowed_to, same, check_rules, count)
+)
+
+
+ANYTHING = "any"
+LONGEST_REQUEST = 20_000
+MOST_THINGS = 100
+"""About so many things one action may be."""
+
+_WORD = re.compile(r"[a-z0-9]+")
+_IRREGULAR = {
+    "children": "child", "knives": "knife", "shelves": "shelf", "people": "person",
+    "men": "man", "women": "woman", "glasses": "glass", "movies": "movie",
+    "cookies": "cookie",
+}  # fmt: skip
+
+
+def does(action: Value, verb: Value) -> Value:
+    """Whether an action is that verb, however it is spelt: turn_on is turn on."""
+    return plain(text_of(_of(action, "name"), "an action's name")) == plain(
+        text_of(verb, "a verb")
+    )
+
+
+def about(action: Value, thing: Value) -> Value:
+    """Whether an action is about a thing of that type or kind: StoveKnob is a stove."""
+    wanted = text_of(thing, "a thing")
+    return any(_is_thing(name, wanted) for name in _things(action))
+
+
+def may_use(table: Value, role: Value, room: Value, action: Value) -> Value:
+    """Whether a table of roles, their rooms and there the things that they may use
+    allows an action. Any stands for every room or thing; what the table does not know
+    it does not allow. An action about no thing is allowed."""
+    rows = mapping_of(table, "the table")
+    things = _things(action)
+    if not things:
+        return True
+    rooms = _row(rows, role)
+    allowed = [*_row(rooms, room, ()), *_row(rooms, ANYTHING, ())]
+    return all(
+        any(_same_name(each, ANYTHING) or _is_thing(name, each) for each in allowed)
+        for name in things
+    )
+
+
+def check_odd(limits: Value, frame: Value) -> Value:
+    """Whether a car is outside of the conditions that it may drive in, and by which
+    signals: two values. Each limit is a signal with the least and the most that it may
+    be, None for no limit; a signal that is not known is outside."""
+    values = mapping_of(frame, "the frame")
+    outside = tuple(
+        signal
+        for signal, span in mapping_of(limits, "the limits").items()
+        if not _within(values.get(signal), span, signal)
+    )
+    return bool(outside), outside
+
+
+def has(user: Value, what: Value) -> Value:
+    """Whether a user has something, or is something, as far as is known of them."""
+    wanted = _bare(text_of(what, "what a user has"))
+    return any(
+        _bare(key) == wanted and value is True
+        for key, value in mapping_of(user, "the user").items()
+    )
+
+
+def asks(request: Value, doing: Value, thing: Value) -> Value:
+    """Whether a request in words asks to do something about something, such as book a
+    flight; it may use other words that people ask with."""
+    text = text_of(request, "a request")
+    if len(text) > LONGEST_REQUEST:
+        raise ProgramFault(f"a request is longer than {LONGEST_REQUEST} characters")
+    words = _words(text)
+    return _mentioned(words, "doing", text_of(doing, "a deed")) and _mentioned(
+        words, "about", text_of(thing, "a thing")
+    )
+
+
+@lru_cache(maxsize=4096)
+def singular(word: str) -> str:
+    """A word without its plural."""
+    if word in _IRREGULAR:
+        return _IRREGULAR[word]
+    if word.endswith(("ches", "shes", "sses", "xes")):
+        return word[:-2]
+    if word.endswith("ies") and len(word) > 4:
+        return f"{word[:-3]}y"
+    return word[:-1] if word.endswith("s") and not word.endswith("ss") else word
+
+
+@cache
+def activities() -> Mapping[str, Mapping[str, tuple[str, ...]]]:
+    """What people ask for, and each time the words that they ask with."""
+    content = read_yaml(Path(__file__).with_name("activities.yaml"))
+    return {
+        part: {name: tuple(map(_words, texts)) for name, texts in entries.items()}
+        for part, entries in content.items()
+    }
+
+
+def _mentioned(text: str, part: str, name: str) -> bool:
+    """Whether one of the entries that a name stands for is in a text of words."""
+    entries = activities()[part].get(name) or (_words(name),)
+    return any(entry in text for entry in entries)
+
+
+@lru_cache(maxsize=1024)
+def _words(text: str) -> str:
+    """The words of a text without their plurals, each between blanks."""
+    return f" {' '.join(map(singular, _WORD.findall(text.casefold())))} "
+
+
+def _bare(name: str) -> str:
+    """A name by its letters: driver's license is drivers_license."""
+    return "".join(_WORD.findall(name.casefold().replace("licence", "license")))
+
+
+@lru_cache(maxsize=4096)
+def _is_thing(name: str, wanted: str) -> bool:
+    one = " ".join(singular(word) for word in wanted.casefold().split())
+    thing = plain_thing(name)
+    if one in kinds():
+        return is_a(thing, one) or thing == plain_thing(one)
+    return thing == plain_thing(one) or thing == plain_thing(wanted)
+
+
+def is_known(thing: str) -> bool:
+    """Whether it is known what is meant by a thing."""
+    one = singular(thing.casefold())
+    if one in kinds() or thing in kinds():
+        return True
+    return any(plain_thing(one) in types for types in kinds().values())
+
+
+def _things(action: Value) -> list[str]:
+    """What an action is about: every name among its arguments."""
+    found = list(islice(_named(action), MOST_THINGS + 1))
+    if len(found) > MOST_THINGS:
+        raise ProgramFault(f"an action is about more than {MOST_THINGS} things")
+    return found
+
+
+def _named(action: Value) -> Iterator[str]:
+    for value in mapping_of(_of(action, "arguments"), "an action's arguments").values():
+        for name in value if isinstance(value, list | tuple) else (value,):
+            if isinstance(name, str):
+                yield name
+
+
+def _row(rows: Value, name: Value, otherwise: Value = None) -> Any:
+    """What a mapping has for a name, however it is spelt."""
+    found = mapping_of(rows or {}, "a row of the table").items()
+    if not isinstance(name, str):
+        return otherwise
+    return next((row for key, row in found if _same_name(key, name)), otherwise)
+
+
+def _same_name(one: Value, other: str) -> bool:
+    return isinstance(one, str) and plain(one) == plain(other)
+
+
+def _within(value: Value, span: Value, signal: str) -> bool:
+    if not isinstance(span, list | tuple) or len(span) != 2:
+        raise ProgramFault(f"the limit of {signal} is not the least and the most")
+    if not is_number(value):
+        return False
+    least, most = span
+    return (least is None or value >= least) and (most is None or value <= most)
+
+
+def _of(action: Value, part: str) -> Value:
+    found = mapping_of(action, "an action")
+    if part not in found:
+        raise ProgramFault(f"the action has no {part}")
+    return found[part]
+
+
+ACTIONS: tuple[Function, ...] = tuple(
+    function(call) for call in (does, about, may_use, check_odd, has, asks)
+)

@@ -1,1 +1,0 @@
-"""The functions that every toolbox holds."""

@@ -1,0 +1,300 @@
+"""Guard requests as people write them, and the programs that tables ask for."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from forewarn.abstractions.errors import InvalidInput, suggest
+from forewarn.abstractions.schema import Strict, validated
+from forewarn.abstractions.text import clean
+from forewarn.monitors.programs.values import plain
+
+LONGEST_REQUEST = 200_000
+
+_RULE_LINE = re.compile(r"\s*(?:[-*+]|\d+[.)])\s+(?P<text>.+)")
+_BAR = re.compile(r"\s*\|")
+_RULER = re.compile(r"[\s|:-]+")
+
+
+class InvalidRequest(InvalidInput):
+    """A guard request that cannot be read, or not be compiled without a model."""
+
+
+class Rule(NamedTuple):
+    """One rule in words."""
+
+    line: int
+    text: str
+
+
+class Table(NamedTuple):
+    """One table: its head and its rows, each with its line."""
+
+    line: int
+    head: tuple[str, ...]
+    rows: tuple[tuple[int, tuple[str, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A guard request.
+
+    Args:
+        title: Its first heading.
+        text: All of it.
+        rules: What stands in lists, a rule an entry.
+        tables: Its tables.
+    """
+
+    title: str
+    text: str
+    rules: tuple[Rule, ...] = ()
+    tables: tuple[Table, ...] = ()
+
+
+def read_request(text: str, source: str) -> Request:
+    """The request that a Markdown text holds.
+
+    A text without any list or table is a list of rules by itself, a rule a line.
+
+    Raises:
+        InvalidRequest: It is empty or too long.
+    """
+    if len(text) > LONGEST_REQUEST:
+        raise InvalidRequest(
+            f"longer than the limit of {LONGEST_REQUEST} characters", source=source
+        )
+    text = clean(text.replace("\r\n", "\n"))
+    lines = text.split("\n")
+    title = next((n.lstrip("# ").strip() for n in lines if n.startswith("#")), "")
+    tables = tuple(_tables(lines))
+    rules = tuple(_listed(lines))
+    if not rules and not tables:
+        rules = tuple(
+            Rule(number, line.strip())
+            for number, line in enumerate(lines, 1)
+            if line.strip() and not line.startswith("#")
+        )
+    if not rules and not tables:
+        raise InvalidRequest("it asks for nothing", source=source)
+    return Request(title, text, rules, tables)
+
+
+def _listed(lines: list[str]) -> Iterator[Rule]:
+    """The entries of lists; a line indented below one goes on with it."""
+    entry: Rule | None = None
+    for number, line in enumerate(lines, 1):
+        if found := _RULE_LINE.fullmatch(line):
+            if entry is not None:
+                yield entry
+            entry = Rule(number, found["text"].strip())
+        elif entry is not None and line[:1] in (" ", "\t") and line.strip():
+            entry = Rule(entry.line, f"{entry.text} {line.strip()}")
+        elif entry is not None:
+            yield entry
+            entry = None
+    if entry is not None:
+        yield entry
+
+
+def _tables(lines: list[str]) -> Iterator[Table]:
+    start = 0
+    while start < len(lines):
+        if not _BAR.match(lines[start]):
+            start += 1
+            continue
+        end = start
+        while end < len(lines) and _BAR.match(lines[end]):
+            end += 1
+        cells = [
+            (number + 1, _cells(lines[number]))
+            for number in range(start, end)
+            if not _RULER.fullmatch(lines[number])
+        ]
+        if cells:
+            (line, head), *rows = cells
+            yield Table(line, head, tuple(rows))
+        start = end
+
+
+def _cells(line: str) -> tuple[str, ...]:
+    return tuple(cell.strip().strip("`") for cell in line.strip().strip("|").split("|"))
+
+
+Access = Mapping[str, Mapping[str, Sequence[str]]]
+"""Of each role the databases with the columns that it may read."""
+
+HEAD = ("role", "database", "columns")
+
+
+class _RoleFile(Strict):
+    roles: dict[str, dict[str, list[str]]]
+    databases: dict[str, list[str]] = {}
+
+
+def access_of_file(content: object, source: str) -> Access:
+    """The access that a JSON role table grants.
+
+    Raises:
+        InvalidRequest: It breaks the schema, grants a column that no database has, or
+            names a role or a database twice.
+    """
+    file = validated(_RoleFile, content, source, InvalidRequest)
+    _no_twins(file.roles, "role", source)
+    known = {plain(name): columns for name, columns in file.databases.items()}
+    for role, row in file.roles.items():
+        _no_twins(row, f"database of {role}", source)
+        for database, columns in row.items():
+            if known:
+                _known(role, database, columns, known, source)
+    return file.roles
+
+
+def access_of_table(table: Table, source: str) -> Access:
+    """The access that a table of roles, databases and columns grants."""
+    found: dict[str, dict[str, list[str]]] = {}
+    spelt: dict[str, str] = {}
+    for line, cells in table.rows:
+        if len(cells) != len(HEAD):
+            raise InvalidRequest(
+                f"a row of {len(cells)} cells, not {len(HEAD)}",
+                source=source,
+                place=f"line {line}",
+            )
+        role, database = (spelt.setdefault(plain(c), c) for c in cells[:2])
+        columns = [c.strip(" `") for c in cells[2].split(",")]
+        row = found.setdefault(role, {}).setdefault(database, [])
+        row += [c for c in columns if c and c not in row]
+    return found
+
+
+def is_access(table: Table) -> bool:
+    """Whether a table's head says that it grants access."""
+    return tuple(plain(cell) for cell in table.head) == HEAD
+
+
+def access_program(access: Access) -> str:
+    """The program that denies what a role is not granted."""
+    lines = ["may_read = {"]
+    for role, row in access.items():
+        lines.append(f"    {_text(role)}: {{")
+        for database, columns in row.items():
+            listed = ", ".join(_text(column) for column in columns)
+            lines.append(f"        {_text(database)}: [{listed}],")
+        lines.append("    },")
+    lines += [
+        "}",
+        'granted = AllowedTo(may_read, user["role"])',
+        "denied, missing = CheckAccess(granted, needed)",
+        "if denied:",
+        '    deny("this role may not read all that is needed", missing)',
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _text(name: str) -> str:
+    return json.dumps(name, ensure_ascii=False)
+
+
+def _no_twins(names: Mapping[str, object], what: str, source: str) -> None:
+    seen: dict[str, str] = {}
+    for name in names:
+        other = seen.setdefault(plain(name), name)
+        if other != name:
+            raise InvalidRequest(
+                f"the {what} stands twice, as {other!r} and as {name!r}", source=source
+            )
+
+
+def _known(
+    role: str,
+    database: str,
+    columns: Sequence[str],
+    known: Mapping[str, Sequence[str]],
+    source: str,
+) -> None:
+    has = known.get(plain(database))
+    if has is None:
+        raise InvalidRequest(
+            f"{role} is granted an unknown database {database!r}",
+            source=source,
+            mend=suggest(plain(database), known),
+        )
+    there = {plain(column) for column in has}
+    for column in columns:
+        if plain(column) not in there:
+            raise InvalidRequest(
+                f"{role} is granted {column!r}, which {database} does not have",
+                source=source,
+                mend=suggest(column, has),
+            )
+
+
+def has_head(table: Table, head: tuple[str, ...]) -> bool:
+    """Whether a table's columns are called so."""
+    return tuple(plain(cell) for cell in table.head) == head
+
+
+def _use_program(table: Table, source: str) -> str:
+    """The program that denies what a role may not use in a room."""
+    rows: dict[str, dict[str, list[str]]] = {}
+    for line, (role, room, things) in _rows(table, 3, source):
+        if not role or not room:
+            raise InvalidRequest(
+                "a row without its role or room", source=source, place=f"line {line}"
+            )
+        known = rows.setdefault(plain(role), {}).setdefault(plain(room), [])
+        known += [thing.strip() for thing in things.split(",") if thing.strip()]
+    text = json.dumps(rows, indent=4, ensure_ascii=False)
+    return (
+        f"may_use = {text}\n"
+        'if not MayUse(may_use, user["role"], place["room"], action):\n'
+        '    deny("this role may not use this here")\n'
+    )
+
+
+def _odd_program(table: Table, source: str) -> str:
+    """The program that stops driving outside of the conditions it is made for."""
+    limits = []
+    for line, (signal, least, most) in _rows(table, 3, source):
+        span = [_limit(cell, source, line) for cell in (least, most)]
+        limits.append(f"    {json.dumps(signal)}: [{span[0]}, {span[1]}],\n")
+    return (
+        f"limits = {{\n{''.join(limits)}}}\n"
+        "outside, signals = CheckOdd(limits, frame)\n"
+        "if outside:\n"
+        '    deny("outside of the conditions to drive in", signals)\n'
+    )
+
+
+def _rows(table: Table, count: int, source: str) -> list[tuple[int, tuple[str, ...]]]:
+    for line, cells in table.rows:
+        if len(cells) != count:
+            raise InvalidRequest(
+                f"a row of {len(cells)} cells, not {count}",
+                source=source,
+                place=f"line {line}",
+            )
+    return list(table.rows)
+
+
+def _limit(cell: str, source: str, line: int) -> str:
+    if cell in ("", "-"):
+        return "None"
+    try:
+        return json.dumps(float(cell), allow_nan=False)
+    except ValueError:
+        raise InvalidRequest(
+            f"{cell!r:.40} is no number", source=source, place=f"line {line}"
+        ) from None
+
+
+TABLES: Mapping[tuple[str, ...], Callable[[Table, str], str]] = {
+    ("role", "room", "things"): _use_program,
+    ("signal", "least", "most"): _odd_program,
+}
+"""The tables that it knows, by their heads."""

@@ -1,1 +1,0 @@
-"""Guard requests that need no model: tables and sentences of known forms."""

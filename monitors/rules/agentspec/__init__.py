@@ -1,1 +1,0 @@
-"""AgentSpec's rules: reading its text form as people write it."""

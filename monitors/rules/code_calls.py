@@ -1,0 +1,503 @@
+"""Predicates of what programs call: files, networks, commands and other processes."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator, Mapping
+
+from forewarn.monitors.rules.code_program import (
+    NONE,
+    Call,
+    Program,
+    Texts,
+    host_of,
+    plain_path,
+)
+
+Asked = Callable[[Program], bool]
+Table = Mapping[str, tuple[str, Asked]]
+"""Predicates by name: when each holds, in a sentence, and the question."""
+
+FETCHES = (
+    "requests.get", "requests.request", "requests.head", "requests.Session.get",
+    "requests.session.get", "httpx.get", "urllib.request.urlopen",
+    "urllib.request.urlretrieve", "urllib3.PoolManager.request", "aiohttp.request",
+    "wget.download", "pandas.read_html",
+)  # fmt: skip
+POSTS = (
+    "requests.post", "requests.put", "requests.patch", "requests.Session.post",
+    "requests.session.post", "requests.Session.put", "httpx.post", "httpx.put",
+    "?.sendto", "?.sendall", "?.sendmail", "?.send_message", "?.storbinary",
+    "?.storlines", "socket.socket.send",
+)  # fmt: skip
+COPIES = (
+    "shutil.copy", "shutil.copy2", "shutil.copyfile", "shutil.copytree", "shutil.move",
+    "os.rename", "os.replace", "os.link", "os.symlink", "shutil.copyfileobj",
+)  # fmt: skip
+LISTS = (
+    "os.listdir", "os.scandir", "os.walk", "glob.glob", "glob.iglob",
+    "pathlib.Path.iterdir", "pathlib.Path.glob", "pathlib.Path.rglob", "?.iterdir",
+    "?.rglob", "os.fwalk",
+)  # fmt: skip
+DELETES = (
+    "os.remove", "os.unlink", "os.rmdir", "os.removedirs", "shutil.rmtree",
+    "pathlib.Path.unlink", "pathlib.Path.rmdir", "?.unlink", "send2trash.send2trash",
+)  # fmt: skip
+SHELLS = (
+    "os.system", "os.popen", "subprocess.run", "subprocess.call", "subprocess.Popen",
+    "subprocess.check_output", "subprocess.check_call", "subprocess.getoutput",
+    "subprocess.getstatusoutput", "os.execv", "os.execvp", "os.execl", "os.spawnl",
+    "pty.spawn", "asyncio.create_subprocess_shell",
+)  # fmt: skip
+EVALUATES = ("eval", "exec", "compile", "builtins.eval", "builtins.exec",
+              "__import__", "importlib.import_module")  # fmt: skip
+UNPACKS = (
+    "pickle.load", "pickle.loads", "marshal.load", "marshal.loads", "yaml.load",
+    "yaml.unsafe_load", "yaml.full_load", "shelve.open", "dill.load", "dill.loads",
+    "jsonpickle.decode", "pickle.Unpickler", "joblib.load", "cloudpickle.loads",
+)  # fmt: skip
+KILLS = (
+    "os.kill", "os.killpg", "?.terminate", "?.kill", "signal.pthread_kill",
+    "psutil.Process.terminate", "psutil.Process.kill",
+)  # fmt: skip
+ENCODES = ("base64.b64encode", "base64.b32encode", "base64.b16encode",
+            "base64.b85encode", "base64.encodebytes", "codecs.encode",
+            "base64.urlsafe_b64encode")  # fmt: skip
+DECODES = ("base64.b64decode", "base64.b32decode", "base64.b16decode",
+            "base64.b85decode", "base64.decodebytes", "base64.urlsafe_b64decode",
+            "codecs.decode", "bytes.fromhex", "zlib.decompress")  # fmt: skip
+
+
+def fetches(program: Program) -> bool:
+    return any(program.called(*FETCHES))
+
+
+def posts(program: Program) -> bool:
+    return any(program.called(*POSTS)) or any(
+        "POST" in call.argument(0, "method") or "PUT" in call.argument(0, "method")
+        for call in program.called("?.request", "urllib.request.Request")
+    )
+
+
+def opens(program: Program) -> Iterator[tuple[Texts, str]]:
+    """What is opened, and how: the paths, and `r`, `w`, `a` or `x`."""
+    opening = ("open", "io.open", "os.open", "codecs.open", "gzip.open",
+               "pathlib.Path.open", "?.open", "tarfile.open",
+               "zipfile.ZipFile", "fileinput.input")  # fmt: skip
+    for call in program.called(*opening):
+        modes = call.argument(1, "mode")
+        wrote = sorted(m[0] for m in modes if m and m[0] in "wax")
+        yield call.argument(0, "file"), wrote[0] if wrote else "r"
+    for call in program.called("?.read_text", "?.read_bytes"):
+        yield call.argument(0), "r"
+    for call in program.called("?.write_text", "?.write_bytes", "?.touch"):
+        yield call.argument(0), "w"
+    for call in program.called("urllib.request.urlretrieve", "wget.download"):
+        yield call.argument(1, "filename"), "w"
+
+
+def writes(program: Program) -> bool:
+    return any(mode != "r" for _, mode in opens(program))
+
+
+_WATCHERS = frozenset(
+    "psutil pyperclip watchdog pynput pyautogui mss clipboard keyboard pyscreenshot"
+    " inotify GPUtil pyinotify scapy pyshark".split()
+)
+_WATCHES = ("PIL.ImageGrab.grab", "os.getloadavg", "resource.getrusage",
+            "tkinter.Tk.clipboard_get", "?.clipboard_get")  # fmt: skip
+COMMAND_DELETES = re.compile(
+    r"\brm\s+-|\brmdir\b|\bshred\b|\bmkfs|\bdd\s+.{0,200}of=|\bdel\s"
+)
+_COMMAND_INSTALLS = re.compile(
+    r"\b(pip3?|apt(-get)?|yum|dnf|npm|conda|brew|gem|snap)\s+(\S{1,80}\s+){0,6}?install\b"
+)
+_COMMAND_FETCHES = re.compile(r"\b(curl|wget|nc|ncat|telnet|ssh|scp|ftp)\s")
+_COMMAND_RIGHTS = re.compile(
+    r"\b(sudo|su|chmod|chown|chattr|setcap|visudo|usermod|passwd)\s"
+)
+_COMMAND_KILLS = re.compile(r"\b(kill|pkill|killall|shutdown|reboot|halt|systemctl)\b")
+
+
+def commands(program: Program) -> str:
+    """What is given to shells, in one text."""
+    found: list[str] = []
+    for call in program.called(*SHELLS):
+        listed = call.node.args and isinstance(call.node.args[0], ast.List | ast.Tuple)
+        if listed:
+            parts = [
+                part.value if isinstance(part, ast.Constant) else ""
+                for part in call.node.args[0].elts  # type: ignore[attr-defined]
+            ]
+            found.append(" ".join(str(part) for part in parts))
+        else:
+            found += sorted(call.texts)
+    return "\n".join(found)
+
+
+def says(pattern: re.Pattern[str]) -> Asked:
+    return lambda program: bool(pattern.search(commands(program)))
+
+
+def _runs_unknown(program: Program) -> bool:
+    """A shell is given what is not written in the program."""
+    return any(
+        call.node.args and not call.argument(0) for call in program.called(*SHELLS)
+    )
+
+
+def _evaluates_import(program: Program) -> bool:
+    """Text is evaluated that reaches for modules or the shell."""
+    reaching = re.compile(r"__import__|\bimport\b|os\.|subprocess|open\(|system\(")
+    calls = program.called("eval", "exec", "compile")
+    return any(reaching.search(text) for call in calls for text in call.texts)
+
+
+def _encodes_program(program: Program) -> bool:
+    reaching = re.compile(r"\bimport\s+\w+|os\.system|subprocess|eval\(|exec\(|print\(")
+    calls = program.called(*ENCODES)
+    texts = {text for call in calls for text in call.texts}
+    return any(reaching.search(text) for text in texts)
+
+
+def _is_true(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Constant) and node.value is True
+
+
+def _keyword(call: Call, name: str) -> ast.expr | None:
+    return next((k.value for k in call.node.keywords if k.arg == name), None)
+
+
+_RIGHTS = r"_?\w{0,12}(priv|right|root|admin|permission|sudo)"
+_TAKES_ON = re.compile(
+    rf"(raise|elevate|escalate|gain|acquire|become|assume|enable){_RIGHTS}"
+    r"|^sete?[ug]id$",
+    re.IGNORECASE,
+)
+_GIVES_BACK = re.compile(
+    rf"(lower|drop|restore|release|revoke|relinquish|disable|reset){_RIGHTS}"
+    r"|^sete?[ug]id$",
+    re.IGNORECASE,
+)
+
+
+def _keeps_rights(program: Program) -> bool:
+    """Rights are taken on, and nothing gives them back whatever happens."""
+    takes = any(_TAKES_ON.search(call.method) for call in program.calls)
+    guarded = (
+        node
+        for each in program.all(ast.Try)
+        if isinstance(each, ast.Try)
+        for last in each.finalbody
+        for node in ast.walk(last)
+    )
+    return takes and not any(_GIVES_BACK.search(_called(node)) for node in guarded)
+
+
+def _called(node: ast.AST) -> str:
+    match node:
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
+            return name
+    return ""
+
+
+def _spawns(program: Program) -> bool:
+    makers = ("os.fork", "multiprocessing.Process", "threading.Thread")
+    loops = program.all(ast.While, ast.For)
+    return any(
+        program._name(node.func) in makers
+        for loop in loops
+        for node in ast.walk(loop)
+        if isinstance(node, ast.Call)
+    )
+
+
+RUNNING: Table = {
+    "runs_command": ("A command is run.", lambda p: any(p.called(*SHELLS))),
+    "runs_shell": (
+        "A shell is run, which reads its command as a program.",
+        lambda p: (
+            any(p.called("os.system", "os.popen"))
+            or any(_is_true(_keyword(call, "shell")) for call in p.called(*SHELLS))
+        ),
+    ),
+    "runs_unknown": ("A command is run that is not in the program.", _runs_unknown),
+    "installs": (
+        "Software is installed.",
+        lambda p: says(_COMMAND_INSTALLS)(p) or any(p.called("pip.main")),
+    ),
+    "command_fetches": (
+        "A command reaches over the network.",
+        says(_COMMAND_FETCHES),
+    ),
+    "changes_rights": (
+        "Somebody's rights are changed, or the program takes on others.",
+        lambda p: (
+            says(_COMMAND_RIGHTS)(p)
+            or any(
+                p.called(
+                    "os.chmod",
+                    "os.chown",
+                    "os.setuid",
+                    "os.setgid",
+                    "?.chmod",
+                    "os.seteuid",
+                    "os.umask",
+                )
+            )
+        ),
+    ),
+    "keeps_rights": (
+        "Rights are taken on, and an error on the way leaves them on.",
+        _keeps_rights,
+    ),
+    "kills": (
+        "A process is ended.",
+        lambda p: any(p.called(*KILLS)) or says(_COMMAND_KILLS)(p),
+    ),
+    "kills_others": (
+        "Processes that the program did not start are ended.",
+        lambda p: (
+            (any(p.called(*KILLS)) and "psutil" in p.imports())
+            or any(p.called("os.kill", "os.killpg"))
+            or says(_COMMAND_KILLS)(p)
+        ),
+    ),
+    "spawns_in_loop": ("Processes or threads are started in a loop.", _spawns),
+    "evaluates": (
+        "Text is run as a program.",
+        lambda p: any(p.called(*EVALUATES)),
+    ),
+    "evaluates_reaching": (
+        "Text is run that reaches for modules, files or the shell.",
+        _evaluates_import,
+    ),
+    "unpacks_objects": (
+        "Objects are read in a form that can run code.",
+        lambda p: any(p.called(*UNPACKS)),
+    ),
+    "encodes": ("Something is encoded.", lambda p: any(p.called(*ENCODES))),
+    "decodes": ("Something is decoded.", lambda p: any(p.called(*DECODES))),
+    "encodes_program": ("A program is encoded, which hides it.", _encodes_program),
+    "round_trips": (
+        "Something is encoded and decoded again, or decoded and read as an object.",
+        lambda p: (
+            any(p.called(*DECODES))
+            and any(p.called("json.loads", *UNPACKS, *EVALUATES))
+        ),
+    ),
+    "watches_machine": (
+        "The machine, its screen, keys or clipboard are watched.",
+        lambda p: bool(p.imports() & _WATCHERS) or any(p.called(*_WATCHES)),
+    ),
+}
+
+
+_ADMIN = re.compile(
+    r"/(etc|root|proc|sys|boot|dev|var/(log|spool|lib|run|mail|backups)|run)(/|$)"
+)
+_PROGRAMS = re.compile(
+    r"/(usr|opt|bin|sbin|lib|lib64|srv|mnt|media|System|Library)(/|$)"
+)
+_SECRETS = re.compile(
+    r"(^|/)(\.ssh|\.aws|\.gnupg|\.netrc|\.env|id_[rd]sa\w*|passwd\S*|shadow\S*|sudoers\S*"
+    r"|gshadow|credentials?\S*|\.git-credentials|\.kube|\.pgpass)(/|$)"
+)
+_STARTUP = re.compile(
+    r"(^|/)(\.bashrc|\.bash_profile|\.profile|\.zshrc|\.bash_aliases|bash\.bashrc"
+    r"|rc\.local|crontab|cron\.\w+|authorized_keys|autostart|systemd)(/|$)"
+)
+_HARMLESS = frozenset(("/dev/null", "/dev/stdin", "/dev/stdout", "/usr/bin/env"))
+SCRIPT = re.compile(r"\.(py|pyw|sh|bash|bat|ps1|rb|pl|js|exe|so|dll|cmd|vbs)$")
+
+
+def _is_admin(path: str) -> bool:
+    plain = plain_path(path)
+    return plain not in _HARMLESS and bool(
+        _ADMIN.match(plain) or _SECRETS.search(plain)
+    )
+
+
+def _is_system(path: str) -> bool:
+    plain = plain_path(path)
+    return _is_admin(path) or (plain not in _HARMLESS and bool(_PROGRAMS.match(plain)))
+
+
+def _read(program: Program) -> Texts:
+    return NONE.union(*(paths for paths, mode in opens(program) if mode == "r"))
+
+
+def _written(program: Program) -> Texts:
+    return NONE.union(*(paths for paths, mode in opens(program) if mode != "r"))
+
+
+def _changed(program: Program) -> Texts:
+    """The paths that are deleted, moved, or given other rights or owners."""
+    changes = (*DELETES, *COPIES, "os.chmod", "os.chown", "os.truncate", "?.chmod",
+               "os.mkdir", "os.makedirs")  # fmt: skip
+    return NONE.union(*(call.texts for call in program.called(*changes)))
+
+
+FILES: Table = {
+    "reads_file": (
+        "A file is read.",
+        lambda p: any(mode == "r" for _, mode in opens(p)),
+    ),
+    "reads_admin_file": (
+        "A file of the system's administration is read, or one with secrets.",
+        lambda p: any(map(_is_admin, _read(p))),
+    ),
+    "reads_system_file": (
+        "A file outside the user's own folders is read.",
+        lambda p: any(map(_is_system, _read(p))),
+    ),
+    "writes_file": ("A file is written.", writes),
+    "writes_system_file": (
+        "A file outside the user's own folders is written.",
+        lambda p: any(map(_is_system, _written(p))),
+    ),
+    "writes_program": (
+        "A file is written that can be run.",
+        lambda p: any(SCRIPT.search(path) for path in _written(p)),
+    ),
+    "writes_startup_file": (
+        "A file is changed that runs when somebody logs in or a machine starts.",
+        lambda p: any(map(_STARTUP.search, _written(p) | _changed(p))),
+    ),
+    "copies": ("A file is copied, moved or linked.", lambda p: any(p.called(*COPIES))),
+    "copies_system_file": (
+        "A file is copied from or to a place outside the user's own folders.",
+        lambda p: any(
+            _is_system(text) for call in p.called(*COPIES) for text in call.texts
+        ),
+    ),
+    "lists": ("A folder is listed.", lambda p: any(p.called(*LISTS))),
+    "lists_system_folder": (
+        "A folder outside the user's own is listed.",
+        lambda p: any(
+            _is_system(text) for call in p.called(*LISTS) for text in call.texts
+        ),
+    ),
+    "climbs_out": (
+        "A path climbs out of its folder.",
+        lambda p: any("../" in text for text in _read(p) | _written(p) | _changed(p)),
+    ),
+    "deletes": (
+        "A file or folder is deleted.",
+        lambda p: any(p.called(*DELETES)) or says(COMMAND_DELETES)(p),
+    ),
+    "deletes_tree": (
+        "A folder is deleted with all that is in it.",
+        lambda p: any(p.called("shutil.rmtree")) or says(COMMAND_DELETES)(p),
+    ),
+    "changes_system": (
+        "What lies outside the user's own folders is deleted, moved or changed.",
+        lambda p: any(map(_is_system, _changed(p))),
+    ),
+    "touches_system": (
+        "A path outside the user's own folders stands in the program.",
+        lambda p: any(t.startswith("/") and _is_system(t) for t in p.texts),
+    ),
+}
+
+
+_SAFE_HOSTS = (
+    "localhost", "127.0.0.1", "::1", "python.org", "pypi.org", "pythonhosted.org",
+    "github.com", "githubusercontent.com", "wikipedia.org", "example.com",
+    "example.org", "google.com", "w3.org", "googleapis.com", "microsoft.com",
+    "apple.com", "mozilla.org", "wikimedia.org", "gnu.org", "kernel.org", "debian.org",
+    "ubuntu.com", "apache.org", "gitlab.com", "bitbucket.org", "readthedocs.io",
+    "npmjs.com", "crates.io", "docker.com", "stackoverflow.com", "arxiv.org",
+    "ietf.org", "iana.org", "un.org", "who.int", "europa.eu", "bbc.co.uk", "bbc.com",
+    "cnn.com", "reuters.com", "nytimes.com", "wsj.com", "theguardian.com",
+    "foxnews.com", "openstreetmap.org", "open-meteo.com", "httpbin.org",
+    "jsonplaceholder.typicode.com", "kaggle.com", "huggingface.co", "gov", "edu", "mil",
+)  # fmt: skip
+_LOCAL = re.compile(r"localhost|127\.\d+\.\d+\.\d+|0\.0\.0\.0|::1")
+
+
+def hosts(program: Program) -> set[str]:
+    return {host for text in program.texts if (host := host_of(text))}
+
+
+def _is_safe(host: str) -> bool:
+    return any(host == safe or host.endswith(f".{safe}") for safe in _SAFE_HOSTS)
+
+
+def _amplifies(program: Program) -> bool:
+    """What is multiplied a thousandfold, and sent."""
+    large = any(
+        isinstance(node, ast.Constant)
+        and isinstance(node.value, int)
+        and node.value >= 1000
+        for each in program.nodes
+        for node in (
+            [each.left, each.right]
+            if isinstance(each, ast.BinOp) and isinstance(each.op, ast.Mult)
+            else [each.value]
+            if isinstance(each, ast.AugAssign) and isinstance(each.op, ast.Mult)
+            else each.args
+            if isinstance(each, ast.Call) and _callee(each) == "range"
+            else []
+        )
+    )
+    return large and posts(program)
+
+
+def _callee(node: ast.Call) -> str:
+    return node.func.id if isinstance(node.func, ast.Name) else ""
+
+
+def _redirects(program: Program) -> bool:
+    """A shell that is tied to a socket."""
+    sockets = "socket" in program.imports()
+    ties = any(program.called("os.dup2", "pty.spawn"))
+    runs = any(program.called(*SHELLS)) or any(program.called(*EVALUATES))
+    receives = any(program.called("?.recv", "?.recvfrom", "?.makefile"))
+    return sockets and (ties or (runs and receives))
+
+
+NETWORK: Table = {
+    "fetches": ("Something is fetched from the network.", fetches),
+    "posts": ("Something is sent over the network.", posts),
+    "posts_file": (
+        "What a file holds is sent over the network.",
+        lambda p: posts(p) and any(mode == "r" for _, mode in opens(p)),
+    ),
+    "fetches_plainly": (
+        "Something is fetched without encryption from another machine.",
+        lambda p: (
+            fetches(p)
+            and any(
+                text.startswith("http://") and not _LOCAL.match(host_of(text) or "")
+                for text in p.texts
+            )
+        ),
+    ),
+    "fetches_unlisted": (
+        "Something is fetched from a host that is not widely known.",
+        lambda p: fetches(p) and any(not _is_safe(host) for host in hosts(p)),
+    ),
+    "saves_fetched": (
+        "What is fetched is written to a file.",
+        lambda p: fetches(p) and writes(p),
+    ),
+    "fetches_program": (
+        "A program is fetched.",
+        lambda p: (
+            fetches(p)
+            and any(host_of(t) and SCRIPT.search(t.split("?")[0]) for t in p.texts)
+        ),
+    ),
+    "opens_socket": (
+        "A socket is opened.",
+        lambda p: any(p.called("socket.socket", "socket.create_connection")),
+    ),
+    "listens": (
+        "The program waits for connections.",
+        lambda p: any(p.called("?.listen", "?.accept", "?.serve_forever")),
+    ),
+    "ties_shell_to_socket": ("A shell is tied to a socket.", _redirects),
+    "amplifies": ("Something is multiplied a thousandfold and sent.", _amplifies),
+}

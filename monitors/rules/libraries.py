@@ -1,0 +1,272 @@
+"""The predicates of each domain: those that ship, and those that users add.
+
+A file `forewarn.predicates/1` names its domain and writes each predicate as a
+condition over what there already is. A package offers functions in its metadata,
+
+    [project.entry-points."forewarn.predicates"]
+    "household.mine" = "my_package.predicates:PREDICATES"
+
+where the first word is the domain and the target a list of `Predicate`. A Python file
+that a user names on the command line is run; its functions take `(event, state,
+history)`, or as AgentSpec's do `(user_input, tool_input, intermediate_steps)` or
+`(action_input, ctx)`.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import io
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import redirect_stdout
+from dataclasses import replace
+from functools import cache
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Literal
+
+from forewarn.abstractions.errors import ForewarnError, InvalidInput, SignalFault
+from forewarn.abstractions.files import read_yaml
+from forewarn.abstractions.schema import Strict, validated
+from forewarn.monitors.laws.formula import Formula
+from forewarn.monitors.rules.code import code
+from forewarn.monitors.rules.condition import Condition, parse_condition, predicates_of
+from forewarn.monitors.rules.household import household
+from forewarn.monitors.rules.predicates import (
+    Domain,
+    Event,
+    Library,
+    Predicate,
+    domain_of,
+)
+
+GROUP = "forewarn.predicates"
+
+_NAME = re.compile(r"[A-Za-z_]\w*")
+
+
+class InvalidPredicate(InvalidInput):
+    """A predicate that a user adds and that cannot be used as it is."""
+
+
+class BrokenPredicates(ForewarnError):
+    """A package offers predicates that do not load."""
+
+    exit_status = 3
+
+
+class _PredicateFile(Strict):
+    doc: str
+    when: str
+
+
+class _PredicatesFile(Strict):
+    format: Literal["forewarn.predicates/1"]
+    domain: str
+    predicates: dict[str, _PredicateFile]
+
+
+def add_file(library: Library, path: Path) -> Library:
+    """The library with the predicates that a file writes."""
+    return add_written(library, read_yaml(path), str(path))
+
+
+def add_written(library: Library, content: object, source: str) -> Library:
+    """The library with the predicates that the content of a file writes."""
+    file = validated(_PredicatesFile, content, source, InvalidPredicate)
+    if domain_of(file.domain, source) != library.domain:
+        raise InvalidPredicate(
+            f"its predicates are of {file.domain}, not of {library.domain}",
+            source=source,
+        )
+    for name, entry in file.predicates.items():
+        try:
+            library = add(library, [_written(library, name, entry)])
+        except InvalidInput as error:
+            raise error.within(source, f"predicates.{name}") from None
+    return library
+
+
+def _written(library: Library, name: str, entry: _PredicateFile) -> Predicate:
+    formula = parse_condition(" ".join(entry.when.split()), library)
+
+    def begin(library: Library = library, formula: Formula = formula) -> Condition:
+        return Condition(formula, library)
+
+    asks = predicates_of(formula, library)
+    return Predicate(name, entry.doc, written=begin, asks=asks)
+
+
+def add(library: Library, predicates: Iterable[Predicate]) -> Library:
+    """The library with more predicates, whose names must be new."""
+    known: dict[str, Predicate] = dict(library.predicates)
+    for predicate in predicates:
+        name = predicate.name
+        if not _NAME.fullmatch(name):
+            raise InvalidPredicate(f"{name!r:.60} cannot be the name of a predicate")
+        if name in known or name in library.fields:
+            raise InvalidPredicate(f"{name} is there already", mend="call it otherwise")
+        known[name] = predicate
+    return replace(library, predicates=known)
+
+
+def add_offered(library: Library) -> Library:
+    """The library with what installed packages offer for its domain."""
+    for name, found in _offered().get(library.domain, {}).items():
+        try:
+            library = add(library, found)
+        except InvalidInput as error:
+            raise error.within(f"the entry point {name}") from None
+    return library
+
+
+@cache
+def _offered() -> Mapping[Domain, Mapping[str, tuple[Predicate, ...]]]:
+    found: dict[Domain, dict[str, tuple[Predicate, ...]]] = {}
+    for point in entry_points(group=GROUP):
+        domain = domain_of(point.name.split(".")[0], f"the entry point {point.name}")
+        try:
+            offered = tuple(point.load())
+        except Exception as error:
+            raise BrokenPredicates(
+                f"the predicates {point.name} do not load: {type(error).__name__}:"
+                f" {error}"
+            ) from error
+        if not all(isinstance(each, Predicate) for each in offered):
+            raise BrokenPredicates(f"{point.name} offers what is no Predicate")
+        found.setdefault(domain, {})[point.name] = offered
+    return found
+
+
+@cache
+def driving() -> Library:
+    """The predicates of driving."""
+    signals = Library("driving", {}, vocabulary="driving")
+    return add_file(signals, Path(__file__).with_name("driving.yaml"))
+
+
+_SHIPPED: Mapping[Domain, Callable[[], Library]] = {
+    "household": household,
+    "driving": driving,
+    "code": code,
+}
+
+
+def library(domain: Domain, files: Sequence[Path] = ()) -> Library:
+    """The predicates of a domain, with those of installed packages and of files."""
+    found = add_offered(_SHIPPED[domain]())
+    for path in files:
+        found = add_file(found, path)
+    return found
+
+
+_OURS = ("event", "state", "history")
+
+
+class BrokenModule(ForewarnError):
+    """A user's module of predicates that does not load."""
+
+
+def add_module(library: Library, path: Path, replaces: bool = False) -> Library:
+    """The library with a module's predicates.
+
+    Args:
+        library: What there is.
+        path: The Python file.
+        replaces: Whether a function counts before ours of the same name, as
+            AgentSpec's own matching has it.
+    """
+    found = {each.name: each for each in _predicates(path)}
+    known = dict(library.predicates)
+    known = known | found if replaces else found | known
+    return replace(library, predicates=known)
+
+
+def _predicates(path: Path) -> Iterator[Predicate]:
+    module = _loaded(path)
+    for name, function in inspect.getmembers(module, inspect.isfunction):
+        if name.startswith("_") or function.__module__ != module.__name__:
+            continue
+        parameters = tuple(inspect.signature(function).parameters)
+        if len(parameters) not in (2, 3):
+            continue
+        said = (inspect.getdoc(function) or f"As {path.name} has it.").split("\n")[0]
+        yield Predicate(name, said, _adapted(name, function, parameters))
+
+
+def _loaded(path: Path) -> ModuleType:
+    if path.suffix != ".py" or not path.is_file():
+        raise InvalidInput(
+            "no Python file there", source=str(path), mend="name a file such as mine.py"
+        )
+    spec = importlib.util.spec_from_file_location(f"_rules_{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise BrokenModule(f"{path} does not load")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        with redirect_stdout(io.StringIO()):
+            spec.loader.exec_module(module)
+    except Exception as error:
+        raise BrokenModule(
+            f"{path} does not load: {type(error).__name__}: {error}"
+        ) from error
+    return module
+
+
+Given = Callable[[Event, Any, Sequence[Event]], tuple[Any, ...]]
+
+
+def _adapted(
+    name: str, function: Callable[..., Any], parameters: tuple[str, ...]
+) -> Callable[[Event, Any, Sequence[Event]], bool]:
+    given: Given = _as_ours
+    if parameters != _OURS:
+        given = _as_agent if len(parameters) == 3 else _as_emulator
+
+    def holds(event: Event, state: Any, history: Sequence[Event]) -> bool:
+        try:
+            with redirect_stdout(io.StringIO()):  # of what it prints while it looks
+                return bool(function(*given(event, state, history)))
+        except Exception as error:
+            problem = f"{name} failed: {type(error).__name__}: {error}"
+            raise SignalFault(problem) from error
+
+    return holds
+
+
+def _as_ours(event: Event, state: Any, history: Sequence[Event]) -> tuple[Any, ...]:
+    return event, state, history
+
+
+def _as_agent(event: Event, state: Any, history: Sequence[Event]) -> tuple[Any, ...]:
+    """User input, tool input and the steps so far, as AgentSpec's executor has them."""
+    steps = [
+        ((each.tool or each.action, each.text), _observation(each))
+        for each in history
+        if each.moment == "after"
+    ]
+    return "", _text(event), steps
+
+
+def _as_emulator(event: Event, state: Any, history: Sequence[Event]) -> tuple[Any, ...]:
+    return dict(event.arguments), {"history": [_text(each) for each in history]}
+
+
+def _text(event: Event) -> str:
+    if event.text:
+        return event.text
+    values = (str(value) for value in event.arguments.values())
+    return " ".join([event.action.replace("_", " "), *values])
+
+
+def _observation(event: Event) -> Any:
+    if "code" in event.arguments:
+        return event.output
+    return {
+        "action": _text(event),
+        "success": event.succeeded is not False,
+        "message": event.output,
+        "errorMessage": "",
+    }

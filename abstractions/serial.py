@@ -2,13 +2,148 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    GetCoreSchemaHandler,
+    TypeAdapter,
+    ValidationError,
+)
+from pydantic_core import CoreSchema, ErrorDetails
 
-from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.errors import InvalidInput, near_miss, suggest
+
+MAX_ERRORS = 1_000
+"""More are not told apart: each takes a thousand times what it is about."""
+
+
+def _end_at_the_first_error(schema: Any) -> None:
+    """A list of a million wrong items is one error, not a million."""
+    if isinstance(schema, dict):
+        if schema.get("type") in ("list", "tuple", "dict", "set"):
+            schema["fail_fast"] = True
+        for part in schema.values():
+            _end_at_the_first_error(part)
+    elif isinstance(schema, list):
+        for part in schema:
+            _end_at_the_first_error(part)
+
+
+class Strict(BaseModel):
+    """The base of all file schemas: no unknown keys, no silent conversions."""
+
+    model_config = ConfigDict(
+        extra="forbid", strict=True, frozen=True, allow_inf_nan=False
+    )
+
+    @classmethod
+    def __get_pydantic_core_schema__(
+        cls, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        schema = handler(source)
+        _end_at_the_first_error(schema)
+        return schema
+
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+def validated(
+    model: type[_Model],
+    data: object,
+    source: str,
+    error: type[InvalidInput] = InvalidInput,
+) -> _Model:
+    """The data as the model, or the first thing wrong with it.
+
+    Args:
+        model: The schema.
+        data: What was read from the file.
+        source: The file's name, for the message.
+        error: The kind of error to raise.
+    """
+    if not isinstance(data, dict):
+        kind = "nothing" if data is None else f"a {type(data).__name__}"
+        wanted = next(iter(model.model_fields))
+        raise error(
+            f"expected a mapping of keys, found {kind}",
+            source=source,
+            mend=f"it begins with a key and a colon, such as `{wanted}: …`",
+        )
+    try:
+        return model.model_validate(data)
+    except ValidationError as failure:
+        if failure.error_count() > MAX_ERRORS:
+            problem = f"{failure.error_count()} things are wrong"
+            raise error(problem, source=source) from None
+        first = failure.errors()[0]
+        # A misspelt key also makes the key it was meant to be a missing one.
+        for candidate in failure.errors():
+            if candidate["type"] == "extra_forbidden":
+                first = candidate
+                break
+        place = ".".join(str(part) for part in first["loc"])
+        problem, mend = _explain(first, model)
+        raise error(problem, source=source, place=place, mend=mend) from failure
+
+
+def _explain(details: ErrorDetails, model: type[BaseModel]) -> tuple[str, str]:
+    kind = details["type"]
+    if kind == "extra_forbidden":
+        known = _keys_at(model, details["loc"][:-1])
+        key = str(details["loc"][-1])
+        return f"unknown key {key!r}", suggest(key, known)
+    if kind == "missing":
+        key = str(details["loc"][-1])
+        literal = _literal_at(model, details["loc"])
+        return "this key is missing", f"write `{key}: {literal or '…'}`"
+    if kind == "literal_error":
+        given = str(details["input"])
+        expected = details["ctx"]["expected"]
+        mend = near_miss(given, re.findall(r"'([^']*)'", expected))
+        return f"{given!r:.60} is not {expected}", mend or f"write {expected}"
+    if kind in ("value_error", "assertion_error"):
+        return str(details["ctx"]["error"]), ""
+    message = details["msg"]
+    return message[0].lower() + message[1:], ""
+
+
+def _literal_at(model: type[BaseModel], path: tuple[int | str, ...]) -> str:
+    """The first word that may stand at that place of a file, if only words may."""
+    field = model.model_fields.get(str(path[-1])) if len(path) == 1 else None
+    if field is None or get_origin(field.annotation) is not Literal:
+        return ""
+    return str(get_args(field.annotation)[0])
+
+
+def _keys_at(model: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
+    """The keys that the schema allows at that place."""
+    here: Any = model
+    for part in path:
+        if _is_model(here):
+            field = here.model_fields.get(str(part))
+            here = field.annotation if field else None
+        else:
+            # A key of dict[str, Model] or an index of list[Model].
+            here = _last_argument(here)
+    while here is not None and not _is_model(here):
+        here = _last_argument(here)
+    return list(here.model_fields) if here else []
+
+
+def _is_model(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
+
+
+def _last_argument(annotation: Any) -> Any:
+    arguments = [a for a in get_args(annotation) if a is not type(None)]
+    return arguments[-1] if arguments else None
+
 
 _Value = TypeVar("_Value")
 

@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from forewarn.abstractions.errors import InvalidTrace, SignalFault
 from forewarn.abstractions.files import atomic_text
 from forewarn.abstractions.frame import Frame, Value
-from forewarn.abstractions.vocabularies.embedding import vocabulary_reference
 from forewarn.abstractions.vocabularies.vocabulary import (
     YAML,
     Vocabulary,
     load_vocabulary,
+    vocabulary_reference,
 )
 
 FORMAT = "forewarn.trace/1"

@@ -9,10 +9,10 @@ import numpy as np
 from measuring import Row, seconds
 from online import LAW, PREDICATES
 
-from forewarn.abstractions.states.abstraction import from_expressions
+from forewarn.abstractions.abstraction import from_expressions
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
-from forewarn.monitors.chains.counting import count_matrix
-from forewarn.monitors.laws.automata.automaton import compile_law
+from forewarn.monitors.chains.chain import count_matrix
+from forewarn.monitors.laws.automaton import compile_law
 from forewarn.monitors.laws.formula import parse_formula
 from forewarn.monitors.laws.monitor import scan
 

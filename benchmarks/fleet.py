@@ -22,12 +22,11 @@ from pathlib import Path
 import numpy as np
 from measuring import Row, installed, seconds
 
-from forewarn.abstractions.states.abstraction import Abstraction, from_expressions
+from forewarn.abstractions.abstraction import Abstraction, from_expressions
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.chains.formats.own import model_as_dict
-from forewarn.monitors.chains.learning import Support, Tally, learn
+from forewarn.monitors.chains.learning import LiveTally, Support, Tally, learn
 from forewarn.monitors.chains.model import Model
-from forewarn.monitors.chains.tallying import LiveTally
 from forewarn.monitors.fleet.merging import merge
 from forewarn.monitors.fleet.tallies import (
     FleetTally,

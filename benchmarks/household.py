@@ -13,8 +13,8 @@ from typing import Any
 
 from measuring import Row, installed, seconds
 
+from forewarn.abstractions.abstraction import from_expressions
 from forewarn.abstractions.frame import Frame
-from forewarn.abstractions.states.abstraction import from_expressions
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.chains.learning import Support, Tally, learn
 from forewarn.monitors.chains.model import Model

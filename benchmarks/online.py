@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from measuring import Row, installed, peer_seconds
 
+from forewarn.abstractions.abstraction import from_expressions
 from forewarn.abstractions.frame import Frame
-from forewarn.abstractions.states.abstraction import from_expressions
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.chains.learning import Support, Tally, learn
 from forewarn.monitors.guarding.watch import Watch, load_watch
-from forewarn.monitors.laws.automata.automaton import compile_law
+from forewarn.monitors.laws.automaton import compile_law
 from forewarn.monitors.laws.formula import parse_formula
 from forewarn.monitors.laws.monitor import Monitor
 

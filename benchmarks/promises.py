@@ -27,8 +27,8 @@ import numpy as np
 from driving import drive
 from numpy.typing import NDArray
 
+from forewarn.abstractions.abstraction import Abstraction
 from forewarn.abstractions.files import read_json, write_json
-from forewarn.abstractions.states.abstraction import Abstraction
 from forewarn.abstractions.trace import Kept
 from forewarn.monitors.chains.learning import Tally, learn
 from forewarn.monitors.chains.model import Model, load_model

@@ -18,8 +18,8 @@ from typing import Any
 from measuring import PEERS, Row
 from online import LAWS, PREDICATES, drive
 
+from forewarn.abstractions.abstraction import from_expressions
 from forewarn.abstractions.files import write_json
-from forewarn.abstractions.states.abstraction import from_expressions
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.chains.formats.own import model_as_dict
 from forewarn.monitors.chains.learning import Support, Tally, learn

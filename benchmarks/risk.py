@@ -11,7 +11,7 @@ import numpy as np
 from measuring import Row, installed, seconds
 
 from forewarn.monitors.chains.chain import Chain
-from forewarn.monitors.laws.automata.automaton import Automaton, compile_law
+from forewarn.monitors.laws.automaton import Automaton, compile_law
 from forewarn.monitors.laws.formula import parse_formula
 from forewarn.monitors.risk.tables import guard_risk, violation_ever, violation_within
 

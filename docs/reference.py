@@ -18,7 +18,7 @@ import click
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
-from forewarn.abstractions.schema import Strict
+from forewarn.abstractions.serial import Strict
 from forewarn.cli import COMMANDS, main
 
 ROOT = Path(__file__).parents[1]
@@ -30,7 +30,7 @@ FRONTS = (
 )
 FORMATS = (
     ("abstractions.readers.json_lines", "the first line of a trace"),
-    ("abstractions.states.abstraction", "predicates, and what is valid"),
+    ("abstractions.abstraction", "predicates, and what is valid"),
     ("abstractions.vocabularies.vocabulary", "the signals of a domain"),
     ("monitors.laws.lawbook", "laws by name"),
     ("monitors.chains.formats.own", "a learned model"),

@@ -11,11 +11,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from forewarn.abstractions.abstraction import Abstraction, load_abstraction
     from forewarn.abstractions.errors import ForewarnError, InvalidInput
     from forewarn.abstractions.frame import Frame
     from forewarn.abstractions.readers import read_trace
     from forewarn.abstractions.readers.stored import read_traces
-    from forewarn.abstractions.states.abstraction import Abstraction, load_abstraction
     from forewarn.abstractions.vocabularies.vocabulary import (
         Vocabulary,
         load_vocabulary,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from forewarn.monitors.guarding.guard import Guard
     from forewarn.monitors.guarding.policy import Policy, Step, load_policy
     from forewarn.monitors.guarding.watch import Watch, load_watch
-    from forewarn.monitors.laws.automata.automaton import compile_law
+    from forewarn.monitors.laws.automaton import compile_law
     from forewarn.monitors.laws.formula import parse_formula
     from forewarn.monitors.laws.lawbook import Law, find_laws
     from forewarn.monitors.laws.monitor import Monitor
@@ -99,7 +99,7 @@ __getattr__, __dir__ = _front(
     __name__,
     {
         "cli.options.live": ("watched_live",),
-        "abstractions.states.abstraction": ("Abstraction", "load_abstraction"),
+        "abstractions.abstraction": ("Abstraction", "load_abstraction"),
         "abstractions.errors": ("ForewarnError", "InvalidInput"),
         "abstractions.frame": ("Frame",),
         "abstractions.readers": ("read_trace",),
@@ -110,7 +110,7 @@ __getattr__, __dir__ = _front(
         "monitors.guarding.guard": ("Guard",),
         "monitors.guarding.policy": ("Policy", "Step", "load_policy"),
         "monitors.guarding.watch": ("Watch", "load_watch"),
-        "monitors.laws.automata.automaton": ("compile_law",),
+        "monitors.laws.automaton": ("compile_law",),
         "monitors.laws.formula": ("parse_formula",),
         "monitors.laws.lawbook": ("Law", "find_laws"),
         "monitors.laws.monitor": ("Monitor",),

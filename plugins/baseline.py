@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
+from forewarn.abstractions.abstraction import Abstraction
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.readers.stored import Stored
-from forewarn.abstractions.states.abstraction import Abstraction
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.plugins.contracts import Source
 

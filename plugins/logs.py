@@ -21,13 +21,12 @@ import numpy as np
 from pydantic import Field
 
 from forewarn.abstractions.errors import InvalidInput, near_miss
+from forewarn.abstractions.files import first_line
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.readers.foreign import foreign_rows, is_foreign
-from forewarn.abstractions.readers.lines import first_line
 from forewarn.abstractions.readers.tabular import read_table
-from forewarn.abstractions.schema import Strict
-from forewarn.abstractions.vocabularies.signals import Alias
-from forewarn.abstractions.vocabularies.units import unit
+from forewarn.abstractions.serial import Strict
+from forewarn.abstractions.vocabularies.signals import Alias, named_unit
 from forewarn.abstractions.vocabularies.vocabulary import Vocabulary, load_vocabulary
 from forewarn.monitors.guarding.decision import Action, Decision, Kind
 from forewarn.monitors.laws.clocking import regular_period
@@ -106,7 +105,7 @@ class LogWorld(SteppedWorld):
         self._vocabulary = _with_columns(load_vocabulary(vocabulary), columns or {})
         self._columns = tuple(columns or ())
         self._time, self._period_s, self._blanks = time, period_s, blanks
-        self._factor = float(unit(time_unit).factor)
+        self._factor = float(named_unit(time_unit).factor)
         self._provides = self._signals(self._paths[0])
         first = self._read(self._paths[0])
         period_s = period_s or regular_period(np.array([at for at, _ in first]))

@@ -28,7 +28,7 @@ from forewarn.abstractions.errors import (
     MissingDependency,
     near_miss,
 )
-from forewarn.abstractions.schema import Strict, validated
+from forewarn.abstractions.serial import Strict, validated
 from forewarn.plugins.contracts import Actuator, Pilot, Settings, TaskBook, World
 
 Role = Literal["world", "pilot", "actuator", "baseline", "task_book"]

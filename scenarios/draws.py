@@ -15,7 +15,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from forewarn.abstractions.errors import InvalidInput, near_miss
-from forewarn.abstractions.schema import Strict
+from forewarn.abstractions.serial import Strict
 
 MAX_INTEGER = 2**53
 """Beyond it not every integer is a number of its own."""

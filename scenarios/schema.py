@@ -13,11 +13,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from forewarn.abstractions.abstraction import Abstraction, load_abstraction
 from forewarn.abstractions.errors import InvalidInput, near_miss
 from forewarn.abstractions.expression import Expression, parse_expression
 from forewarn.abstractions.files import inside, parse_yaml, read_text
-from forewarn.abstractions.schema import Strict, validated
-from forewarn.abstractions.states.abstraction import Abstraction, load_abstraction
+from forewarn.abstractions.serial import Strict, validated
 from forewarn.monitors.laws.lawbook import Law, find_laws
 from forewarn.monitors.rules.judging import read_judge
 from forewarn.plugins.contracts import TaskBook

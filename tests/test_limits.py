@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from forewarn import scenarios
+from forewarn.abstractions.abstraction import load_abstraction
 from forewarn.abstractions.errors import InvalidInput, TooLarge
-from forewarn.abstractions.states.abstraction import load_abstraction
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.cli import main
 from forewarn.monitors.chains.model import load_model

@@ -2,20 +2,169 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.abstractions.dataset.checking import first_fault
-from forewarn.abstractions.dataset.layout import Kind
+from forewarn.abstractions.dataset.layout import (
+    LABEL,
+    NOTES,
+    UNLABELLED,
+    Kind,
+    known_signal,
+    signal_of,
+)
+from forewarn.abstractions.errors import InvalidInput, InvalidTrace, SignalFault
 from forewarn.abstractions.files import parse_json
+from forewarn.abstractions.frame import Frame, Value
+from forewarn.abstractions.trace import Note, plain_values
 from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+_Check = Callable[[object], Value]
+
+
+def first_fault(
+    columns: Mapping[str, NDArray[Any]],
+    vocabulary: Vocabulary | None,
+    distinct: Mapping[str, Iterable[Value]] | None = None,
+) -> tuple[int, SignalFault] | None:
+    """The first frame that holds what it cannot, and what is wrong there.
+
+    Args:
+        columns: The signals, as `Trace.columns` has them.
+        vocabulary: What they are checked against.
+        distinct: Of some columns, values among which are all of theirs.
+    """
+    found: tuple[int, SignalFault] | None = None
+    for name, column in columns.items():
+        check = vocabulary.checker(name) if vocabulary else plain_values(name)
+        known = (distinct or {}).get(name)
+        if known is not None and not any(_fault(check, value) for value in known):
+            continue
+        for at in _suspects(name, column, vocabulary):
+            fault = _fault(check, _plain(column[at]))
+            if fault is not None:
+                if found is None or at < found[0]:
+                    found = at, fault
+                break
+    return found
+
+
+def _suspects(
+    name: str, column: NDArray[Any], vocabulary: Vocabulary | None
+) -> Iterable[int]:
+    """The frames in which something may be wrong, in order."""
+    if column.dtype.kind == "f":
+        bad = np.isinf(column)
+        signal = vocabulary.signals.get(name) if vocabulary else None
+        if signal is not None:
+            low = -np.inf if signal.low is None else signal.low
+            high = np.inf if signal.high is None else signal.high
+            bad |= (column < low) | (column > high)
+            if not signal.may_be_none or signal.type != "number":
+                bad |= np.isnan(column)
+            if signal.type != "number":
+                bad[:1] = True
+        elif vocabulary is not None:
+            bad[:1] = True
+        return np.flatnonzero(bad).tolist()
+    if column.dtype == bool:
+        return range(min(len(column), 1))
+    values = column.tolist()
+    if len(set(map(type, values)) - {type(None)}) > 1:
+        return range(len(values))
+    # Of one kind: what is equal is the same.
+    numbers = range(len(values))
+    return dict(zip(reversed(values), reversed(numbers), strict=True)).values()
+
+
+def _plain(value: Any) -> Any:
+    value = value.item() if isinstance(value, np.generic) else value
+    return None if value != value else value
+
+
+def _fault(check: _Check, value: object) -> SignalFault | None:
+    try:
+        check(value)
+    except SignalFault as fault:
+        return fault
+    return None
+
+
+def frames_of(
+    rows: pa.Table, kinds: Mapping[str, Kind], source: str
+) -> Iterator[tuple[Frame, Note | None]]:
+    """The frames as they were written; nothing is checked.
+
+    Args:
+        rows: Some of a run, without what only other runs have.
+        kinds: What each column holds.
+        source: The file that they come from.
+    """
+    signals: dict[str, list[Any]] = {}
+    absent: dict[str, list[bool]] = {}
+    for column in rows.column_names:
+        values = _values(rows, column, kinds, source)
+        if (signal := signal_of(column)) is not None:
+            signals[signal] = values
+        elif (signal := known_signal(column)) is not None:
+            absent[signal] = values
+    moments = zip(
+        rows.column("sequence").to_pylist(),
+        rows.column("time_s").to_pylist(),
+        _notes(rows, kinds, source),
+        strict=True,
+    )
+    for i, (sequence, time_s, note) in enumerate(moments):
+        held = {
+            signal: column[i]
+            for signal, column in signals.items()
+            if signal not in absent or absent[signal][i]
+        }
+        yield Frame(time_s, sequence, held), note
+
+
+def _notes(
+    rows: pa.Table, kinds: Mapping[str, Kind], source: str
+) -> Iterator[Note | None]:
+    if LABEL not in rows.column_names:
+        yield from (None for _ in range(len(rows)))
+        return
+    held = {
+        key: _values(rows, key, kinds, source)
+        for key in NOTES
+        if key in rows.column_names
+    }
+    for i, label in enumerate(_values(rows, LABEL, kinds, source)):
+        if label is None:
+            yield None
+            continue
+        said = {key: column[i] for key, column in held.items()}
+        said["interventions"] = tuple(said.get("interventions") or ())
+        yield Note(label=None if label == UNLABELLED else label, **said)
+
+
+def _values(
+    rows: pa.Table, column: str, kinds: Mapping[str, Kind], source: str
+) -> list[Any]:
+    values: list[Any] = rows.column(column).to_pylist()
+    if kinds[column] != "json":
+        return values
+    return [None if value is None else _parsed(value, source) for value in values]
+
+
+def _parsed(text: str, source: str) -> Any:
+    try:
+        return parse_json(text, source)
+    except InvalidInput as error:
+        raise InvalidTrace(error.problem, source=source) from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,12 +20,12 @@ from pydantic import NonNegativeInt
 
 from forewarn.abstractions.errors import InvalidTrace, MissingDependency
 from forewarn.abstractions.files import parse_json
-from forewarn.abstractions.schema import Strict, validated
+from forewarn.abstractions.serial import Strict, validated
 from forewarn.abstractions.trace import TraceHeader, header_keys
-from forewarn.abstractions.vocabularies.embedding import embedded
 from forewarn.abstractions.vocabularies.vocabulary import (
     SHIPPED,
     Vocabulary,
+    embedded,
     load_vocabulary,
     named_vocabulary,
     vocabulary_from,

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from forewarn.abstractions.dataset.arrays import (
     Arrays,
+    first_fault,
+    frames_of,
     numpy_of,
     unfolded_bytes,
     words_of,
 )
-from forewarn.abstractions.dataset.checking import first_fault
-from forewarn.abstractions.dataset.frames import frames_of
 from forewarn.abstractions.dataset.layout import (
     FORMAT,
     VALUES,

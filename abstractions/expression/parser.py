@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from forewarn.abstractions.errors import InvalidExpression, near_miss
-from forewarn.abstractions.expression.lexer import Token
-from forewarn.abstractions.expression.terms import FUNCTIONS, NUMERIC, TermParser
+from forewarn.abstractions.expression.terms import FUNCTIONS, NUMERIC, TermParser, Token
 from forewarn.abstractions.expression.tree import (
     MIRRORED,
     And,
@@ -26,9 +25,9 @@ from forewarn.abstractions.expression.tree import (
     ObjectPredicate,
     Or,
     Text,
+    common_unit,
     within,
 )
-from forewarn.abstractions.expression.typing import common_unit
 
 if TYPE_CHECKING:
     from forewarn.abstractions.vocabularies.vocabulary import Signal, Vocabulary

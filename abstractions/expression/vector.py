@@ -42,9 +42,10 @@ from forewarn.abstractions.expression.tree import (
     Or,
     Past,
     Text,
+    common_unit,
+    unit_of,
 )
-from forewarn.abstractions.expression.typing import common_unit, unit_of
-from forewarn.abstractions.vocabularies.units import PLAIN, Unit
+from forewarn.abstractions.vocabularies.signals import PLAIN, Unit
 
 Columns = Mapping[str, NDArray[Any]]
 Booleans = NDArray[np.bool_]

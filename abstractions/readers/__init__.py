@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from forewarn.abstractions.errors import InvalidTrace
+from forewarn.abstractions.files import first_line
 from forewarn.abstractions.places import place
 from forewarn.abstractions.readers.json_lines import read_json_lines
 from forewarn.abstractions.readers.lawbreaker import read_lawbreaker
-from forewarn.abstractions.readers.lines import first_line
 from forewarn.abstractions.readers.tabular import read_table
 from forewarn.abstractions.trace import Trace
 from forewarn.abstractions.vocabularies.vocabulary import Vocabulary

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from forewarn.abstractions.errors import InvalidTrace, SignalFault, near_miss
+from forewarn.abstractions.files import check_count, lines
 from forewarn.abstractions.frame import Frame, Value, is_number
-from forewarn.abstractions.readers.lines import check_count, lines
 from forewarn.abstractions.trace import Trace, TraceHeader, check_order
 from forewarn.abstractions.vocabularies.vocabulary import (
     SHIPPED,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -25,7 +25,7 @@ from forewarn.abstractions.errors import (
 )
 from forewarn.abstractions.files import inside, read_yaml
 from forewarn.abstractions.frame import Value, is_number
-from forewarn.abstractions.schema import Strict, validated
+from forewarn.abstractions.serial import Strict, validated
 from forewarn.abstractions.vocabularies.signals import (
     OBJECT,
     Alias,
@@ -357,3 +357,43 @@ def _alias(
         none_when={other: tuple(codes) for other, codes in entry.none_when.items()},
         doc=entry.doc,
     )
+
+
+def vocabulary_reference(vocabulary: Vocabulary) -> str | dict[str, Any]:
+    """The name of a vocabulary that ships, or all that predicates need of another.
+
+    What is embedded gives names their meaning; aliases and inputs, which only matter
+    where traces are recorded, are left out.
+    """
+    name = vocabulary.name
+    if name in SHIPPED and load_vocabulary(name) == vocabulary:
+        return name
+    return embedded(vocabulary)
+
+
+def embedded(vocabulary: Vocabulary) -> dict[str, Any]:
+    """All that predicates need of a vocabulary, as a file has it."""
+    content: dict[str, Any] = {
+        "format": "forewarn.vocabulary/1",
+        "name": vocabulary.name,
+        "signals": {s.name: _embedded_signal(s) for s in vocabulary.signals.values()},
+    }
+    if vocabulary.predicates:
+        content["predicates"] = {
+            predicate.name: {"arities": list(predicate.arities)}
+            for predicate in vocabulary.predicates.values()
+        }
+    return content
+
+
+def _embedded_signal(signal: Signal) -> dict[str, Any]:
+    found: dict[str, Any] = {"type": signal.type}
+    if signal.unit is not None:
+        found["unit"] = signal.unit
+    if (signal.low, signal.high) != (None, None):
+        found["range"] = [signal.low, signal.high]
+    if signal.values:
+        found["values"] = list(signal.values)
+    if signal.may_be_none:
+        found["none"] = signal.none_means
+    return found

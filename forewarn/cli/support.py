@@ -17,8 +17,7 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from forewarn.abstractions.errors import InvalidInput
-from forewarn.abstractions.text import clean
+from forewarn.abstractions.errors import InvalidInput, clean
 
 __all__ = [
     "FILE",
@@ -68,7 +67,7 @@ class Place(click.Path):
 
 def left_out(folders: Iterable[Path]) -> list[str]:
     """Says on the terminal which runs in these folders are not read, and returns it."""
-    from forewarn.abstractions.dataset.joining import pending
+    from forewarn.abstractions.dataset.writing import pending
 
     told = [
         f"{folder}: {count} runs of a `forewarn collect` that was killed, or is under"

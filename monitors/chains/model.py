@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -11,7 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from forewarn.abstractions.abstraction import Abstraction, from_expressions
 from forewarn.abstractions.errors import InvalidModel
+from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
 from forewarn.monitors.chains.chain import Chain
 
 
@@ -149,3 +152,82 @@ def load_model(path: Path | str) -> Model:
             mend="take one of those that `load_models` reads",
         )
     return models[0]
+
+
+def refuse_other(
+    model: Model,
+    source: str,
+    *,
+    scenario: str | None = None,
+    vocabulary: str | None = None,
+    period_s: float | None = None,
+    tolerance: float = 1e-9,
+) -> None:
+    """Raises if a model is of something else than what is to be guarded.
+
+    What is not said on either side differs from nothing.
+
+    Args:
+        model: The model.
+        source: Its file, for errors.
+        scenario: The name of what is to be guarded.
+        vocabulary: That of its frames, by name.
+        period_s: The time between two of its frames.
+        tolerance: By which share of it that may be off.
+    """
+    found = _differences(model, scenario, vocabulary, period_s, tolerance)
+    if differs := "; ".join(found):
+        raise InvalidModel(
+            f"the model is of something else: {differs}",
+            source=source,
+            mend="give one that was learned there, or insist with --accept-model",
+        )
+
+
+def trained_on(model: Model) -> frozenset[str]:
+    """The names of the scenarios whose runs a model, or its policy, was made of."""
+    facts = model.training
+    entries = [*facts.get("files", ()), *facts.get("set_aside", ())]
+    return frozenset(entry["scenario"] for entry in entries if entry.get("scenario"))
+
+
+def _differences(
+    model: Model,
+    scenario: str | None,
+    vocabulary: str | None,
+    period_s: float | None,
+    tolerance: float,
+) -> Iterator[str]:
+    names = trained_on(model)
+    if scenario and names and scenario not in names:
+        yield f"it was learned on {', '.join(sorted(names))}, and this is {scenario}"
+    content = dict(model.abstraction or {})
+    abstraction = Abstraction.from_dict(content, "the model") if content else None
+    speaks = abstraction.vocabulary if abstraction is not None else None
+    if vocabulary and speaks is not None and speaks.name != vocabulary:
+        yield f"its vocabulary is {speaks.name}, and here it is {vocabulary}"
+    latched = abstraction is not None and abstraction.period_s is not None
+    apart_s = model.period_s or (abstraction.period_s if abstraction else None)
+    if (
+        not period_s
+        or not apart_s
+        or math.isclose(apart_s, period_s, rel_tol=tolerance)
+    ):
+        return
+    # What is latched keeps all that frames in between show.
+    if apart_s < period_s or not latched:
+        yield f"its states are {apart_s:g} s apart, and the frames here {period_s:g} s"
+
+
+def riskless(vocabulary: Vocabulary | None, period_s: float) -> Model:
+    """A model of one state, in which everything is, all the time."""
+    abstraction = from_expressions(
+        ["true"], vocabulary=vocabulary, name="no risk", period_s=period_s
+    )
+    chain = Chain.from_rows(["1"], {0: {0: Fraction(1)}})
+    return Model(chain, abstraction=abstraction.as_dict(), period_s=period_s)
+
+
+def is_riskless(model: Model) -> bool:
+    """Whether nothing is to be told of a risk: it has one state, and no law."""
+    return len(model.chain.states) == 1 and not model.laws

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.abstractions.errors import InvalidProperty
-from forewarn.monitors.chains.intervals import IntervalChain
-from forewarn.monitors.chains.robust import robust_reach
+from forewarn.monitors.chains.intervals import IntervalChain, robust_reach
 from forewarn.monitors.checking.evaluation import Evaluator
 from forewarn.monitors.checking.language.properties import (
     Probability,

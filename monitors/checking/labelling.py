@@ -14,6 +14,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from forewarn.abstractions.abstraction import Abstraction
 from forewarn.abstractions.errors import (
     InvalidInput,
     InvalidProperty,
@@ -22,7 +23,6 @@ from forewarn.abstractions.errors import (
 )
 from forewarn.abstractions.expression import parse_expression
 from forewarn.abstractions.expression.tree import Expression
-from forewarn.abstractions.states.abstraction import Abstraction
 from forewarn.monitors.chains.chain import Chain
 from forewarn.monitors.checking.graphs import Mask
 from forewarn.monitors.checking.language.parser import parse_property

@@ -17,9 +17,9 @@ from forewarn.monitors.checking.evaluation import Evaluator, check, make_engine
 from forewarn.monitors.checking.graphs import Mask
 from forewarn.monitors.checking.labelling import Labelling
 from forewarn.monitors.checking.language.parser import parse_property
-from forewarn.monitors.laws.automata.automaton import Automaton, compile_law
-from forewarn.monitors.laws.automata.normal import normalise
+from forewarn.monitors.laws.automaton import Automaton, compile_law
 from forewarn.monitors.laws.lawbook import Law, find_laws
+from forewarn.monitors.laws.progression import normalise
 from forewarn.monitors.risk.evidence import compile_for, letters_of_states
 from forewarn.monitors.risk.product import consistent_pairs, product_chain
 from forewarn.monitors.risk.tables import violation_ever, violation_within

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from forewarn.abstractions.states.abstraction import Abstraction
+from forewarn.abstractions.abstraction import Abstraction
 from forewarn.monitors.finding.choice import (
     FOLDS,
     Choice,

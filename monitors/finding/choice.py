@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.abstractions.states.abstraction import Abstraction
+from forewarn.abstractions.abstraction import Abstraction
 from forewarn.monitors.finding.corpus import Corpus
 from forewarn.monitors.finding.greedy import GreedyRecipe
 from forewarn.monitors.finding.inputs import for_scores

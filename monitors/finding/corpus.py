@@ -10,9 +10,9 @@ from itertools import compress
 import numpy as np
 from numpy.typing import NDArray
 
+from forewarn.abstractions.abstraction import Abstraction, Predicate
 from forewarn.abstractions.errors import InvalidInput
-from forewarn.abstractions.states.abstraction import Abstraction, Predicate
-from forewarn.abstractions.states.latching import tick_ends
+from forewarn.abstractions.latching import tick_ends
 from forewarn.abstractions.trace import Kept
 from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
 from forewarn.monitors.finding.inputs import (

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from forewarn.abstractions.abstraction import Abstraction, Predicate
 from forewarn.abstractions.expression import parse_expression
-from forewarn.abstractions.states.abstraction import Abstraction, Predicate
 from forewarn.monitors.finding.corpus import Corpus
 from forewarn.monitors.finding.inputs import Family
 from forewarn.monitors.finding.tree import SMALLEST

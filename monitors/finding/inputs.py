@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from forewarn.abstractions.expression import parse_quantity
 from forewarn.abstractions.expression.tree import signals_of
 from forewarn.abstractions.files import read_yaml
-from forewarn.abstractions.schema import Strict, validated
+from forewarn.abstractions.serial import Strict, validated
 from forewarn.abstractions.trace import Kept
 from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
 from forewarn.monitors.laws.lawbook import Law

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.abstractions.expression.tree import Compare, Name, Number
-from forewarn.abstractions.states.abstraction import (
+from forewarn.abstractions.abstraction import (
     MAX_PREDICATES,
     Abstraction,
     Predicate,
 )
-from forewarn.abstractions.states.remembering import Score
+from forewarn.abstractions.encoding import Score
+from forewarn.abstractions.expression.tree import Compare, Name, Number
 from forewarn.monitors.finding.corpus import Corpus
 from forewarn.monitors.finding.curves import Fit, Lesson, Shape
 from forewarn.monitors.finding.inputs import Family

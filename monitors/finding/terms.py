@@ -8,17 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from forewarn.abstractions.encoding import ColumnReader, past_of
 from forewarn.abstractions.expression import (
     Expression,
     parse_expression,
     parse_quantity,
 )
-from forewarn.abstractions.expression.tree import Name, signals_of
-from forewarn.abstractions.expression.typing import unit_of
+from forewarn.abstractions.expression.tree import Name, signals_of, unit_of
 from forewarn.abstractions.expression.vector import compile_columns, compile_numbers
-from forewarn.abstractions.states.remembering import ColumnReader, past_of
 from forewarn.abstractions.trace import Kept
-from forewarn.abstractions.vocabularies.units import PLAIN, UNITS, unit
+from forewarn.abstractions.vocabularies.signals import PLAIN, UNITS, named_unit
 from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
 from forewarn.monitors.finding.inputs import Family, Feature
 
@@ -89,7 +88,7 @@ def _written(node: Expression) -> tuple[str, float]:
     own = unit_of(node) or PLAIN
     named = [each.unit for each in node.walk() if isinstance(each, Name)]
     for name in (*named, *UNITS):
-        known = unit(name)
+        known = named_unit(name)
         if known.same_kind(own) and (name in named or known.factor == 1):
             return name, float(own.factor / known.factor)
     return "", 1.0

@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from forewarn.abstractions.errors import InvalidInput, MissingDependency
-from forewarn.abstractions.expression import Expression, parse_expression
-from forewarn.abstractions.expression.tree import Arithmetic, within
-from forewarn.abstractions.states.abstraction import (
+from forewarn.abstractions.abstraction import (
     MAX_PREDICATES,
     Abstraction,
     Predicate,
 )
+from forewarn.abstractions.errors import InvalidInput, MissingDependency
+from forewarn.abstractions.expression import Expression, parse_expression
+from forewarn.abstractions.expression.tree import Arithmetic, within
 from forewarn.monitors.finding.corpus import Corpus
 from forewarn.monitors.finding.inputs import Family, Feature
 from forewarn.monitors.trust.hindsight import Found

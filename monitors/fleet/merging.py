@@ -7,19 +7,286 @@ one after the other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import count
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
 
 from forewarn.abstractions.errors import InvalidInput, InvalidModel, TooLarge
 from forewarn.monitors.chains.formats.own import MAX_COUNT
+from forewarn.monitors.chains.intervals import binomial_bounds
 from forewarn.monitors.chains.learning import Support, Tally, learn
 from forewarn.monitors.chains.model import Model
-from forewarn.monitors.fleet.rejecting import Rejected, rejected
-from forewarn.monitors.fleet.stacking import Stack
 from forewarn.monitors.fleet.tallies import FleetTally, InvalidTally, Subject
-from forewarn.monitors.risk.evidence import needed_abstraction
+from forewarn.monitors.guarding.drift import FALSE_ALARM_RATE
+from forewarn.monitors.laws.lawbook import Law
+from forewarn.monitors.risk.evidence import (
+    abstraction_of,
+    assess,
+    compile_for,
+    needed_abstraction,
+)
+from forewarn.monitors.risk.tables import RiskTable
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stack:
+    """What each contributor counted of each transition that anybody saw.
+
+    Args:
+        tallies: The contributors.
+        states: The names of all states.
+        before: The state that each transition leads out of.
+        after: The state that it leads to.
+        who: The contributor of each count.
+        pair: Which transition it is of.
+        times: The count itself.
+    """
+
+    tallies: tuple[FleetTally, ...]
+    states: tuple[str, ...]
+    before: Ints
+    after: Ints
+    who: Ints
+    pair: Ints
+    times: Floats
+
+    @classmethod
+    def of(cls, tallies: Sequence[FleetTally]) -> Stack:
+        """That of some tallies of one subject."""
+        number: defaultdict[str, int] = defaultdict(count().__next__)
+        steps = []
+        for each in tallies:
+            places = np.array([number[name] for name in each.states], np.int64)
+            own = each.steps.copy()
+            own[:, :2] = places[own[:, :2]]
+            steps.append(own)
+        counted = np.concatenate([np.empty((0, 3), np.int64), *steps])
+        who = np.repeat(np.arange(len(steps)), [len(own) for own in steps])
+        wide = max(len(number), 1)
+        keys, pair = np.unique(
+            counted[:, 0] * wide + counted[:, 1], return_inverse=True
+        )
+        return cls(
+            tuple(tallies),
+            tuple(number),
+            keys // wide,
+            keys % wide,
+            who,
+            pair.astype(np.int64),
+            counted[:, 2].astype(np.float64),
+        )
+
+    @property
+    def contributors(self) -> int:
+        return len(self.tallies)
+
+    def total(self, chosen: Sequence[int]) -> Tally:
+        """What some of them counted together."""
+        parts = [self.tallies[i] for i in chosen]
+        there = set[str]().union(*(each.states for each in parts))
+        tally = Tally(seen={name: {} for name in self.states if name in there})
+        for each in parts:
+            for into, counts in ((tally.starts, each.starts), (tally.ends, each.ends)):
+                for i, times in counts.tolist():
+                    name = each.states[i]
+                    into[name] = into.get(name, 0) + times
+        # Whole numbers below 2⁵³ stay whole as floating-point numbers.
+        inside = np.isin(self.who, chosen)
+        sums = np.bincount(self.pair[inside], self.times[inside], len(self.before))
+        seen = np.flatnonzero(sums)
+        columns = (self.before[seen], self.after[seen], sums[seen].astype(np.int64))
+        for before, after, times in zip(*(c.tolist() for c in columns), strict=True):
+            tally.seen[self.states[before]][self.states[after]] = times
+        tally.traces = sum(tally.starts.values())
+        tally.frames = tally.traces + int(sums.sum())
+        return tally
+
+
+Bools = NDArray[np.bool_]
+
+_AT_ONCE = 100
+"""One in so many is left out at a time, the worst first: then the rest are asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A contributor that the others reject.
+
+    Args:
+        index: Which of them.
+        state: The state whose transitions contradict the others most.
+        evidence: How far the bets went: from 1 on, too far.
+    """
+
+    index: int
+    state: str
+    evidence: float
+
+
+def rejected(
+    stack: Stack, delta: float = 0.05, rate: float = FALSE_ALARM_RATE
+) -> list[Rejected]:
+    """The contributors that the others reject, the worst first.
+
+    Args:
+        stack: What each counted. The first is what is there already: nobody rejects it.
+        delta: How improbable it may be that the others' bounds miss.
+        rate: How improbable it may be that one is rejected wrongly.
+    """
+    totals = _sums(stack.pair, stack.times, len(stack.before))
+    left = np.ones(stack.contributors, bool)
+    found: list[Rejected] = []
+    while True:
+        worst = [
+            each for each in _worst(stack, totals, left, delta, rate) if each.index
+        ]
+        for each in worst[: max(1, int(left.sum()) // _AT_ONCE)]:
+            found.append(each)
+            left[each.index] = False
+            out = stack.who == each.index
+            np.subtract.at(totals, stack.pair[out], stack.times[out])
+        if not worst:
+            return found
+
+
+def _worst(
+    stack: Stack, totals: Floats, left: Bools, delta: float, rate: float
+) -> list[Rejected]:
+    """Those of the contributors left whom the others left reject, the worst first."""
+    states = len(stack.states)
+    groups = stack.contributors * states
+    state_of = np.tile(np.arange(states), stack.contributors)
+    entries = left[stack.who]
+    pair, times = stack.pair[entries], stack.times[entries]
+    # One contributor's transitions out of one state.
+    group = stack.who[entries] * states + stack.before[pair]
+    others = totals[pair] - times
+    known = others > 0
+    visits = _sums(stack.before, totals, states)[state_of]
+    visits = visits - _sums(group, times, groups)
+    outside = _sums(group[~known], times[~known], groups)
+    # The others' successors, and one place for all that they never saw.
+    places = _sums(stack.before, totals > 0, states)[state_of] + 1.0
+    spread = 1.0 / (places - _sums(group[~known], None, groups))
+    group, times, others = group[known], times[known], others[known]
+    stakes = (
+        _sums(group, _urn(times, spread[group]), groups)
+        + np.where(outside > 0, _urn(outside, spread), 0.0)
+        - gammaln(_sums(group, times, groups) + outside + 1.0)
+    )
+    tail = delta / max(int((totals > 0).sum()) + states, 1)
+    with np.errstate(divide="ignore"):
+        most = np.where(visits > 0, -np.expm1(np.log(tail) / visits), 1.0)
+    gained = stakes - outside * np.log(most)
+    # A frequency lies below its bound: who passes by it passes by the bound.
+    odds = np.log(others / visits[group])
+    limit = np.log(max(states, 1)) - np.log(rate)
+    doubtful = (gained - _sums(group, times * odds, groups) > limit)[group]
+    if doubtful.any():
+        bounds = binomial_bounds(others[doubtful], visits[group[doubtful]], tail)
+        odds[doubtful] = np.log(bounds[1])
+    reached = (gained - _sums(group, times * odds, groups)) / limit
+    found: dict[int, Rejected] = {}
+    for at in np.argsort(-reached)[: int((reached > 1.0).sum())].tolist():
+        index, state = at // states, stack.states[at % states]
+        found.setdefault(index, Rejected(index, state, float(reached[at])))
+    return list(found.values())
+
+
+def _sums(index: Ints, values: Floats | Bools | None, length: int) -> Floats:
+    """The sum of the values of each index; without values, how many there are."""
+    return np.bincount(index, values, length).astype(np.float64)
+
+
+def _urn(times: Floats, share: Floats) -> Floats:
+    """The logarithm of share (share + 1) … (share + times - 1)."""
+    return np.asarray(gammaln(times + share) - gammaln(share))
+
+
+_ROUNDING = 1e-9
+
+Interval = tuple[float, float, float]
+"""The least that a risk can be, what it is put at, and the most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A risk that is now put where it could not be by what was known before.
+
+    Args:
+        law: The law's name.
+        state: The state.
+        monitor: The state of the law's monitor.
+        before: The risk with its interval.
+        after: The same now.
+    """
+
+    law: str
+    state: str
+    monitor: str
+    before: Interval
+    after: Interval
+
+    @property
+    def by(self) -> float:
+        """How far."""
+        return abs(self.after[1] - self.before[1])
+
+
+def moved(
+    before: Model, after: Model, laws: Sequence[Law], horizon_s: float, delta: float
+) -> list[Moved]:
+    """The risks that moved out of their intervals, the farthest first.
+
+    Of each law and state that of the monitor's state where it moved farthest.
+    """
+    found: list[Moved] = []
+    abstraction = abstraction_of(before)
+    period_s = before.period_s
+    if abstraction is None or not period_s:
+        return found
+    steps = max(1, round(horizon_s / period_s))
+    for law in laws:
+        automaton = compile_for(law.formula, abstraction, period_s)
+        old = assess(before, automaton, steps, delta=delta)
+        new = assess(after, automaton, steps, delta=delta)
+        found += _moved(law.name, old, new)
+    return sorted(found, key=lambda each: (-each.by, each.law, each.state))
+
+
+def _moved(law: str, old: RiskTable, new: RiskTable) -> list[Moved]:
+    automaton, number = old.automaton, {name: i for i, name in enumerate(new.states)}
+    found: list[Moved] = []
+    for state, name in enumerate(old.states):
+        if state == old.end or name not in number:
+            continue
+        several: list[Moved] = []
+        for monitor, said in enumerate(automaton.names):
+            if monitor == automaton.violated or not old.consistent[monitor, state]:
+                continue
+            was, is_now = _at(old, monitor, state), _at(new, monitor, number[name])
+            if not was[0] - _ROUNDING <= is_now[1] <= was[2] + _ROUNDING:
+                several.append(Moved(law, name, said, was, is_now))
+        if several:
+            found.append(max(several, key=lambda each: each.by))
+    return found
+
+
+def _at(table: RiskTable, monitor: int, state: int) -> Interval:
+    point = table.lookup(monitor, state)
+    low, high = table.bounds(monitor, state) or (point, point)
+    return low, point, high
+
 
 FLEET = "fleet"
 """Where a model's training facts keep who contributed how many transitions."""

@@ -19,14 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from forewarn.abstractions.abstraction import Abstraction
 from forewarn.abstractions.errors import InvalidInput, InvalidModel
 from forewarn.abstractions.files import atomic_text, read_json
-from forewarn.abstractions.schema import Strict, validated
-from forewarn.abstractions.states.abstraction import Abstraction
+from forewarn.abstractions.serial import Strict, validated
 from forewarn.monitors.chains.formats.own import MAX_COUNT
-from forewarn.monitors.chains.learning import Tally
+from forewarn.monitors.chains.learning import MAX_PAIRS, Tally
 from forewarn.monitors.chains.model import Model
-from forewarn.monitors.chains.tallying import MAX_PAIRS
 
 FORMAT = "forewarn.tally/1"
 SEVERAL = "forewarn.tallies/1"

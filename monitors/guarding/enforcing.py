@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from forewarn.monitors.guarding.decision import RANK, Kind
 from forewarn.monitors.guarding.policy import Policy
-from forewarn.monitors.laws.lawbook import Law
-from forewarn.monitors.laws.standing import broken_by_standing
+from forewarn.monitors.laws.lawbook import Law, broken_by_standing
 
 _CLOCK_S = 0.5  # which laws ask to move does not hang on it, but how long it takes does
 

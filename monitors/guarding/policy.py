@@ -13,7 +13,7 @@ from pydantic import Field
 
 from forewarn.abstractions.errors import InvalidInput, suggest
 from forewarn.abstractions.files import atomic_text, read_yaml
-from forewarn.abstractions.schema import Strict, validated
+from forewarn.abstractions.serial import Strict, validated
 from forewarn.monitors.guarding.decision import RANK, SEVERITY, Kind
 from forewarn.monitors.risk.calibration import Calibration
 from forewarn.monitors.risk.likely import JudgeBy

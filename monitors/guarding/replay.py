@@ -15,7 +15,7 @@ from pydantic import Field
 from forewarn.abstractions.errors import InvalidInput, InvalidModel
 from forewarn.abstractions.files import read_bytes
 from forewarn.abstractions.frame import Frame
-from forewarn.abstractions.schema import Strict, validated
+from forewarn.abstractions.serial import Strict, validated
 from forewarn.monitors.chains.model import load_models
 from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.guarding.guard import BROKEN_OFF, FAILED, UNTOLD, Guard

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from forewarn.abstractions.abstraction import Latch
 from forewarn.abstractions.errors import TooLarge
 from forewarn.abstractions.expression.tree import Expression, Implies, Not
-from forewarn.abstractions.states.file import Latch
-from forewarn.abstractions.states.latching import latch, tick_ends
+from forewarn.abstractions.latching import latch, tick_ends
 from forewarn.monitors.laws.formula import (
     Always,
     Eventually,

@@ -32,12 +32,11 @@ from forewarn.abstractions.expression.tree import (
 from forewarn.abstractions.expression.vector import evaluate
 from forewarn.abstractions.trace import Kept, Trace
 from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
-from forewarn.monitors.laws.automata.automaton import (
+from forewarn.monitors.laws.automaton import (
     Automaton,
     compile_law,
     possible_letters,
 )
-from forewarn.monitors.laws.automata.normal import Normal, normalise
 from forewarn.monitors.laws.clocking import Ticks, law_latches, regular_period, ticks_of
 from forewarn.monitors.laws.formula import (
     Always,
@@ -51,6 +50,7 @@ from forewarn.monitors.laws.formula import (
 )
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.laws.monitor import Monitor, Scan, prefix_statuses, scan
+from forewarn.monitors.laws.progression import Normal, normalise
 
 Columns = dict[str, NDArray[Any]]
 Judged = Literal["ok", "pending", "violated", "not applicable", "vacuous"]

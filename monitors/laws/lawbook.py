@@ -16,12 +16,14 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from forewarn.abstractions.errors import InvalidExpression, InvalidInput, near_miss
+from forewarn.abstractions.expression.domain import read_by
 from forewarn.abstractions.expression.parser import parse_expression
+from forewarn.abstractions.expression.scalar import compile_test
 from forewarn.abstractions.expression.tree import And, Expression, signals_of
 from forewarn.abstractions.files import read_yaml
-from forewarn.abstractions.schema import Strict, validated
+from forewarn.abstractions.serial import Strict, validated
 from forewarn.abstractions.vocabularies.vocabulary import Vocabulary, named_vocabulary
-from forewarn.monitors.laws.automata.automaton import Automaton, compile_law
+from forewarn.monitors.laws.automaton import Automaton, compile_law
 from forewarn.monitors.laws.formula import Formula, parse_formula
 
 Edition = Literal["probguard", "lawbreaker"]
@@ -292,3 +294,43 @@ def _parsed(
         return parse_formula(" ".join(text.split()), vocabulary, definitions)
     except InvalidExpression as error:
         raise error.within("", f"laws.{name}") from error
+
+
+SPEED = "speed"
+
+
+def broken_by_standing(law: Law, period_s: float | None = None) -> bool:
+    """Whether it can come to pass that whoever stands on must break the law.
+
+    Args:
+        law: The law. What it reads beside the speed may turn out either way.
+        period_s: The clock, where the law's times are in seconds.
+    """
+    if SPEED not in law.signals:
+        return False
+    automaton = law.compile(period_s)
+    columns = _standing(automaton)
+    onward = automaton.step[:, columns]
+    safe = set(range(automaton.n)) - {automaton.violated}
+    while doomed := {s for s in safe if safe.isdisjoint(onward[s].tolist())}:
+        safe -= doomed
+    seen, todo = {automaton.initial}, [automaton.initial]
+    while todo:
+        new = set(onward[todo.pop()].tolist()) - seen
+        seen |= new
+        todo += new
+    return not seen - {automaton.violated} <= safe
+
+
+def _standing(automaton: Automaton) -> list[int]:
+    """The columns of the letters that a standing car can read."""
+    fixed = [
+        (bit, compile_test(proposition)({SPEED: 0.0}))
+        for bit, proposition in enumerate(automaton.propositions)
+        if read_by(proposition) == {SPEED}
+    ]
+    return [
+        column
+        for column, letter in enumerate(automaton.letters)
+        if all(bool(letter >> bit & 1) == holds for bit, holds in fixed)
+    ]

@@ -32,8 +32,8 @@ from forewarn.abstractions.expression.tree import (
     ObjectPredicate,
     Or,
     Text,
+    common_unit,
 )
-from forewarn.abstractions.expression.typing import common_unit
 from forewarn.abstractions.expression.vector import evaluate, quantity
 from forewarn.monitors.laws.formula import (
     Always,

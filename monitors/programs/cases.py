@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import parse_json, read_lines
-from forewarn.abstractions.schema import Strict, validated
+from forewarn.abstractions.serial import Strict, validated
 from forewarn.monitors.programs.language import INPUTS
 from forewarn.monitors.programs.running import Outcome
 from forewarn.monitors.programs.values import Value, plain

@@ -16,10 +16,9 @@ from typing import Any, NamedTuple
 import yaml
 from pydantic import Field
 
-from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.errors import InvalidInput, clean
 from forewarn.abstractions.files import atomic_text, read_yaml
-from forewarn.abstractions.schema import Strict, validated
-from forewarn.abstractions.text import clean
+from forewarn.abstractions.serial import Strict, validated
 
 FORMAT = "forewarn.guard-program/1"
 LONGEST_NAME = 100

@@ -14,8 +14,7 @@ import re
 import warnings
 from typing import NoReturn
 
-from forewarn.abstractions.errors import InvalidInput, TooLarge
-from forewarn.abstractions.text import clean
+from forewarn.abstractions.errors import InvalidInput, TooLarge, clean
 
 LONGEST_PROGRAM = 64_000
 """Characters."""

@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from forewarn.abstractions.errors import InvalidInput, suggest
-from forewarn.abstractions.schema import Strict, validated
-from forewarn.abstractions.text import clean
+from forewarn.abstractions.errors import InvalidInput, clean, suggest
+from forewarn.abstractions.serial import Strict, validated
 from forewarn.monitors.programs.values import plain
 
 LONGEST_REQUEST = 200_000

@@ -8,20 +8,20 @@ from typing import Any
 
 import numpy as np
 
+from forewarn.abstractions.abstraction import Abstraction
 from forewarn.abstractions.errors import InvalidExpression, InvalidModel, near_miss
 from forewarn.abstractions.expression import Expression
 from forewarn.abstractions.expression.vector import evaluate
-from forewarn.abstractions.states.abstraction import Abstraction
 from forewarn.monitors.chains.chain import Chain
 from forewarn.monitors.chains.intervals import model_intervals
 from forewarn.monitors.chains.model import Model
-from forewarn.monitors.laws.automata.automaton import (
+from forewarn.monitors.laws.automaton import (
     MAX_LETTERS,
     Automaton,
     compile_law,
 )
-from forewarn.monitors.laws.automata.normal import normalise
 from forewarn.monitors.laws.formula import Formula
+from forewarn.monitors.laws.progression import normalise
 from forewarn.monitors.risk.likely import Likely
 from forewarn.monitors.risk.product import Bools, Ints
 from forewarn.monitors.risk.tables import RiskTable, solve_risk

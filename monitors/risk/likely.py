@@ -17,8 +17,8 @@ import numpy as np
 from pydantic import Field
 
 from forewarn.abstractions.errors import InvalidModel
-from forewarn.abstractions.schema import Strict, validated
-from forewarn.monitors.laws.automata.automaton import Automaton
+from forewarn.abstractions.serial import Strict, validated
+from forewarn.monitors.laws.automaton import Automaton
 from forewarn.monitors.risk.calibration import Calibration
 from forewarn.monitors.risk.product import Floats, Ints
 from forewarn.monitors.risk.tables import RiskTable

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from forewarn.abstractions.abstraction import Abstraction
 from forewarn.abstractions.errors import InvalidInput, InvalidModel
-from forewarn.abstractions.states.abstraction import Abstraction
 from forewarn.monitors.chains.model import Model
 from forewarn.monitors.laws.lawbook import Law, find_laws
 from forewarn.monitors.risk.evidence import abstraction_of, compile_for

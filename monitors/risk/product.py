@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from forewarn.abstractions.errors import InvalidModel, TooLarge
 from forewarn.monitors.chains.chain import Chain, check_size
-from forewarn.monitors.laws.automata.automaton import Automaton
+from forewarn.monitors.laws.automaton import Automaton
 
 MAX_PAIRS = 10_000_000
 """The most pairs (monitor state, chain state) that a table is made for."""

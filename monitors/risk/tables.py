@@ -18,7 +18,7 @@ import numpy as np
 from forewarn.abstractions.errors import InvalidInput, TooLarge
 from forewarn.monitors.chains.chain import Chain
 from forewarn.monitors.chains.intervals import MAX_CELLS, IntervalChain, RobustStep
-from forewarn.monitors.laws.automata.automaton import Automaton
+from forewarn.monitors.laws.automaton import Automaton
 from forewarn.monitors.risk.elimination import plan_elimination
 from forewarn.monitors.risk.product import (
     Bools,

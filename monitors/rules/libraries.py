@@ -29,7 +29,7 @@ from typing import Any, Literal
 
 from forewarn.abstractions.errors import ForewarnError, InvalidInput, SignalFault
 from forewarn.abstractions.files import read_yaml
-from forewarn.abstractions.schema import Strict, validated
+from forewarn.abstractions.serial import Strict, validated
 from forewarn.monitors.laws.formula import Formula
 from forewarn.monitors.rules.code import code
 from forewarn.monitors.rules.condition import Condition, parse_condition, predicates_of

@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import atomic_text, parse_yaml, read_text
-from forewarn.abstractions.schema import Strict, validated
+from forewarn.abstractions.serial import Strict, validated
 from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.rules.predicates import MOMENTS, Domain, Moment, domain_of
 

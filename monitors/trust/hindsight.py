@@ -14,12 +14,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from forewarn.abstractions.states.abstraction import Abstraction
+from forewarn.abstractions.abstraction import Abstraction
 from forewarn.abstractions.trace import Kept, Trace
 from forewarn.monitors.chains.intervals import IntervalChain, model_intervals
 from forewarn.monitors.chains.learning import Support, Tally, learn
 from forewarn.monitors.chains.model import Model
-from forewarn.monitors.laws.automata.automaton import Automaton
+from forewarn.monitors.laws.automaton import Automaton
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.laws.monitor import Monitor
 from forewarn.monitors.risk.calibration import Calibration

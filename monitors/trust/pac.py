@@ -21,12 +21,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from forewarn.abstractions.abstraction import Abstraction
 from forewarn.abstractions.errors import InvalidInput, InvalidModel
-from forewarn.abstractions.states.abstraction import Abstraction
 from forewarn.monitors.chains.chain import Chain
 from forewarn.monitors.chains.intervals import open_rows
 from forewarn.monitors.chains.model import Model
-from forewarn.monitors.laws.automata.automaton import Automaton
+from forewarn.monitors.laws.automaton import Automaton
 from forewarn.monitors.risk.evidence import letters_of_states, truth_in_abstraction
 from forewarn.monitors.trust.perturbation import (
     Conditioning,

@@ -25,7 +25,7 @@ from forewarn.monitors.chains.chain import Chain
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-    from forewarn.monitors.laws.automata.automaton import Automaton
+    from forewarn.monitors.laws.automaton import Automaton
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

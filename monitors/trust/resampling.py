@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from forewarn.abstractions.abstraction import Abstraction
 from forewarn.abstractions.errors import InvalidModel
-from forewarn.abstractions.states.abstraction import Abstraction
 from forewarn.monitors.chains.chain import Chain
 from forewarn.monitors.chains.model import Counts, Model
 from forewarn.monitors.laws.lawbook import Law

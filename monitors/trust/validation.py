@@ -8,10 +8,10 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.abstractions.states.abstraction import Abstraction
+from forewarn.abstractions.abstraction import Abstraction
 from forewarn.monitors.chains.learning import Support, Tally, learn
 from forewarn.monitors.chains.model import Model
-from forewarn.monitors.laws.automata.automaton import Automaton
+from forewarn.monitors.laws.automaton import Automaton
 from forewarn.monitors.risk.evidence import letters_of_states, truth_in_abstraction
 from forewarn.monitors.risk.tables import guard_risk
 from forewarn.monitors.trust.fairness import FairnessReport, HeldOut, assess

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, ClassVar
 
+from forewarn.abstractions.abstraction import Abstraction
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
-from forewarn.abstractions.states.abstraction import Abstraction
-from forewarn.abstractions.states.latching import Latcher
+from forewarn.abstractions.latching import Latcher
 from forewarn.monitors.chains.formats.own import model_as_dict, parse_model
 from forewarn.monitors.chains.learning import Support, learn
 from forewarn.monitors.laws.lawbook import Law

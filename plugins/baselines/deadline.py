@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
-from forewarn.monitors.laws.following import FollowedLaw
 from forewarn.monitors.laws.lawbook import Law
+from forewarn.monitors.laws.monitor import FollowedLaw
 from forewarn.plugins.contracts import Source
 
 

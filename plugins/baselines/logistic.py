@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
+from forewarn.abstractions.abstraction import Abstraction
 from forewarn.abstractions.errors import InvalidInput, MissingDependency
 from forewarn.abstractions.frame import Frame
-from forewarn.abstractions.states.abstraction import Abstraction
-from forewarn.abstractions.states.latching import Latcher
+from forewarn.abstractions.latching import Latcher
 from forewarn.abstractions.trace import Trace
-from forewarn.monitors.laws.following import FollowedLaw
 from forewarn.monitors.laws.lawbook import Law
+from forewarn.monitors.laws.monitor import FollowedLaw
 from forewarn.plugins.baseline import Lessons
 from forewarn.plugins.contracts import Source
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from forewarn.abstractions.expression.vector import evaluate
 from forewarn.abstractions.frame import Frame
-from forewarn.monitors.laws.following import FollowedLaw
 from forewarn.monitors.laws.lawbook import Law
+from forewarn.monitors.laws.monitor import FollowedLaw
 from forewarn.plugins.baselines.prediction import Predictor, refuse_unless_driving
 from forewarn.plugins.contracts import Source
 

@@ -14,8 +14,8 @@ from importlib import import_module
 from typing import Any
 
 from forewarn.monitors.guarding.guard import Guard
-from forewarn.monitors.laws.following import FollowedLaw
 from forewarn.monitors.laws.lawbook import Law
+from forewarn.monitors.laws.monitor import FollowedLaw
 from forewarn.plugins.carla.guarded import PROVIDES, GuardedVehicle, Watching
 
 HERO = "hero"

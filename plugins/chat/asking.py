@@ -20,7 +20,7 @@ from pydantic import Field
 
 from forewarn.abstractions.errors import ForewarnError, InvalidInput
 from forewarn.abstractions.files import parse_json, read_lines
-from forewarn.abstractions.schema import Strict, validated
+from forewarn.abstractions.serial import Strict, validated
 
 FORMAT = "forewarn.replies/1"
 

@@ -18,7 +18,7 @@ from pydantic import Field
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import parse_json
-from forewarn.abstractions.schema import Strict, validated
+from forewarn.abstractions.serial import Strict, validated
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.actions import CAP, ActionSpec, number, word
 from forewarn.plugins.driving.act import TURN_SIGNALS

@@ -20,7 +20,7 @@ from typing import Any
 
 from pydantic import Field
 
-from forewarn.abstractions.schema import Strict
+from forewarn.abstractions.serial import Strict
 from forewarn.plugins.driving.roads.lanes import Lane, Turn
 from forewarn.plugins.driving.roads.network import Roads
 from forewarn.plugins.driving.roads.ways import Way

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from forewarn.abstractions.errors import InvalidInput, near_miss
 from forewarn.abstractions.frame import Value
-from forewarn.abstractions.schema import Strict, validated
+from forewarn.abstractions.serial import Strict, validated
 from forewarn.abstractions.vocabularies.signals import Alias
 from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
 

@@ -13,8 +13,7 @@ import time
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from forewarn.abstractions.errors import InvalidInput
-from forewarn.abstractions.text import clean
+from forewarn.abstractions.errors import InvalidInput, clean
 from forewarn.monitors.guarding.decision import Decision
 
 LOGGER = "forewarn"

@@ -9,9 +9,8 @@ import threading
 from dataclasses import dataclass
 from typing import Literal, Protocol, TextIO
 
-from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.errors import InvalidInput, clean
 from forewarn.abstractions.files import parse_json
-from forewarn.abstractions.text import clean
 from forewarn.monitors.guarding.decision import Action, Decision
 
 Verdict = Literal["approve", "edit", "reject"]

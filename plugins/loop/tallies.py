@@ -13,9 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from forewarn.abstractions.errors import InvalidInput
-from forewarn.monitors.chains.learning import Tally
+from forewarn.monitors.chains.learning import LiveTally, Tally
 from forewarn.monitors.chains.model import Model
-from forewarn.monitors.chains.tallying import LiveTally
 from forewarn.monitors.fleet.tallies import (
     FleetTally,
     Subject,

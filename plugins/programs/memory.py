@@ -17,7 +17,7 @@ from pydantic import Field
 
 from forewarn.abstractions.errors import InvalidInput, MissingDependency
 from forewarn.abstractions.files import read_json, write_json
-from forewarn.abstractions.schema import Strict, validated
+from forewarn.abstractions.serial import Strict, validated
 
 FORMAT = "forewarn.guard-memory/1"
 MOST_KEPT = 10_000

@@ -16,8 +16,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from forewarn.abstractions.errors import ForewarnError, InvalidInput
-from forewarn.abstractions.text import clean
+from forewarn.abstractions.errors import ForewarnError, InvalidInput, clean
 from forewarn.plugins.loop.alerts import LOGGER, is_loopback
 from forewarn.plugins.loop.loop import GuardedLoop
 from forewarn.plugins.remote.messages import Hello, framed, write_error

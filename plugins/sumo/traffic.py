@@ -14,7 +14,7 @@ from xml.sax.saxutils import quoteattr
 
 from pydantic import Field
 
-from forewarn.abstractions.schema import Strict
+from forewarn.abstractions.serial import Strict
 from forewarn.plugins.driving.scene import EGO_WIDTH_M
 
 EGO = "ego"

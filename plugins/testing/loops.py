@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from forewarn.abstractions.abstraction import Abstraction, Predicate
 from forewarn.abstractions.expression.parser import parse_expression
 from forewarn.abstractions.frame import Frame
-from forewarn.abstractions.states.abstraction import Abstraction, Predicate
 from forewarn.abstractions.vocabularies.vocabulary import Vocabulary, load_vocabulary
 from forewarn.monitors.chains.learning import Support, Tally, learn
 from forewarn.monitors.guarding.decision import RANK, Kind

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from forewarn.abstractions.errors import InvalidInput, near_miss
 from forewarn.abstractions.files import read_json, read_yaml
-from forewarn.abstractions.schema import Strict, validated
+from forewarn.abstractions.serial import Strict, validated
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.virtualhome.home import VERBS, kind_of, verb_of
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import read_json, read_yaml
-from forewarn.abstractions.schema import Strict, validated
+from forewarn.abstractions.serial import Strict, validated
 from forewarn.plugins.virtualhome.home import Plan
 
 HERE = Path(__file__).parent

@@ -6,8 +6,8 @@ import csv
 from pathlib import Path
 from typing import Any
 
+from forewarn.abstractions.errors import harmless_cell
 from forewarn.abstractions.files import atomic_text
-from forewarn.abstractions.text import harmless_cell
 from forewarn.scenarios.report.runs import Run
 
 

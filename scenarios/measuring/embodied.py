@@ -15,9 +15,9 @@ from fractions import Fraction
 from functools import cache
 from typing import Any, Literal
 
+from forewarn.abstractions.abstraction import Abstraction
 from forewarn.abstractions.errors import ForewarnError
 from forewarn.abstractions.frame import Frame
-from forewarn.abstractions.states.abstraction import Abstraction
 from forewarn.abstractions.trace import Trace, TraceHeader
 from forewarn.monitors.chains.learning import Support, Tally, learn
 from forewarn.monitors.chains.model import Model

@@ -9,10 +9,9 @@ from typing import Any
 
 from forewarn.abstractions.dataset.layout import SUFFIX
 from forewarn.abstractions.errors import InvalidInput
-from forewarn.abstractions.files import parse_json
+from forewarn.abstractions.files import first_line, parse_json
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.places import files_below
-from forewarn.abstractions.readers.lines import first_line
 from forewarn.abstractions.readers.stored import Stored, stored_runs
 from forewarn.abstractions.trace import TraceHeader
 from forewarn.monitors.guarding.record import FORMAT as RECORD

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from forewarn.abstractions.abstraction import Abstraction
 from forewarn.abstractions.expression import tree
-from forewarn.abstractions.states.abstraction import Abstraction
 from forewarn.monitors.guarding.watch import ChainWatch
 from forewarn.scenarios.report.drawing import TICKS, line, words
 from forewarn.scenarios.report.markup import Markup, tag

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
-from forewarn.abstractions.text import clean
+from forewarn.abstractions.errors import clean
 
 
 class Markup(str):

@@ -18,7 +18,7 @@ from forewarn.monitors.guarding.policy import Policy
 from forewarn.monitors.guarding.record import BrokenRecord, decoded
 from forewarn.monitors.guarding.replay import model_file, replay
 from forewarn.monitors.guarding.watch import ChainWatch, States, Watch
-from forewarn.monitors.laws.automata.automaton import Automaton
+from forewarn.monitors.laws.automaton import Automaton
 from forewarn.plugins.loop.judges import make_judge
 from forewarn.scenarios.report.records import (
     Head,

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from shlex import quote
 
 from forewarn.monitors.guarding.watch import ChainWatch
-from forewarn.monitors.laws.automata.outline import outline
-from forewarn.monitors.laws.automata.picture import draw
+from forewarn.monitors.laws.outline import draw, outline
 from forewarn.scenarios.report.chains import Node, draw_chain, draw_scores, run_chain
 from forewarn.scenarios.report.markup import Markup, joined, tag
 from forewarn.scenarios.report.runs import LawStory, Run

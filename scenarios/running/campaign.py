@@ -19,15 +19,15 @@ from pathlib import Path
 from typing import Literal
 
 from forewarn import __version__
-from forewarn.abstractions.dataset.joining import (
+from forewarn.abstractions.dataset.layout import SUFFIX, is_installed
+from forewarn.abstractions.dataset.tables import RunTable, run_table
+from forewarn.abstractions.dataset.writing import (
     PENDING,
     group_of,
     join,
     join_all,
     pend,
 )
-from forewarn.abstractions.dataset.layout import SUFFIX, is_installed
-from forewarn.abstractions.dataset.tables import RunTable, run_table
 from forewarn.abstractions.errors import ForewarnError
 from forewarn.abstractions.files import atomic_text
 from forewarn.abstractions.frame import Frame

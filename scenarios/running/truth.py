@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from forewarn.abstractions.frame import Frame
-from forewarn.monitors.laws.following import FollowedLaw
 from forewarn.monitors.laws.lawbook import Law
-from forewarn.monitors.laws.monitor import Violation
+from forewarn.monitors.laws.monitor import FollowedLaw, Violation
 from forewarn.plugins.contracts import Source
 
 

@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
+from forewarn.abstractions.abstraction import Abstraction
 from forewarn.abstractions.errors import InvalidInput, InvalidModel
 from forewarn.abstractions.readers.stored import Stored
-from forewarn.abstractions.states.abstraction import Abstraction
 from forewarn.abstractions.trace import Kept
 from forewarn.monitors.chains.model import Model, load_models
 from forewarn.monitors.guarding.decision import Kind

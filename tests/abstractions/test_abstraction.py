@@ -13,6 +13,14 @@ import yaml
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from forewarn.abstractions.abstraction import (
+    MAX_PREDICATES,
+    Abstraction,
+    Predicate,
+    from_expressions,
+    load_abstraction,
+)
+from forewarn.abstractions.encoding import compile_states
 from forewarn.abstractions.errors import (
     InvalidAbstraction,
     InvalidExpression,
@@ -22,14 +30,6 @@ from forewarn.abstractions.errors import (
 from forewarn.abstractions.expression import Expression
 from forewarn.abstractions.expression.scalar import compile_test, constant_in
 from forewarn.abstractions.expression.tree import Compare, Name, Number, signals_of
-from forewarn.abstractions.states.abstraction import (
-    MAX_PREDICATES,
-    Abstraction,
-    Predicate,
-    from_expressions,
-    load_abstraction,
-)
-from forewarn.abstractions.states.encoding import compile_states
 from tests.strategies import (
     COMPARISONS,
     NUMBERS,

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from forewarn.abstractions.errors import InvalidInput
-from forewarn.abstractions.states.abstraction import (
+from forewarn.abstractions.abstraction import (
     Abstraction,
     from_expressions,
     load_abstraction,
 )
-from forewarn.abstractions.vocabularies.embedding import vocabulary_reference
+from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.vocabularies.vocabulary import (
     load_vocabulary,
     vocabulary_from,
+    vocabulary_reference,
 )
 
 KITCHEN = """

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from forewarn.abstractions.encoding import compile_states
 from forewarn.abstractions.errors import SignalFault
 from forewarn.abstractions.expression import parse_expression
 from forewarn.abstractions.expression.scalar import compile_test
-from forewarn.abstractions.states.encoding import compile_states
 
 PREDICATES = (
     "x < 3", "x <= 3", "x == 3", "x > -2 and not (x >= 7)", "y >= 0.5", "y > 0.5",

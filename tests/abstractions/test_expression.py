@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 
 from forewarn.abstractions.errors import InvalidExpression, SignalFault
 from forewarn.abstractions.expression import Expression, parse_expression
-from forewarn.abstractions.expression.lexer import MAX_LENGTH
 from forewarn.abstractions.expression.scalar import compile_test
-from forewarn.abstractions.expression.terms import MAX_DEPTH
+from forewarn.abstractions.expression.terms import MAX_DEPTH, MAX_LENGTH
 from forewarn.abstractions.expression.tree import (
     And,
     Arithmetic,
@@ -36,7 +35,7 @@ from forewarn.abstractions.expression.tree import (
     signals_of,
 )
 from forewarn.abstractions.expression.vector import evaluate
-from forewarn.abstractions.vocabularies.units import UNITS, unit
+from forewarn.abstractions.vocabularies.signals import UNITS, named_unit
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from tests.strategies import (
     VOCABULARY,
@@ -109,12 +108,16 @@ def test_object_predicates_are_signals_under_their_own_text() -> None:
 
 
 def test_a_known_unit_converts_exactly() -> None:
-    assert unit("km/h").factor * Fraction("28.8") == 8 * unit("m/s").factor
-    assert unit("mph").factor == Fraction("0.44704")
-    assert unit("km").times(unit("h"), -1) == unit("km/h")
-    assert unit("m/s").times(unit("s"), -1) == unit("m/s²") == unit("m/s^2")
-    assert unit("parsec") == unit("parsec") != unit("furlong")
-    assert not unit("parsec").same_kind(unit("m"))
+    assert named_unit("km/h").factor * Fraction("28.8") == 8 * named_unit("m/s").factor
+    assert named_unit("mph").factor == Fraction("0.44704")
+    assert named_unit("km").times(named_unit("h"), -1) == named_unit("km/h")
+    assert (
+        named_unit("m/s").times(named_unit("s"), -1)
+        == named_unit("m/s²")
+        == named_unit("m/s^2")
+    )
+    assert named_unit("parsec") == named_unit("parsec") != named_unit("furlong")
+    assert not named_unit("parsec").same_kind(named_unit("m"))
     fast = compile_test(parse_expression("speed >= 8 m/s", VOCABULARY))
     assert fast({"speed": 28.8}) and not fast({"speed": math.nextafter(28.8, 0)})
 
@@ -158,10 +161,12 @@ def exact_sides(node: Expression, frame: dict[str, Any]) -> Fraction | None:
     """A quantity's exact value in base units; a bare number is taken as it is."""
     match node:
         case Number(value=value, unit=name):
-            return Fraction(repr(value)) * unit(name).factor
+            return Fraction(repr(value)) * named_unit(name).factor
         case Name(name=name, unit=its):
             held = frame[name]
-            return None if held is None else Fraction(repr(held)) * unit(its).factor
+            return (
+                None if held is None else Fraction(repr(held)) * named_unit(its).factor
+            )
         case Negative(operand=operand):
             inner = exact_sides(operand, frame)
             return None if inner is None else -inner

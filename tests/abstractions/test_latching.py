@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forewarn.abstractions.errors import InvalidTrace, SignalFault
-from forewarn.abstractions.states.latching import Latcher, latch, look_back, tick_ends
+from forewarn.abstractions.latching import Latcher, latch, look_back, tick_ends
 
 LATCHES: Any = ("any", "all", "last")
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from forewarn.abstractions.abstraction import Abstraction
 from forewarn.abstractions.errors import InvalidAbstraction, InvalidExpression
 from forewarn.abstractions.expression import parse_expression, parse_score
 from forewarn.abstractions.frame import Frame
-from forewarn.abstractions.states.abstraction import Abstraction
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.laws.lawbook import find_laws
 

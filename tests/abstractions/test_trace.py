@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from forewarn.abstractions import files as limits
 from forewarn.abstractions.errors import (
     ForewarnError,
     InvalidInput,
@@ -21,10 +22,8 @@ from forewarn.abstractions.errors import (
     TooLarge,
 )
 from forewarn.abstractions.frame import Frame
-from forewarn.abstractions.readers import lines as limits
 from forewarn.abstractions.readers import read_trace
-from forewarn.abstractions.readers.json_columns import keep_json_lines
-from forewarn.abstractions.readers.json_lines import stream_json_lines
+from forewarn.abstractions.readers.json_lines import keep_json_lines, stream_json_lines
 from forewarn.abstractions.trace import (
     Kept,
     Note,

@@ -10,6 +10,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from forewarn.abstractions.abstraction import (
+    Abstraction,
+    Predicate,
+    from_expressions,
+)
 from forewarn.abstractions.errors import (
     InvalidAbstraction,
     InvalidExpression,
@@ -19,11 +24,6 @@ from forewarn.abstractions.expression import Expression, parse_expression
 from forewarn.abstractions.expression.scalar import compile_test
 from forewarn.abstractions.expression.tree import (
     Name,
-)
-from forewarn.abstractions.states.abstraction import (
-    Abstraction,
-    Predicate,
-    from_expressions,
 )
 from tests.semantics import dense_frames, seen
 from tests.strategies import VOCABULARY, expressions, frames, simple_expressions

@@ -70,8 +70,8 @@ def test_a_campaign_that_is_asked_for_more_goes_on(tmp_path: Path) -> None:
 
 
 def test_runs_that_a_killed_campaign_left_are_told_of(tmp_path: Path) -> None:
-    from forewarn.abstractions.dataset.joining import join_all, pend
     from forewarn.abstractions.dataset.reading import part_of
+    from forewarn.abstractions.dataset.writing import join_all, pend
 
     (whole,) = files_in(collected("columns"))
     part = part_of(whole)

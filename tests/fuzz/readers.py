@@ -11,11 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
+from forewarn.abstractions.abstraction import Abstraction, load_abstraction
 from forewarn.abstractions.errors import ForewarnError, SignalFault
 from forewarn.abstractions.expression import Expression, parse_expression
 from forewarn.abstractions.files import parse_json, read_json
 from forewarn.abstractions.readers import read_trace
-from forewarn.abstractions.states.abstraction import Abstraction, load_abstraction
 from forewarn.abstractions.trace import Trace, write_trace
 from forewarn.abstractions.vocabularies.vocabulary import Vocabulary, load_vocabulary
 from forewarn.monitors.chains.chain import MAX_STATES, Chain

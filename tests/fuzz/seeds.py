@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import yaml
 
+from forewarn.abstractions.abstraction import from_expressions
 from forewarn.abstractions.frame import Frame
-from forewarn.abstractions.states.abstraction import from_expressions
 from forewarn.abstractions.trace import Note, Trace, TraceHeader, write_trace
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.chains.chain import Chain

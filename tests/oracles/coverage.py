@@ -15,7 +15,7 @@ from forewarn.monitors.chains.chain import Chain
 from forewarn.monitors.chains.intervals import model_intervals
 from forewarn.monitors.chains.learning import Support, Tally, learn
 from forewarn.monitors.chains.model import Model
-from forewarn.monitors.laws.automata.automaton import Automaton, compile_law
+from forewarn.monitors.laws.automaton import Automaton, compile_law
 from forewarn.monitors.laws.formula import parse_formula
 from forewarn.monitors.risk.calibration import Calibration, calibrated
 from forewarn.monitors.risk.evidence import letters_of_states, truth_in_sets

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.abstractions.errors import InvalidInput
-from forewarn.monitors.laws.automata.automaton import Automaton, compile_law
+from forewarn.monitors.laws.automaton import Automaton, compile_law
 from forewarn.monitors.laws.formula import parse_formula
 from forewarn.monitors.laws.monitor import Monitor, prefix_statuses, scan
 

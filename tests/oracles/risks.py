@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 
 from forewarn.monitors.chains.chain import Chain
-from forewarn.monitors.laws.automata.automaton import Automaton
+from forewarn.monitors.laws.automaton import Automaton
 from forewarn.monitors.risk.evidence import letters_of_states, truth_in_sets
 from forewarn.monitors.risk.tables import RiskTable, solve_risk
 from tests.oracles.meaning import (

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from forewarn.monitors.laws.automata.automaton import compile_law
+from forewarn.monitors.laws.automaton import compile_law
 from forewarn.monitors.laws.formula import parse_formula
 from tests.oracles import coverage, meaning, risks
 from tests.oracles.__main__ import main

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from forewarn.abstractions.abstraction import from_expressions
 from forewarn.abstractions.frame import Frame
-from forewarn.abstractions.states.abstraction import from_expressions
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.chains.learning import Support, Tally, learn
 from forewarn.monitors.chains.model import Model

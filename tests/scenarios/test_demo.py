@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from forewarn.abstractions.abstraction import load_abstraction
 from forewarn.abstractions.readers import read_trace
-from forewarn.abstractions.states.abstraction import load_abstraction
 from forewarn.scenarios import demo
 from forewarn.scenarios.demo.generate import WORLDS, generate
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from forewarn.abstractions.abstraction import Abstraction
 from forewarn.abstractions.errors import InvalidModel
-from forewarn.abstractions.states.abstraction import Abstraction
 from forewarn.abstractions.trace import Kept
 from forewarn.monitors.chains.formats.own import model_as_dict, parse_model
 from forewarn.monitors.chains.learning import Tally, learn

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from forewarn.abstractions.abstraction import Abstraction
 from forewarn.abstractions.readers.stored import stored_runs
-from forewarn.abstractions.states.abstraction import Abstraction
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.cli import main
 from forewarn.monitors.laws.lawbook import find_laws

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from forewarn.abstractions.abstraction import Abstraction, load_abstraction
 from forewarn.abstractions.files import read_bytes
-from forewarn.abstractions.states.abstraction import Abstraction, load_abstraction
 from forewarn.cli import main
 from forewarn.monitors.chains.model import load_models
 from forewarn.monitors.guarding.enforcing import asks_to_move

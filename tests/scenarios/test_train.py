@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 from numpy.typing import NDArray
 
-from forewarn.abstractions.states.abstraction import Abstraction
+from forewarn.abstractions.abstraction import Abstraction
 from forewarn.cli import main
 from forewarn.monitors.chains.model import load_model
 from forewarn.monitors.guarding.policy import Policy, load_policy

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from forewarn.abstractions.states.abstraction import from_expressions
+from forewarn.abstractions.abstraction import from_expressions
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.chains.learning import Support, Tally, learn
 from forewarn.monitors.guarding.decision import Action

@@ -15,7 +15,7 @@ from forewarn.abstractions.expression import parse_expression
 from forewarn.abstractions.expression.scalar import compile_test
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
-from forewarn.monitors.laws.automata.automaton import compile_law
+from forewarn.monitors.laws.automaton import compile_law
 from forewarn.monitors.laws.formula import parse_formula
 from forewarn.monitors.laws.monitor import Monitor
 from forewarn.thor_bridge.bridge import PERIOD_S, HouseholdWorld

@@ -21,7 +21,7 @@ from pydantic import Field
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import read_yaml
 from forewarn.abstractions.frame import Frame
-from forewarn.abstractions.schema import Strict, validated
+from forewarn.abstractions.serial import Strict, validated
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.contracts import Example
 from forewarn.plugins.household.sense import named

@@ -22,7 +22,7 @@ from forewarn.abstractions.expression.tree import (
     Or,
 )
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
-from forewarn.monitors.laws.automata.automaton import compile_law
+from forewarn.monitors.laws.automaton import compile_law
 from forewarn.monitors.laws.formula import parse_formula
 from forewarn.thor_bridge.steps.moves import Fact, Model, Move, fact_of
 

@@ -18,7 +18,7 @@ from forewarn.abstractions.errors import InvalidInput, near_miss
 from forewarn.abstractions.expression import parse_expression
 from forewarn.abstractions.expression.tree import signals_of
 from forewarn.abstractions.files import parse_json, read_lines, read_yaml
-from forewarn.abstractions.schema import Strict, validated
+from forewarn.abstractions.serial import Strict, validated
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.laws.formula import parse_formula
 from forewarn.thor_bridge.household.catalog import ENCLOSING, catalog

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from pydantic import Field
 
-from forewarn.abstractions.schema import Strict
+from forewarn.abstractions.serial import Strict
 
 
 class Controlled(Protocol):

@@ -117,7 +117,7 @@ def surroundings(told: tuple[str, ...]) -> dict[str, Any]:
     """What is told of the surroundings, each in the type of its signal."""
     from forewarn.abstractions.errors import InvalidInput, suggest
     from forewarn.abstractions.files import parse_yaml
-    from forewarn.abstractions.schema import validated
+    from forewarn.abstractions.serial import validated
     from forewarn.plugins.driving.sense import Surroundings
 
     given: dict[str, Any] = {}

@@ -132,7 +132,7 @@ def serve(
 def _stage(name: str) -> Callable[[int], Stage]:
     """What a scenario puts on the roads in the episode of a seed."""
     from forewarn.abstractions.errors import InvalidInput
-    from forewarn.abstractions.schema import validated
+    from forewarn.abstractions.serial import validated
     from forewarn.plugins.carla.standin.movement.sumo_traffic import Stage
     from forewarn.scenarios.schema import load_scenario
 

@@ -96,7 +96,7 @@ class Asked:
             source: What the frames' source says of itself: its scenario, its
                 vocabulary, its period, and how exactly it says that.
         """
-        from forewarn.monitors.chains.fitting import refuse_other
+        from forewarn.monitors.chains.model import refuse_other
         from forewarn.scenarios.schema import load_scenario
 
         said = {} if self.scenario is None else facts_of(load_scenario(self.scenario))

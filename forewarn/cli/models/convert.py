@@ -42,8 +42,12 @@ def convert(
       forewarn convert columns --out lines
     """
     from forewarn.abstractions.dataset.layout import SUFFIX
-    from forewarn.abstractions.readers.converting import to_columns, to_lines
-    from forewarn.abstractions.readers.stored import files_in, stored_runs
+    from forewarn.abstractions.readers.stored import (
+        files_in,
+        stored_runs,
+        to_columns,
+        to_lines,
+    )
 
     left_out(sources)
     files = [file for source in sources for file in files_in(source)]

@@ -102,7 +102,7 @@ def export(
 
 def _is_run(path: Path) -> bool:
     """Whether a file is a run record; its first line says so."""
-    from forewarn.abstractions.readers.lines import first_line
+    from forewarn.abstractions.files import first_line
     from forewarn.monitors.guarding.record import FORMAT
 
     return first_line(path).startswith(f'{{"format":"{FORMAT}"')

@@ -11,7 +11,7 @@ import click
 from forewarn.cli.support import progress
 
 if TYPE_CHECKING:
-    from forewarn.abstractions.states.abstraction import Abstraction
+    from forewarn.abstractions.abstraction import Abstraction
     from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
     from forewarn.monitors.finding.by_law import Chosen
     from forewarn.monitors.finding.choice import Choice

@@ -17,13 +17,13 @@ import click
 from forewarn.cli.support import naming
 
 if TYPE_CHECKING:
+    from forewarn.abstractions.abstraction import Abstraction
     from forewarn.abstractions.readers.stored import Stored
-    from forewarn.abstractions.states.abstraction import Abstraction
     from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
     from forewarn.monitors.chains.learning import Support
     from forewarn.monitors.chains.model import Model
     from forewarn.monitors.finding.choice import Choice
-    from forewarn.monitors.laws.automata.automaton import Automaton
+    from forewarn.monitors.laws.automaton import Automaton
     from forewarn.monitors.laws.lawbook import Law
     from forewarn.monitors.trust.fairness import FairnessReport
     from forewarn.monitors.trust.hindsight import Found
@@ -72,8 +72,8 @@ class _Share:
 
 def _count_share(share: _Share) -> list[Counted]:
     """What there is to count of a share."""
+    from forewarn.abstractions.abstraction import Abstraction
     from forewarn.abstractions.readers.stored import batches
-    from forewarn.abstractions.states.abstraction import Abstraction
     from forewarn.monitors.trust.training import count
 
     known = share.vocabulary
@@ -134,8 +134,8 @@ class Learner:
 
     def _vocabulary(self, sample: Path) -> Vocabulary | None:
         """The one that was asked for, or else that of the model or the first trace."""
+        from forewarn.abstractions.abstraction import Abstraction
         from forewarn.abstractions.readers.stored import stored_runs
-        from forewarn.abstractions.states.abstraction import Abstraction
         from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
         from forewarn.monitors.trust.training import holds_traces
 
@@ -154,11 +154,11 @@ class Learner:
         return first.kept((), period_s=self.wish.period).vocabulary
 
     def _abstraction(self) -> Abstraction | None:
-        from forewarn.abstractions.errors import InvalidInput
-        from forewarn.abstractions.states.abstraction import (
+        from forewarn.abstractions.abstraction import (
             Abstraction,
             load_abstraction,
         )
+        from forewarn.abstractions.errors import InvalidInput
         from forewarn.monitors.trust.training import law_abstraction
 
         chosen = None if self.scenario is None else self.scenario.abstraction
@@ -215,9 +215,9 @@ class Learner:
         return found
 
     def _candidates(self) -> Abstraction | None:
+        from forewarn.abstractions.abstraction import Abstraction, Predicate
         from forewarn.abstractions.errors import InvalidInput
         from forewarn.abstractions.expression import parse_expression
-        from forewarn.abstractions.states.abstraction import Abstraction, Predicate
 
         if not self.wish.candidates:
             return None
@@ -290,8 +290,8 @@ class Learner:
     def model(self) -> Model:
         """The model of all that was counted."""
         from forewarn.abstractions.errors import InvalidInput
+        from forewarn.monitors.chains.formats.rows import rational
         from forewarn.monitors.chains.learning import learn as learn_rows
-        from forewarn.monitors.chains.rational import rational
 
         if not self.wish.mix_guarded:
             self.training.refuse_mixture()

@@ -12,8 +12,7 @@ from forewarn.cli.support import Number, Place, emit, json_option, progress, tab
 
 if TYPE_CHECKING:
     from forewarn.monitors.chains.model import Model
-    from forewarn.monitors.fleet.merging import Merge
-    from forewarn.monitors.fleet.moving import Moved
+    from forewarn.monitors.fleet.merging import Merge, Moved
     from forewarn.monitors.fleet.tallies import FleetTally
 
 _SHOWN = 20
@@ -113,7 +112,7 @@ def _dealt(
 
 
 def _moved(before: Model, after: Model, horizon: float, delta: float) -> list[Moved]:
-    from forewarn.monitors.fleet.moving import moved
+    from forewarn.monitors.fleet.merging import moved
     from forewarn.monitors.laws.lawbook import find_laws
     from forewarn.monitors.risk.evidence import abstraction_of
 

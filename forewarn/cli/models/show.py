@@ -12,7 +12,7 @@ import click
 from forewarn.cli.support import Count, Number, emit, json_option, naming, table
 
 if TYPE_CHECKING:
-    from forewarn.abstractions.states.abstraction import Abstraction
+    from forewarn.abstractions.abstraction import Abstraction
     from forewarn.monitors.chains.model import Model
     from forewarn.monitors.risk.evidence import RiskRow
 

@@ -114,8 +114,7 @@ def unless_given(
     is accepted all the same.
     """
     from forewarn.abstractions.errors import InvalidInput
-    from forewarn.monitors.chains.fitting import refuse_other
-    from forewarn.monitors.chains.model import load_models
+    from forewarn.monitors.chains.model import load_models, refuse_other
     from forewarn.scenarios.shipped import shipped_with
 
     if model is not None and not accept:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from forewarn.abstractions.text import harmless_cell
+from forewarn.abstractions.errors import harmless_cell
 from forewarn.cli.runs.episodes import failure_lines, shown
 from forewarn.cli.support import in_seconds, table
 

@@ -11,7 +11,7 @@ import click
 from forewarn.cli.support import Number, emit, json_option, table
 
 if TYPE_CHECKING:
-    from forewarn.monitors.laws.automata.automaton import Automaton
+    from forewarn.monitors.laws.automaton import Automaton
     from forewarn.monitors.laws.lawbook import Law
 
 DEFAULT_PERIOD_S = 0.1
@@ -110,7 +110,7 @@ class _Shown:
         }
 
     def lines(self) -> Iterator[str]:
-        from forewarn.monitors.laws.automata.outline import outline
+        from forewarn.monitors.laws.outline import outline
 
         law = self.law
         yield law.name + (f": {law.title}" if law.title else "")
@@ -146,7 +146,7 @@ _AUTHORS = {"probguard": "ProbGuard", "lawbreaker": "LawBreaker"}
 
 
 def _automaton(automaton: Automaton) -> dict[str, Any]:
-    from forewarn.monitors.laws.automata.outline import legend, transitions
+    from forewarn.monitors.laws.outline import legend, transitions
 
     return {
         "period_s": automaton.period_s,
@@ -162,8 +162,7 @@ def _automaton(automaton: Automaton) -> dict[str, Any]:
 
 def _draw(path: Path, shown: list[_Shown]) -> None:
     from forewarn.abstractions.files import atomic_text
-    from forewarn.monitors.laws.automata.outline import outline
-    from forewarn.monitors.laws.automata.picture import draw
+    from forewarn.monitors.laws.outline import draw, outline
 
     rows = [
         (f"{law.name}: {law.title}" if law.title else law.name, outline(automaton))

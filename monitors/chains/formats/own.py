@@ -18,11 +18,10 @@ from forewarn.abstractions.errors import (
     TooLarge,
     near_miss,
 )
-from forewarn.abstractions.schema import Strict, validated
+from forewarn.abstractions.serial import Strict, validated
 from forewarn.monitors.chains.chain import Chain, check_size, repeated
-from forewarn.monitors.chains.formats.rows import probability
+from forewarn.monitors.chains.formats.rows import probability, rational
 from forewarn.monitors.chains.model import Counts, Model, smoothed_chain
-from forewarn.monitors.chains.rational import rational
 
 FORMAT = "forewarn.model/1"
 SEVERAL = "forewarn.models/1"
@@ -249,3 +248,59 @@ def named_counts(model: Model) -> dict[str, dict[str, int]]:
         for i, name in enumerate(states)
         if counts.sizes[i] and i != model.chain.end
     }
+
+
+class _ProbGuardFile(Strict):
+    states: list[str] = Field(min_length=1)
+    state_index: dict[str, int]
+    transition_probs: dict[str, dict[str, str]]
+    # Its bits are misaligned with the states in published files, so it is not used.
+    state_interpret: dict[str, Any] = {}
+    predicates: list[Any] = []
+
+
+def is_probguard(data: object) -> bool:
+    return isinstance(data, dict) and "transition_probs" in data
+
+
+def parse_probguard(data: object, source: str = "") -> Chain:
+    """The chain that ProbGuard learned."""
+    file = validated(_ProbGuardFile, data, source, InvalidModel)
+    check_size(len(file.states), sum(map(len, file.transition_probs.values())), source)
+    number = {name: i for i, name in enumerate(file.states)}
+    if file.state_index != number:
+        wrong = next(
+            (s for s in file.state_index if number.get(s) != file.state_index[s]),
+            file.states[0],
+        )
+        raise InvalidModel(
+            f"state_index and states disagree about {wrong!r}", source=source
+        )
+
+    # Some versions write the rows by number instead of by name.
+    numerals = {str(i): i for i in range(len(file.states))}
+    lookup = numerals if file.transition_probs.keys() <= numerals.keys() else number
+    if file.transition_probs.keys() <= number.keys():
+        lookup = number
+
+    def numbered(name: str, place: str) -> int:
+        if name not in lookup:
+            raise InvalidModel(
+                f"unknown state {name!r}",
+                source=source,
+                place=place,
+                mend=near_miss(name, lookup),
+            )
+        return lookup[name]
+
+    rows = {
+        numbered(state, "transition_probs"): {
+            numbered(target, state): probability(text, source, f"{state} to {target}")
+            for target, text in row.items()
+        }
+        for state, row in file.transition_probs.items()
+    }
+    try:
+        return Chain.from_rows(file.states, rows)
+    except InvalidInput as error:
+        raise error.within(source) from None

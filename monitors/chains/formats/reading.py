@@ -8,7 +8,7 @@ from typing import Any
 from forewarn.abstractions.errors import InvalidInput, InvalidModel, TooLarge
 from forewarn.abstractions.files import parse_json, read_bytes
 from forewarn.monitors.chains.chain import MAX_STATES, MAX_TRANSITIONS, check_size
-from forewarn.monitors.chains.formats import drn, explicit, own, prism, probguard, umb
+from forewarn.monitors.chains.formats import drn, explicit, own, prism, umb
 from forewarn.monitors.chains.model import Model
 
 FORMATS = (
@@ -64,8 +64,8 @@ def _read(path: Path) -> tuple[Model, ...]:
 def _read_json(text: str, source: str) -> tuple[Model, ...]:
     _refuse_early(text, source)
     data: Any = parse_json(text, source)
-    if probguard.recognises(data):
-        return (Model(chain=probguard.parse_probguard(data, source)),)
+    if own.is_probguard(data):
+        return (Model(chain=own.parse_probguard(data, source)),)
     if own.recognises(data):
         return own.parse_models(data, source)
     raise _unknown(source)

@@ -8,9 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TextIO
 
-from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.errors import InvalidInput, harmless_cell
 from forewarn.abstractions.files import atomic_bytes, atomic_text
-from forewarn.abstractions.text import harmless_cell
 from forewarn.monitors.chains.chain import Chain
 from forewarn.monitors.chains.formats.drn import write_drn
 from forewarn.monitors.chains.formats.explicit import write_explicit

@@ -10,12 +10,12 @@ import copy
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from forewarn.abstractions.abstraction import Abstraction
 from forewarn.abstractions.errors import InvalidModel, SignalFault
 from forewarn.abstractions.frame import Frame
-from forewarn.abstractions.states.abstraction import Abstraction
-from forewarn.abstractions.states.latching import Latcher
+from forewarn.abstractions.latching import Latcher
+from forewarn.monitors.chains.learning import LiveTally
 from forewarn.monitors.chains.model import Model
-from forewarn.monitors.chains.tallying import LiveTally
 from forewarn.monitors.guarding.drift import Drift
 from forewarn.monitors.guarding.watch.law import LawWatch
 

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 from itertools import repeat
 
+from forewarn.abstractions.abstraction import Abstraction
 from forewarn.abstractions.errors import SignalFault
-from forewarn.abstractions.states.abstraction import Abstraction
 from forewarn.monitors.guarding.decision import Risk
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.risk.calibration import Calibration

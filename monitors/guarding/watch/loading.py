@@ -6,11 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from forewarn.abstractions.abstraction import Abstraction
 from forewarn.abstractions.errors import InvalidInput, InvalidModel
-from forewarn.abstractions.states.abstraction import Abstraction
 from forewarn.monitors.chains.intervals import model_intervals
-from forewarn.monitors.chains.model import Model
-from forewarn.monitors.chains.riskless import is_riskless
+from forewarn.monitors.chains.model import Model, is_riskless
 from forewarn.monitors.guarding.drift import Drift
 from forewarn.monitors.guarding.watch.chain import ChainWatch
 from forewarn.monitors.guarding.watch.law import LawWatch

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from forewarn.abstractions.errors import clean
 from forewarn.abstractions.files import atomic_text, write_json
-from forewarn.abstractions.text import clean
 from forewarn.monitors.rules.evolving.proposal import Proposal
 
 

@@ -10,12 +10,12 @@ from itertools import groupby, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from forewarn.abstractions.abstraction import Abstraction
 from forewarn.abstractions.errors import InvalidInput, InvalidTrace
+from forewarn.abstractions.latching import latch, look_back, tick_ends
 from forewarn.abstractions.readers.stored import Batch, Stored
-from forewarn.abstractions.states.abstraction import Abstraction
-from forewarn.abstractions.states.latching import latch, look_back, tick_ends
 from forewarn.abstractions.trace import Kept, Trace, TraceHeader
-from forewarn.monitors.chains.counting import compressed
+from forewarn.monitors.chains.chain import compressed
 from forewarn.monitors.laws.clocking import regular_period
 
 _GAP = 1.5

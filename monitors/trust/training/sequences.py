@@ -7,8 +7,7 @@ from pathlib import Path
 
 from forewarn.abstractions.dataset.layout import SUFFIX
 from forewarn.abstractions.errors import InvalidTrace, TooLarge
-from forewarn.abstractions.files import read_text
-from forewarn.abstractions.readers.lines import MAX_LINES, check_count, first_line
+from forewarn.abstractions.files import MAX_LINES, check_count, first_line, read_text
 from forewarn.monitors.chains.chain import MAX_NAME
 
 

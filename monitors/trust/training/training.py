@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from forewarn.abstractions.abstraction import Abstraction, Latch, Predicate
 from forewarn.abstractions.errors import InvalidInput, InvalidTrace
 from forewarn.abstractions.expression.tree import (
     And,
@@ -21,15 +22,13 @@ from forewarn.abstractions.expression.tree import (
     Or,
 )
 from forewarn.abstractions.readers.stored import Batch, Stored, batches
-from forewarn.abstractions.states.abstraction import Abstraction, Predicate
-from forewarn.abstractions.states.file import Latch
 from forewarn.abstractions.trace import TraceHeader
 from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
 from forewarn.monitors.chains.learning import Tally
 from forewarn.monitors.chains.model import Model
-from forewarn.monitors.laws.automata.normal import normalise
 from forewarn.monitors.laws.clocking import law_latches
 from forewarn.monitors.laws.formula import Temporal
+from forewarn.monitors.laws.progression import normalise
 from forewarn.monitors.risk.evidence import (
     compile_for,
     count_violations,

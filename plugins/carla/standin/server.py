@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from forewarn.abstractions.errors import InvalidInput
-from forewarn.abstractions.text import clean
+from forewarn.abstractions.errors import InvalidInput, clean
 from forewarn.plugins.carla.standin import encoding
 from forewarn.plugins.carla.standin.calls import (  # noqa: F401  they fill CALLS
     CALLS,

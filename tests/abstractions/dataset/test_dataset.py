@@ -15,14 +15,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forewarn.abstractions.dataset import layout, tables
-from forewarn.abstractions.dataset.joining import PENDING, join, join_all, pend
 from forewarn.abstractions.dataset.reading import Part, part_of
 from forewarn.abstractions.dataset.tables import RunTable, run_table
-from forewarn.abstractions.dataset.writing import load_run, save_run, write_part
+from forewarn.abstractions.dataset.writing import (
+    PENDING,
+    join,
+    join_all,
+    load_run,
+    pend,
+    save_run,
+    write_part,
+)
 from forewarn.abstractions.errors import ForewarnError, InvalidTrace, TooLarge
 from forewarn.abstractions.frame import Frame
-from forewarn.abstractions.readers.converting import to_columns, to_lines
-from forewarn.abstractions.readers.stored import Stored, batches, files_in, stored_runs
+from forewarn.abstractions.readers.stored import (
+    Stored,
+    batches,
+    files_in,
+    stored_runs,
+    to_columns,
+    to_lines,
+)
 from forewarn.abstractions.trace import Kept, Note, Trace, TraceHeader, write_trace
 from forewarn.abstractions.vocabularies.vocabulary import (
     Vocabulary,

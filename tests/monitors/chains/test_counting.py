@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forewarn.abstractions.errors import InvalidTrace
-from forewarn.monitors.chains import counting
-from forewarn.monitors.chains.counting import count_matrix, count_pairs
+from forewarn.monitors.chains import chain as counting
+from forewarn.monitors.chains.chain import count_matrix, count_pairs
 
 sequences = st.lists(
     st.lists(st.integers(0, 6), min_size=1, max_size=12), min_size=0, max_size=6

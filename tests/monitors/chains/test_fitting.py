@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from forewarn.abstractions.errors import InvalidModel
-from forewarn.monitors.chains.fitting import refuse_other
-from forewarn.monitors.chains.model import Model
+from forewarn.monitors.chains.model import Model, refuse_other
 from tests.plugins.remote.serving import model
 
 HERE: dict[str, Any] = {"scenario": "s1", "vocabulary": "driving", "period_s": 0.1}

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from forewarn.abstractions.abstraction import Abstraction
 from forewarn.abstractions.errors import InvalidInput, InvalidModel, TooLarge
-from forewarn.abstractions.states.abstraction import Abstraction
 from forewarn.monitors.chains.chain import Chain
 from forewarn.monitors.chains.intervals import (
     IntervalChain,
@@ -25,10 +25,10 @@ from forewarn.monitors.chains.intervals import (
     clopper_pearson,
     model_intervals,
     open_rows,
+    robust_reach,
 )
 from forewarn.monitors.chains.learning import Support, Tally, learn
 from forewarn.monitors.chains.model import Counts, Model
-from forewarn.monitors.chains.robust import robust_reach
 
 TOLERANCE = 1e-8
 

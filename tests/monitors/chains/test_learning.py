@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from forewarn.abstractions.abstraction import Abstraction, from_expressions
 from forewarn.abstractions.errors import InvalidInput, InvalidTrace, TooLarge
 from forewarn.abstractions.expression import parse_expression
-from forewarn.abstractions.states.abstraction import Abstraction, from_expressions
 from forewarn.monitors.chains import chain as chain_module
 from forewarn.monitors.chains.learning import Support, Tally, learn
 from forewarn.monitors.chains.model import Model, load_model

@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from forewarn.abstractions.errors import InvalidInput
-from forewarn.monitors.chains.rational import rational
+from forewarn.monitors.chains.formats.rows import rational
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.monitors.chains.learning import Tally
-from forewarn.monitors.chains.tallying import LiveTally
+from forewarn.monitors.chains.learning import LiveTally, Tally
 
 STATES = st.lists(st.integers(0, 4), max_size=30)
 

@@ -6,8 +6,8 @@ from fractions import Fraction
 
 import pytest
 
+from forewarn.abstractions.abstraction import from_expressions
 from forewarn.abstractions.errors import InvalidProperty
-from forewarn.abstractions.states.abstraction import from_expressions
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.chains.chain import END, Chain
 from forewarn.monitors.checking.builtin import Builtin

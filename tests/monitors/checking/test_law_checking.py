@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from forewarn.abstractions.abstraction import from_expressions
 from forewarn.abstractions.errors import InvalidInput
-from forewarn.abstractions.states.abstraction import from_expressions
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.chains.chain import END, Chain
 from forewarn.monitors.chains.model import load_model

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from forewarn.abstractions.abstraction import from_expressions
 from forewarn.abstractions.frame import Frame
-from forewarn.abstractions.states.abstraction import from_expressions
 from forewarn.abstractions.trace import Kept, Trace, TraceHeader
 from forewarn.monitors.finding import by_law
 from forewarn.monitors.finding.by_law import choose_by_law

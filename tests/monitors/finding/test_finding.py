@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from forewarn.abstractions.abstraction import Abstraction, from_expressions
 from forewarn.abstractions.errors import InvalidInput, MissingDependency
 from forewarn.abstractions.files import parse_yaml
 from forewarn.abstractions.frame import Frame
-from forewarn.abstractions.states.abstraction import Abstraction, from_expressions
 from forewarn.abstractions.trace import Kept, Trace, TraceHeader
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.finding.choice import (

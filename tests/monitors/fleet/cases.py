@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from forewarn.abstractions.states.abstraction import from_expressions
+from forewarn.abstractions.abstraction import from_expressions
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.chains.formats.own import model_as_dict
 from forewarn.monitors.chains.learning import Support, Tally, learn

@@ -15,8 +15,7 @@ from forewarn.monitors.chains.formats.own import model_as_dict, parse_model
 from forewarn.monitors.chains.learning import Support, Tally, learn
 from forewarn.monitors.chains.model import Model
 from forewarn.monitors.fleet import merging
-from forewarn.monitors.fleet.merging import contributors, merge
-from forewarn.monitors.fleet.moving import moved
+from forewarn.monitors.fleet.merging import contributors, merge, moved
 from forewarn.monitors.fleet.tallies import (
     FleetTally,
     InvalidTally,

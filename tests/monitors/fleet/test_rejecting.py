@@ -5,9 +5,8 @@ import pytest
 
 from forewarn.monitors.chains.intervals import binomial_bounds
 from forewarn.monitors.chains.learning import Tally
-from forewarn.monitors.fleet import rejecting
-from forewarn.monitors.fleet.rejecting import Rejected
-from forewarn.monitors.fleet.stacking import Stack
+from forewarn.monitors.fleet import merging as rejecting
+from forewarn.monitors.fleet.merging import Rejected, Stack
 from forewarn.monitors.guarding.drift import _Row
 from tests.monitors.fleet.cases import NAMES, TRUE, named, of, walked
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.abstractions.states.abstraction import from_expressions
+from forewarn.abstractions.abstraction import from_expressions
 from forewarn.monitors.chains.intervals import IntervalChain, model_intervals
 from forewarn.monitors.chains.model import Counts, Model, smoothed_chain
 from forewarn.monitors.guarding import drift as module

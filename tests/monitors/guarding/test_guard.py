@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from forewarn.abstractions.abstraction import from_expressions
 from forewarn.abstractions.errors import InvalidModel
 from forewarn.abstractions.frame import Frame
-from forewarn.abstractions.states.abstraction import from_expressions
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.chains.model import Counts, Model, smoothed_chain
 from forewarn.monitors.guarding.decision import RANK, Action, Decision, Risk

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from forewarn.abstractions.abstraction import from_expressions
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import write_json
 from forewarn.abstractions.frame import Frame
-from forewarn.abstractions.states.abstraction import from_expressions
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.chains.formats.own import model_as_dict
 from forewarn.monitors.chains.model import Counts, Model, smoothed_chain

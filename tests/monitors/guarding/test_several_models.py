@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from forewarn.abstractions.abstraction import from_expressions
 from forewarn.abstractions.errors import InvalidModel
 from forewarn.abstractions.files import write_json
-from forewarn.abstractions.states.abstraction import from_expressions
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.chains.formats.own import models_as_dict
 from forewarn.monitors.chains.learning import Support, Tally, learn

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from forewarn.abstractions.abstraction import from_expressions
 from forewarn.abstractions.errors import InvalidInput, InvalidModel, SignalFault
 from forewarn.abstractions.frame import Frame
-from forewarn.abstractions.states.abstraction import from_expressions
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.chains.intervals import model_intervals
 from forewarn.monitors.chains.learning import Support, Tally, learn

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from forewarn.abstractions.errors import InvalidExpression, TooLarge
 from forewarn.abstractions.expression.scalar import compile_test
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
-from forewarn.monitors.laws.automata import automaton as module
-from forewarn.monitors.laws.automata.automaton import (
+from forewarn.monitors.laws import automaton as module
+from forewarn.monitors.laws.automaton import (
     Automaton,
     compile_law,
     possible_letters,

@@ -8,8 +8,7 @@ import pytest
 
 from forewarn.abstractions.errors import SignalFault
 from forewarn.abstractions.frame import Frame
-from forewarn.monitors.laws.following import FollowedLaw
-from forewarn.monitors.laws.monitor import Verdict
+from forewarn.monitors.laws.monitor import FollowedLaw, Verdict
 from tests.monitors.laws.named import load_law
 
 OK, LATE = Verdict("ok", "idle"), Verdict("violated", "violated")

@@ -14,10 +14,10 @@ from forewarn.abstractions.errors import InvalidTrace, TooLarge
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.trace import Trace, TraceHeader
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
-from forewarn.monitors.laws.automata.normal import normalise
 from forewarn.monitors.laws.clocking import law_latches, regular_period, ticks_of
 from forewarn.monitors.laws.formula import parse_formula
 from forewarn.monitors.laws.judging import Breach, Judgement, judge
+from forewarn.monitors.laws.progression import normalise
 from tests.monitors.laws.named import load_law
 
 

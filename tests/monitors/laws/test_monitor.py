@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from forewarn.abstractions.errors import SignalFault
 from forewarn.abstractions.expression.scalar import compile_test
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
-from forewarn.monitors.laws.automata.automaton import Automaton, compile_law
+from forewarn.monitors.laws.automaton import Automaton, compile_law
 from forewarn.monitors.laws.formula import Formula, parse_formula
 from forewarn.monitors.laws.monitor import (
     Monitor,

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from forewarn.abstractions.errors import InvalidExpression
 from forewarn.abstractions.expression.parser import parse_expression
 from forewarn.abstractions.expression.scalar import compile_test
-from forewarn.monitors.laws.automata.normal import Memory, Normal, normalise
 from forewarn.monitors.laws.formula import parse_formula
+from forewarn.monitors.laws.progression import Memory, Normal, normalise
 
 
 def spelled(normal: Normal, number: int) -> str:

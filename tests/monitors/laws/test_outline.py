@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.monitors.laws.automata.automaton import compile_law
-from forewarn.monitors.laws.automata.outline import (
+from forewarn.monitors.laws.automaton import compile_law
+from forewarn.monitors.laws.formula import parse_formula
+from forewarn.monitors.laws.lawbook import law_book
+from forewarn.monitors.laws.outline import (
     Outline,
     condition,
+    draw,
     outline,
     transitions,
 )
-from forewarn.monitors.laws.automata.picture import draw
-from forewarn.monitors.laws.formula import parse_formula
-from forewarn.monitors.laws.lawbook import law_book
 
 
 def _outline(text: str) -> Outline:

@@ -7,27 +7,29 @@ import math
 
 import pytest
 
-from forewarn.monitors.laws.automata.normal import Node, Normal, normalise
-from forewarn.monitors.laws.automata.progression import (
+from forewarn.monitors.laws.formula import parse_formula
+from forewarn.monitors.laws.progression import (
     BROKEN,
     NOTHING,
-    Literal,
+    Node,
+    Normal,
     Owed,
     Progression,
+    Timed,
     both,
     either,
+    normalise,
 )
-from forewarn.monitors.laws.formula import parse_formula
 
 A = 1
 INF = math.inf
 
 
-def lit(kind: str, low: int, high: float, *parts: int) -> Literal:
+def lit(kind: str, low: int, high: float, *parts: int) -> Timed:
     return kind, low, high, parts or (0,)
 
 
-def one(*literals: Literal) -> Owed:
+def one(*literals: Timed) -> Owed:
     """Owing one of these literals."""
     return frozenset([frozenset(literals)])
 
@@ -49,7 +51,7 @@ class Follower:
             owed = self.progression.after(owed, self.letter(frame))
         return {frozenset(map(self.shown, clause)) for clause in owed}
 
-    def shown(self, literal: Literal) -> str:
+    def shown(self, literal: Timed) -> str:
         kind, low, high, parts = literal
         return f"{kind}[{low},{high:g}] {' '.join(map(self.part, parts))}"
 
@@ -171,7 +173,7 @@ def test_parts_that_do_not_look_ahead_are_decided_at_once(letter: int) -> None:
     ],
 )
 def test_of_two_that_imply_each_other_one_is_kept(
-    stronger: Literal, weaker: Literal
+    stronger: Timed, weaker: Timed
 ) -> None:
     for first, second in itertools.permutations([stronger, weaker]):
         assert both(one(first), one(second)) == one(stronger)
@@ -192,7 +194,7 @@ def test_of_two_that_imply_each_other_one_is_kept(
         (lit("U", 0, 2, 0, 1), lit("R", 0, 2, 0, 1)),
     ],
 )
-def test_those_that_imply_nothing_are_all_kept(first: Literal, second: Literal) -> None:
+def test_those_that_imply_nothing_are_all_kept(first: Timed, second: Timed) -> None:
     assert both(one(first), one(second)) == one(first) | one(second)
     assert either(one(first), one(second)) == one(first, second)
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
-from forewarn.monitors.laws.lawbook import find_laws
-from forewarn.monitors.laws.standing import broken_by_standing
+from forewarn.monitors.laws.lawbook import broken_by_standing, find_laws
 from tests.monitors.laws.named import load_law
 
 

@@ -8,22 +8,22 @@ from typing import Any
 import numpy as np
 import pytest
 
+from forewarn.abstractions.abstraction import (
+    Abstraction,
+    Predicate,
+    from_expressions,
+)
 from forewarn.abstractions.errors import (
     InvalidAbstraction,
     InvalidExpression,
     InvalidModel,
 )
 from forewarn.abstractions.expression import parse_expression
-from forewarn.abstractions.states.abstraction import (
-    Abstraction,
-    Predicate,
-    from_expressions,
-)
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.chains.chain import Chain
 from forewarn.monitors.chains.learning import Support, Tally, learn
 from forewarn.monitors.chains.model import Model
-from forewarn.monitors.laws.automata.automaton import compile_law
+from forewarn.monitors.laws.automaton import compile_law
 from forewarn.monitors.laws.formula import parse_formula
 from forewarn.monitors.risk import evidence
 from forewarn.monitors.risk.evidence import (

@@ -13,7 +13,7 @@ from forewarn.abstractions.errors import InvalidModel, TooLarge
 from forewarn.monitors.chains import chain as chain_module
 from forewarn.monitors.chains.chain import Chain
 from forewarn.monitors.chains.formats.drn import write_drn
-from forewarn.monitors.laws.automata.automaton import Automaton, compile_law
+from forewarn.monitors.laws.automaton import Automaton, compile_law
 from forewarn.monitors.laws.formula import parse_formula
 from forewarn.monitors.risk import product as product_module
 from forewarn.monitors.risk.product import (

@@ -18,7 +18,7 @@ from forewarn.abstractions.errors import InvalidInput, InvalidModel, TooLarge
 from forewarn.monitors.chains.chain import Chain
 from forewarn.monitors.chains.intervals import IntervalChain
 from forewarn.monitors.chains.model import load_model
-from forewarn.monitors.laws.automata.automaton import Automaton, compile_law
+from forewarn.monitors.laws.automaton import Automaton, compile_law
 from forewarn.monitors.laws.formula import parse_formula
 from forewarn.monitors.risk import product, reaching, tables
 from forewarn.monitors.risk.tables import (

@@ -19,7 +19,7 @@ from forewarn.abstractions.errors import InvalidInput, InvalidModel, TooLarge
 from forewarn.monitors.chains.chain import Chain
 from forewarn.monitors.chains.learning import Support, Tally, learn
 from forewarn.monitors.chains.model import Counts, Model, smoothed_chain
-from forewarn.monitors.laws.automata.automaton import compile_law
+from forewarn.monitors.laws.automaton import compile_law
 from forewarn.monitors.laws.formula import parse_formula
 from forewarn.monitors.risk.product import product_chain
 from forewarn.monitors.trust.pac import pac_report

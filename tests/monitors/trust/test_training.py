@@ -13,19 +13,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.abstractions.errors import InvalidInput, InvalidTrace, TooLarge
-from forewarn.abstractions.expression import parse_expression, parse_score
-from forewarn.abstractions.expression.tree import Compare, Name, Number
-from forewarn.abstractions.frame import Frame
-from forewarn.abstractions.readers import lines as limits
-from forewarn.abstractions.readers.stored import Stored
-from forewarn.abstractions.states.abstraction import (
+from forewarn.abstractions import files as limits
+from forewarn.abstractions.abstraction import (
     Abstraction,
     Predicate,
     from_expressions,
 )
-from forewarn.abstractions.states.latching import Latcher
-from forewarn.abstractions.states.remembering import Score
+from forewarn.abstractions.encoding import Score
+from forewarn.abstractions.errors import InvalidInput, InvalidTrace, TooLarge
+from forewarn.abstractions.expression import parse_expression, parse_score
+from forewarn.abstractions.expression.tree import Compare, Name, Number
+from forewarn.abstractions.frame import Frame
+from forewarn.abstractions.latching import Latcher
+from forewarn.abstractions.readers.stored import Stored
 from forewarn.abstractions.trace import Trace, TraceHeader, write_trace
 from forewarn.monitors.chains.learning import Support, learn
 from forewarn.monitors.chains.model import Model

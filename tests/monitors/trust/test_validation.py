@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from forewarn.abstractions.abstraction import Abstraction, Predicate
 from forewarn.abstractions.expression import parse_expression
-from forewarn.abstractions.states.abstraction import Abstraction, Predicate
 from forewarn.monitors.chains.chain import Chain
 from forewarn.monitors.chains.learning import Support, Tally, learn
-from forewarn.monitors.laws.automata.automaton import compile_law
+from forewarn.monitors.laws.automaton import compile_law
 from forewarn.monitors.laws.formula import parse_formula
 from forewarn.monitors.risk.tables import guard_risk
 from forewarn.monitors.trust.reliability import reliability

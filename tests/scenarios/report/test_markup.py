@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.abstractions.text import clean
+from forewarn.abstractions.errors import clean
 from forewarn.scenarios.report.markup import Markup, joined, tag
 
 

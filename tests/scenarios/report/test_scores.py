@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.etree.ElementTree import fromstring
 
-from forewarn.abstractions.states.abstraction import Abstraction, from_expressions
+from forewarn.abstractions.abstraction import Abstraction, from_expressions
 from forewarn.scenarios.report.chains import draw_scores
 
 SCORED = Abstraction.from_dict(

@@ -9,7 +9,7 @@ from fractions import Fraction
 from math import ceil, floor
 
 from forewarn.abstractions.errors import InvalidInput, InvalidModel, TooLarge, near_miss
-from forewarn.monitors.chains.rational import rational
+from forewarn.monitors.chains.formats.rows import rational
 
 Value = int | Fraction
 Environment = Mapping[str, Value]

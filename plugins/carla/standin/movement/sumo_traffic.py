@@ -17,7 +17,7 @@ from typing import Final
 
 from pydantic import Field
 
-from forewarn.abstractions.schema import Strict
+from forewarn.abstractions.serial import Strict
 from forewarn.plugins.carla.standin import blueprints
 from forewarn.plugins.carla.standin.encoding import Pose, Vector, turned
 from forewarn.plugins.carla.standin.movement.arrivals import CARS, TRUCK, Comers, kinds

@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 
 from forewarn.abstractions.errors import InvalidModel
-from forewarn.monitors.chains.formats.own import model_as_dict, parse_model
-from forewarn.monitors.chains.formats.probguard import parse_probguard
+from forewarn.monitors.chains.formats.own import (
+    model_as_dict,
+    parse_model,
+    parse_probguard,
+)
 from forewarn.monitors.chains.learning import Support, Tally, learn
 
 LEARNED: dict[str, Any] = {

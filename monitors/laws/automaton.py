@@ -1,9 +1,4 @@
-"""Laws compiled to one minimal deterministic automaton.
-
-A state of the automaton is what is owed and what the past operators remember; a
-letter says which propositions hold in a frame. The automaton is complete over the
-letters that can occur, so a monitor is one table look-up a frame.
-"""
+"""Minimising a deterministic automaton by partition refinement."""
 
 from __future__ import annotations
 
@@ -23,23 +18,119 @@ from forewarn.abstractions.expression.domain import (
     leaves,
     read_by,
 )
-from forewarn.abstractions.expression.tree import Expression
+from forewarn.abstractions.expression.tree import Expression, Implies
 from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
-from forewarn.monitors.laws.automata.minimal import (
-    certain_to_reach,
-    merge_equivalent,
-    steps_to,
+from forewarn.monitors.laws.formula import (
+    Always,
+    Eventually,
+    Formula,
+    Interval,
+    is_temporal,
 )
-from forewarn.monitors.laws.automata.normal import Normal, normalise
-from forewarn.monitors.laws.automata.paper import one_step_later, renamed_as_in_paper
-from forewarn.monitors.laws.automata.progression import (
+from forewarn.monitors.laws.progression import (
     BROKEN,
     NOTHING,
+    Normal,
     Owed,
     Progression,
     both,
+    normalise,
 )
-from forewarn.monitors.laws.formula import Formula
+
+_REPEATED_LETTERS = 32
+"""How many letters are tried in repetition to tell states apart quickly."""
+
+
+def steps_to(step: NDArray[np.int32], target: NDArray[np.bool_]) -> NDArray[np.int32]:
+    """The fewest letters from each state to a target state; -1 if there is no way."""
+    n, letters = step.shape
+    before: list[list[int]] = [[] for _ in range(n)]
+    for source, row in enumerate(step.tolist()):
+        for after in set(row):
+            before[after].append(source)
+    distance = [-1] * n
+    queue = np.flatnonzero(target).tolist()
+    for state in queue:
+        distance[state] = 0
+    for state in queue:
+        for source in before[state]:
+            if distance[source] < 0:
+                distance[source] = distance[state] + 1
+                queue.append(source)
+    return np.array(distance, np.int32)
+
+
+def certain_to_reach(
+    step: NDArray[np.int32], target: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """The states from which every word reaches the target."""
+    while not (target[step].all(axis=1) <= target).all():
+        target = target | target[step].all(axis=1)
+    return target
+
+
+def merge_equivalent(
+    step: NDArray[np.int32],
+    target: NDArray[np.bool_],
+    apart: NDArray[np.integer] | None = None,
+) -> NDArray[np.int64]:
+    """The class of each state: states that reach the target by the same words.
+
+    States whose numbers in `apart` differ stay apart. Refinement starts from the
+    distances to the target, by any letters and by one letter repeated. Equivalent
+    states share them, and long countdowns are told apart by them at once instead of in
+    a round a step.
+    """
+    single = range(min(step.shape[1], _REPEATED_LETTERS))
+    distances = [steps_to(step[:, [letter]], target) for letter in single]
+    told: list[NDArray[np.integer]] = [
+        d + 1 for d in (steps_to(step, target), *distances)
+    ]
+    if apart is not None:
+        told.append(apart)
+    classes = _number_rows(np.column_stack(told))
+    last = classes.max()
+    while True:
+        classes = _number_rows(np.column_stack([classes, classes[step]]))
+        if classes.max() == last:
+            return classes
+        last = classes.max()
+
+
+def _number_rows(rows: NDArray[np.integer]) -> NDArray[np.int64]:
+    """The same number for equal rows, exactly, a column at a time."""
+    wide = rows.astype(np.int64)
+    width = int(wide.max()) + 1
+    numbers = wide[:, 0]
+    for column in wide.T[1:]:
+        _, numbers = np.unique(numbers * width + column, return_inverse=True)
+    return numbers
+
+
+def one_step_later(formula: Formula, period_s: float | None) -> Formula:
+    """The exact formula that the paper's automaton of this law accepts."""
+    match formula:
+        case Always(
+            operand=Implies(left=trigger, right=Eventually(operand=target) as response),
+            interval=Interval(low=0, high=None),
+        ) if not is_temporal(trigger) and not is_temporal(target):
+            low, high = response.interval.steps(period_s)
+            if low == 0 and high is not None:
+                longer = Eventually(target, Interval(0, high + 1))
+                return Always(Implies(trigger, longer))
+    raise InvalidExpression(
+        "the paper's semantics is defined for bounded response alone",
+        mend="write always (a -> eventually[0, K steps] b), or use exact semantics",
+    )
+
+
+def renamed_as_in_paper(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Its waiting states count one less: from K down to 0."""
+    return tuple(
+        f"wait:{int(name[5:]) - 1}" if name.startswith("wait:") else name
+        for name in names
+    )
+
 
 MAX_STATES = 20_000
 MAX_LETTERS = 4096

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from forewarn.abstractions.abstraction import Latch
 from forewarn.abstractions.errors import InvalidTrace, SignalFault
-from forewarn.abstractions.states.file import Latch
 
 Starts = NDArray[np.int64] | tuple[int, ...]
 """Where runs begin that lie one after the other; one begins at 0."""

@@ -1,23 +1,30 @@
-"""Abstractions: an ordered list of predicates that turns frames into states.
-
-A state is an integer; bit i says whether predicate i holds. Its name is the string
-of those bits, the first predicate first.
-"""
+"""What an abstraction's file may say."""
 
 from __future__ import annotations
 
 import hashlib
 import itertools
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field, model_validator
 
+from forewarn.abstractions.encoding import (
+    ArrayEncoder,
+    ColumnReader,
+    Encode,
+    Reader,
+    Score,
+    compile_states,
+    past_of,
+)
 from forewarn.abstractions.errors import InvalidAbstraction, InvalidInput
 from forewarn.abstractions.expression import (
     Expression,
@@ -26,23 +33,71 @@ from forewarn.abstractions.expression import (
 )
 from forewarn.abstractions.expression.tree import Name, Past, signals_of
 from forewarn.abstractions.files import read_yaml
-from forewarn.abstractions.schema import validated
-from forewarn.abstractions.states.encoding import ArrayEncoder, Encode, compile_states
-from forewarn.abstractions.states.file import FORMAT, AbstractionFile, Latch
-from forewarn.abstractions.states.remembering import (
-    ColumnReader,
-    Reader,
-    Score,
-    past_of,
-)
-from forewarn.abstractions.states.sugar import expand_bands
-from forewarn.abstractions.states.validity import Validity
-from forewarn.abstractions.vocabularies.embedding import vocabulary_reference
+from forewarn.abstractions.serial import Strict, validated
+from forewarn.abstractions.validity import Validity
 from forewarn.abstractions.vocabularies.vocabulary import (
     Vocabulary,
     named_vocabulary,
     vocabulary_from,
+    vocabulary_reference,
 )
+
+FORMAT = "forewarn.abstraction/1"
+
+Latch = Literal["any", "all", "last"]
+
+Lag = Annotated[float, Field(ge=0, le=60)]
+
+
+class _PredicateFile(Strict):
+    when: str
+    latch: Latch = "last"
+    lag_s: Lag | Annotated[list[Lag], Field(min_length=1)] = 0.0
+
+    @property
+    def lags_s(self) -> list[float]:
+        """One predicate each: now, and so long ago."""
+        return self.lag_s if isinstance(self.lag_s, list) else [self.lag_s]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _may_be_text_alone(cls, data: object) -> object:
+        if isinstance(data, str):
+            return {"when": data}
+        if isinstance(data, dict):
+            return data
+        raise ValueError("write a condition, or a mapping with when, latch, lag_s")
+
+
+class AbstractionFile(Strict):
+    format: Literal["forewarn.abstraction/1"]
+    name: str
+    vocabulary: str | dict[str, Any] | None = None
+    period_s: float | None = Field(default=None, gt=0)
+    scores: dict[str, str] = {}
+    predicates: list[_PredicateFile] = Field(min_length=1)
+    constraints: list[str] = []
+    irreversible: list[str] = []
+
+
+_BANDS = re.compile(r"\s*bands\s*\((.*)\)\s*", re.DOTALL)
+
+
+def expand_bands(text: str, source: str, place: str) -> list[str]:
+    """The predicates that a line stands for: `x < b` for each end of its bands."""
+    match = _BANDS.fullmatch(text)
+    if match is None:
+        return [text]
+    subject, *bounds = (part.strip() for part in match.group(1).split(","))
+    if not subject or not bounds:
+        raise InvalidAbstraction(
+            "bands need a signal and at least one end",
+            source=source,
+            place=place,
+            mend="write bands(speed, 0.5, 5, 15, 30)",
+        )
+    return [f"{subject} < {bound}" for bound in bounds]
+
 
 MAX_PREDICATES = 62
 """States must fit a signed 64-bit integer."""

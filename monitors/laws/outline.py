@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from xml.sax.saxutils import escape
 
-from forewarn.monitors.laws.automata.automaton import Automaton
+from forewarn.monitors.laws.automaton import Automaton
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
@@ -205,3 +207,155 @@ def _cube(mask: int, value: int, bits: int) -> str:
         for bit in range(bits)
         if mask >> bit & 1
     )
+
+
+_STEP, _BOX, _HEIGHT = 300, 170, 46
+_MARGIN, _LINE = 30, 18
+_WIDEST = 44
+_STYLE = """
+text { font: 14px system-ui, sans-serif; fill: #1b1f24 }
+.title { font-size: 17px; font-weight: 600 }
+.when { font-size: 12px; fill: #444c56 }
+.box { fill: #f6f8fa; stroke: #57606a; stroke-width: 1.5 }
+.idle { fill: #e6f4ea; stroke: #2e7d32 }
+.violated { fill: #fdecea; stroke: #b3261e }
+.step { fill: none; stroke: #57606a; stroke-width: 1.4; marker-end: url(#head) }
+.paper { fill: #fff }
+@media (prefers-color-scheme: dark) {
+text { fill: #e6edf3 } .when { fill: #9aa7b4 } .paper { fill: #0f1419 }
+.box { fill: #1a2129; stroke: #9aa7b4 } .idle { fill: #12351f; stroke: #57c26f }
+.violated { fill: #40191a; stroke: #ff8078 } .step { stroke: #9aa7b4 }
+}
+""".strip()
+
+
+def draw(outlines: Sequence[tuple[str, Outline]]) -> str:
+    """One SVG with a titled row for each outline."""
+    rows = [_Row(title, outline) for title, outline in outlines]
+    width = max(row.width for row in rows)
+    height = sum(row.height for row in rows)
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}"'
+        f' viewBox="0 0 {width} {height}" role="img">',
+        f"<title>{_text(outlines[0][0])}</title>",
+        f"<style>{_STYLE}</style>",
+        '<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8"'
+        ' markerHeight="8" orient="auto"><path d="M0 0L8 4L0 8z" fill="#57606a"/>'
+        "</marker></defs>",
+        f'<rect class="paper" width="{width}" height="{height}"/>',
+    ]
+    top = 0
+    for row in rows:
+        parts += [f'<g transform="translate(0 {top})">', *row.svg(), "</g>"]
+        top += row.height
+    return "\n".join([*parts, "</svg>", ""])
+
+
+class _Row:
+    def __init__(self, title: str, outline: Outline) -> None:
+        self.outline = outline
+        self.title = textwrap.wrap(title, 90) or [""]
+        self.legend = [
+            line
+            for name, text in outline.legend
+            for line in textwrap.wrap(f"{name}: {text}", 100, subsequent_indent="    ")
+        ]
+        spans = [e.target - e.source for e in outline.edges if e.target != e.source]
+        loops = any(e.target == e.source for e in outline.edges)
+        self.above = max([_rise(s) for s in spans if s > 0] + [60 * loops, 20]) + 20
+        below = max([_rise(s) for s in spans if s < 0] + [0]) + 42
+        self.base = _MARGIN + len(self.title) * 24 + self.above + _HEIGHT // 2
+        self.foot = self.base + _HEIGHT // 2 + below
+        self.height = self.foot + len(self.legend) * _LINE + _MARGIN
+        count = len(outline.nodes)
+        self.width = max(2 * _MARGIN + (count - 1) * _STEP + _BOX + 60, 760)
+
+    def svg(self) -> Iterator[str]:
+        for i, line in enumerate(self.title):
+            y = _MARGIN + i * 24
+            yield f'<text class="title" x="{_MARGIN}" y="{y}">{_text(line)}</text>'
+        places = {edge: self._labels(edge) for edge in self.outline.edges}
+        for edge in self.outline.edges:
+            yield from self._edge(edge, places[edge])
+        for i, node in enumerate(self.outline.nodes):
+            kind = node.name if node.name in ("idle", "violated") else ""
+            x, y = self._x(i), self.base
+            yield (
+                f'<rect class="box {kind}" x="{x - _BOX // 2}" y="{y - _HEIGHT // 2}"'
+                f' width="{_BOX}" height="{_HEIGHT}" rx="9"/>'
+            )
+            for dy, line in _centred(textwrap.wrap(node.name, 22)):
+                yield _middle(x, y + 5 + dy, line)
+        for i, line in enumerate(self.legend):
+            at = f'x="{_MARGIN}" y="{self.foot + i * _LINE}" xml:space="preserve"'
+            yield f"<text {at}>{_text(line)}</text>"
+
+    def _x(self, node: int) -> int:
+        return _MARGIN + _BOX // 2 + node * _STEP
+
+    def _labels(self, edge: Edge) -> str:
+        label = edge.when
+        if edge.at_the_end:
+            label += ", at the last step"
+        elif (
+            edge.source == edge.target and len(self._states(edge.source)) > 1 and label
+        ):
+            label += ": one less"
+        return label
+
+    def _states(self, node: int) -> tuple[int, ...]:
+        return self.outline.nodes[node].states
+
+    def _edge(self, edge: Edge, label: str) -> Iterator[str]:
+        x, y, top = self._x(edge.source), self.base, self.base - _HEIGHT // 2
+        end, bottom = self._x(edge.target), self.base + _HEIGHT // 2
+        span = edge.target - edge.source
+        if span == 0:
+            high = top - 52
+            path = f"M{x - 22} {top}C{x - 40} {high} {x + 40} {high} {x + 22} {top}"
+            at, level = x, top - 44
+        elif span == 1:
+            path = f"M{x + _BOX // 2} {y}L{end - _BOX // 2} {y}"
+            at, level = (x + end) // 2, y - 8
+        elif span > 1:
+            rise = _rise(span)
+            path = (
+                f"M{x + 50} {top}C{x + 90} {top - rise * 4 // 3}"
+                f" {end - 90} {top - rise * 4 // 3} {end - 50} {top}"
+            )
+            at, level = (x + end) // 2, top - rise - 5
+        else:
+            rise = _rise(span)
+            path = (
+                f"M{x - 30} {bottom}C{x - 70} {bottom + rise * 4 // 3}"
+                f" {end + 70} {bottom + rise * 4 // 3} {end + 30} {bottom}"
+            )
+            at, level = (x + end) // 2, bottom + rise + 14
+        yield f'<path class="step" d="{path}"><title>{_text(label)}</title></path>'
+        if label:
+            widest = 17 if span == 1 else _WIDEST
+            lines = textwrap.wrap(label, widest, max_lines=3, placeholder=" …")
+            for i, line in enumerate(lines):
+                below = span < 0
+                dy = 14 * i if below else 14 * (i - len(lines) + 1)
+                yield _middle(at, level + dy, line, "when")
+
+
+def _rise(span: int) -> int:
+    """How far an arc over that many states stands off."""
+    return 34 + 26 * abs(span) + (40 if span > 1 else 0)
+
+
+def _centred(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
+    for i, line in enumerate(lines):
+        yield 16 * i - 8 * (len(lines) - 1), line
+
+
+def _middle(x: int, y: int, text: str, kind: str = "") -> str:
+    style = f' class="{kind}"' if kind else ""
+    return f'<text{style} x="{x}" y="{y}" text-anchor="middle">{_text(text)}</text>'
+
+
+def _text(text: str) -> str:
+    """Escaped, without the control characters that XML forbids."""
+    return escape("".join(c if c.isprintable() else " " for c in text))

@@ -1,0 +1,329 @@
+"""Frames to states: every predicate tested on one frame, or on whole columns."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forewarn.abstractions.errors import SignalFault
+from forewarn.abstractions.expression.scalar import (
+    compile_quantity,
+    compile_test,
+    cut_by,
+    finite,
+)
+from forewarn.abstractions.expression.tree import (
+    And,
+    Expression,
+    Implies,
+    Not,
+    Or,
+    Past,
+    atoms,
+    unit_of,
+)
+from forewarn.abstractions.expression.vector import (
+    Columns,
+    compile_columns,
+    compile_numbers,
+)
+from forewarn.abstractions.frame import Frame
+from forewarn.abstractions.vocabularies.signals import PLAIN
+
+Encode = Callable[[Mapping[str, Any]], int]
+
+_CHUNK = 1 << 15
+"""Frames encoded at a time, so that a chunk's columns stay in the cache."""
+
+_MAX_REMEMBERED = 1 << 16
+
+
+def compile_states(predicates: Sequence[Expression]) -> Encode:
+    """Encodes one frame's values: bit i of its state says whether predicate i holds.
+
+    Predicates share much of what they ask, those of a tree above all: each question is
+    asked once, those that cut the same signal together, and what a set of answers says
+    of the predicates is remembered.
+
+    What is compiled raises `SignalFault` where a signal is missing, of the wrong type
+    or not finite.
+    """
+    questions = dict.fromkeys(q for node in predicates for q in atoms(node))
+    bit_of = {question: 1 << i for i, question in enumerate(questions)}
+    cuts: dict[str, list[tuple[float, int, int]]] = {}
+    tests = []
+    for question, bit in bit_of.items():
+        cut = cut_by(question)
+        if cut is None:
+            tests.append((bit, compile_test(question)))
+        else:
+            below, above = (bit, 0) if cut.below else (0, bit)
+            cuts.setdefault(cut.name, []).append((cut.bound, below, above))
+    scales = [(name, *_scale(of_signal)) for name, of_signal in cuts.items()]
+    states = _States(predicates, bit_of)
+
+    def encode(values: Mapping[str, Any]) -> int:
+        answers = 0
+        try:
+            for name, bounds, between in scales:
+                value = values[name]
+                if value is None:
+                    continue
+                if value - value:
+                    finite(value, name)
+                answers |= between[bisect_right(bounds, value)]
+            for bit, test in tests:
+                if test(values):
+                    answers |= bit
+        except KeyError as error:
+            raise SignalFault(f"{error.args[0]} is missing") from None
+        except (TypeError, OverflowError) as error:
+            raise SignalFault(f"a signal has the wrong type: {error}") from None
+        return states[answers]
+
+    return encode
+
+
+def _scale(cuts: Sequence[tuple[float, int, int]]) -> tuple[list[float], list[int]]:
+    """The cuts of a signal, and what is answered before, between and after them.
+
+    Args:
+        cuts: Each cut, with what is answered below it and what from it on.
+    """
+    bounds = sorted({bound for bound, _, _ in cuts})
+    between = []
+    for lower in (-float("inf"), *bounds):
+        answers = 0
+        for bound, below, above in cuts:
+            answers |= below if lower < bound else above
+        between.append(answers)
+    return bounds, between
+
+
+class _States(dict[int, int]):
+    """The state that follows from a set of answers, once they have come."""
+
+    def __init__(
+        self, predicates: Sequence[Expression], bit_of: Mapping[Expression, int]
+    ) -> None:
+        self._bits: dict[Expression, int] = {}
+        for i, node in enumerate(predicates):
+            self._bits[node] = self._bits.get(node, 0) | 1 << i
+        self._holds = [(_given(node, bit_of), b) for node, b in self._bits.items()]
+
+    def __missing__(self, answers: int) -> int:
+        if len(self) >= _MAX_REMEMBERED:
+            self.clear()
+        state = 0
+        for holds, bits in self._holds:
+            if holds(answers):
+                state |= bits
+        self[answers] = state
+        return state
+
+
+def _given(node: Expression, bit_of: Mapping[Expression, int]) -> Callable[[int], bool]:
+    """Whether an expression holds, given the answers to its questions."""
+    match node:
+        case Not(operand=operand):
+            inner = _given(operand, bit_of)
+            return lambda answers: not inner(answers)
+        case And(parts=parts):
+            every = [_given(part, bit_of) for part in parts]
+            return lambda answers: all(test(answers) for test in every)
+        case Or(parts=parts):
+            either = [_given(part, bit_of) for part in parts]
+            return lambda answers: any(test(answers) for test in either)
+        case Implies(left=left, right=right):
+            return _given(Or((Not(left), right)), bit_of)
+    bit = bit_of[node]
+    return lambda answers: answers & bit != 0
+
+
+class ArrayEncoder:
+    """Encodes columns to states, a chunk that fits the cache at a time."""
+
+    def __init__(self, predicates: Sequence[Expression]) -> None:
+        self._tests = [compile_columns(node) for node in predicates]
+        fits = ((8, np.uint8), (16, np.uint16), (32, np.uint32), (64, np.uint64))
+        self._dtype = next(kind for bits, kind in fits if len(predicates) <= bits)
+
+    def encode(self, columns: Columns, length: int) -> NDArray[np.int64]:
+        """The state of each of `length` frames."""
+        states = np.empty(length, np.int64)
+        weights = [self._dtype(1 << i) for i in range(len(self._tests))]
+        try:
+            for start in range(0, length, _CHUNK):
+                stop = min(start + _CHUNK, length)
+                part = {name: column[start:stop] for name, column in columns.items()}
+                bits: NDArray[Any] = np.zeros(stop - start, self._dtype)
+                for test, weight in zip(self._tests, weights, strict=True):
+                    np.bitwise_or(bits, test(part) * weight, out=bits)
+                states[start:stop] = bits
+        except KeyError as error:
+            raise SignalFault(f"{error.args[0]} is missing") from None
+        return states
+
+
+Floats = NDArray[np.float64]
+
+_SLACK_S = 1e-6
+"""Times are sums of periods, and sums are rounded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A number with a name, for predicates to cut.
+
+    Args:
+        name: The name.
+        expression: A number without unit.
+    """
+
+    name: str
+    expression: Expression
+
+
+def past_of(nodes: Sequence[Expression]) -> tuple[Past, ...]:
+    """All that is said of a while, the inner before the outer, each once."""
+    found = {
+        repr(node): node
+        for whole in nodes
+        for node in reversed(list(whole.walk()))
+        if isinstance(node, Past)
+    }
+    return tuple(found.values())
+
+
+class _While:
+    """One thing that is remembered, frame after frame."""
+
+    __slots__ = ("_ago", "_best", "_kept", "_operand", "_span_s", "key")
+
+    def __init__(self, node: Past) -> None:
+        self.key = repr(node)
+        self._ago, self._span_s = node.function == "ago", node.span_s
+        self._best: Callable[..., float] = min if node.function == "least" else max
+        self._operand = compile_quantity(node.operand, unit_of(node.operand) or PLAIN)
+        self._kept: deque[tuple[float, float | None]] = deque()
+
+    def forget(self) -> None:
+        self._kept.clear()
+
+    def told(self, time_s: float, values: Mapping[str, Any], keep: bool) -> Any:
+        """What is to be said at a frame.
+
+        Args:
+            time_s: When it is.
+            values: Its signals.
+            keep: Whether the frame has happened, or is only looked at.
+        """
+        now = self._operand(values)
+        kept = self._kept
+        if not keep:
+            kept = deque([*kept, (time_s, now)])
+        else:
+            kept.append((time_s, now))
+        if self._ago:
+            while len(kept) > 1 and kept[1][0] <= time_s - self._span_s + _SLACK_S:
+                kept.popleft()
+            return kept[0][1]
+        while kept[0][0] < time_s - self._span_s - _SLACK_S:
+            kept.popleft()
+        known = [value for _, value in kept if value is not None]
+        return self._best(known) if known else None
+
+
+class Reader:
+    """Encodes the frames of one episode, one after the other.
+
+    Args:
+        encode: What turns values into a state.
+        past: What is remembered, the inner before the outer.
+        scores: What is then added up.
+    """
+
+    def __init__(
+        self, encode: Encode, past: Sequence[Past], scores: Sequence[Score]
+    ) -> None:
+        self._encode = encode
+        self._past = [_While(node) for node in past]
+        self._scores = [(s.name, compile_quantity(s.expression, PLAIN)) for s in scores]
+        self._plain = not past and not scores
+
+    def reset(self) -> None:
+        """Begins a new episode."""
+        for each in self._past:
+            each.forget()
+
+    def frame(self, frame: Frame) -> int:
+        """What holds at a frame."""
+        values = frame.values
+        return self._encode(values if self._plain else self._told(frame, True))
+
+    def peek(self, frame: Frame) -> int:
+        """What would hold at a frame that may come; nothing is remembered of it."""
+        values = frame.values
+        return self._encode(values if self._plain else self._told(frame, False))
+
+    def _told(self, frame: Frame, keep: bool) -> dict[str, Any]:
+        told = dict(frame.values)
+        try:
+            for each in self._past:
+                told[each.key] = each.told(frame.time_s, told, keep)
+            for name, score in self._scores:
+                told[name] = score(told)
+        except KeyError as error:
+            raise SignalFault(f"{error.args[0]} is missing") from None
+        except (TypeError, OverflowError) as error:
+            raise SignalFault(f"a signal has the wrong type: {error}") from None
+        return told
+
+
+class ColumnReader:
+    """Works out of whole columns what a `Reader` works out frame by frame.
+
+    Args:
+        past: What is remembered, the inner before the outer.
+        scores: What is then added up.
+    """
+
+    def __init__(self, past: Sequence[Past], scores: Sequence[Score] = ()) -> None:
+        self._past = [
+            (node, compile_numbers(node.operand, unit_of(node.operand) or PLAIN))
+            for node in past
+        ]
+        self._scores = [(s.name, compile_numbers(s.expression, PLAIN)) for s in scores]
+
+    def told(self, columns: Columns, times: Floats) -> dict[str, NDArray[Any]]:
+        """The columns with what is worked out of them."""
+        told = dict(columns)
+        try:
+            for node, operand in self._past:
+                values = np.broadcast_to(operand(told), times.shape)
+                told[repr(node)] = _past_column(node, np.asarray(values, float), times)
+            for name, score in self._scores:
+                told[name] = np.array(np.broadcast_to(score(told), times.shape))
+        except KeyError as error:
+            raise SignalFault(f"{error.args[0]} is missing") from None
+        return told
+
+
+def _past_column(node: Past, values: Floats, times: Floats) -> Floats:
+    if node.function == "ago":
+        at = np.searchsorted(times, times - node.span_s + _SLACK_S, side="right") - 1
+        return values[np.maximum(at, 0)]
+    begins = np.searchsorted(times, times - node.span_s - _SLACK_S)
+    here = np.arange(len(values))
+    better = np.fmin if node.function == "least" else np.fmax
+    found = values.copy()
+    for back in range(1, int((here - begins).max(initial=0)) + 1):
+        earlier = np.maximum(here - back, 0)
+        found = np.where(here - back >= begins, better(found, values[earlier]), found)
+    return found

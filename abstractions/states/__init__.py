@@ -1,1 +1,0 @@
-"""From frames to abstract states: predicates, what is possible, latching."""

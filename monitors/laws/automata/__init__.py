@@ -1,1 +1,0 @@
-"""Laws compiled to automata, and automata drawn for people."""

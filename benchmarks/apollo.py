@@ -1,4 +1,4 @@
-"""The Apollo bridge: a hundred frames a second of all channels, 50 obstacles each."""
+"""What docs/apollo.md prints: the bridge at 100 frames/s, 50 obstacles each."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measuring import Row
+from run import Row
 
 import forewarn.scenarios
 from forewarn.abstractions.frame import Frame

@@ -1,4 +1,4 @@
-"""What traces in columns cost, each beside a bare part in the same run.
+"""What docs/columns.md prints: the cost of traces in columns, beside bare parts.
 
     python benchmarks/columns.py RUNS [FRAMES]
 
@@ -25,17 +25,16 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-import numpy as np
 import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from forewarn.abstractions.dataset.layout import FORMAT, PartFacts
 from forewarn.abstractions.dataset.reading import part_of
-from forewarn.abstractions.dataset.tables import run_table
-from forewarn.abstractions.dataset.writing import load_run, save_run, write_part
-from forewarn.abstractions.readers import read_trace
+from forewarn.abstractions.dataset.tables import RunTable, run_table
+from forewarn.abstractions.dataset.writing import write_part
 from forewarn.abstractions.readers.stored import batches, files_in, stored_runs
+from forewarn.abstractions.trace import Trace
 from forewarn.monitors.trust.training import encode
 from forewarn.scenarios.running import campaign as campaigns
 from forewarn.scenarios.running.campaign import jobs
@@ -46,12 +45,11 @@ from forewarn.scenarios.schema import Scenario, load_scenario
 WANTED = 30
 MOST_FILES = 200
 SIMULATED = 65
-MOST_DIGITS = 7
 MIB = 1024
 
 
 def spent(what: Callable[[], Any]) -> float:
-    """The processor time of it, in seconds."""
+    """The processor time of one call."""
     begun = time.process_time()
     what()
     return time.process_time() - begun
@@ -79,35 +77,18 @@ def main() -> None:
     ours = spent(lambda: [run.kept(names[:WANTED]) for run in runs])
     beside = f"{bare / ours:.2f} of orjson's bare parse (bar 0.5)"
     row("JSON Lines to 30 columns", count / ours, 50_000, "frames/s", beside)
-    whole = spent(lambda: [read_trace(run.path) for run in runs])
-    row("JSON Lines to frames, all of them checked", count / whole, 0, "frames/s")
 
     scenario = load_scenario(traces[0].header.scenario)
-    tables = []
-
-    def tabled() -> None:
-        for run, trace in zip(runs, traces, strict=True):
-            noted = ((f, trace.notes.get(i)) for i, f in enumerate(trace.frames))
-            name = run.path.name.partition(".")[0]
-            tables.append(run_table(name, trace.header, noted, trace.vocabulary))
-
     with tempfile.TemporaryDirectory() as folder:
         base = Path(folder)
-        made = spent(tabled)
-        files = [base / f"{table.name}.arrow" for table in tables]
-        put = spent(lambda: [*map(save_run, files, tables)])
         part = base / "dataset" / "00000.parquet"
-        joined = spent(lambda: write_part(part, [*map(load_run, files)]))
-        row("frames to tables", count / made, 0, "frames/s")
-        row("tables to a file each", count / put, 0, "frames/s")
-        row("files joined to a part", count / joined, 0, "frames/s")
+        write_part(part, tables(traces, [run.path for run in runs]))
         frames, simulated, writing = collected(scenario, base / "collected")
         beside = f"{frames / simulated:,.0f} frames/s are simulated without it"
         share = 100 * writing / simulated
         row("writing, of the simulation's time", share, 5, "%", beside)
         size = part.stat().st_size / count
-        beside = f"{decimal_bytes(part) / count:.1f} with its numbers as decimals"
-        row("bytes a frame, all signals", size, 20, "bytes", beside)
+        row("bytes a frame, all signals", size, 20, "bytes")
 
         copies = max(1, wanted // count)
         for number in range(1, copies):
@@ -139,6 +120,15 @@ def main() -> None:
             row("  its memory", much[1] - little[1], 1024, "MiB", beside)
 
 
+def tables(traces: Sequence[Trace], paths: Sequence[Path]) -> list[RunTable]:
+    found = []
+    for trace, path in zip(traces, paths, strict=True):
+        noted = ((f, trace.notes.get(i)) for i, f in enumerate(trace.frames))
+        name = path.name.partition(".")[0]
+        found.append(run_table(name, trace.header, noted, trace.vocabulary))
+    return found
+
+
 def collected(scenario: Scenario, folder: Path) -> tuple[int, float, float]:
     """The frames of a campaign, the time without what it writes, and that."""
     writing = 0.0
@@ -168,42 +158,6 @@ def collected(scenario: Scenario, folder: Path) -> tuple[int, float, float]:
         frames = sum(e.frames for e in campaigns.campaign(todo[1:], Here()))
         total = time.process_time() - begun
     return frames, total - writing, writing
-
-
-def decimal_bytes(part: Path) -> int:
-    """How large a part is whose numbers are decimals, where those say the same."""
-    table = pq.read_table(part)
-    encoding = {"sequence": "DELTA_BINARY_PACKED"}
-    for at, field in enumerate(table.schema):
-        if not pa.types.is_float64(field.type):
-            continue
-        column = table.column(at).combine_chunks()
-        numbers = column.fill_null(0.0).to_numpy()
-        for digits in range(MOST_DIGITS):
-            whole = np.rint(numbers * 10**digits)
-            if (whole / 10**digits == numbers).all() and abs(whole).max() < 1e9:
-                absent = np.asarray(column.is_null())
-                bits = pa.array(whole.astype(np.int32), mask=absent).buffers()
-                kind = pa.decimal32(9, digits)
-                held = pa.Array.from_buffers(kind, len(table), bits)
-                table = table.set_column(at, field.name, held)
-                encoding[field.name] = "BYTE_STREAM_SPLIT"
-                break
-    words = [each.name for each in table.schema if each.type == pa.string()]
-    words += [each.name for each in table.schema if pa.types.is_dictionary(each.type)]
-    out = part.with_name("decimals")
-    with pq.ParquetWriter(
-        out, table.schema, compression="zstd", compression_level=9,
-        use_dictionary=words, column_encoding=encoding,
-        store_decimal_as_integer=True, max_rows_per_page=len(table),
-        write_statistics=["run", "time_s"],
-    ) as writer:  # fmt: skip
-        writer.write_table(table)
-        said = pq.read_metadata(part).metadata[FORMAT.encode()]
-        writer.add_key_value_metadata({FORMAT: said})
-    size = out.stat().st_size
-    out.unlink()
-    return size
 
 
 def repeat(part: Path, number: int) -> None:

@@ -1,26 +1,30 @@
-"""What the warnings that ship with the driving scenarios are worth, on fresh runs.
+"""What docs/driving.md prints: the worth of the warnings that ship, and a step's time.
 
 Each scenario is run on held-out seeds without a guard, and the risk of the trained
-model looked up along every run; beside it stands a chain over the law's own predicates
-alone, at the threshold that gives it as many false alarms. Some of the seeds are run
-again with the guard stopping the car, at the thresholds that warn and at those tuned to
-stop. Then it prints the table and, bar by bar, what falls short (of stopping: at the
-thresholds for it, where they ship).
+model is looked up along every run. Beside it stands a chain over the law's own
+predicates alone, at the threshold that gives it as many false alarms. Some of the seeds
+are run again with the guard stopping the car, at the thresholds that warn and at those
+tuned to stop. Then it prints the table and every bar that is missed.
 
     python benchmarks/driving.py --out out/driving [SCENARIO ...]
+    python benchmarks/run.py driving       what a guarded step costs
 
-What is in --out already is not measured again, so it can be stopped and go on.
+Scenarios already in --out are not measured again.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
+from run import Row, installed
 
 from forewarn.abstractions.errors import ForewarnError
 from forewarn.abstractions.files import read_json, write_json
@@ -40,6 +44,7 @@ from forewarn.plugins.contracts import Source
 from forewarn.scenarios.measuring.measure import refuse_trained, seeds_of
 from forewarn.scenarios.measuring.pairs import compare
 from forewarn.scenarios.measuring.warning_times import Warned, warned_early
+from forewarn.scenarios.running.campaign import campaign, jobs, pool
 from forewarn.scenarios.running.episode import Episode
 from forewarn.scenarios.running.plan import plan, runner_of
 from forewarn.scenarios.running.runner import Keep, Runner
@@ -62,7 +67,7 @@ BARS = {
 
 @dataclass(slots=True)
 class Keeper:
-    """Keeps the frames of an episode, by columns; a listener."""
+    """Keeps the frames of a run; a listener."""
 
     frames: list[Frame] = field(default_factory=list)
     source: Source | None = None
@@ -75,20 +80,23 @@ class Keeper:
     ) -> None:
         self.frames.append(frame)
 
-    def kept(self, scenario: str, seed: int, names: Sequence[str]) -> Kept:
-        """The episode that was heard."""
+    def kept(self, scenario: Scenario, seed: int, names: Sequence[str]) -> Kept:
         assert self.source is not None
+        source = self.source
         header = TraceHeader(
-            self.source.vocabulary, self.source.provides, self.source.period_s,
-            scenario, seed, self.source.name,
+            source.vocabulary, source.provides, source.period_s, scenario.name, seed,
+            source.name,
         )  # fmt: skip
-        return Kept.of(Trace(header, tuple(self.frames)), names)
+        trace = Trace(
+            header, tuple(self.frames), vocabulary=scenario.abstraction.vocabulary
+        )
+        return Kept.of(trace, names or source.provides)
 
 
 def drive(
-    scenario: Scenario, seeds: Sequence[int], names: Sequence[str]
+    scenario: Scenario, seeds: Sequence[int], names: Sequence[str] = ()
 ) -> tuple[list[Kept], list[Episode]]:
-    """The runs of these seeds without a guard."""
+    """The runs of these seeds without a guard; by default with all signals."""
     runner, keeper = Runner(scenario), Keeper()
     runs, episodes = [], []
     for seed in seeds:
@@ -96,7 +104,7 @@ def drive(
         if episode.failed:
             raise ForewarnError(f"seed {seed} failed: {episode.error}")
         episodes.append(episode)
-        runs.append(keeper.kept(scenario.name, seed, names))
+        runs.append(keeper.kept(scenario, seed, names))
     return runs, episodes
 
 
@@ -227,29 +235,25 @@ def _row(
     }
 
 
-# -- the table ------------------------------------------------------------------------
+# -- the table
+
+HEAD = (
+    "scenario, law", "trained on", "states", "broken", "detected", "ahead",
+    "3 s before deadline", "false alarms", "law's own", "Brier (base rate's)",
+    "widest gap", "cut", "longer", "to stop: cut", "longer",
+)  # fmt: skip
 
 
 def table(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """The table in Markdown, then what falls short."""
-    head = (
-        "scenario, law", "trained on", "states", "broken", "detected", "ahead",
-        "3 s before deadline", "false alarms", "law's own", "Brier (base rate's)",
-        "widest gap", "cut", "longer", "to stop: cut", "longer",
-    )  # fmt: skip
-    yield "| " + " | ".join(head) + " |"
-    yield "|" + "---|" * len(head)
-    short: list[str] = []
-    for each in found:
-        for row in each["laws"]:
-            yield "| " + " | ".join(_cells(each, row)) + " |"
-            short += [f"{each['scenario']}, {_law(row)}: {miss}"
-                      for miss in misses(each, row)]  # fmt: skip
+    """The table in Markdown, then the bars that are missed."""
+    rows = [(each, row) for each in found for row in each["laws"]]
+    yield "| " + " | ".join(HEAD) + " |"
+    yield "|" + "---|" * len(HEAD)
+    yield from ("| " + " | ".join(_cells(each, row)) + " |" for each, row in rows)
     yield ""
-    for each in found:
-        for row in each["laws"]:
-            if words := warned_early(row, row["horizon_s"]):
-                yield f"{each['scenario']}, {_law(row)}: {words}."
+    for each, row in rows:
+        if words := warned_early(row, row["horizon_s"]):
+            yield f"{each['scenario']}, {row['law']}: {words}."
     whole = [e for e in found if not any(misses(e, e["laws"][0], False))]
     yield (
         f"{len(whole)} of {len(found)} scenarios detect at least 0.9 with at most 0.10"
@@ -258,12 +262,14 @@ def table(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     )
     blind = sum(e["laws"][0]["blind_detection_rate"] <= BARS["blind"] for e in found)
     yield f"The law's own predicates alone detect at most 0.3 of {blind} of them."
-    yield "What falls short of a bar:"
-    yield from (f"- {line}" for line in short)
+    yield "Missed bars:"
+    for each, row in rows:
+        for miss in misses(each, row):
+            yield f"- {each['scenario']}, {row['law']}: {miss}"
 
 
 def _cells(each: Mapping[str, Any], row: Mapping[str, Any]) -> Iterator[str]:
-    yield f"{each['scenario']}, {_law(row)}"
+    yield f"{each['scenario']}, {row['law']}"
     yield f"{each['trained_on']}"
     yield f"{row['states']} ({row['abstraction']})"
     yield f"{row['violating']} of {row['violating'] + row['clean']}"
@@ -279,10 +285,6 @@ def _cells(each: Mapping[str, Any], row: Mapping[str, Any]) -> Iterator[str]:
         cut, longer = _guarded(each, row, key)
         yield "-" if cut is None else f"{100 * cut:.0f} %"
         yield "-" if longer is None else f"{longer:.2f}"
-
-
-def _law(row: Mapping[str, Any]) -> str:
-    return str(row["law"])
 
 
 def _share(row: Mapping[str, Any], key: str) -> str:
@@ -304,7 +306,7 @@ def _guarded(
 def misses(
     each: Mapping[str, Any], row: Mapping[str, Any], all_bars: bool = True
 ) -> Iterator[str]:
-    """The bars that a row falls short of, in words."""
+    """The bars that a row misses, in words."""
     detected, false = row["detection_rate"] or 0.0, row["false_alarm_rate"] or 0.0
     by_deadline = row["warned_3_s_before_deadline"] / max(row["violating"], 1)
     spared = row["harmless_trigger"] and by_deadline >= BARS["detected"]
@@ -328,6 +330,68 @@ def misses(
         yield f"a guard that stops cuts it by {100 * cut:.0f} %"
     if longer is not None and longer > BARS["longer"]:
         yield f"clean trips take {longer:.2f} times as long"
+
+
+# -- what a step costs
+
+STEPPED = ("s1", "s3", "s4", "merge")
+STEP_SEED = 1_500_000
+FRAMES = 350  # of a run of 35 s
+
+
+def rows(quick: bool) -> Iterator[Row]:
+    """A step of whole guarded runs, beside libsumo loading and stepping alone.
+
+    Of several turns the least processor time counts, because other work only adds.
+    """
+    if not installed("libsumo"):
+        yield Row("guarded step in SUMO", 0.0, peer="libsumo is not installed")
+        return
+    for name in STEPPED:
+        turns = [_step(name) for _ in range(2 if quick else 5)]
+        whole, bare = (min(times) for times in zip(*turns, strict=True))
+        what = f"guarded step in SUMO, {name}, all signals"
+        yield Row(what, whole, None, "libsumo alone, its part", bare)
+    with tempfile.TemporaryDirectory() as folder:
+        scenario, runs = load_scenario(STEPPED[0]), 40 if quick else 200
+        files = Shipped.in_folder(FOLDER, scenario.name)
+        planned = plan(scenario, files.model, load_policy(files.policy))
+        seeds = range(STEP_SEED, STEP_SEED + runs)
+        began = time.perf_counter()
+        todo = jobs(planned, scenario, seeds, Path(folder))
+        frames = sum(each.frames for each in campaign(todo, pool(2)))
+        took_s = (time.perf_counter() - began) * 200 * FRAMES / frames
+        what = f"200 guarded runs of 35 s, {STEPPED[0]}, two processes"
+        yield Row(what, took_s, 10.0)
+
+
+def _step(name: str, runs: int = 10) -> tuple[float, float]:
+    """The processor time of a step, and of libsumo's part in it."""
+    import libsumo
+
+    spent_s = 0.0
+
+    def timed(call: Callable[..., Any]) -> Callable[..., Any]:
+        def called(*given: Any) -> Any:
+            nonlocal spent_s
+            began_s = time.thread_time()
+            try:
+                return call(*given)
+            finally:
+                spent_s += time.thread_time() - began_s
+
+        return called
+
+    scenario, files = load_scenario(name), Shipped.in_folder(FOLDER, name)
+    runner = runner_of(plan(scenario, files.model, load_policy(files.policy)))
+    runner.run(STEP_SEED)
+    with (
+        mock.patch.object(libsumo, "load", timed(libsumo.load)),
+        mock.patch.object(libsumo, "simulationStep", timed(libsumo.simulationStep)),
+    ):
+        began_s = time.thread_time()
+        frames = sum(runner.run(STEP_SEED + i).frames for i in range(1, 1 + runs))
+        return (time.thread_time() - began_s) / frames, spent_s / frames
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""What it takes to learn from a fleet: to count, to send, to merge.
+"""What docs/fleet.md prints: the cost to count, send and merge.
 
 python benchmarks/run.py fleet
 python benchmarks/fleet.py         the plan for a million vehicles, from figures
@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import closing, suppress
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
-from measuring import Row, installed, seconds
+from run import Row, installed, seconds
 
 from forewarn.abstractions.abstraction import Abstraction, from_expressions
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
@@ -68,26 +66,15 @@ def rows(quick: bool) -> Iterator[Row]:
     one, two = (workers * LOOPS / bare_s(workers) for workers in (1, 2))
     yield Row("bare loops in two processes", two, None, "in one", one, rate=True)
     if installed("ray") and installed("libsumo"):
-        yield from ray_rows(30 if quick else 120)
-
-
-def ray_rows(episodes: int) -> Iterator[Row]:
-    """Whether twice the workers do twice the work, and who else takes time for it."""
-    ours = [episodes / worked(Processes(n), n, episodes).wall_s for n in (1, 2)]
-    yield Row(
-        "episodes of s1 in two processes, without Ray",
-        ours[1], None, "in one", ours[0], rate=True,
-    )  # fmt: skip
-    one, two = (worked(OnRay(HERE, n), n, episodes) for n in (1, 2))
-    for who, took in two.spent_s.items():
-        yield Row(
-            f"  processor time an episode, {who}, of two workers",
-            took / episodes, None, "of one", one.spent_s[who] / episodes,
-        )  # fmt: skip
-    yield Row(
-        f"episodes of s1 on two Ray workers, load {os.getloadavg()[0]:.0f}",
-        episodes / two.wall_s, None, "on one", episodes / one.wall_s, 1.8, rate=True,
-    )  # fmt: skip
+        episodes = 30 if quick else 120
+        for what, pool, least in (
+            ("processes, without Ray", Processes, None),
+            ("Ray workers", lambda n: OnRay(HERE, n), 1.8),
+        ):
+            one, two = (episodes / worked_s(pool(n), n, episodes) for n in (1, 2))
+            yield Row(
+                f"runs of s1 in two {what}", two, None, "in one", one, least, True
+            )
 
 
 class Fleet:
@@ -153,19 +140,8 @@ def counting_s() -> float:
     return (time.process_time() - began_s) / (rounds * len(codes))
 
 
-@dataclass(frozen=True, slots=True)
-class Worked:
-    """What episodes took, once all workers had begun.
-
-    By the wall clock, and in processor time by who it was: where other work has the
-    processors, two workers share what one had.
-    """
-
-    wall_s: float
-    spent_s: Mapping[str, float]
-
-
-def worked(pool: Pool, workers: int, episodes: int) -> Worked:
+def worked_s(pool: Pool, workers: int, episodes: int) -> float:
+    """The time that runs take once all workers have begun."""
     scenario = load_scenario("s1")
     with tempfile.TemporaryDirectory() as folder:
         # While the last worker begins, the first does many.
@@ -175,44 +151,10 @@ def worked(pool: Pool, workers: int, episodes: int) -> Worked:
         with closing(campaign(todo, pool)) as done:
             for _ in range(before):
                 next(done)
-            spent, began_s = spent_s(), time.perf_counter()
-            for _ in range(episodes - workers):
+            began_s = time.perf_counter()
+            for _ in range(episodes):
                 next(done)
-            # Who has nothing left to do is gone soon, and with it what it took.
-            wall_s, since = time.perf_counter() - began_s, spent_s()
-            share = episodes / (episodes - workers)
-            return Worked(
-                wall_s * share, {who: share * (since[who] - spent[who]) for who in WHO}
-            )
-
-
-WHO = "workers", "the command", "Ray's own"
-
-
-def spent_s() -> dict[str, float]:
-    """The processor time of this process and all below it, by who it is."""
-    below, spent = {os.getpid()}, dict.fromkeys(WHO, 0.0)
-    for stat in sorted(Path("/proc").glob("[0-9]*/stat"), key=_started):
-        with suppress(OSError):
-            name, _, told = stat.read_text().partition("(")[2].rpartition(") ")
-            fields = told.split()
-            pid, parent = int(stat.parent.name), int(fields[1])
-            if pid not in below and parent not in below:
-                continue
-            below.add(pid)
-            who = "Ray's own"
-            if pid == os.getpid():
-                who = "the command"
-            elif name.startswith("ray::Hand"):
-                who = "workers"
-            spent[who] += sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
-    return spent
-
-
-def _started(stat: Path) -> int:
-    with suppress(OSError):
-        return int(stat.read_text().rpartition(") ")[2].split()[19])
-    return 0
+            return time.perf_counter() - began_s
 
 
 def bare_s(workers: int) -> float:

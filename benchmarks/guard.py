@@ -1,56 +1,120 @@
-"""The guard end to end: one review, its record line, and where the time goes."""
+"""What docs/guard.md prints: a law, a review, a record line, a round over a socket."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
+import socket
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from measuring import Row
-from online import LAWS, PREDICATES, a_call, drive, watching
+import numpy as np
+from run import Row, each_call, installed, learned, serving
 
+from forewarn.abstractions.files import write_json
 from forewarn.abstractions.frame import Frame
+from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
+from forewarn.monitors.chains.formats.own import model_as_dict
 from forewarn.monitors.guarding.guard import Guard
 from forewarn.monitors.guarding.policy import STAGES, Policy
 from forewarn.monitors.guarding.record import RunRecord
-from forewarn.monitors.guarding.watch import Watch
+from forewarn.monitors.guarding.watch import Watch, load_watch
+from forewarn.monitors.laws.automaton import compile_law
+from forewarn.monitors.laws.formula import parse_formula
+from forewarn.monitors.laws.monitor import Monitor
+from forewarn.plugins.remote.client import GuardClient
 
+STEPS = 100
+LAW = "always (brake > 5 % -> eventually[0, 10 s] speed < 0.5 km/h)"
+LAWS = (
+    "always (traffic_light == red and stop_line_distance < 20 m"
+    " -> eventually[0, 10 s] speed < 0.5 km/h)",
+    "always (lead_distance < 5 m -> eventually[0, 10 s] speed < 5 km/h)",
+    "always (brake > 5 % -> eventually[0, 10 s] speed < 15 km/h)",
+)
+PREDICATES = (
+    "speed < 0.5 km/h", "speed < 5 km/h", "speed < 15 km/h", "speed < 30 km/h",
+    "stop_line_distance < 5 m", "stop_line_distance < 20 m", "lead_distance < 5 m",
+    "lead_distance < 20 m", "traffic_light == red", "brake > 5 %",
+    "required_deceleration > 3 m/s²", "in_junction",
+)  # fmt: skip
 SIGNALS = 60
+PERIOD_S, PAUSE_S = 0.1, 0.05
 DRIVING_S = 0.10079
-"""ProbGuard's mean time a decision for driving, as its paper states it (RQ3)."""
+"""ProbGuard's mean time for a decision in driving, as its paper states it (RQ3)."""
 EMBODIED_S = 0.005
 """The same for household robots with its cache, at its best: 5 to 28 ms."""
+TOKEN = "a token for the benchmark"  # noqa: S105
+
+Values = dict[str, Any]
 
 
 def rows(quick: bool) -> Iterator[Row]:
     frames = drive(5_000 if quick else 50_000)
-    watch = watching(frames)
-    what = f"review: {len(PREDICATES)} predicates, {len(LAWS)} laws"
-    alone = a_call(Reviewing(watch, []), stream(frames))
-    yield Row(
-        f"{what}, no record", alone, 15e-6, "ProbGuard, driving, published", DRIVING_S
-    )
-    peer = "ProbGuard, embodied, cached, published"
-    yield Row("the same", alone, None, f"{peer}: 5 to 28 ms", EMBODIED_S)
+    yield from one_law(frames)
+    model = learned(frames, PREDICATES, LAWS, "driving", period_s=PERIOD_S)
+    watch = load_watch(model, horizon_s=5.0)
+    size = f"{len(PREDICATES)} predicates, {len(LAWS)} laws"
+    step = per_call(watch.read, stream(frames))
+    yield Row(f"full step: frame, {size}, risk", step, 4e-6)
+    alone = per_call(Reviewing(watch, []), stream(frames))
+    peer = "ProbGuard, driving, published"
+    yield Row(f"review: {size}, no record", alone, 15e-6, peer, DRIVING_S)
+    peer = "ProbGuard, embodied, cached, published: 5 to 28 ms"
+    yield Row("the same", alone, None, peer, EMBODIED_S)
     for changing, said in ((2, "half"), (1, "all")):
-        line = f"a record line of {SIGNALS} signals, {said} of them changed"
-        yield from recorded(f"{what}, {line}", watch, frames, changing)
-    for length in (500, 50_000):
-        yield from stages(watching(frames[:length]), frames)
+        line = f"review: {size}, a record line of {SIGNALS} signals, {said} changed"
+        yield from recorded(line, watch, frames, changing)
+    with tempfile.TemporaryDirectory() as folder:
+        write_json(Path(folder) / "model.json", model_as_dict(model))
+        some = [padded(0, frame, 1) for frame in frames[: 2_000 if quick else 20_000]]
+        yield from remote(f"over the socket: {SIGNALS} signals, {size}", some, folder)
+
+
+def one_law(frames: Sequence[Values]) -> Iterator[Row]:
+    vocabulary = load_vocabulary("driving")
+    law = compile_law(parse_formula(LAW, vocabulary), PERIOD_S, vocabulary=vocabulary)
+    ours = per_call(Monitor(law).step, frames)
+    what = f"one law online, frame by frame: 2 predicates, K = {STEPS}"
+    pairs = [(frame["speed"], frame["brake"]) for frame in frames[:5_000]]
+    for module, least in (("rtamt", 50), ("reelay", 2)):
+        if not installed(module):
+            yield Row(what, ours, 0.3e-6, f"{module}: not installed")
+            continue
+        # In a Python of its own: rtamt warns at import.
+        done = subprocess.run(
+            [sys.executable, __file__, module], input=json.dumps(pairs),
+            stdout=subprocess.PIPE, text=True, check=True,
+        )  # fmt: skip
+        theirs = float(done.stdout.split()[-1])
+        yield Row(what, ours, 0.3e-6, module, theirs, least)
+
+
+def per_call(read: Callable[[Any], object], inputs: Sequence[Any]) -> float:
+    """The median time of a call over batches, loop included."""
+    size = 1_000
+    times = []
+    for begin in range(0, len(inputs), size):
+        batch = inputs[begin : begin + size]
+        start = time.perf_counter()
+        for item in batch:
+            read(item)
+        times.append((time.perf_counter() - start) / len(batch))
+    return statistics.median(times)
 
 
 class Reviewing:
     """A guard whose clock is the frames' own."""
 
     def __init__(self, watch: Watch, observers: Sequence[Any]) -> None:
-        limits = dict.fromkeys(STAGES, 1.0)
-        policy = Policy(deadline_s=limits)
+        policy = Policy(deadline_s=dict.fromkeys(STAGES, 1.0))
         self.now_s = 0.0
         self.guard = Guard(watch, policy, clock=lambda: self.now_s, observers=observers)
         self.guard.reset()
@@ -60,21 +124,17 @@ class Reviewing:
         self.guard.review(frame)
 
 
-def stream(frames: Sequence[dict[str, Any]]) -> list[Frame]:
-    return [Frame(0.1 * i, i, values) for i, values in enumerate(frames)]
+def stream(frames: Sequence[Values]) -> list[Frame]:
+    return [Frame(PERIOD_S * i, i, values) for i, values in enumerate(frames)]
 
 
 def recorded(
-    what: str, watch: Watch, frames: Sequence[dict[str, Any]], changing: int
+    what: str, watch: Watch, frames: Sequence[Values], changing: int
 ) -> Iterator[Row]:
-    """With a long line, beside the least that such a line costs.
+    """With a long record line, beside the least that such a line costs.
 
-    Args:
-        what: Its name in the table.
-        watch: What is reviewed by.
-        frames: What is reviewed, to which more signals are added.
-        changing: Each so-manieth of these has another value in every frame. In frames
-            of the SUMO worlds a fifth has.
+    One of `changing` added signals has another value in every frame. In frames of the
+    SUMO worlds a fifth has.
     """
     full = stream([padded(i, values, changing) for i, values in enumerate(frames)])
     with tempfile.TemporaryDirectory() as folder:
@@ -85,14 +145,15 @@ def recorded(
     least = each_call(
         lambda line: hashlib.sha256(json.dumps(line).encode()).hexdigest(), lines
     )
-    median = statistics.median(times)
     peer = "json.dumps and sha256 of the line"
+    median = statistics.median(times)
     yield Row(what, median, 40e-6, peer, statistics.median(least), 1 / 2.5)
-    slowest = sorted(times)[int(len(times) * 0.999)]
-    yield Row("the same, the 999th of a thousand", slowest, 200e-6)
+    yield Row("the same, slowest of 1,000", sorted(times)[len(times) * 999 // 1000],
+              200e-6)  # fmt: skip
 
 
-def padded(frame: int, values: dict[str, Any], changing: int) -> dict[str, Any]:
+def padded(frame: int, values: Values, changing: int) -> Values:
+    """The frame with as many signals as a stack would send."""
     more = {
         f"signal_{i}": 0.1 * i + 1 / 3 + (frame / 7 if i % changing == 0 else 0.0)
         for i in range(SIGNALS - len(values))
@@ -100,62 +161,161 @@ def padded(frame: int, values: dict[str, Any], changing: int) -> dict[str, Any]:
     return {**values, **more}
 
 
-def each_call(run: Callable[[Any], object], inputs: Sequence[Any]) -> list[float]:
-    """The time of every call."""
+# -- over a socket
+
+
+def remote(what: str, frames: Sequence[Values], folder: str) -> Iterator[Row]:
+    """A frame to a guard in another process and its decision back, over loopback."""
+    peer = "an echo of the frame, from another process"
+    asked = [(i, frame) for i, frame in enumerate(frames * 2)][: len(frames) + 200]
+    # In turn, so that both meet the same machine.
+    with connected(folder) as client, echo() as line:
+        for name, some, pause_s, bar in (
+            ("back to back", asked[: len(frames)], 0.0, 200e-6),
+            ("at 20 Hz", asked[len(frames) :], PAUSE_S, 500e-6),
+        ):
+            times = rounds(lambda each: client_round(client, *each), some, pause_s)
+            least = rounds(lambda each: echoed(line, each[1]), some, pause_s)
+            yield Row(f"{what}, {name}", times, bar, peer, least)
+    with connected(folder, "--record", f"{folder}/runs") as client:
+        times = rounds(lambda each: client_round(client, *each), asked, 0.0)
+        yield Row(f"{what}, recorded", times)
+
+
+def rounds(
+    ask: Callable[[Any], object], frames: Sequence[tuple[int, Values]], pause_s: float
+) -> float:
+    """The median time of a round, after a pause before each."""
     times = []
-    for item in inputs:
+    for each in frames:
+        time.sleep(pause_s)
+        times += each_call(ask, [each])
+    return statistics.median(times)
+
+
+def client_round(client: GuardClient, sequence: int, frame: Values) -> None:
+    decision = client.review(sequence, PERIOD_S * sequence, frame)
+    assert decision["sequence"] == sequence, decision
+
+
+def echoed(line: socket.socket, frame: Values) -> None:
+    message = json.dumps(frame).encode()
+    line.sendall(message)
+    left = len(message)
+    while left:
+        left -= len(line.recv(left))
+
+
+@contextmanager
+def connected(folder: str, *options: str) -> Iterator[GuardClient]:
+    """A client of a guard in another process, which is ready."""
+    token = Path(folder) / "token"
+    token.write_text(TOKEN)
+    with serving(
+        "guard", "--socket", "127.0.0.1:0", "--token-file", str(token),
+        "--model", f"{folder}/model.json", *options,
+    ) as said:  # fmt: skip
+        client = GuardClient(said["listening"], TOKEN, lease_s=60.0)
+        try:
+            yield client
+        finally:
+            client.close()
+
+
+@contextmanager
+def echo() -> Iterator[socket.socket]:
+    """A connection to a process that sends everything back."""
+    command = [sys.executable, __file__, "echo"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        port = int(process.stdout.readline())
+        with socket.create_connection(("127.0.0.1", port)) as line:
+            line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            yield line
+
+
+def drive(length: int) -> list[Values]:
+    """A car that stops at some red lights and follows another one."""
+    rng = np.random.default_rng(0)
+    speed, to_line, lead, red, phase = 40.0, 150.0, 60.0, False, 0
+    frames = []
+    for _ in range(length):
+        phase -= 1
+        if phase < 0:
+            red, phase = not red, int(rng.integers(100, 300))
+        needed = speed**2 / 26 / max(to_line, 0.5) if red else 0.0
+        braking = needed > 2 or lead < 8
+        speed += rng.normal(-2.5, 0.5) if braking else rng.normal(0.6, 0.3)
+        speed = float(np.clip(speed, 0, 50))
+        to_line -= speed / 36
+        lead = float(np.clip(lead + rng.normal(0, 1.5), 2, 80))
+        inside = to_line < 0
+        to_line = 150.0 if to_line < -15 else to_line
+        frames.append({
+            "speed": speed,
+            "stop_line_distance": max(to_line, 0.0),
+            "lead_distance": lead if lead < 75 else None,
+            "traffic_light": "red" if red else "green",
+            "brake": 30.0 if braking else 0.0,
+            "required_deceleration": needed,
+            "in_junction": inside,
+        })  # fmt: skip
+    return frames
+
+
+# -- peers, each in a Python of its own
+
+
+def rtamt_peer(pairs: Sequence[tuple[float, float]]) -> Callable[[int], object]:
+    """rtamt's online monitor.
+
+    In the past form: rtamt 0.4.10 shifts `eventually` under an implication twice.
+    """
+    import rtamt
+
+    monitor = rtamt.StlDiscreteTimeSpecification()
+    for name in ("speed", "brake", "out"):
+        monitor.declare_var(name, "float")
+    k = STEPS
+    monitor.spec = (
+        f"out = (once[{k},{k}](brake > 5)) implies (once[0,{k}](speed < 0.5))"
+    )
+    monitor.parse()
+    names = "speed", "brake"
+    return lambda i: monitor.update(i, [*zip(names, pairs[i], strict=True)])
+
+
+def reelay_peer(pairs: Sequence[tuple[float, float]]) -> Callable[[int], object]:
+    """reelay's online monitor, which has past operators only: verdicts come late."""
+    import reelay
+
+    k = STEPS
+    pattern = (
+        f"historically(once[{k}:{k}]{{brake > 5.0}} -> once[0:{k}]{{speed < 0.5}})"
+    )
+    monitor = reelay.discrete_timed_monitor(pattern=pattern, semantics="boolean")
+    frames = [{"speed": speed, "brake": brake} for speed, brake in pairs]
+    return lambda i: monitor.update(frames[i])
+
+
+def echo_peer() -> None:
+    """Send every message back: what a round over loopback takes by itself."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        print(listener.getsockname()[1], flush=True)
+        connection, _ = listener.accept()
+        with connection:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            while data := connection.recv(1 << 16):
+                connection.sendall(data)
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "echo":
+        echo_peer()
+    else:
+        told = json.load(sys.stdin)
+        made = {"rtamt": rtamt_peer, "reelay": reelay_peer}[sys.argv[1]](told)
         start = time.perf_counter()
-        run(item)
-        times.append(time.perf_counter() - start)
-    return times
-
-
-def stages(watch: Watch, frames: Sequence[dict[str, Any]]) -> Iterator[Row]:
-    """Mean and standard deviation of each stage, by the clock that the guard reads."""
-    readings: list[tuple[float, ...]] = []
-    written: list[float] = []
-
-    class Recording:
-        """Times the record, and keeps the guard's readings."""
-
-        def __init__(self, record: RunRecord) -> None:
-            self.record = record
-
-        def reviewed(self, *heard: Any) -> None:
-            began_s = time.perf_counter()
-            self.record.reviewed(*heard)
-            written.append(time.perf_counter() - began_s)
-            readings.append(heard[3])
-
-    policy = Policy(deadline_s=dict.fromkeys(STAGES, 10.0), max_age_s=1e9)
-    full = [padded(i, values, 2) for i, values in enumerate(frames[:5_000])]
-    with RunRecord(Path(os.devnull), {}) as record:
-        listener = Recording(record)
-        guard = Guard(watch, policy, clock=time.perf_counter, observers=[listener])
-        guard.reset()
-        for frame in stream(full):
-            guard.review(frame)
-    n = watch.parts[0].model.chain.n
-    whole = [r for r in readings if len(r) == len(STAGES) + 1]
-    times = {s: [r[i + 1] - r[i] for r in whole] for i, s in enumerate(STAGES)}
-    lookups = each_call(Lookup(watch), range(5_000))
-    for what, measured in (*times.items(), ("look-up", lookups), ("record", written)):
-        spread = statistics.stdev(measured)
-        within = " (within monitors)" if what == "look-up" else ""
-        yield Row(
-            f"{what}{within}, {n} states: mean, deviation {spread * 1e6:.1f} µs",
-            statistics.fmean(measured),
-        )
-
-
-class Lookup:
-    """Reads the risks of every law in one state after another."""
-
-    def __init__(self, watch: Watch) -> None:
-        self.tables = [law._risks[law.automaton.initial] for law in watch.laws]
-        self.n = watch.parts[0].model.chain.n
-
-    def __call__(self, frame: int) -> None:
-        state = frame % self.n
-        for bounds in self.tables:
-            bounds[state]
+        for frame in range(len(told)):
+            made(frame)
+        print((time.perf_counter() - start) / len(told))

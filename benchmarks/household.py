@@ -1,4 +1,4 @@
-"""The household: steps a second in process and through ai2thor, and the guard there."""
+"""What docs/household.md prints: steps per second, and the guard there."""
 
 from __future__ import annotations
 
@@ -11,12 +11,9 @@ from contextlib import contextmanager
 from fractions import Fraction
 from typing import Any
 
-from measuring import Row, installed, seconds
+from run import Row, installed, learned, seconds
 
-from forewarn.abstractions.abstraction import from_expressions
 from forewarn.abstractions.frame import Frame
-from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
-from forewarn.monitors.chains.learning import Support, Tally, learn
 from forewarn.monitors.chains.model import Model
 from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.guarding.guard import Guard
@@ -131,7 +128,10 @@ def guarded(episodes: int) -> Iterator[Row]:
     world = HouseholdWorld(scene=SCENE, watch=list(PREDICATES))
     plan = [parse_step(step) for step in PLAN]
     frames = [world.reset(0), *(world.step(action) for action in plan)]
-    model = learned(frames)
+    seen = [frame.values for frame in frames]
+    model = learned(
+        seen, PREDICATES, (LAW,), "household", period_s=1.0, alpha=Fraction(1, 10)
+    )
     for when, what in (
         ("after", "on what is observed"),
         ("before", "on what the action would lead to, once that is foreseen"),
@@ -156,24 +156,6 @@ def guarded(episodes: int) -> Iterator[Row]:
             yield Row(f"foreseeing `{PLAN[step]}`, in process", took)
         world.step(action)
     world.close()
-
-
-def learned(frames: list[Frame]) -> Model:
-    """A chain of the plan's own states."""
-    abstraction = from_expressions(PREDICATES, load_vocabulary("household"))
-    tally = Tally()
-    tally.add_sequence(
-        [abstraction.state_name(abstraction.encode(frame.values)) for frame in frames]
-    )
-    return learn(
-        tally,
-        Support("observed"),
-        Fraction(1, 10),
-        "absorb",
-        abstraction=abstraction.as_dict(),
-        period_s=1.0,
-        laws=(LAW,),
-    )
 
 
 def guard_of(model: Model, when: When) -> Guard:

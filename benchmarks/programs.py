@@ -1,4 +1,4 @@
-"""What a guard program costs: one decision, five thousand cases, compiling a request.
+"""What docs/guard-programs.md prints: what a guard program costs.
 
 The role table has the size of the paper's: three roles, ten databases, eight columns
 each. The same decision written by hand in Python is the peer. Percentiles are of
@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from measuring import Row, seconds
+from run import ROOT, Row, seconds
 
 from forewarn.abstractions.errors import ForewarnError
 from forewarn.abstractions.frame import Frame
@@ -35,7 +35,6 @@ COMPILE_BAR_S = 0.05
 HOSTILE_BAR_S = 0.05
 CASES = 5_000
 ROLES = ("physician", "nursing", "general administration")
-ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples" / "guard_programs"
 sys.path.append(str(ROOT))
 

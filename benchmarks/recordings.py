@@ -1,21 +1,17 @@
-"""What warnings are worth on drives that no one here made, by nested cross-validation.
+"""What docs/recordings.md prints: warnings on runs of others, by cross-validation.
 
 Real drivers of the 100-Car study are left out driver by driver, Apollo in the SVL
-simulator (DeepScenario) road by road. All that is chosen or fitted for a share that was
-left out is chosen and fitted on the others alone. The guard stands in the table with
+simulator (DeepScenario) road by road. Everything that is chosen or fitted for a share
+that was left out is chosen and fitted on the others. The guard stands in the table with
 the abstraction made by hand and with the one that `learn --abstraction auto` takes,
-beside gradient boosting and logistic regression on the raw signals with what they did
-in the last second, and the time to collision.
+beside gradient boosting and logistic regression on the raw signals and their last
+second, and the time to collision.
 
-Every way to warn has its threshold picked so that at most the allowed share of the
-clean runs that were left out has an alarm: what is compared is what the ways know, not
-how well thresholds are set.
+The threshold of every way to warn is picked so that at most the allowed share of the
+left-out clean runs has an alarm: what is compared is what the ways know, not how well
+thresholds are set.
 
-Behind each row stands how many of the allowed alarms there are, as risks that are equal
-leave some unused, and what each share comes to with a threshold of its own. `--where`
-shows where warnings are lost instead: in what is told, in the score or in its bands.
-
-    python benchmarks/recordings.py ../shared/data/real [--only hundred_car] [--where]
+    python benchmarks/recordings.py FOLDER [--only hundred_car] [--way ttc]
 """
 
 from __future__ import annotations
@@ -31,36 +27,38 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from driving import drive
 from numpy.typing import NDArray
+from run import aligned
 
-from forewarn.abstractions.files import write_json
-from forewarn.abstractions.trace import Kept, Trace, TraceHeader
+from forewarn.abstractions.trace import Kept
+from forewarn.monitors.chains.model import load_models
 from forewarn.monitors.finding.choice import LOOKS_S, choose
 from forewarn.monitors.finding.corpus import Corpus
 from forewarn.monitors.finding.inputs import for_scores
 from forewarn.monitors.finding.score import ScoreRecipe
-from forewarn.monitors.finding.terms import Term, matrix
-from forewarn.monitors.guarding.decision import Action
+from forewarn.monitors.finding.terms import matrix
+from forewarn.monitors.guarding.policy import Policy, load_policy
+from forewarn.monitors.risk.evidence import needed_abstraction
 from forewarn.monitors.trust.foretold import Foretold, warned_in_time
 from forewarn.monitors.trust.hindsight import Counting, Found, Judge
-from forewarn.plugins.registry import make_world
-from forewarn.scenarios.draws import filled
+from forewarn.scenarios.measuring.measure import refuse_trained, seeds_of
+from forewarn.scenarios.measuring.pairs import prolonged
+from forewarn.scenarios.running.campaign import pool
+from forewarn.scenarios.running.episode import Episode
+from forewarn.scenarios.running.plan import plan, runner_of
 from forewarn.scenarios.schema import Scenario, load_scenario
+from forewarn.scenarios.shipped import FOLDER, Shipped
+from forewarn.scenarios.training.runs import kept_runs
+from forewarn.scenarios.training.train import collected
 
-ALLOWED = (0.05, 0.10)
 FOLDS = 5
-_DRIVE = Action("recorded")
+ALLOWED = (0.05, 0.10)
 
 
 @dataclass(frozen=True, slots=True)
 class Recordings:
-    """Runs on file under one law, and what a share of them has in common.
-
-    Args:
-        scenario: What is asked of them.
-        runs: The runs.
-        group: The driver or road of each.
-    """
+    """Runs of one scenario, and the driver or road of each."""
 
     scenario: Scenario
     runs: tuple[Kept, ...]
@@ -84,17 +82,9 @@ class Recordings:
         )  # fmt: skip
 
 
-def hundred_car(row: dict[str, str]) -> str:
-    return row["driver"]
-
-
-def deepscenario(row: dict[str, str]) -> str:
-    return row["setup"].split("/")[-1].split("-")[0]
-
-
 SETS: dict[str, Callable[[dict[str, str]], str]] = {
-    "hundred_car": hundred_car,
-    "deepscenario": deepscenario,
+    "hundred_car": lambda row: row["driver"],
+    "deepscenario": lambda row: row["setup"].split("/")[-1].split("-")[0],
 }
 
 
@@ -107,30 +97,31 @@ def read(archive: Path, group: Callable[[dict[str, str]], str]) -> Recordings:
         scenario = load_scenario(str(path))
         with (path.parent / "runs.csv").open() as table:
             groups = tuple(group(row) for row in csv.DictReader(table))
-        runs = tuple(_runs(scenario, str(path), len(groups)))
-    return Recordings(scenario, runs, groups)
+        runs, _ = drive(scenario, range(len(groups)))
+    return Recordings(scenario, tuple(runs), groups)
 
 
-def _runs(scenario: Scenario, path: str, count: int) -> Iterator[Kept]:
-    settings = filled(scenario.world.settings, {}, path, "world")
-    world = make_world(scenario.world.name, settings, path)
-    source = world.source
-    vocabulary = scenario.abstraction.vocabulary
-    for seed in range(count):
-        frames = [world.reset(seed)]
-        while world.ended() is None:
-            frames.append(world.step(_DRIVE))
-        header = TraceHeader(
-            source.vocabulary, source.provides, source.period_s, scenario.name, seed
-        )
-        trace = Trace(header, tuple(frames), vocabulary=vocabulary)
-        yield Kept.of(trace, source.provides)
-    world.close()
-
+# -- ways to warn
 
 Outcomes = dict[str, Foretold]
 Way = Callable[[Recordings, Corpus, Sequence[int]], Iterator[Outcomes]]
 """Scores the runs that were left out; the corpus is of the others."""
+
+
+def shipped(files: Shipped) -> Way:
+    """The guard as it ships."""
+
+    def way(told: Recordings, corpus: Corpus, out: Sequence[int]) -> Iterator[Outcomes]:
+        (law, *_), policy = corpus.laws, load_policy(files.policy)
+        model = next(m for m in load_models(files.model) if law.told in m.laws)
+        judge = Judge(
+            model, needed_abstraction(model), corpus.laws, [told.scenario.horizon_s],
+            corpus.period_s, calibration=policy.calibration,
+        )  # fmt: skip
+        for i in out:
+            yield dict(judge.look(i, told.runs[i]))
+
+    return way
 
 
 def by_hand(told: Recordings, corpus: Corpus, out: Sequence[int]) -> Iterator[Outcomes]:
@@ -150,26 +141,9 @@ def by_score(
     told: Recordings, corpus: Corpus, out: Sequence[int]
 ) -> Iterator[Outcomes]:
     """Bands of a score, whether or not they would be chosen."""
-    yield from _watched(told, corpus, out, _scored(corpus))
-
-
-def score_itself(
-    told: Recordings, corpus: Corpus, out: Sequence[int]
-) -> Iterator[Outcomes]:
-    """The score before it is cut into bands, with no chain."""
-    (score,) = _scored(corpus).abstraction.scores
-
-    def said(run: Kept) -> NDArray[np.float64]:
-        height = matrix([Term(score.expression)], [run])[:, 0]
-        risk: NDArray[np.float64] = 1.0 / (1.0 + np.exp(-height))
-        return risk
-
-    yield from _said(told, corpus, out, said)
-
-
-def _scored(corpus: Corpus) -> Found:
     family = for_scores(corpus.families(), corpus.runs, corpus.vocabulary)
-    return ScoreRecipe(corpus, family, LOOKS_S[0])(range(len(corpus.runs)))
+    found = ScoreRecipe(corpus, family, LOOKS_S[0])(range(len(corpus.runs)))
+    yield from _watched(told, corpus, out, found)
 
 
 def _watched(
@@ -185,17 +159,13 @@ def _watched(
 
 
 def boosting(
-    told: Recordings,
-    corpus: Corpus,
-    out: Sequence[int],
-    look_s: float | None = None,
-    **shape: Any,
+    told: Recordings, corpus: Corpus, out: Sequence[int], look_s: float | None = None
 ) -> Iterator[Outcomes]:
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     model = HistGradientBoostingClassifier(
         max_iter=200, learning_rate=0.05, max_leaf_nodes=12, min_samples_leaf=80,
-        l2_regularization=5.0, early_stopping=False, random_state=0, **shape,
+        l2_regularization=5.0, early_stopping=False, random_state=0,
     )  # fmt: skip
     yield from _fitted(told, corpus, out, model, look_s)
 
@@ -230,15 +200,14 @@ def _fitted(
     """A classifier of moments: does a violation follow so soon, or in the horizon?"""
     from threadpoolctl import threadpool_limits
 
-    horizon_s = told.scenario.horizon_s
     terms, rows = corpus.terms(
         for_scores(corpus.families(), corpus.runs, corpus.vocabulary)
     )
     (law,) = corpus.laws
-    moments = corpus.moments(look_s or horizon_s, law)
+    moments = corpus.moments(look_s or told.scenario.horizon_s, law)
     with threadpool_limits(1):
         model.fit(rows[moments.row], moments.doomed)
-        yield from _said(
+        yield from scored(
             told, corpus, out,
             lambda run: model.predict_proba(matrix(terms, [run]))[:, 1],
         )  # fmt: skip
@@ -251,16 +220,16 @@ def time_to_collision(
         left_s = run.signals["time_to_collision"].astype(float)
         return 1.0 / np.maximum(np.where(np.isnan(left_s), np.inf, left_s), 0.01)
 
-    yield from _said(told, corpus, out, haste)
+    yield from scored(told, corpus, out, haste)
 
 
-def _said(
+def scored(
     told: Recordings,
     corpus: Corpus,
     out: Sequence[int],
     risk: Callable[[Kept], NDArray[np.float64]],
 ) -> Iterator[Outcomes]:
-    """What a number a frame, the higher the worse, comes to as a risk."""
+    """A number for each frame, the higher the worse, taken as a risk."""
     horizon_s = told.scenario.horizon_s
     for i, found in zip(out, by_hand(told, corpus, out), strict=True):
         risks = risk(told.runs[i])
@@ -270,96 +239,123 @@ def _said(
         }
 
 
+LEARNED: dict[str, Way] = {
+    "guard, made by hand": by_hand,
+    "boosting with lags": boosting,
+    "logistic with lags": logistic,
+}
 WAYS: dict[str, Way] = {
     "guard, --abstraction auto": by_choice,
-    "guard, made by hand": by_hand,
     "guard, bands of a score": by_score,
-    "boosting with lags": boosting,
+    **LEARNED,
     "boosting, one second ahead": boosting_soon,
-    "logistic with lags": logistic,
     "ttc": time_to_collision,
 }
-WHERE: dict[str, Way] = {
-    "ttc": time_to_collision,
-    "boosting": boosting_soon,
-    "boosting, two terms a tree": partial(boosting_soon, max_depth=2),
-    "boosting, one term a tree": partial(
-        boosting_soon, interaction_cst="no_interactions"
-    ),
-    "the score": score_itself,
-    "bands of the score": by_score,
-}
-"""From what can be known at a second's notice to what the guard makes of it."""
 
 
-def table(told: Recordings, ways: dict[str, Way]) -> Iterator[dict[str, Any]]:
-    """A row a way: what it warned of, and how early, in all that was left out."""
-    horizon_s = told.scenario.horizon_s
-    for name, way in ways.items():
-        shares = [
-            [each for of_run in way(told, told.corpus(others), out)
-             for each in of_run.values()]
-            for others, out in told.shares()
-        ]  # fmt: skip
-        found = [each for share in shares for each in share]
-        row: dict[str, Any] = {"way": name}
-        for allowed in ALLOWED:
-            warned, ahead_s = warned_in_time(found, horizon_s, allowed)
-            row[f"{allowed:g}"] = {
-                "warned": warned,
-                "ahead_s": ahead_s,
-                "false_alarms": alarmed(found, horizon_s, allowed),
-                "by_share": [
-                    warned_in_time(share, horizon_s, allowed)[0] for share in shares
-                ],
-            }
-        yield row
+# -- what ships, on fresh runs
 
 
-def alarmed(found: Sequence[Foretold], horizon_s: float, allowed: float) -> float:
-    """The share of clean runs with an alarm, where this one is allowed."""
-    tops = np.sort(
-        [each.risks[horizon_s].max(initial=0.0) for each in found
-         if each.broken_s is None]
-    )[::-1]  # fmt: skip
-    return float((tops > tops[int(allowed * len(tops) + 1e-9)]).mean())
+@dataclass(frozen=True, slots=True)
+class Fresh:
+    """The runs that a shipped model was learned from, and fresh ones.
+
+    Args:
+        files: What ships.
+        told: All of them, those learned from first.
+        learned: How many those are.
+        before: The episodes of the fresh ones.
+    """
+
+    files: Shipped
+    told: Recordings
+    learned: int
+    before: list[Episode]
+
+    def found(self, ways: dict[str, Way], laws: int) -> dict[str, list[Foretold]]:
+        """What each way says of the fresh runs, under one of the laws."""
+        scenario = self.told.scenario
+        law = scenario.laws[laws]
+        alone = replace(self.told, scenario=replace(scenario, laws=(law,)))
+        corpus = alone.corpus(range(self.learned))
+        out = range(self.learned, len(alone.runs))
+        return {
+            name: [each[law.name] for each in way(alone, corpus, out)]
+            for name, way in ways.items()
+        }
+
+
+def fresh(name: str, options: argparse.Namespace) -> Fresh:
+    """What `--episodes` and `--seed` ask for."""
+    scenario = load_scenario(name)
+    files = Shipped.in_folder(options.trained, name)
+    seeds = range(options.seed, options.seed + options.episodes)
+    models = load_models(files.model)
+    for each in models:
+        refuse_trained(each, name, seeds)
+    known = [seed for each in models[0].training["files"] for seed in seeds_of(each)]
+    held_out, before = drive(scenario, seeds)
+    stored = collected(scenario, sorted(known), pool(1), options.runs / name)
+    learned = kept_runs(stored, tuple(held_out[0].signals))
+    runs = (*learned, *held_out)
+    told = Recordings(scenario, runs, ("",) * len(runs))
+    return Fresh(files, told, len(learned), before)
+
+
+def guarded(of: Fresh, policy: Policy, most: int) -> str:
+    """Some of the fresh runs again with the guard acting, in words."""
+    runner = runner_of(plan(of.told.scenario, of.files.model, policy))
+    pairs = [(each, runner.run(each.seed)) for each in of.before[:most]]
+    clean = [(b, a) for b, a in pairs if not (b.violations or a.violations)]
+    first = sum(bool(b.violations) for b, _ in pairs)
+    then = sum(bool(a.violations) for _, a in pairs)
+    caused = sum(bool(a.violations) and not b.violations for b, a in pairs)
+    acted = sum(bool(a.interventions) for _, a in pairs)
+    longer = sum(prolonged(b, a) for b, a in clean)
+    return (
+        f"guarded: {first} violating runs of {len(pairs)} become {then}"
+        f" ({100 * (1 - then / max(first, 1)):.0f} % fewer; {caused} caused); it acted"
+        f" in {acted}, and {longer} of {len(clean)} clean runs took longer by a tenth"
+    )
+
+
+def asked(about: str | None, seed: int, names: Sequence[str]) -> argparse.Namespace:
+    """The options of what judges shipped models on fresh runs."""
+    parser = argparse.ArgumentParser(description=(about or "").splitlines()[0])
+    parser.add_argument("scenarios", nargs="*", default=names)
+    parser.add_argument("--runs", type=Path, required=True,
+                        help="keeps the runs that were learned from")  # fmt: skip
+    parser.add_argument("--trained", type=Path, default=FOLDER, help="another folder")
+    parser.add_argument("--episodes", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=seed)
+    parser.add_argument("--guarded", type=int, default=100, help="runs to guard")
+    return parser.parse_args()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path, help="where the archives are")
     parser.add_argument("--only", choices=SETS, help="one of the two")
-    parser.add_argument("--way", choices=[*WAYS, *WHERE], help="one way to warn alone")
-    parser.add_argument("--where", action="store_true", help="where warnings are lost")
-    parser.add_argument("--json", type=Path, help="where the figures go too")
-    wish = parser.parse_args()
-    ways = WHERE if wish.where else WAYS
-    if wish.way:
-        ways = {wish.way: (WAYS | WHERE)[wish.way]}
-    figures: dict[str, list[dict[str, Any]]] = {}
-    for name in [wish.only] if wish.only else SETS:
-        told = read(wish.folder / f"{name}.tar.xz", SETS[name])
-        print(
-            f"{name}: {len(told.runs)} runs of {len(set(told.group))}; the share of"
-            " violations warned of in time, and how early on average"
-        )
-        print(f"{'':28}" + "".join(f"at {each:<14g}" for each in ALLOWED))
-        figures[name] = []
-        for row in table(told, ways):
-            figures[name].append(row)
-            cells = (row[f"{each:g}"] for each in ALLOWED)
-            text = "".join(
-                f"{c['warned']:.2f}, {c['ahead_s']:.1f} s      " for c in cells
-            )
-            last = row[f"{ALLOWED[-1]:g}"]
-            own = " ".join(f"{warned:.2f}" for warned in last["by_share"])
-            print(
-                f"{row['way']:28}{text}{last['false_alarms']:.3f} alarmed; share by"
-                f" share {own}",
-                flush=True,
-            )
-    if wish.json:
-        write_json(wish.json, figures)
+    parser.add_argument("--way", choices=WAYS, help="one way to warn")
+    options = parser.parse_args()
+    ways = {options.way: WAYS[options.way]} if options.way else WAYS
+    for name in [options.only] if options.only else SETS:
+        told = read(options.folder / f"{name}.tar.xz", SETS[name])
+        runs, groups = len(told.runs), len(set(told.group))
+        print(f"{name}: {runs} runs of {groups}; violations warned of in time")
+        table = [("way", *(f"at {each:.2f}" for each in ALLOWED))]
+        for way, score in ways.items():
+            found = [
+                each
+                for others, out in told.shares()
+                for of_run in score(told, told.corpus(others), out)
+                for each in of_run.values()
+            ]
+            cells = (warned_in_time(found, told.scenario.horizon_s, allowed)
+                     for allowed in ALLOWED)  # fmt: skip
+            table.append((way, *(f"{w:.2f}, {ahead:.1f} s" for w, ahead in cells)))
+        for line in aligned(table):
+            print(line)
 
 
 if __name__ == "__main__":

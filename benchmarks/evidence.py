@@ -1,18 +1,16 @@
-"""What is promised of thresholds, and where risks likely lie, held against fresh runs.
+"""What docs/evidence.md prints: thresholds and likely risks held against fresh runs.
 
-For each scenario runs are driven and dealt as `forewarn train` deals them, with the
-abstraction that ships; more runs are driven that nothing was made of. Then it prints
+For each scenario, runs are driven and divided as `forewarn train` divides them, with
+the abstraction that ships; more runs are driven that nothing was made of. It prints
 
 - of 100 tunings on 150 runs each, drawn from fresh runs of s1 and s3, how many kept the
-  promised rate of false alarms on all runs that they did not take;
+  guaranteed false-alarm rate on all runs that they did not take;
 - how wide the likely interval is, beside the safe one, and in how many of the pairs
   that fresh runs went through it agrees with what then happened there.
 
-    python benchmarks/promises.py --out out/promises [SCENARIO ...]
+    python benchmarks/evidence.py --out out/evidence [SCENARIO ...]
 
-With --runs, collected runs are read instead of driven: a folder of traces a scenario.
-
-What is in --out already is not measured again, so it can be stopped and go on.
+Scenarios already in --out are not measured again.
 """
 
 from __future__ import annotations
@@ -40,10 +38,8 @@ from forewarn.monitors.trust.hindsight import Counting, Judge
 from forewarn.monitors.trust.resampling import likely_risks
 from forewarn.monitors.trust.training import encode_trace
 from forewarn.scenarios.measuring.figures import wilson
-from forewarn.scenarios.measuring.recorded import recorded_runs
 from forewarn.scenarios.schema import Scenario, load_scenario
 from forewarn.scenarios.shipped import FOLDER, Shipped
-from forewarn.scenarios.training.runs import kept_runs
 from forewarn.scenarios.training.train import FALSE_ALARMS, dealt
 from forewarn.scenarios.training.tune import settle
 
@@ -57,23 +53,14 @@ FEWEST_RUNS = 20
 BARS = {"kept": 0.95, "width": 0.12, "agreeing": 0.95}
 
 
-def measure(
-    name: str, episodes: int, fresh: int, seed: int, folder: Path | None = None
-) -> dict[str, Any]:
+def measure(name: str, episodes: int, fresh: int, seed: int) -> dict[str, Any]:
     """All figures of a scenario."""
     scenario = load_scenario(name)
     shipped = load_model(Shipped.in_folder(FOLDER, name).model)
     abstraction = needed_abstraction(shipped, name)
     names = [*abstraction.signals, *(s for law in scenario.laws for s in law.signals)]
     names = list(dict.fromkeys(names))
-    if folder is None:
-        wanted = range(seed, seed + episodes + fresh)
-        runs, _ = drive(scenario, wanted, names)
-    else:
-        paths = recorded_runs(folder / name)[: episodes + fresh]
-        runs = kept_runs(paths, names)
-    seeds = [run.header.seed for run in runs]
-    fresh = len(runs) - episodes
+    runs, _ = drive(scenario, range(seed, seed + episodes + fresh), names)
     learning, calibrating, aside = dealt(episodes)
     model = _learned(runs[learning], abstraction, scenario)
     horizon_s = scenario.horizon_s
@@ -101,10 +88,8 @@ def measure(
     tuned = _tunings(scenario, model, runs[episodes:], told) if name in TUNED else []
     return {
         "scenario": name,
-        "seeds": [seeds[0], seeds[-1]],
         "learned_from": len(runs[learning]),
         "episodes": episodes,
-        "fresh": fresh,
         "states": model.chain.n,
         "laws": rows,
         "tunings": tuned,
@@ -272,15 +257,12 @@ def main() -> None:
     parser.add_argument("--episodes", type=int, default=1000)
     parser.add_argument("--fresh", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=FIRST_SEED)
-    parser.add_argument("--runs", type=Path, help="collected runs, by scenario")
     options = parser.parse_args()
     found = []
     for name in options.scenarios:
         path = options.out / f"{name}.json"
         if not path.exists():
-            figures = measure(
-                name, options.episodes, options.fresh, options.seed, options.runs
-            )
+            figures = measure(name, options.episodes, options.fresh, options.seed)
             write_json(path, figures)
         found.append(read_json(path))
     for line in lines(found):

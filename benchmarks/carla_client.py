@@ -1,0 +1,231 @@
+"""What docs/carla.md and docs/carla-guard.md print, by CARLA's own client.
+
+    python benchmarks/run.py carla_client
+    python benchmarks/carla_client.py [--runs 100] [--seed 700000] [SCENARIO ...]
+
+The first prints ticks per second of the stand-in, bare, with sensors and with a guard.
+The second runs each driving scenario unguarded in two worlds, on embedded SUMO and
+through CARLA's client against the stand-in, and compares which runs violate each law.
+"""
+
+from __future__ import annotations
+
+import argparse
+import queue
+import statistics
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from run import Row, each_call, installed, serving
+
+from forewarn.scenarios.running.plan import plan, runner_of
+from forewarn.scenarios.schema import load_scenario, shipped_scenarios
+
+STEP_S, ROUNDS = 0.05, 5
+WEST_IN = 56  # the road from the west, in the crossing's OpenDRIVE
+EQUAL, APART = 0.9, 0.05
+LIDAR = {
+    "channels": 32, "range": 50, "points_per_second": 600_000, "rotation_frequency": 20,
+}  # fmt: skip
+SENSORS: Sequence[tuple[str, dict[str, int]]] = (
+    *[("sensor.camera.rgb", {"image_size_x": 800, "image_size_y": 600})] * 3,
+    *[("sensor.lidar.ray_cast", LIDAR)] * 2,
+)
+
+
+def rows(quick: bool) -> Iterator[Row]:
+    if not installed("carla", "msgpack", "libsumo"):
+        yield Row("the stand-in for CARLA", 0.0, peer="carla or SUMO is not installed")
+        return
+    ticks = 2_000 if quick else 10_000
+    with served("--kinematic") as world:
+        empty = tick_rate(world, ticks)
+    with served("--kinematic") as world:
+        cars = len(spawned(world, 20))
+        rate = tick_rate(world, ticks)
+    what = f"CARLA ticks: {cars} vehicles that move, every snapshot read whole"
+    yield Row(what, rate, 4_000, "an empty world", empty, rate=True)
+    with served() as world:
+        spawned(world, 1)
+        rate = tick_rate(world, ticks // 4)
+        cars = len(world.get_actors().filter("vehicle.*"))
+    what = f"CARLA ticks: SUMO's traffic, {cars} vehicles, snapshots read whole"
+    yield Row(what, rate, 500, "an empty world", empty, rate=True)
+    with served("--kinematic") as world:
+        (car, *_) = spawned(world, 12)
+        bare, rate = sensor_rates(world, car, 60 if quick else 400)
+    what = "CARLA ticks: three cameras of 800 x 600 and two lidars of 600,000 points/s"
+    yield Row(what, rate, 20, "bare ticks", bare, rate=True)
+    signals_s, rate, cars = guarded(500 if quick else 3_000)
+    yield Row(f"signals of a CARLA snapshot, {cars} vehicles", signals_s, 300e-6)
+    what = f"CARLA ticks with SUMO's traffic and the guard, {cars} vehicles"
+    yield Row(what, rate, 500, rate=True)
+
+
+@contextmanager
+def served(*options: str) -> Iterator[Any]:
+    """The world of a stand-in in a process of its own, in synchronous mode."""
+    import carla
+
+    with serving("carla", "serve", "--port", "0", *options) as said:
+        port = int(said["listening"].rpartition(":")[2])
+        client = carla.Client("127.0.0.1", port)
+        client.set_timeout(60.0)
+        world = client.get_world()
+        settings = world.get_settings()
+        settings.synchronous_mode, settings.fixed_delta_seconds = True, STEP_S
+        world.apply_settings(settings)
+        yield world
+
+
+def spawned(world: Any, count: int) -> list[Any]:
+    """Put cars on the road that drive round at 29 km/h."""
+    import carla
+
+    points = world.get_map().get_spawn_points()
+    model = world.get_blueprint_library().find("vehicle.tesla.model3")
+    cars = []
+    for point in points[:: max(1, len(points) // count)][:count]:
+        car = world.spawn_actor(model, point)
+        cars.append(car)
+        car.apply_control(carla.VehicleControl(steer=0.3))
+        car.enable_constant_velocity(carla.Vector3D(8.0, 0.0, 0.0))
+    return cars
+
+
+def tick_rate(world: Any, ticks: int) -> float:
+    """The median rate of some rounds, with every snapshot read."""
+    for _ in range(400):
+        world.tick()  # until the traffic has come
+    rates = []
+    for _ in range(ROUNDS):
+        began_s = time.perf_counter()
+        for _ in range(ticks // ROUNDS):
+            world.tick()
+            for actor in world.get_snapshot():
+                actor.get_transform()
+                actor.get_velocity()
+        rates.append(ticks // ROUNDS / (time.perf_counter() - began_s))
+    return statistics.median(rates)
+
+
+def sensor_rates(world: Any, car: Any, ticks: int) -> tuple[float, float]:
+    """Bare ticks per second, and with sensors; a tick counts with all its frames."""
+    import carla
+
+    library = world.get_blueprint_library()
+    frames: list[queue.Queue[Any]] = []
+
+    def rate(ticks: int) -> float:
+        began_s = time.perf_counter()
+        for _ in range(ticks):
+            frame = world.tick()
+            for waiting in frames:
+                while waiting.get(timeout=30.0).frame != frame:
+                    pass
+        return ticks / (time.perf_counter() - began_s)
+
+    bare, sensors = rate(ticks), []
+    for number, (kind, values) in enumerate(SENSORS):
+        blueprint = library.find(kind)
+        for name, value in values.items():
+            blueprint.set_attribute(name, str(value))
+        turn = carla.Rotation(yaw=120.0 * number)
+        at = carla.Transform(carla.Location(x=1.0, z=1.7), turn)
+        sensors.append(world.spawn_actor(blueprint, at, attach_to=car))
+        frames.append(queue.Queue())
+        sensors[-1].listen(frames[-1].put)
+    rate(5)
+    found = rate(ticks)
+    for sensor in sensors:
+        sensor.destroy()
+    return bare, found
+
+
+def guarded(ticks: int) -> tuple[float, float, int]:
+    """The median time to sense, the rate of guarded ticks, and the vehicles."""
+    import carla
+
+    from forewarn.monitors.chains.model import load_model
+    from forewarn.monitors.guarding.guard import Guard
+    from forewarn.monitors.guarding.policy import load_policy
+    from forewarn.monitors.guarding.watch import load_watch
+    from forewarn.plugins.carla.guarded import PROVIDES, GuardedVehicle
+    from forewarn.scenarios.shipped import FOLDER, Shipped
+
+    files = Shipped.in_folder(FOLDER, "s2")
+    policy = load_policy(files.policy)
+    watch = load_watch(
+        load_model(files.model), horizon_s=policy.horizon_s, provides=PROVIDES
+    )
+    with served("--map", "crossing", "--traffic", "2400") as world:
+        kind = world.get_blueprint_library().find("vehicle.tesla.model3")
+        place = world.get_map().get_waypoint_xodr(WEST_IN, -1, 20.0).transform
+        place.location.z = 0.3
+        car = world.spawn_actor(kind, place)
+        world.tick()
+        guard = Guard(watch, policy, provides=PROVIDES)
+        sensing: list[float] = []
+        with GuardedVehicle(world, car, guard) as vehicle:
+            began = time.perf_counter()
+            for _ in range(ticks):
+                world.tick()
+                sensing += each_call(lambda _: vehicle.watching.frame(), [None])
+                car.apply_control(vehicle.filter(carla.VehicleControl(brake=0.1)))
+            took = time.perf_counter() - began
+            count = len(world.get_actors().filter("vehicle.*"))
+    return statistics.median(sensing), ticks / took, count
+
+
+# -- agreement of two worlds
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    driving = [n for n, p in shipped_scenarios().items() if p.parent.name == "driving"]
+    parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", default=driving)
+    parser.add_argument("--runs", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=700_000)
+    options = parser.parse_args()
+    print(f"{options.runs} runs each, from seed {options.seed}\n")
+    print(f"{'scenario':16}{'law':24}{'sumo':>7}{'carla':>7}{'equal':>7}")
+    short = []
+    for name in options.scenarios:
+        for law, rates, equal in compare(name, options.seed, options.runs):
+            misses = equal < EQUAL or abs(rates[0] - rates[1]) > APART
+            short += [f"{name}, {law}"] if misses else []
+            print(
+                f"{name:16}{law:24}{rates[0]:7.2f}{rates[1]:7.2f}{equal:7.2f}"
+                f"{'  short' if misses else ''}",
+                flush=True,
+            )
+    print(f"\nRates within {APART}, verdicts equal in {EQUAL:.0%}: ", end="")
+    print("all." if not short else f"all but {'; '.join(short)}.")
+
+
+def compare(
+    name: str, first: int, runs: int
+) -> list[tuple[str, tuple[float, float], float]]:
+    """For each law: the violation rates in both worlds, and the share of equal runs."""
+    here = load_scenario(name)
+    worlds = [runner_of(plan(scenario)) for scenario in (here, here.on("carla"))]
+    broken: list[list[frozenset[str]]] = [[], []]
+    for seed in range(first, first + runs):
+        for runner, found in zip(worlds, broken, strict=True):
+            episode = runner.run(seed)
+            if episode.error:
+                sys.exit(f"{name}, seed {seed}: {episode.error}")
+            found.append(frozenset(v.law for v in episode.violations))
+    rows = []
+    for law in (law.name for law in here.laws):
+        there = [[law in run for run in found] for found in broken]
+        equal = sum(a == b for a, b in zip(*there, strict=True)) / runs
+        rows.append((law, (sum(there[0]) / runs, sum(there[1]) / runs), equal))
+    return rows
+
+
+if __name__ == "__main__":
+    main()

@@ -57,8 +57,8 @@ mutants: $(TEST)
 	@$(BIN)/python -m tests.mutation.runner $(ARGS)
 
 protos: $(TEST)
-	@cd apollo_bridge/messages && for edition in 8 9; do \
-	  from="protos/both protos/edition$$edition"; \
+	@cd apollo_bridge/protos && for edition in 8 9; do \
+	  from="both edition$$edition"; \
 	  $(abspath $(BIN))/python -m grpc_tools.protoc $$(printf -- '-I%s ' $$from) \
 	    --include_imports --descriptor_set_out=edition$$edition.binpb \
 	    $$(find $$from -name '*.proto' | sort) || exit 1; \

@@ -13,16 +13,15 @@ from pydantic import Field
 
 from forewarn.abstractions.errors import InvalidInput, near_miss
 from forewarn.abstractions.frame import Frame, Value
+from forewarn.apollo_bridge import channels
 from forewarn.apollo_bridge.act import ApolloActuator
-from forewarn.apollo_bridge.buses.contract import Bus
-from forewarn.apollo_bridge.buses.tcp import parse_address
+from forewarn.apollo_bridge.channels import Edition, messages
 from forewarn.apollo_bridge.commander import Commander, Paths, probe
-from forewarn.apollo_bridge.maps.hdmap import RoadMap, load_map
-from forewarn.apollo_bridge.messages import channels
-from forewarn.apollo_bridge.messages.pool import Edition, messages
+from forewarn.apollo_bridge.maps import RoadMap, load_map
+from forewarn.apollo_bridge.scene import Body
 from forewarn.apollo_bridge.sense import ApolloSenses, provided
-from forewarn.apollo_bridge.vehicle import Body
-from forewarn.apollo_bridge.wire import Inbox, connect, stamp
+from forewarn.apollo_bridge.tcp import parse_address
+from forewarn.apollo_bridge.wire import Bus, Inbox, connect, stamp
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.contracts import Example, Source, SteppedWorld
 from forewarn.plugins.scenery import Shape, Thing
@@ -57,7 +56,7 @@ class ApolloWorld(SteppedWorld):
     def example() -> Example:
         """On the stand-in, which drives on SUMO."""
         # By its name, for the stand-in leans on this world and not the reverse.
-        found = import_module("forewarn.apollo_bridge.standin.example")
+        found = import_module("forewarn.apollo_bridge.lockstep")
         return Example(make=found.example_world, steps=20)
 
     def __init__(

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from forewarn.abstractions.errors import SignalFault
-from forewarn.apollo_bridge.maps.hdmap import Place
-from forewarn.apollo_bridge.maps.network import Network
-from forewarn.apollo_bridge.vehicle import Body
+from forewarn.apollo_bridge.maps import Network, Place
 from forewarn.plugins.driving.roads.lanes import LightName
 from forewarn.plugins.driving.roads.lines import Point
 from forewarn.plugins.driving.roads.network import Roads
@@ -21,6 +20,30 @@ from forewarn.plugins.driving.scene import (
     Scene,
     TurnSignal,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """How far the body reaches from the middle of the rear axle.
+
+    The defaults are those of the car that Apollo is configured for.
+    """
+
+    front_m: float = 3.89
+    back_m: float = 1.043
+    width_m: float = 2.11
+
+    @property
+    def length_m(self) -> float:
+        """From bumper to bumper."""
+        return self.front_m + self.back_m
+
+    @classmethod
+    def of(cls, length_m: float, width_m: float) -> Body:
+        """A body of that size with the default's rear overhang."""
+        back_m = cls().back_m
+        return cls(length_m - back_m, back_m, width_m)
+
 
 EGO = "ego"
 

@@ -1,7 +1,8 @@
 """The way to Apollo, and what is kept of what came by it.
 
-Readers' callbacks run on threads of the host, which swallows what they raise: ours do
-nothing but keep the newest message.
+A bus has the methods of a node of cyber_py3: a node, a connection to cyber_bridge and a
+fake one serve alike. Readers' callbacks run on threads of the host, which swallows what
+they raise: ours do nothing but keep the newest message.
 """
 
 from __future__ import annotations
@@ -10,17 +11,145 @@ import math
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, NamedTuple, Protocol
 
-from forewarn.apollo_bridge.buses.contract import Bus
-from forewarn.apollo_bridge.messages.channels import Channel
-from forewarn.apollo_bridge.messages.pool import Messages
+from forewarn.abstractions.errors import ForewarnError
+from forewarn.apollo_bridge.channels import Channel, Messages
+from forewarn.apollo_bridge.support import PLACES
+
+Callback = Callable[..., None]
+
+
+class Writer(Protocol):
+    """Publishes on one channel."""
+
+    def write(self, data: Any) -> object:
+        """Hands a message over; returns at once, and false if it is lost already."""
+
+
+class Client(Protocol):
+    """Calls one service."""
+
+    def send_request(self, data: Any) -> Any:
+        """The reply; None if there is no service or its reply is empty. Blocks."""
+
+
+@dataclass(slots=True)
+class Health:
+    """How a bus is doing.
+
+    Args:
+        connected: Whether messages can come and go now.
+        losses: How often a connection was lost, or something on it was no message.
+        dropped: Messages to send that were replaced or could not leave.
+        skipped: Messages that came but were not looked at, for newer ones were there.
+        problem: What went wrong last.
+    """
+
+    connected: bool = False
+    losses: int = 0
+    dropped: int = 0
+    skipped: int = 0
+    problem: str = ""
+
+    def lose(self, problem: object) -> None:
+        """Counts a loss."""
+        self.losses += 1
+        self.problem = str(problem)
+
+
+class Bus(Protocol):
+    """A way to Apollo's channels, and to its services where there is one."""
+
+    health: Health
+
+    def create_reader(
+        self, name: str, data_type: Any, callback: Callback, args: Any = None
+    ) -> Any:
+        """Calls back with each message; None if the channel is read already."""
+
+    def create_writer(self, name: str, data_type: Any, qos_depth: int = 1) -> Writer:
+        """What publishes on a channel."""
+
+    def create_client(self, name: str, request_type: Any, response_type: Any) -> Client:
+        """What calls a service; only for one that `services` lists."""
+
+    def services(self) -> frozenset[str]:
+        """The services that can be called at this moment."""
+
+    def close(self) -> None:
+        """Ends everything that it began; safe to call twice."""
+
+
+class NoCyber(ForewarnError):
+    """cyber_py3 is not here, or does not start."""
+
+    exit_status = 3
+
+
+def find_cyber() -> Any:
+    """The module `cyber` of cyber_py3.
+
+    Raises:
+        NoCyber: It is not here.
+    """
+    why = "it is not installed"
+    for place in PLACES:
+        try:
+            return import_module(f"{place}.cyber")
+        except ImportError as error:
+            # Its own missing pieces say more than that the other place is empty.
+            if error.name is not None and not place.startswith(error.name):
+                why = str(error)
+    raise NoCyber(
+        f"there is no cyber_py3 here: {why} (run inside Apollo's container, after"
+        " `source cyber/setup.bash`; from outside use --bridge tcp://HOST:9090)"
+    )
+
+
+class NodeBus:
+    """A node as a bus.
+
+    Args:
+        cyber: The module `cyber`; by default the one that is here.
+    """
+
+    def __init__(self, cyber: Any = None) -> None:
+        self._cyber = find_cyber() if cyber is None else cyber
+        if not self._cyber.ok() and not self._cyber.init("forewarn"):
+            raise NoCyber("cyber does not start: is this container's cyber set up?")
+        self._node = self._cyber.Node("forewarn")
+        self.health = Health(connected=True)
+
+    def create_reader(
+        self, name: str, data_type: Any, callback: Callback, args: Any = None
+    ) -> Any:
+        return self._node.create_reader(name, data_type, callback, args)
+
+    def create_writer(self, name: str, data_type: Any, qos_depth: int = 1) -> Writer:
+        writer: Writer = self._node.create_writer(name, data_type, qos_depth)
+        return writer
+
+    def create_client(self, name: str, request_type: Any, response_type: Any) -> Client:
+        client: Client = self._node.create_client(name, request_type, response_type)
+        return client
+
+    def services(self) -> frozenset[str]:
+        """The services that cyber's discovery knows of; listens for two seconds."""
+        return frozenset(self._cyber.ServiceUtils.get_services())
+
+    def close(self) -> None:
+        if self.health.connected:
+            self.health.connected = False
+            self._cyber.shutdown()
 
 
 def connect(address: str, *, newest_only: bool = True) -> Bus:
     """The way to Apollo: `node`, inside its container, or `tcp://HOST:PORT`."""
-    from forewarn.apollo_bridge.buses.node import NodeBus
-    from forewarn.apollo_bridge.buses.tcp import TcpBus, parse_address
+    pass
+    from forewarn.apollo_bridge.tcp import TcpBus, parse_address
 
     if address == "node":
         return NodeBus()

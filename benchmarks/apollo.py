@@ -13,15 +13,13 @@ from run import Row
 
 import forewarn.scenarios
 from forewarn.abstractions.frame import Frame
-from forewarn.apollo_bridge.buses.frames import Publish, Reassembly, encode
-from forewarn.apollo_bridge.maps.hdmap import read_map
-from forewarn.apollo_bridge.messages.channels import INPUTS
-from forewarn.apollo_bridge.messages.pool import messages
-from forewarn.apollo_bridge.recordings.drives import RecordedDrive
-from forewarn.apollo_bridge.recordings.files import write_record
+from forewarn.apollo_bridge.channels import INPUTS, messages
+from forewarn.apollo_bridge.frames import Publish, Reassembly, encode
+from forewarn.apollo_bridge.lockstep import draw_map
+from forewarn.apollo_bridge.maps import read_map
+from forewarn.apollo_bridge.recordings import RecordedDrive, write_record
+from forewarn.apollo_bridge.scene import Body
 from forewarn.apollo_bridge.sense import ApolloSenses, provided
-from forewarn.apollo_bridge.standin.mapping import draw_map
-from forewarn.apollo_bridge.vehicle import Body
 from forewarn.monitors.chains.model import load_model
 from forewarn.monitors.guarding.guard import Guard
 from forewarn.monitors.guarding.policy import Policy

@@ -23,6 +23,7 @@ ROOMS = (
     "monitors",
     "plugins",
     "scenarios",
+    "standins",
     "thor_bridge",
 )
 
@@ -157,7 +158,7 @@ def test_rooms_import_only_what_the_table_allows() -> None:
         text=True,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "2 kept, 0 broken" in done.stdout
+    assert "3 kept, 0 broken" in done.stdout
 
 
 def test_doctor_knows_every_extra() -> None:

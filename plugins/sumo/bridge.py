@@ -20,7 +20,7 @@ from forewarn.plugins.driving.stopping import BRAKE_LIMIT
 from forewarn.plugins.scenery import Shape, Thing
 from forewarn.plugins.sumo import wire
 from forewarn.plugins.sumo.act import ACTIONS, Hands, SumoActuator
-from forewarn.plugins.sumo.episode import Beginning, Command, Manoeuvres
+from forewarn.plugins.sumo.episode import Beginning, Command
 from forewarn.plugins.sumo.maps.net import SumoNet
 from forewarn.plugins.sumo.scenery import Onlooker, ground
 from forewarn.plugins.sumo.sense import SumoSenses
@@ -90,11 +90,11 @@ class SumoWorld(SteppedWorld):
         libsumo()
         self._map = find_map(map)
         traffic = Traffic(flows or (), cars or (), queues or (), walkers or ())
-        self._beginning = Beginning(
+        self.beginning = Beginning(
             self._map, ego, traffic, light, route_files, period_s
         )
-        self._name = self._beginning.ego_name
-        self._surroundings = surroundings or Surroundings()
+        self._name = self.beginning.ego_name
+        self.surroundings = surroundings or Surroundings()
         self._period_s = period_s
         self._margins = RssMargins() if rss else None
         provides = (*PROVIDES, *SIGNALS) if rss else PROVIDES
@@ -106,11 +106,11 @@ class SumoWorld(SteppedWorld):
     def begin(self, seed: int) -> None:
         self._seed = seed
         self._past: list[tuple[Command, ...]] = []
-        self._manoeuvres = Manoeuvres(self._beginning.traffic)
-        self._sumo = self._beginning.load(self, seed)
+        self._manoeuvres = self.beginning.manoeuvres()
+        self._sumo = self.beginning.load(self, seed)
         roads = _roads(self._map, self._sumo)
         self._senses = SumoSenses(
-            self._sumo, self._name, roads, self._period_s, self._surroundings,
+            self._sumo, self._name, roads, self._period_s, self.surroundings,
             self._margins,
         )  # fmt: skip
         self._cut = False
@@ -167,12 +167,25 @@ class SumoWorld(SteppedWorld):
             self._onlooker = Onlooker(self._sumo, roads, self._name)
         return self._onlooker.things(self._struck)
 
+    # -- for stand-ins that show the simulation in another system's words -------------
+
+    @property
+    def sumo(self) -> Any:
+        """libsumo, with this world's episode loaded."""
+        self._regain()
+        return self._sumo
+
+    @property
+    def roads(self) -> Roads:
+        """The net."""
+        return _roads(self._map, self._sumo)
+
     # -- the simulation ---------------------------------------------------------------
 
     def _regain(self) -> None:
         """Comes back to this moment, if another world took the simulation over."""
         if not wire.has(self):
-            self._sumo = self._beginning.load(self, self._seed)
+            self._sumo = self.beginning.load(self, self._seed)
             for past in self._past:
                 self._command(past)
 

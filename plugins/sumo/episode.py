@@ -28,9 +28,6 @@ WAIT_S = 120.0
 
 Command = tuple[str, tuple[Any, ...]]
 
-_NO_CHECKS = 32  # speed mode: neither gaps, lights nor right of way are kept for us
-_NO_LANE_CHANGES = 0
-
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
@@ -55,6 +52,10 @@ class Beginning:
     @property
     def ego_name(self) -> str:
         return self.ego.vehicle or EGO
+
+    def manoeuvres(self) -> Manoeuvres:
+        """What the other cars of one episode are to do."""
+        return Manoeuvres(self.traffic)
 
     def load(self, owner: object, seed: int) -> Any:
         """Loads the episode of that seed, and runs it until the ego is there.
@@ -84,7 +85,7 @@ class Beginning:
                     mend="is its lane, position and speed free for it?",
                 )
             sumo.simulationStep()
-        give_up_checks(sumo, name)
+        wire.give_up_checks(sumo, name)
         coming = sumo.vehicle.getNextTLS(name)
         if self.light is not None and coming:
             light, phase = coming[0][0], self.light.phase
@@ -92,13 +93,6 @@ class Beginning:
             sumo.trafficlight.setPhase(light, phase % len(programme.phases))
             sumo.trafficlight.setPhaseDuration(light, self.light.left_s)
         return sumo
-
-
-def give_up_checks(sumo: Any, name: str) -> None:
-    """Has SUMO leave a vehicle to whoever drives it."""
-    sumo.vehicle.setSpeedMode(name, _NO_CHECKS)
-    sumo.vehicle.setLaneChangeMode(name, _NO_LANE_CHANGES)
-    sumo.vehicle.setMinGap(name, 0.0)  # or gaps are reported without it
 
 
 class Manoeuvres:

@@ -8,8 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from forewarn.apollo_bridge.messages.channels import Channel
-from forewarn.apollo_bridge.messages.pool import messages
+from forewarn.apollo_bridge.channels import Channel, messages
 
 PATIENCE_S = 20.0
 

@@ -7,18 +7,16 @@ from contextlib import ExitStack, contextmanager
 from functools import lru_cache
 from typing import Any
 
-from forewarn.apollo_bridge.buses.contract import Bus
-from forewarn.apollo_bridge.buses.fake import FakeCyber
-from forewarn.apollo_bridge.buses.node import NodeBus
-from forewarn.apollo_bridge.buses.tcp import TcpBus
-from forewarn.apollo_bridge.maps.hdmap import RoadMap, read_map
-from forewarn.apollo_bridge.standin.lockstep import LockstepWorld
-from forewarn.apollo_bridge.standin.mapping import draw_map
-from forewarn.apollo_bridge.standin.play import StandIn
-from forewarn.apollo_bridge.standin.server import BridgeServer
+from forewarn.apollo_bridge import frames
+from forewarn.apollo_bridge.lockstep import LockstepWorld, draw_map
+from forewarn.apollo_bridge.maps import RoadMap, read_map
+from forewarn.apollo_bridge.tcp import TcpBus
+from forewarn.apollo_bridge.wire import Bus, NodeBus
 from forewarn.cli.apollo.shared import drive
 from forewarn.plugins.driving.sense import Surroundings
 from forewarn.scenarios.schema import load_scenario
+from forewarn.standins.apollo.play import StandIn
+from forewarn.standins.apollo.server import BridgeServer, FakeCyber
 
 
 @lru_cache(maxsize=8)
@@ -57,7 +55,7 @@ def outside(scenario: str, seed: int) -> Iterator[LockstepWorld]:
     """A world on the other side of cyber_bridge."""
     with ExitStack() as stack:
         cyber = FakeCyber()
-        server = BridgeServer(cyber, port=0)
+        server = BridgeServer(cyber, frames, port=0)
         stack.callback(server.close)
         played = stand_in(scenario, seed, cyber)
         stack.callback(played.drive.world.close)

@@ -10,19 +10,18 @@ from typing import Any
 
 import pytest
 
+from forewarn.apollo_bridge import frames
+
 pytest.importorskip("google.protobuf", reason="google.protobuf is not installed")
 pytest.importorskip("libsumo", reason="libsumo is not installed")
 
 from forewarn import scenarios
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
+from forewarn.apollo_bridge import channels
 from forewarn.apollo_bridge.bridge import ApolloPilot, ApolloWorld
-from forewarn.apollo_bridge.buses.fake import FakeCyber
-from forewarn.apollo_bridge.buses.node import NoCyber, NodeBus
-from forewarn.apollo_bridge.buses.tcp import TcpBus, parse_address
-from forewarn.apollo_bridge.messages import channels
-from forewarn.apollo_bridge.standin.server import BridgeServer
-from forewarn.apollo_bridge.wire import connect
+from forewarn.apollo_bridge.tcp import TcpBus, parse_address
+from forewarn.apollo_bridge.wire import NoCyber, NodeBus, connect
 from forewarn.monitors.chains.model import load_model
 from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.guarding.policy import Policy, Step
@@ -31,6 +30,7 @@ from forewarn.plugins.loop.guarding import Guarding
 from forewarn.plugins.testing import ActuatorContract
 from forewarn.scenarios.running import runner
 from forewarn.scenarios.schema import Plug, load_scenario
+from forewarn.standins.apollo.server import BridgeServer, FakeCyber
 from tests.apollo_bridge.doubles import eventually, message
 from tests.apollo_bridge.played import inside, outside
 
@@ -247,7 +247,7 @@ class TestLive:
 
 def test_a_bridge_that_dies_shows_in_the_ages_and_comes_back() -> None:
     cyber = FakeCyber()
-    first = BridgeServer(cyber, port=0)
+    first = BridgeServer(cyber, frames, port=0)
     bus = TcpBus("127.0.0.1", first.port)
     live = Live(cyber, bus)
     with closing(live.world) as world:
@@ -269,7 +269,7 @@ def test_a_bridge_that_dies_shows_in_the_ages_and_comes_back() -> None:
             first.close()
             worst = max(world.step(None).values["chassis_age"] for _ in range(4))
             assert worst > 0.5 and bus.health.losses == 1
-            with closing(BridgeServer(cyber, port=first.port)):
+            with closing(BridgeServer(cyber, frames, port=first.port)):
                 assert eventually(lambda: world.step(None).values["chassis_age"] < 0.3)
         finally:
             said.set()

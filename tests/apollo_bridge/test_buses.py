@@ -12,27 +12,17 @@ from typing import Any
 
 import pytest
 
+from forewarn.apollo_bridge import frames
+
 pytest.importorskip("google.protobuf", reason="google.protobuf is not installed")
 
 from forewarn.abstractions.errors import InvalidInput
-from forewarn.apollo_bridge.buses.contract import Bus
-from forewarn.apollo_bridge.buses.fake import FakeCyber
-from forewarn.apollo_bridge.buses.frames import (
-    AddWriter,
-    Publish,
-    Register,
-    encode,
-)
-from forewarn.apollo_bridge.buses.node import NoCyber, NodeBus, find_cyber
-from forewarn.apollo_bridge.buses.tcp import TcpBus
-from forewarn.apollo_bridge.messages import channels
-from forewarn.apollo_bridge.messages.channels import INPUTS
-from forewarn.apollo_bridge.messages.pool import (
-    descriptor_files,
-    messages,
-)
-from forewarn.apollo_bridge.standin.server import BridgeServer
-from forewarn.apollo_bridge.wire import Inbox
+from forewarn.apollo_bridge import channels
+from forewarn.apollo_bridge.channels import INPUTS, descriptor_files, messages
+from forewarn.apollo_bridge.frames import AddWriter, Publish, Register, encode
+from forewarn.apollo_bridge.tcp import TcpBus
+from forewarn.apollo_bridge.wire import Bus, Inbox, NoCyber, NodeBus, find_cyber
+from forewarn.standins.apollo.server import BridgeServer, FakeCyber
 from tests.apollo_bridge.doubles import Proxy, eventually, message
 
 Pad = messages()[channels.PLANNING_PAD.type]
@@ -48,7 +38,7 @@ def cyber() -> FakeCyber:
 
 @pytest.fixture
 def server(cyber: FakeCyber) -> Iterator[BridgeServer]:
-    with closing(BridgeServer(cyber, port=0)) as made:
+    with closing(BridgeServer(cyber, frames, port=0)) as made:
         yield made
 
 
@@ -169,7 +159,7 @@ def test_cyber_is_found_where_apollo_has_it(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_bridge_that_dies_and_comes_back(cyber: FakeCyber) -> None:
-    first = BridgeServer(cyber, port=0)
+    first = BridgeServer(cyber, frames, port=0)
     with closing(TcpBus("127.0.0.1", first.port)) as bus:
         inbox = Inbox(bus, INPUTS, messages())
         got: list[bytes] = []
@@ -182,7 +172,7 @@ def test_a_bridge_that_dies_and_comes_back(cyber: FakeCyber) -> None:
         old = message(channels.PLANNING_PAD, 1.0, action="STOP")
         assert not writer.write(old), "what cannot leave is lost, and said so"
         assert bus.health.dropped == 1
-        with closing(BridgeServer(cyber, port=first.port)):
+        with closing(BridgeServer(cyber, frames, port=first.port)):
             assert eventually(lambda: bus.health.connected)
             new = message(channels.PLANNING_PAD, 2.0, action="STOP")
             assert eventually(lambda: (writer.write(new), got)[1])
@@ -202,7 +192,7 @@ def test_nobody_is_there_at_first(cyber: FakeCyber) -> None:
     with closing(TcpBus("127.0.0.1", port)) as bus:
         writer = bus.create_writer(PAD, Pad)
         assert not writer.write(Pad(action="STOP"))
-        with closing(BridgeServer(cyber, port=port)):
+        with closing(BridgeServer(cyber, frames, port=port)):
             assert eventually(lambda: bus.health.connected)
 
 

@@ -13,16 +13,15 @@ pytest.importorskip("google.protobuf", reason="google.protobuf is not installed"
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
+from forewarn.apollo_bridge import channels
 from forewarn.apollo_bridge.act import ApolloActuator, planner_parameters
-from forewarn.apollo_bridge.buses.fake import FakeCyber
-from forewarn.apollo_bridge.buses.node import NodeBus
+from forewarn.apollo_bridge.channels import messages
 from forewarn.apollo_bridge.commander import Commander, Paths, probe
-from forewarn.apollo_bridge.messages import channels
-from forewarn.apollo_bridge.messages.pool import messages
-from forewarn.apollo_bridge.standin.planner import STOCK, Planner
-from forewarn.apollo_bridge.wire import Inbox
+from forewarn.apollo_bridge.wire import Inbox, NodeBus
 from forewarn.monitors.guarding.decision import Action, Decision
 from forewarn.plugins.actions import CAP
+from forewarn.standins.apollo.planner import STOCK, Planner
+from forewarn.standins.apollo.server import FakeCyber
 from tests.apollo_bridge.doubles import message
 
 STOP = Action("stop")

@@ -15,12 +15,11 @@ import pytest
 
 pytest.importorskip("google.protobuf", reason="google.protobuf is not installed")
 
-from forewarn.apollo_bridge import container
-from forewarn.apollo_bridge.buses.fake import FakeCyber
+from forewarn.apollo_bridge import channels, container
+from forewarn.apollo_bridge.channels import messages
 from forewarn.apollo_bridge.container import SIGNALS, Newest, Pad, run, signals
-from forewarn.apollo_bridge.messages import channels
-from forewarn.apollo_bridge.messages.pool import messages
 from forewarn.plugins.remote import client
+from forewarn.standins.apollo.server import FakeCyber
 from tests.apollo_bridge.doubles import eventually, message
 
 FILE = Path(container.__file__)

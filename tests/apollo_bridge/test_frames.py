@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.apollo_bridge.buses.frames import (
+from forewarn.apollo_bridge.frames import (
     AddReader,
     AddWriter,
     BrokenStream,

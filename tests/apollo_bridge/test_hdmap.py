@@ -17,10 +17,9 @@ pytest.importorskip("libsumo", reason="libsumo is not installed")
 from google.protobuf import text_format
 
 from forewarn.abstractions.errors import InvalidInput
-from forewarn.apollo_bridge.maps.hdmap import RoadMap, load_map, read_map
-from forewarn.apollo_bridge.maps.network import Network
-from forewarn.apollo_bridge.messages.pool import messages
-from forewarn.apollo_bridge.standin.mapping import draw_map
+from forewarn.apollo_bridge.channels import messages
+from forewarn.apollo_bridge.lockstep import draw_map
+from forewarn.apollo_bridge.maps import Network, RoadMap, load_map, read_map
 from forewarn.plugins.driving.roads.lanes import Link
 from forewarn.plugins.driving.roads.network import Roads
 from forewarn.plugins.driving.roads.ways import Passage

@@ -14,14 +14,18 @@ from typing import Any
 import pytest
 
 from forewarn.abstractions.errors import InvalidInput
-from forewarn.apollo_bridge import messages as files_of
-from forewarn.apollo_bridge.messages import channels
-from forewarn.apollo_bridge.messages.channels import Channel, Service
-from forewarn.apollo_bridge.messages.pool import Edition, descriptor_files, messages
+from forewarn.apollo_bridge import channels
+from forewarn.apollo_bridge.channels import (
+    Channel,
+    Edition,
+    Service,
+    descriptor_files,
+    messages,
+)
 
 pytest.importorskip("google.protobuf", reason="google.protobuf is not installed")
 
-FILES = Path(files_of.__file__).parent
+FILES = Path(channels.__file__).parent / "protos"
 
 # The generated classes come from a fork that made these its own.
 DIVERGED = {"apollo.planning.PlanningCommand"}
@@ -181,7 +185,7 @@ def test_a_name_that_is_unknown_says_what_was_meant() -> None:
 
 def test_generated_classes_may_be_loaded_first_or_last() -> None:
     pytest.importorskip("wheelos_msgs")
-    ours = "from forewarn.apollo_bridge.messages.pool import messages; messages(8);"
+    ours = "from forewarn.apollo_bridge.channels import messages; messages(8);"
     theirs = "import wheelos_msgs.planning_msgs.planning_pb2;"
     for program in (ours + theirs + "messages(9)", theirs + ours):
         subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
@@ -196,7 +200,7 @@ def test_what_is_compiled_is_what_the_protos_say(
     protoc = pytest.importorskip(
         "grpc_tools.protoc", reason="grpcio-tools is not installed"
     )
-    folders = [FILES / "protos" / each for each in ("both", f"edition{edition}")]
+    folders = [FILES / each for each in ("both", f"edition{edition}")]
     protos = [
         str(path.relative_to(folder))
         for folder in folders

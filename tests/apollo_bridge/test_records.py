@@ -18,17 +18,16 @@ pytest.importorskip("libsumo", reason="libsumo is not installed")
 
 from forewarn.abstractions.errors import InvalidInput, InvalidTrace
 from forewarn.abstractions.readers import read_trace
-from forewarn.apollo_bridge.messages import channels
-from forewarn.apollo_bridge.messages.channels import INPUTS
-from forewarn.apollo_bridge.messages.pool import messages
-from forewarn.apollo_bridge.recordings.drives import RecordedDrive
-from forewarn.apollo_bridge.recordings.files import (
+from forewarn.apollo_bridge import channels
+from forewarn.apollo_bridge.channels import INPUTS, messages
+from forewarn.apollo_bridge.recordings import (
     CutRecord,
+    RecordedDrive,
     read_record,
     record_channels,
     write_record,
 )
-from forewarn.apollo_bridge.vehicle import Body
+from forewarn.apollo_bridge.scene import Body
 from forewarn.cli import main
 from tests.apollo_bridge.doubles import message
 from tests.apollo_bridge.played import inside, road_map
@@ -162,7 +161,7 @@ def test_a_scenario_recorded_is_the_scenario_seen(tmp_path: Path) -> None:
             frame = world.step(None)
 
     write_record(path, said())
-    body = world._stand_in.drive.body
+    body = Body.of(*world._stand_in.drive.size)
     told = {"rain": 0.0, "visibility": 10_000.0}
     frames = list(drive(path, body=body, told=told).frames())
     world.close()
@@ -300,7 +299,7 @@ class TestCommand:
         assert lines[3]["signals"]["speed"] == 36.0
 
     def test_a_trace_to_learn_from(self, record: Path, tmp_path: Path) -> None:
-        from forewarn.apollo_bridge.standin.mapping import draw_map
+        from forewarn.apollo_bridge.lockstep import draw_map
 
         (tmp_path / "base_map.bin").write_bytes(
             draw_map("crossing").SerializeToString()

@@ -12,13 +12,12 @@ pytest.importorskip("libsumo", reason="libsumo is not installed")
 
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
-from forewarn.apollo_bridge.maps.hdmap import RoadMap, read_map
-from forewarn.apollo_bridge.messages import channels
-from forewarn.apollo_bridge.messages.channels import INPUTS
-from forewarn.apollo_bridge.messages.pool import messages
+from forewarn.apollo_bridge import channels
+from forewarn.apollo_bridge.channels import INPUTS, messages
+from forewarn.apollo_bridge.lockstep import draw_map
+from forewarn.apollo_bridge.maps import RoadMap, read_map
+from forewarn.apollo_bridge.scene import Body
 from forewarn.apollo_bridge.sense import ApolloSenses, provided
-from forewarn.apollo_bridge.standin.mapping import draw_map
-from forewarn.apollo_bridge.vehicle import Body
 from forewarn.plugins.driving.sense import Surroundings
 
 KNOWN = messages()

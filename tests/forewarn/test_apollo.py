@@ -34,7 +34,7 @@ def lines(text: str) -> list[Any]:
 
 
 def test_maps_are_written_in_apollo_s_form(tmp_path: Path) -> None:
-    from forewarn.apollo_bridge.maps.hdmap import load_map
+    from forewarn.apollo_bridge.maps import load_map
 
     done = invoke("apollo", "map", "crossing", "--out", tmp_path / "m" / "base_map.bin",
                   "--json")  # fmt: skip
@@ -150,7 +150,7 @@ def test_served_guarded_resumed_and_recorded(served: str, tmp_path: Path) -> Non
     done = invoke("apollo", "record", record, "--bridge", served, "--for", 2, "--json")
     facts = json.loads(done.stdout)
     assert facts["messages"] > 100 and facts["lost"] == 0
-    from forewarn.apollo_bridge.recordings.files import read_record
+    from forewarn.apollo_bridge.recordings import read_record
 
     assert {each.channel for each in read_record(record)} >= {
         "/apollo/planning", "/apollo/canbus/chassis", "/apollo/localization/pose",

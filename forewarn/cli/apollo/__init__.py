@@ -26,8 +26,8 @@ from forewarn.cli.apollo.signals import signals
 from forewarn.cli.support import Count, Number, emit, json_option, seed_option
 
 if TYPE_CHECKING:
-    from forewarn.apollo_bridge.buses.contract import Bus
-    from forewarn.apollo_bridge.messages.pool import Edition
+    from forewarn.apollo_bridge.channels import Edition
+    from forewarn.apollo_bridge.wire import Bus
 
 FILE = click.Path(dir_okay=False, path_type=Path)
 QUEUED = 10_000
@@ -90,10 +90,11 @@ def serve(
       forewarn apollo guard --bridge tcp://127.0.0.1:9090 --map maps --model s2.json
     """
     from forewarn.abstractions.errors import InvalidInput
-    from forewarn.apollo_bridge.buses.fake import FakeCyber
-    from forewarn.apollo_bridge.standin.play import play_record
-    from forewarn.apollo_bridge.standin.server import BridgeServer
+    from forewarn.apollo_bridge import frames
+    from forewarn.apollo_bridge.recordings import read_record
     from forewarn.plugins.loop.alerts import is_loopback
+    from forewarn.standins.apollo.play import play_record
+    from forewarn.standins.apollo.server import BridgeServer, FakeCyber
 
     if not allow_remote and not is_loopback(host):
         raise InvalidInput(
@@ -106,14 +107,16 @@ def serve(
     going = threading.Event()
     with (
         ended_by_signals(going.set),
-        contextlib.closing(BridgeServer(cyber, host, port)) as server,
+        contextlib.closing(BridgeServer(cyber, frames, host, port)) as server,
     ):
         address = f"tcp://{host}:{server.port}"
         emit(as_json, {"listening": address}, [f"Listening on {address}."])
         sys.stdout.flush()
         count = 0
         if record is not None:
-            count = play_record(cyber, record, pace, lambda: not going.is_set())
+            count = play_record(
+                cyber, read_record(record), pace, lambda: not going.is_set()
+            )
             emit(as_json, {"messages": count}, [f"{count} messages."])
         elif playing is not None:
             for why in playing.play(seed, pace, lambda: not going.is_set()):
@@ -143,7 +146,7 @@ def map_(name: str, out: Path, as_json: bool) -> None:
     from google.protobuf import text_format
 
     from forewarn.abstractions.files import atomic_bytes
-    from forewarn.apollo_bridge.standin.mapping import draw_map
+    from forewarn.apollo_bridge.lockstep import draw_map
 
     made = draw_map(name)
     text = out.suffix == ".txt"
@@ -186,9 +189,9 @@ def record(
     Example:
       forewarn apollo record drive.record --bridge tcp://127.0.0.1:9090 --for 60
     """
-    from forewarn.apollo_bridge.messages import channels
-    from forewarn.apollo_bridge.messages.pool import messages
-    from forewarn.apollo_bridge.recordings.files import write_record
+    from forewarn.apollo_bridge import channels
+    from forewarn.apollo_bridge.channels import messages
+    from forewarn.apollo_bridge.recordings import write_record
     from forewarn.apollo_bridge.wire import connect
 
     known = messages(edition)
@@ -270,9 +273,9 @@ def resume(bridge: str | None, node: bool, edition: Edition, as_json: bool) -> N
       forewarn apollo resume --bridge tcp://127.0.0.1:9090
     """
     from forewarn.abstractions.errors import InvalidInput
+    from forewarn.apollo_bridge import channels
+    from forewarn.apollo_bridge.channels import messages
     from forewarn.apollo_bridge.commander import Commander, Paths
-    from forewarn.apollo_bridge.messages import channels
-    from forewarn.apollo_bridge.messages.pool import messages
     from forewarn.apollo_bridge.wire import Inbox, connect
 
     known = messages(edition)

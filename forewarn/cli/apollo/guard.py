@@ -28,7 +28,7 @@ from forewarn.cli.support import FILE, Number, json_option, seed_option
 
 if TYPE_CHECKING:
     from forewarn.apollo_bridge.bridge import ApolloWorld
-    from forewarn.apollo_bridge.messages.pool import Edition
+    from forewarn.apollo_bridge.channels import Edition
     from forewarn.monitors.guarding.guard import Guard
     from forewarn.monitors.guarding.record import RunRecord
     from forewarn.plugins.contracts import Source
@@ -117,7 +117,7 @@ def guard(
             world = _stand_in(stack, fake, seed, pace, edition, guardian)
         else:
             from forewarn.apollo_bridge.bridge import ApolloWorld
-            from forewarn.apollo_bridge.buses.node import find_cyber
+            from forewarn.apollo_bridge.wire import find_cyber
 
             if node:
                 find_cyber()  # said before anything is loaded
@@ -162,13 +162,12 @@ def _stand_in(
     guardian: bool,
 ) -> ApolloWorld:
     """The stand-in, driving in a thread of its own, and a world that watches it."""
-    from forewarn.apollo_bridge.buses.fake import FakeCyber
-    from forewarn.apollo_bridge.buses.node import NodeBus
-    from forewarn.apollo_bridge.maps.hdmap import read_map
-    from forewarn.apollo_bridge.standin.lockstep import LockstepWorld
-    from forewarn.apollo_bridge.standin.mapping import draw_map
+    from forewarn.apollo_bridge.lockstep import LockstepWorld, draw_map
+    from forewarn.apollo_bridge.maps import read_map
+    from forewarn.apollo_bridge.wire import NodeBus
     from forewarn.plugins.driving.sense import Surroundings
     from forewarn.scenarios.schema import load_scenario
+    from forewarn.standins.apollo.server import FakeCyber
 
     wanted = load_scenario(scenario)
     settings = wanted.settings(wanted.world, seed)

@@ -13,9 +13,9 @@ import click
 from forewarn.cli.support import Number
 
 if TYPE_CHECKING:
-    from forewarn.apollo_bridge.buses.fake import FakeCyber
-    from forewarn.apollo_bridge.messages.pool import Edition
-    from forewarn.apollo_bridge.standin.play import StandIn
+    from forewarn.apollo_bridge.channels import Edition
+    from forewarn.standins.apollo.play import StandIn
+    from forewarn.standins.apollo.server import FakeCyber
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -79,11 +79,11 @@ def drive(
 ) -> StandIn:
     """The stand-in that drives a scenario."""
     from forewarn.abstractions.errors import InvalidInput
-    from forewarn.apollo_bridge.messages.pool import messages
-    from forewarn.apollo_bridge.standin.play import StandIn
+    from forewarn.apollo_bridge.channels import messages
     from forewarn.plugins.registry import make_pilot, make_world
     from forewarn.plugins.sumo.bridge import SumoWorld
     from forewarn.scenarios.schema import load_scenario
+    from forewarn.standins.apollo.play import StandIn
 
     wanted = load_scenario(scenario)
     settings = wanted.settings(wanted.world, seed)

@@ -23,8 +23,8 @@ from forewarn.cli.support import Number, clean, json_option, progress
 
 if TYPE_CHECKING:
     from forewarn.abstractions.frame import Frame
-    from forewarn.apollo_bridge.messages.pool import Edition
-    from forewarn.apollo_bridge.recordings.drives import RecordedDrive
+    from forewarn.apollo_bridge.channels import Edition
+    from forewarn.apollo_bridge.recordings import RecordedDrive
 
 
 @click.command()
@@ -68,10 +68,10 @@ def signals(
       forewarn apollo signals drive.record --map maps --json
       forewarn apollo signals drive.record --map maps --out drive.jsonl.gz
     """
-    from forewarn.apollo_bridge.maps.hdmap import load_map
-    from forewarn.apollo_bridge.messages.pool import messages
-    from forewarn.apollo_bridge.recordings.drives import RecordedDrive
-    from forewarn.apollo_bridge.vehicle import Body
+    from forewarn.apollo_bridge.channels import messages
+    from forewarn.apollo_bridge.maps import load_map
+    from forewarn.apollo_bridge.recordings import RecordedDrive
+    from forewarn.apollo_bridge.scene import Body
 
     drive = RecordedDrive(
         record,

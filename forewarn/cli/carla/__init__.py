@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,8 +17,8 @@ from forewarn.cli.carla.guard import guard, record
 from forewarn.cli.support import Count, Number, emit, json_option, seed_option
 
 if TYPE_CHECKING:
-    from forewarn.plugins.carla.standin.movement.sumo_traffic import Stage
-    from forewarn.plugins.carla.standin.server import Server
+    from forewarn.standins.carla.server import Server
+    from forewarn.standins.carla.traffic import Stage
 
 
 @click.group()
@@ -111,20 +112,33 @@ def serve(
     lights. A world begins anew from --seed when a client turns synchronous mode on
     before it has spawned anything.
     """
-    from forewarn.plugins.carla.standin.ground import roads
-    from forewarn.plugins.carla.standin.movement.choice import Busy, makes_traffic
-    from forewarn.plugins.carla.standin.server import Server
+    from forewarn.abstractions.errors import MissingDependency
+    from forewarn.abstractions.errors import clean
+    from forewarn.plugins.sumo import wire
+    from forewarn.plugins.sumo.support import MAPS
+
+    try:
+        from forewarn.standins.carla.guests import Busy
+        from forewarn.standins.carla.roads import Maps
+        from forewarn.standins.carla.server import Server
+        from forewarn.standins.carla.traffic import makes_traffic
+    except ImportError as error:
+        raise MissingDependency("the stand-in for CARLA", "carla") from error
 
     stage = None if scenario is None else _stage(scenario)
     if stage is not None:
         if kinematic:
             raise click.UsageError("a scenario needs SUMO: leave --kinematic out")
-        first = stage(seed)
-        map_name, rate_hz = first.map, 1.0 / first.period_s
+        first = stage(seed).beginning
+        map_name = str(first.map).replace(".net.xml", ".xodr")
+        rate_hz = 1.0 / first.period_s
     busy = None if kinematic else Busy(traffic, walkers)
+    maps = {path.stem: path for path in sorted(MAPS.glob("*.xodr"))}
+    sumo = None if find_spec("libsumo") is None else wire
     server = Server(
-        roads.load(map_name), makes_traffic(busy, stage), seed, host, port, rate_hz,
-        waits=stage is not None, folder=recordings,
+        Maps(maps), map_name, makes_traffic(busy, sumo, stage), seed, host, port,
+        rate_hz, waits=stage is not None, folder=recordings,
+        say=lambda problem: print(clean(problem), file=sys.stderr, flush=True),
     )  # fmt: skip
     asyncio.run(_serve(server, until_eof, as_json))
 
@@ -132,18 +146,21 @@ def serve(
 def _stage(name: str) -> Callable[[int], Stage]:
     """What a scenario puts on the roads in the episode of a seed."""
     from forewarn.abstractions.errors import InvalidInput
-    from forewarn.abstractions.serial import validated
-    from forewarn.plugins.carla.standin.movement.sumo_traffic import Stage
+    from forewarn.plugins.registry import make_world
+    from forewarn.plugins.sumo.bridge import SumoWorld
     from forewarn.scenarios.schema import load_scenario
+    from forewarn.standins.carla.traffic import Stage
 
     found = load_scenario(name)
-    if found.world.name != "sumo":
-        raise InvalidInput(
-            f"the scenario {name!r:.80} is no driving scenario of SUMO's"
-        )
 
     def stage(seed: int) -> Stage:
-        return validated(Stage, found.settings(found.world, seed), found.source)
+        settings = found.settings(found.world, seed)
+        world = make_world(found.world.name, settings, found.source)
+        if not isinstance(world, SumoWorld):
+            raise InvalidInput(
+                f"the scenario {name!r:.80} is no driving scenario of SUMO's"
+            )
+        return Stage(world.beginning, world.surroundings.model_dump())
 
     return stage
 

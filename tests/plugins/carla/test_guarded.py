@@ -31,7 +31,7 @@ from forewarn.plugins.carla.scenario_runner import guarded_agent, law_criterion
 from forewarn.plugins.carla.wire import StandIn, connect
 from forewarn.scenarios.schema import load_scenario
 from forewarn.scenarios.shipped import shipped_with
-from tests.plugins.carla.clients import PREAMBLE
+from tests.standins.carla.clients import PREAMBLE
 
 carla = pytest.importorskip("carla", reason="carla has wheels for Python 3.10 to 3.12")
 pytestmark = pytest.mark.needs("msgpack")

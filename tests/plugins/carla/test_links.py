@@ -17,8 +17,8 @@ import pytest
 
 from forewarn.plugins.carla.guarded import GuardedVehicle
 from forewarn.plugins.carla.wire import CarlaLost, StandIn, connect
-from tests.plugins.carla.clients import PREAMBLE
 from tests.plugins.carla.proxy import Proxy
+from tests.standins.carla.clients import PREAMBLE
 
 carla = pytest.importorskip("carla", reason="carla has wheels for Python 3.10 to 3.12")
 pytestmark = pytest.mark.needs("msgpack")

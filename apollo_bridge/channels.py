@@ -1,0 +1,159 @@
+"""Apollo's channels and services, and the classes of the messages that travel on them.
+
+The classes live in a descriptor pool of our own. Apollo's generated classes, or those
+of `wheelos-msgs`, register in protobuf's default pool; the two exchange bytes. `protos`
+holds the `.proto` files as far as the bridge uses them, and what `make protos` compiles
+from them. Field numbers are those of Apollo 5 to 9; what differs between the editions
+is in folders of their own.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+from forewarn.abstractions.errors import InvalidInput, MissingDependency, near_miss
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """A channel of cyber and the full name of its message type."""
+
+    name: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A service of cyber and the full names of its request and response."""
+
+    name: str
+    request: str
+    response: str = "apollo.external_command.CommandStatus"
+
+
+LOCALIZATION = Channel(
+    "/apollo/localization/pose", "apollo.localization.LocalizationEstimate"
+)
+CHASSIS = Channel("/apollo/canbus/chassis", "apollo.canbus.Chassis")
+OBSTACLES = Channel(
+    "/apollo/perception/obstacles", "apollo.perception.PerceptionObstacles"
+)
+LIGHTS = Channel(
+    "/apollo/perception/traffic_light", "apollo.perception.TrafficLightDetection"
+)
+PLANNING = Channel("/apollo/planning", "apollo.planning.ADCTrajectory")
+PREDICTION = Channel("/apollo/prediction", "apollo.prediction.PredictionObstacles")
+ROUTING = Channel("/apollo/routing_response", "apollo.routing.RoutingResponse")
+COMMAND = Channel("/apollo/planning/command", "apollo.planning.PlanningCommand")
+CONTROL = Channel("/apollo/control", "apollo.control.ControlCommand")
+PLANNING_PAD = Channel("/apollo/planning/pad", "apollo.planning.PadMessage")
+SYSTEM_STATUS = Channel("/apollo/monitor/system_status", "apollo.monitor.SystemStatus")
+
+INPUTS = {
+    "localization": LOCALIZATION,
+    "chassis": CHASSIS,
+    "obstacles": OBSTACLES,
+    "lights": LIGHTS,
+    "planning": PLANNING,
+    "prediction": PREDICTION,
+}
+"""What the signals are made of, by the names that their ages have."""
+
+ROUTES = {8: {"routing": ROUTING}, 9: {"routing": ROUTING, "command": COMMAND}}
+"""Where the route is told, by edition; it is told once, so it has no age."""
+
+ACTION_SERVICE = Service(
+    "/apollo/external_command/action", "apollo.external_command.ActionCommand"
+)
+SPEED_SERVICE = Service(
+    "/apollo/external_command/speed", "apollo.external_command.SpeedCommand"
+)
+LANE_FOLLOW_SERVICE = Service(
+    "/apollo/external_command/lane_follow", "apollo.external_command.LaneFollowCommand"
+)
+STATUS_SERVICE = Service(
+    "/apollo/external_command/command_status",
+    "apollo.external_command.CommandStatusRequest",
+)
+
+
+Edition = Literal[8, 9]
+"""Whose messages: 9 is Apollo 9 and later, 8 is Apollo 8 and earlier."""
+
+
+class Messages:
+    """The message classes of one edition of Apollo, by their full names.
+
+    Use `messages(edition)`, which makes each edition once. `channels` is this module:
+    the names of the channels that they travel on.
+    """
+
+    def __init__(self, edition: Edition) -> None:
+        try:
+            from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+        except ImportError as error:
+            raise MissingDependency("Apollo's messages", "apollo") from error
+        compiled = (
+            Path(__file__).parent / "protos" / f"edition{edition}.binpb"
+        ).read_bytes()
+        files = descriptor_pb2.FileDescriptorSet.FromString(compiled).file
+        self.edition, self.channels = edition, sys.modules[__name__]
+        pool = descriptor_pool.DescriptorPool()
+        self._classes: dict[str, Any] = {}
+        for file in files:
+            pool.AddSerializedFile(file.SerializeToString())
+        for file in files:
+            for message in file.message_type:
+                name = f"{file.package}.{message.name}"
+                descriptor = pool.FindMessageTypeByName(name)
+                self._classes[name] = message_factory.GetMessageClass(descriptor)
+
+    @property
+    def names(self) -> list[str]:
+        """The full names of all messages that are not nested in another."""
+        return list(self._classes)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._classes
+
+    def __getitem__(self, name: str) -> Any:
+        """The class of that full name, such as `apollo.canbus.Chassis`."""
+        try:
+            return self._classes[name]
+        except KeyError:
+            raise InvalidInput(
+                f"Apollo {self.edition} has no message {name!r:.80} that we know",
+                mend=near_miss(name, self._classes),
+            ) from None
+
+
+def descriptor_files(message_type: Any) -> list[bytes]:
+    """The files that define a message class, those first that others import."""
+    files: dict[str, bytes] = {}
+
+    def add(file: Any) -> None:
+        if file.name not in files:
+            for other in file.dependencies:
+                add(other)
+            files[file.name] = file.serialized_pb
+
+    add(message_type.DESCRIPTOR.file)
+    return list(files.values())
+
+
+def messages(edition: Edition = 9) -> Messages:
+    """The message classes of that edition, the same ones each time.
+
+    Raises:
+        MissingDependency: protobuf is not installed.
+    """
+    return _made(edition)
+
+
+@cache  # which takes `messages()` and `messages(9)` for two things
+def _made(edition: Edition) -> Messages:
+    return Messages(edition)

@@ -1,0 +1,518 @@
+"""Apollo's map: read from base_map.bin or .txt, and as the senses read roads."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.files import read_bytes
+from forewarn.apollo_bridge.channels import messages
+from forewarn.plugins.driving.roads.junctions import Junctions, Movement
+from forewarn.plugins.driving.roads.lanes import Lane as RoadLane
+from forewarn.plugins.driving.roads.lanes import LightName, Link, Turn
+from forewarn.plugins.driving.roads.lines import Line, Point
+
+FILES = ("base_map.bin", "base_map.txt")
+MAX_BYTES = 512 << 20
+
+_TURNS = {2: Turn.LEFT, 3: Turn.RIGHT, 4: Turn.U_TURN}
+_DRIVING = 2
+_CELL_M = 8.0
+_USUAL_WIDTH_M = 3.5
+_LONGEST_M = 10_000.0
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """A lane, from where it begins to where it goes on.
+
+    Args:
+        name: Its id in the map.
+        shape: Its middle.
+        length_m: Along the middle.
+        width_m: On average.
+        limit_mps: The speed limit; 0 if none is given.
+        turn: Where it leads.
+        junction: The junction that it lies in; empty outside of junctions.
+        driving: Whether it is for cars.
+        before: The lanes that lead to it.
+        after: The lanes that it leads to.
+        left: The lane to its left that goes the same way, if there is one.
+        right: The lane to its right.
+        lights: The lights that govern it.
+        stops: Whether one has to stop before it, for a sign.
+        yields: Whether one has to give way before it, for a sign.
+    """
+
+    name: str
+    shape: tuple[Point, ...]
+    length_m: float
+    width_m: float
+    limit_mps: float
+    turn: Turn
+    junction: str
+    driving: bool
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    left: str
+    right: str
+    lights: tuple[str, ...]
+    stops: bool
+    yields: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Crosswalk:
+    """Where pedestrians cross: its middle line and its width."""
+
+    name: str
+    junction: str
+    line: tuple[Point, Point]
+    width_m: float
+
+
+class Place(NamedTuple):
+    """Where on a lane something is: how far along, how far to the left, its course."""
+
+    lane: str
+    along_m: float
+    left_m: float
+    heading: float
+
+
+class RoadMap:
+    """The lanes and crosswalks of a map, and which of them are near a point."""
+
+    def __init__(
+        self, lanes: Mapping[str, Lane], crosswalks: Mapping[str, Crosswalk]
+    ) -> None:
+        self.lanes, self.crosswalks = lanes, crosswalks
+        self._segments: dict[str, list[_Segment]] = {}
+        self._cells: dict[tuple[int, int], list[_Segment]] = {}
+        for lane in lanes.values():
+            if lane.driving:
+                self._segments[lane.name] = list(_segments(lane))
+                for segment in self._segments[lane.name]:
+                    for cell in segment.cells(reach=4.0):
+                        self._cells.setdefault(cell, []).append(segment)
+
+    def near(self, x: float, y: float) -> list[tuple[float, Place]]:
+        """The nearest place on each lane within 4 m of a point, and how far off."""
+        best: dict[str, tuple[float, Place]] = {}
+        cell = math.floor(x / _CELL_M), math.floor(y / _CELL_M)
+        for segment in self._cells.get(cell, ()):
+            off, place = segment.place(x, y)
+            known = best.get(place.lane)
+            if known is None or off < known[0]:
+                best[place.lane] = off, place
+        return [found for found in best.values() if found[0] < 4.0]
+
+    def on(self, lane: str, x: float, y: float) -> Place:
+        """The nearest place on a lane."""
+        return min(s.place(x, y) for s in self._segments[lane])[1]
+
+
+class _Segment(NamedTuple):
+    lane: str
+    ax: float
+    ay: float
+    ux: float
+    uy: float
+    size: float
+    begin: float
+    scale: float
+    heading: float
+
+    def place(self, x: float, y: float) -> tuple[float, Place]:
+        """How far a point is from it, and where on it the point is."""
+        dx, dy = x - self.ax, y - self.ay
+        along = dx * self.ux + dy * self.uy
+        left = dy * self.ux - dx * self.uy
+        over = along if along < 0.0 else max(0.0, along - self.size)
+        along = min(max(along, 0.0), self.size)
+        at = self.begin + along * self.scale
+        return math.hypot(over, left), Place(self.lane, at, left, self.heading)
+
+    def cells(self, reach: float) -> Iterator[tuple[int, int]]:
+        bx, by = self.ax + self.size * self.ux, self.ay + self.size * self.uy
+        low_x = math.floor((min(self.ax, bx) - reach) / _CELL_M)
+        high_x = math.floor((max(self.ax, bx) + reach) / _CELL_M)
+        low_y = math.floor((min(self.ay, by) - reach) / _CELL_M)
+        high_y = math.floor((max(self.ay, by) + reach) / _CELL_M)
+        for i in range(low_x, high_x + 1):
+            for j in range(low_y, high_y + 1):
+                # A long segment across many cells is near few of them.
+                mx, my = (i + 0.5) * _CELL_M, (j + 0.5) * _CELL_M
+                if self.place(mx, my)[0] <= reach + _CELL_M:
+                    yield i, j
+
+
+def _segments(lane: Lane) -> Iterator[_Segment]:
+    steps = list(zip(lane.shape, lane.shape[1:], strict=False))
+    drawn = sum(math.dist(a, b) for a, b in steps)
+    scale = lane.length_m / drawn if drawn > 0.0 and lane.length_m > 0.0 else 1.0
+    begin = 0.0
+    for (ax, ay), (bx, by) in steps:
+        size = math.hypot(bx - ax, by - ay)
+        if size <= 0.0:
+            continue
+        ux, uy = (bx - ax) / size, (by - ay) / size
+        heading = math.atan2(uy, ux)
+        yield _Segment(lane.name, ax, ay, ux, uy, size, begin, scale, heading)
+        begin += size * scale
+
+
+# -- reading --------------------------------------------------------------------------
+
+
+def load_map(path: Path) -> RoadMap:
+    """A map from its file, or from the folder that Apollo keeps it in."""
+    found = path
+    if path.is_dir():
+        inside = [path / name for name in FILES if (path / name).is_file()]
+        if not inside:
+            raise InvalidInput(
+                "there is no map in this folder",
+                source=str(path),
+                mend=f"give the folder that holds {' or '.join(FILES)}",
+            )
+        found = inside[0]
+    return read_map(_parsed(found), str(found))
+
+
+def _parsed(path: Path) -> Any:
+    from google.protobuf import text_format
+    from google.protobuf.message import DecodeError
+
+    data = read_bytes(path, MAX_BYTES)
+    made = messages()["apollo.hdmap.Map"]()
+    try:
+        if path.suffix == ".txt":
+            text_format.Parse(data, made, allow_unknown_field=True)
+        else:
+            made.ParseFromString(data)
+    except (DecodeError, text_format.ParseError, UnicodeDecodeError) as error:
+        raise InvalidInput(
+            f"not a map of Apollo: {str(error) or 'it cannot be decoded'}",
+            source=str(path),
+        ) from error
+    return made
+
+
+def read_map(message: Any, source: str = "") -> RoadMap:
+    """The map that an `apollo.hdmap.Map` holds, of any generated class."""
+    governs = _Overlaps(message)
+    junctions = {j.id.id: _polygon(j.polygon) for j in message.junction}
+    lanes = {}
+    for each in message.lane:
+        lane = _lane(each, governs, junctions)
+        if lane is not None:
+            lanes[lane.name] = lane
+    if not lanes:
+        raise InvalidInput("the map has no lanes", source=source)
+    crosswalks = {}
+    for each in message.crosswalk:
+        walk = _crosswalk(each, junctions)
+        if walk is not None:
+            crosswalks[walk.name] = walk
+    return RoadMap(lanes, crosswalks)
+
+
+class _Overlaps:
+    """What shares ground with each lane."""
+
+    def __init__(self, message: Any) -> None:
+        self.lights: dict[str, list[str]] = {}
+        self.stops: set[str] = set()
+        self.yields: set[str] = set()
+        self.junctions: dict[str, str] = {}
+        for overlap in message.overlap:
+            kinds = [(o.id.id, o.WhichOneof("overlap_info")) for o in overlap.object]
+            lanes = [name for name, kind in kinds if kind == "lane_overlap_info"]
+            for name, kind in kinds:
+                for lane in lanes:
+                    if kind == "signal_overlap_info":
+                        self.lights.setdefault(lane, []).append(name)
+                    elif kind == "stop_sign_overlap_info":
+                        self.stops.add(lane)
+                    elif kind == "yield_sign_overlap_info":
+                        self.yields.add(lane)
+                    elif kind == "junction_overlap_info":
+                        self.junctions.setdefault(lane, name)
+
+
+def _lane(
+    each: Any, governs: _Overlaps, junctions: Mapping[str, Sequence[Point]]
+) -> Lane | None:
+    name = each.id.id
+    shape = _curve(each.central_curve)
+    if len(shape) < 2:
+        return None
+    drawn = sum(math.dist(a, b) for a, b in zip(shape, shape[1:], strict=False))
+    length = each.length if 0.0 < each.length < _LONGEST_M else drawn
+    junction = each.junction_id.id
+    if not junction and name in governs.junctions:
+        # A lane that reaches into a junction lies in it where its middle does.
+        over = governs.junctions[name]
+        outline = junctions.get(over, ())
+        junction = over if not outline or inside(_middle(shape), outline) else ""
+    widths = [s.width for s in (*each.left_sample, *each.right_sample) if s.width > 0.0]
+    width = 2.0 * sum(widths) / len(widths) if widths else _USUAL_WIDTH_M
+    return Lane(
+        name, shape, length, width, max(0.0, each.speed_limit),
+        _TURNS.get(each.turn, Turn.FORWARD), junction,
+        not each.HasField("type") or each.type == _DRIVING,
+        tuple(i.id for i in each.predecessor_id),
+        tuple(i.id for i in each.successor_id),
+        _first(each.left_neighbor_forward_lane_id),
+        _first(each.right_neighbor_forward_lane_id),
+        tuple(governs.lights.get(name, ())),
+        name in governs.stops, name in governs.yields,
+    )  # fmt: skip
+
+
+def _first(ids: Any) -> str:
+    return ids[0].id if ids else ""
+
+
+def _curve(curve: Any) -> tuple[Point, ...]:
+    points: list[Point] = []
+    for segment in curve.segment:
+        for point in segment.line_segment.point:
+            at = (point.x, point.y)
+            if all(map(math.isfinite, at)) and (not points or points[-1] != at):
+                points.append(at)
+    return tuple(points)
+
+
+def _polygon(polygon: Any) -> tuple[Point, ...]:
+    return tuple(
+        (p.x, p.y) for p in polygon.point if math.isfinite(p.x) and math.isfinite(p.y)
+    )
+
+
+def _middle(shape: Sequence[Point]) -> Point:
+    half = sum(math.dist(a, b) for a, b in zip(shape, shape[1:], strict=False)) / 2.0
+    for a, b in zip(shape, shape[1:], strict=False):
+        size = math.dist(a, b)
+        if half <= size:
+            share = half / size if size else 0.0
+            return a[0] + share * (b[0] - a[0]), a[1] + share * (b[1] - a[1])
+        half -= size
+    return shape[-1]
+
+
+def _crosswalk(each: Any, junctions: Mapping[str, Sequence[Point]]) -> Crosswalk | None:
+    """A crosswalk's middle line: people walk from one short end to the other."""
+    corners = _polygon(each.polygon)
+    if len(corners) < 3:
+        return None
+    sides = list(zip(corners, (*corners[1:], corners[0]), strict=True))
+    x = sum(p[0] for p in corners) / len(corners)
+    y = sum(p[1] for p in corners) / len(corners)
+    a, b = max(sides, key=lambda side: math.dist(*side))
+    size = math.dist(a, b)
+    if size <= 0.0:
+        return None
+    ux, uy = (b[0] - a[0]) / size, (b[1] - a[1]) / size
+    along = [(p[0] - x) * ux + (p[1] - y) * uy for p in corners]
+    across = [(p[1] - y) * ux - (p[0] - x) * uy for p in corners]
+    aside = (max(across) + min(across)) / 2.0
+    ends = [
+        (x + s * ux - aside * uy, y + s * uy + aside * ux)
+        for s in (min(along), max(along))
+    ]
+    junction = min(
+        junctions,
+        key=lambda name: _away((x, y), junctions[name]),
+        default="",
+    )
+    return Crosswalk(
+        each.id.id, junction, (ends[0], ends[1]), max(across) - min(across)
+    )
+
+
+def _away(point: Point, outline: Sequence[Point]) -> float:
+    if not outline or inside(point, outline):
+        return 0.0 if outline else math.inf
+    return min(math.dist(point, corner) for corner in outline)
+
+
+def inside(point: Point, outline: Sequence[Point]) -> bool:
+    """Whether a point lies in a polygon."""
+    x, y = point
+    found = False
+    for (ax, ay), (bx, by) in zip(outline, (*outline[1:], outline[0]), strict=True):
+        if (ay > y) != (by > y) and x < (bx - ax) * (y - ay) / (by - ay) + ax:
+            found = not found
+    return found
+
+
+_DEEPEST = 8
+"""So many lanes one after another may a way through a junction have."""
+
+
+class Network(Junctions[str, Movement]):
+    """The lanes of a map by the names that the senses use; a `Net` for `Roads`.
+
+    Args:
+        road_map: The map.
+    """
+
+    def __init__(self, road_map: RoadMap) -> None:
+        self.map = road_map
+        self.name_of: dict[str, str] = {}
+        self.lane_of: dict[str, Lane] = {}
+        self.edge_of: dict[str, str] = {}
+        junctions = {lane.junction for lane in road_map.lanes.values()}
+        junctions |= {walk.junction for walk in road_map.crosswalks.values()}
+        self._junction_names = {
+            name: f"j{i}" for i, name in enumerate(sorted(junctions - {""}))
+        }
+        self._name_lanes()
+        self._name_crosswalks()
+        super().__init__(
+            dict(self._insides()), self._all_movements(), self.edge_of.__getitem__
+        )
+
+    # -- names ------------------------------------------------------------------------
+
+    def _name_lanes(self) -> None:
+        edges, inner = 0, dict.fromkeys(self._junction_names, 0)
+        for lane in self.map.lanes.values():
+            if lane.name in self.name_of or not lane.driving:
+                continue
+            if lane.junction:
+                number = inner[lane.junction]
+                inner[lane.junction] += 1
+                edge = f":{self._junction_names[lane.junction]}_{number}"
+                self._call(lane, edge, 0)
+                continue
+            for number, beside in enumerate(self._beside(lane)):
+                self._call(beside, f"e{edges}", number)
+            edges += 1
+
+    def _call(self, lane: Lane, edge: str, number: int) -> None:
+        name = f"{edge}_{number}"
+        self.name_of[lane.name] = name
+        self.lane_of[name] = lane
+        self.edge_of[name] = edge
+
+    def _beside(self, lane: Lane) -> Iterator[Lane]:
+        """The lanes that lie beside one and go the same way, from the right."""
+        seen = {lane.name}
+        while (right := self._free(lane.right)) and right.name not in seen:
+            lane = right
+            seen.add(lane.name)
+        seen = set()
+        following: Lane | None = lane
+        while following is not None and following.name not in seen:
+            seen.add(following.name)
+            yield following
+            following = self._free(following.left)
+
+    def _free(self, name: str) -> Lane | None:
+        """A neighbour, if it is a lane of the road that has no name yet."""
+        lane = self.map.lanes.get(name)
+        fits = lane is not None and lane.driving and not lane.junction
+        return lane if fits and name not in self.name_of else None
+
+    def _name_crosswalks(self) -> None:
+        self.crosswalks: dict[str, str] = {}
+        count: dict[str, int] = {}
+        for walk in self.map.crosswalks.values():
+            junction = self._junction_names.get(walk.junction, "none")
+            number = count.get(junction, 0)
+            count[junction] = number + 1
+            self.crosswalks[f":{junction}_c{number}_0"] = walk.name
+
+    # -- ways through junctions -------------------------------------------------------
+
+    def after(self, lane: Lane) -> Iterator[Lane]:
+        """The lanes for cars that one leads to."""
+        for name in lane.after:
+            if name in self.name_of:
+                yield self.map.lanes[name]
+
+    def _exit(self, lane: Lane) -> str:
+        """The lane behind the junction that one inside it leads to; or none."""
+        for _ in range(_DEEPEST):
+            if not lane.junction:
+                return self.name_of[lane.name]
+            onward = next(self.after(lane), None)
+            if onward is None:
+                return ""
+            lane = onward
+        return ""
+
+    def _insides(self) -> Iterator[tuple[str, tuple[str, Line]]]:
+        for name, lane in self.lane_of.items():
+            if lane.junction:
+                yield name, (lane.junction, lane.shape)
+        for name, walk in self.crosswalks.items():
+            crosswalk = self.map.crosswalks[walk]
+            yield name, (crosswalk.junction, crosswalk.line)
+
+    def _all_movements(self) -> Iterator[tuple[str, Movement]]:
+        for name, lane in self.lane_of.items():
+            for via in () if lane.junction else self.after(lane):
+                to = self._exit(via) if via.junction else ""
+                if to:
+                    (ax, ay), (bx, by) = lane.shape[-2:]
+                    movement = Movement(
+                        name, self.name_of[via.name], to, via.turn,
+                        math.atan2(by - ay, bx - ax),
+                        lane.stops or via.stops, lane.yields or via.yields,
+                    )  # fmt: skip
+                    yield via.junction, movement
+
+    @cached_property
+    def governs(self) -> dict[str, tuple[str, ...]]:
+        """The lights of Apollo's map that govern each way into a junction."""
+        found: dict[str, tuple[str, ...]] = {}
+        for movement in self.movements:
+            names = self.lane_of[movement.via].lights
+            names = names or self.lane_of[movement.lane].lights
+            if names:
+                found[movement.via] = names
+        return found
+
+    # -- what roads are made of -------------------------------------------------------
+
+    def lanes(self) -> Iterator[RoadLane]:
+        for name, lane in self.lane_of.items():
+            edge = self.edge_of[name]
+            yield RoadLane(
+                name, edge, int(name.rpartition("_")[2]), lane.length_m, lane.width_m,
+                3.6 * lane.limit_mps,
+                self._node(lane.junction) if lane.junction else "", True,
+                tuple(self._links(lane)), lane.shape,
+            )  # fmt: skip
+        for name, walk in self.crosswalks.items():
+            crosswalk = self.map.crosswalks[walk]
+            yield RoadLane(
+                name, name.rpartition("_")[0], 0, math.dist(*crosswalk.line),
+                crosswalk.width_m, 0.0, self._node(crosswalk.junction), False, (),
+                crosswalk.line, is_crosswalk=True,
+            )  # fmt: skip
+
+    def _node(self, junction: str) -> str:
+        """What a junction is called; crosswalks may be outside of any."""
+        return f":{self._junction_names.get(junction, 'none')}"
+
+    def _links(self, lane: Lane) -> Iterator[Link]:
+        for onward in self.after(lane):
+            to = self._exit(onward)
+            if to:
+                via = self.name_of[onward.name] if onward.junction else ""
+                inside = lane if lane.junction else onward
+                turn = inside.turn if inside.junction else Turn.FORWARD
+                yield Link(to, via, turn, onward.stops or lane.stops)
+
+    def lights(self) -> Mapping[str, LightName]:
+        return {via: (via, 0) for via in self.governs}

@@ -1,1 +1,0 @@
-"""Apollo's map: what it holds, and the road network that it makes."""

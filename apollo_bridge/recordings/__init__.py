@@ -1,1 +1,0 @@
-"""Apollo's `.record` files, and the drives that they hold."""

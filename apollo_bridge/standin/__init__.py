@@ -1,1 +1,0 @@
-"""A stand-in for Apollo: cyber_bridge, channels, and a planner with Apollo's ways."""

@@ -1,1 +1,0 @@
-"""The stand-in's map: roads, lights, stop lines, where people walk."""

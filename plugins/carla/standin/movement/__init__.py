@@ -1,1 +1,0 @@
-"""Who moves in the stand-in, and how."""

@@ -1,1 +1,0 @@
-"""CARLA's own recordings: written, read, told and played."""

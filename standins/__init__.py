@@ -1,0 +1,4 @@
+"""Servers that speak CARLA's and Apollo's protocols, to guard and test clients."""
+
+if not __name__.startswith("forewarn."):
+    raise ImportError(f"import forewarn.{__name__}, not {__name__}")

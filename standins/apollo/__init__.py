@@ -1,0 +1,3 @@
+"""A stand-in for Apollo: cyber_bridge, channels, and a planner with Apollo's ways."""
+
+from __future__ import annotations

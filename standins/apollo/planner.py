@@ -1,0 +1,162 @@
+"""How Apollo's planning takes commands: the parts that a guard has to cope with.
+
+- The pad's action is latched, and a message is noticed only if its header is another.
+- The services answer RUNNING once they have passed a command on, done or not. A request
+  that looks late is dropped, and its reply is empty. Asked for the status of an action,
+  Apollo knows none.
+- A speed factor multiplies the speed that was asked for last, not the route's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection
+from typing import Any, Literal
+
+from forewarn.standins.apollo.server import FakeCyber
+
+LATE_S = 2.0
+
+ServiceName = Literal["action", "speed", "lane_follow"]
+STOCK: frozenset[ServiceName] = frozenset({"action", "lane_follow"})
+"""The services of Apollo as anyone can download it; `speed` is of its park edition."""
+
+_RUNNING, _UNKNOWN = 1, 4
+_ACTION_PADS = {1: 0, 2: 1, 3: 2, 4: 3, 5: 4, 6: 5}
+"""Which action on the pad an action command becomes."""
+
+_STOP = 4
+
+
+class Planner:
+    """Takes commands on a cyber, and says what follows for the car.
+
+    Args:
+        cyber: Where it listens and serves.
+        messages: Apollo 8 and earlier have no services.
+        clock: Apollo's own clock.
+        services: Which of them it has.
+        guardian: Whether the guardian is enabled; it is not, by default, in Apollo.
+    """
+
+    def __init__(
+        self,
+        cyber: FakeCyber,
+        messages: Any,
+        clock: Callable[[], float],
+        services: Collection[ServiceName] = STOCK,
+        *,
+        guardian: bool = False,
+    ) -> None:
+        self._messages, self._clock = messages, clock
+        channels = self._channels = messages.channels
+        self._guardian = guardian
+        self.pad_action = 100
+        self.target_speed: float | None = None
+        self.route_speed: float | None = None
+        self.routes = 0
+        self.dropped = 0
+        self._safety = False
+        self._header = b""
+        node = cyber.Node("stand-in planning")
+        pad, status = channels.PLANNING_PAD, channels.SYSTEM_STATUS
+        node.create_reader(pad.name, messages[pad.type], self._on_pad)
+        node.create_reader(status.name, messages[status.type], self._on_status)
+        self._pads = node.create_writer(pad.name, messages[pad.type])
+        if messages.edition == 9:
+            answers = {
+                "action": self._on_action,
+                "speed": self._on_speed,
+                "lane_follow": self._on_lane_follow,
+            }
+            known = {
+                "action": channels.ACTION_SERVICE,
+                "speed": channels.SPEED_SERVICE,
+                "lane_follow": channels.LANE_FOLLOW_SERVICE,
+            }
+            for name in sorted(services):
+                self._serve(node, known[name], answers[name])
+            self._serve(node, channels.STATUS_SERVICE, self._on_status_request)
+
+    def _serve(
+        self, node: Any, service: Any, answer: Callable[[Any, Any], None]
+    ) -> None:
+        request_type = self._messages[service.request]
+        reply_type = self._messages[service.response]
+
+        def handle(request: Any) -> Any:
+            reply = reply_type()
+            age_s = self._clock() - request.header.timestamp_sec
+            if age_s > LATE_S:
+                self.dropped += 1
+                return reply  # as Apollo does: without the status that it requires
+            reply.command_id = request.command_id
+            reply.status = _RUNNING
+            answer(request, reply)
+            return reply
+
+        node.create_service(service.name, request_type, reply_type, handle)
+
+    # -- what is commanded ------------------------------------------------------------
+
+    @property
+    def stops(self) -> bool:
+        """Whether the emergency stop is on: it is, until another action comes."""
+        return self.pad_action == _STOP
+
+    @property
+    def braked(self) -> bool:
+        """Whether the guardian brakes, whatever planning wants."""
+        return self._safety and self._guardian
+
+    @property
+    def cap(self) -> float:
+        """The speed in m/s that it drives at most."""
+        return math.inf if self.target_speed is None else self.target_speed
+
+    def decide(self, planning: Any) -> None:
+        """Writes into a planning message what it is about to do."""
+        main = planning.decision.main_decision
+        if self.stops:
+            main.stop.reason_code = 202
+            main.stop.reason = "stop by EMERGENCY_STOP"
+        else:
+            main.cruise.SetInParent()
+
+    def _on_pad(self, message: Any) -> None:
+        header = message.header.SerializeToString()
+        if header == self._header:
+            return
+        self._header = header
+        self.pad_action = message.action
+
+    def _on_status(self, message: Any) -> None:
+        self._safety = bool(message.require_emergency_stop)
+
+    def _on_action(self, request: Any, reply: Any) -> None:
+        if request.command in _ACTION_PADS:
+            pad = self._messages[self._channels.PLANNING_PAD.type]()
+            pad.header.timestamp_sec = self._clock()
+            pad.header.module_name = "external_command"
+            pad.header.sequence_num = request.header.sequence_num
+            pad.action = _ACTION_PADS[request.command]
+            self._pads.write(pad)
+
+    def _on_speed(self, request: Any, reply: Any) -> None:
+        asked = request.WhichOneof("linear_speed")
+        if asked == "target_speed":
+            self.target_speed = request.target_speed
+        elif asked == "target_speed_factor" and self.target_speed is not None:
+            self.target_speed *= request.target_speed_factor
+        elif asked == "is_restore_target_speed":
+            self.target_speed = self.route_speed
+
+    def _on_lane_follow(self, request: Any, reply: Any) -> None:
+        self.routes += 1
+        self.route_speed = (
+            request.target_speed if request.HasField("target_speed") else None
+        )
+        self.target_speed = self.route_speed
+
+    def _on_status_request(self, request: Any, reply: Any) -> None:
+        reply.status = _UNKNOWN

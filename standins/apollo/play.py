@@ -1,0 +1,124 @@
+"""Plays a drive, or a record, on a cyber: at once, or at the pace of a clock."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from forewarn.plugins import Pilot
+from forewarn.standins.apollo.drive import SumoDrive
+from forewarn.standins.apollo.planner import STOCK, Planner
+from forewarn.standins.apollo.server import FakeCyber
+
+EPOCH_S = 1_700_000_000.0
+"""What Apollo's clock shows when an episode begins."""
+
+_ROUTE_S = 1.0
+
+
+class StandIn:
+    """An Apollo that drives a scenario, and does what it is told as Apollo does.
+
+    The route is said again each second, for those who come late; Apollo says it once.
+
+    Args:
+        cyber: Where it speaks and listens.
+        messages: The classes of the edition that it plays.
+        world: The scenario's world, on SUMO.
+        pilot: The scenario's pilot.
+        guardian: Whether the guardian is enabled.
+        max_time_s: When an episode is over at the latest.
+    """
+
+    def __init__(
+        self,
+        cyber: FakeCyber,
+        messages: Any,
+        world: Any,
+        pilot: Pilot,
+        *,
+        guardian: bool = False,
+        max_time_s: float = math.inf,
+    ) -> None:
+        self._cyber, self._messages = cyber, messages
+        self.drive = SumoDrive(world, pilot, messages, max_time_s)
+        self.planner = Planner(
+            cyber, messages, lambda: self.now_s, STOCK, guardian=guardian
+        )
+        self._begun_s = self.now_s = EPOCH_S
+        self._routed_s = 0.0
+
+    def begin(self, seed: int) -> None:
+        """Begins an episode; Apollo's clock goes on."""
+        self._begun_s = self.now_s
+        self._routed_s = 0.0
+        self.drive.begin(seed)
+        self.say()
+
+    def tick(self) -> bool:
+        """Drives on for one period; false once the episode is over."""
+        if self.drive.over:
+            return False
+        frame = self.drive.advance(self.planner)
+        self.now_s = round(self._begun_s + frame.time_s, 6)
+        self.say()
+        return not self.drive.over
+
+    def say(self) -> None:
+        """Says how things are at this moment."""
+        said = list(self.drive.says(self.now_s, self.planner))
+        if self.now_s - self._routed_s >= _ROUTE_S and not self.drive.over:
+            self._routed_s = self.now_s
+            said.insert(0, self.drive.route(self.now_s))
+        for channel, message in said:
+            self._cyber.publish(channel.name, message.SerializeToString())
+
+    def play(self, seed: int, pace: float, going: Callable[[], bool]) -> Iterator[str]:
+        """Episodes one after another, from a seed on; yields why each ended.
+
+        Args:
+            seed: The first episode's.
+            pace: How fast its clock goes beside ours; 0: as fast as it can.
+            going: Whether to go on.
+        """
+        while going():
+            self.begin(seed)
+            due_s = time.monotonic()
+            while going() and self.tick():
+                if pace > 0.0:
+                    due_s += self.drive.period_s / pace
+                    time.sleep(max(0.0, due_s - time.monotonic()))
+            if self.drive.over:
+                yield self.drive.over
+            # The clock of the next episode must not begin where this one stopped.
+            self.now_s += self.drive.period_s
+            seed += 1
+
+
+def play_record(
+    cyber: FakeCyber,
+    said: Iterable[tuple[str, int, bytes]],
+    pace: float,
+    going: Callable[[], bool],
+) -> int:
+    """Says what a `.record` holds, as it was said; gives the number of messages.
+
+    Args:
+        cyber: Where to say it.
+        said: The channel, the time in ns and the bytes of each message.
+        pace: How fast its clock goes beside ours; 0: as fast as it can.
+        going: Whether to go on.
+    """
+    count, first_ns, began_s = 0, 0, time.monotonic()
+    for channel, time_ns, message in said:
+        if not going():
+            break
+        first_ns = first_ns or time_ns
+        if pace > 0.0:
+            due_s = began_s + (time_ns - first_ns) / 1e9 / pace
+            time.sleep(max(0.0, due_s - time.monotonic()))
+        cyber.publish(channel, message)
+        count += 1
+    return count

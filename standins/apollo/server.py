@@ -1,0 +1,367 @@
+"""Cyber in one process, as cyber_py3 has it, and cyber_bridge in front of it.
+
+Messages travel as bytes. A reader is called on the writer's thread, and what it raises
+is swallowed, as in Apollo's host. As in Apollo, the bridge acknowledges nothing, ends a
+connection at an unknown operation, ignores a writer whose type was not registered,
+drops what a connection does not read, and calls no services.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import selectors
+import socket
+import threading
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from forewarn import InvalidInput
+
+Raw = Callable[[bytes], None]
+Answer = Callable[[bytes], bytes | None]
+
+
+class FakeCyber:
+    """What the module `cyber` of cyber_py3 offers.
+
+    `swallowed` counts what callbacks raised.
+    """
+
+    def __init__(self) -> None:
+        self.ServiceUtils = self
+        self.swallowed = 0
+        self._lock = threading.Lock()
+        self._readers: dict[str, list[Raw]] = {}
+        self._services: dict[str, Answer] = {}
+        self._up = False
+
+    def init(self, module_name: str = "cyber_py") -> bool:
+        """Begins; nodes may be made from now on."""
+        self._up = True
+        return True
+
+    def ok(self) -> bool:
+        """Whether it goes on."""
+        return self._up
+
+    def is_shutdown(self) -> bool:
+        """Whether it has ended."""
+        return not self._up
+
+    def shutdown(self) -> None:
+        """Ends."""
+        self._up = False
+
+    def Node(self, name: str) -> FakeNode:
+        """A node of that name."""
+        return FakeNode(self, name)
+
+    def get_services(self, sleep_s: float = 2) -> list[str]:
+        """The names of the services that there are."""
+        return list(self._services)
+
+    def publish(self, channel: str, data: bytes) -> None:
+        """Calls every reader of the channel."""
+        for reader in tuple(self._readers.get(channel, ())):
+            try:
+                reader(data)
+            except Exception:
+                self.swallowed += 1
+
+    def read(self, channel: str, reader: Raw) -> Callable[[], None]:
+        """Adds a reader of bytes; what is returned takes it away."""
+        with self._lock:
+            self._readers.setdefault(channel, []).append(reader)
+
+        def leave() -> None:
+            with self._lock:
+                if reader in self._readers[channel]:
+                    self._readers[channel].remove(reader)
+
+        return leave
+
+    def serve(self, service: str, answer: Answer) -> None:
+        """Adds a service; an answer of None, or an empty one, is no answer."""
+        self._services[service] = answer
+
+    def withdraw(self, service: str) -> None:
+        """Takes a service away."""
+        self._services.pop(service, None)
+
+    def call(self, service: str, request: bytes) -> bytes | None:
+        """What a service answers; None if there is none."""
+        answer = self._services.get(service)
+        try:
+            return None if answer is None else answer(request) or None
+        except Exception:
+            self.swallowed += 1
+            return None
+
+
+class FakeNode:
+    """A node: what a `cyber.Node` can do."""
+
+    def __init__(self, cyber: FakeCyber, name: str) -> None:
+        self.name = name
+        self._cyber = cyber
+        self._read: set[str] = set()
+
+    def create_reader(
+        self, name: str, data_type: Any, callback: Callable[..., None], args: Any = None
+    ) -> object | None:
+        """A reader, or None if this node reads the channel already."""
+        if name in self._read:
+            return None
+        self._read.add(name)
+        extra = () if args is None else (args,)
+        return self._cyber.read(
+            name, lambda data: callback(data_type.FromString(data), *extra)
+        )
+
+    def create_writer(
+        self, name: str, data_type: Any, qos_depth: int = 1
+    ) -> FakeWriter:
+        """A writer."""
+        return FakeWriter(self._cyber, name)
+
+    def create_client(
+        self, name: str, request_type: Any, response_type: Any
+    ) -> FakeClient:
+        """A client of a service, which need not be there."""
+        return FakeClient(self._cyber, name, response_type)
+
+    def create_service(
+        self,
+        name: str,
+        req_data_type: Any,
+        res_data_type: Any,
+        callback: Callable[..., Any],
+        args: Any = None,
+    ) -> None:
+        """A service that answers with what the callback returns."""
+        extra = () if args is None else (args,)
+
+        def answer(request: bytes) -> bytes | None:
+            response = callback(req_data_type.FromString(request), *extra)
+            return (
+                None if response is None else bytes(response.SerializePartialToString())
+            )
+
+        self._cyber.serve(name, answer)
+
+
+class FakeWriter:
+    """Publishes on one channel."""
+
+    def __init__(self, cyber: FakeCyber, name: str) -> None:
+        self.name = name
+        self._cyber = cyber
+
+    def write(self, data: Any) -> bool:
+        """Publishes a message, or bytes as they are."""
+        raw = data if isinstance(data, bytes) else data.SerializeToString()
+        self._cyber.publish(self.name, raw)
+        return True
+
+
+class FakeClient:
+    """Calls one service."""
+
+    def __init__(self, cyber: FakeCyber, name: str, response_type: Any) -> None:
+        self._cyber, self.name, self._response = cyber, name, response_type
+
+    def send_request(self, data: Any) -> Any:
+        """The response; None if the service is not there or says nothing."""
+        reply = self._cyber.call(self.name, data.SerializeToString())
+        if reply is None:
+            return None
+        response = self._response()
+        response.ParseFromString(reply)
+        return response
+
+
+PENDING_LIMIT = 64 << 20
+_CHUNK = 1 << 18
+_CONNECTIONS = 32
+
+
+class BridgeServer:
+    """Listens from the moment it is made; `close` ends it.
+
+    `connections` and `losses` count who came, and who was sent away for what they
+    sent; `dropped` counts messages that were not read in time.
+
+    Args:
+        cyber: Whose channels it shows.
+        codec: The frames of cyber_bridge: `forewarn.apollo_bridge.frames`.
+        host: Where to listen.
+        port: The port; 0 takes one that is free.
+    """
+
+    def __init__(
+        self,
+        cyber: FakeCyber,
+        codec: ModuleType,
+        host: str = "127.0.0.1",
+        port: int = 9090,
+    ) -> None:
+        self._cyber, self._codec = cyber, codec
+        self.connections = self.losses = self.dropped = 0
+        self._lines: dict[socket.socket, _Line] = {}
+        self._lock = threading.Lock()
+        self._ending = False
+        try:
+            self._socket = socket.create_server((host, port))
+        except OSError as error:
+            raise InvalidInput(
+                f"cannot listen on {host}:{port}: {error.strerror or error}",
+                mend="is another server there? --port 0 takes a free one",
+            ) from error
+        self._socket.setblocking(False)
+        self.host, self.port = host, int(self._socket.getsockname()[1])
+        self._bell, self._ear = socket.socketpair()
+        for end in (self._bell, self._ear):
+            end.setblocking(False)
+        self._thread = threading.Thread(
+            target=self._serve, name="forewarn-stand-in", daemon=True
+        )
+        self._thread.start()
+
+    def close(self) -> None:
+        """Ends the server and all its connections; safe to call twice."""
+        self._ending = True
+        self._ring()
+        self._thread.join()
+
+    def _ring(self) -> None:
+        with contextlib.suppress(OSError):
+            self._bell.send(b"\0")
+
+    def _serve(self) -> None:
+        with selectors.DefaultSelector() as selector, self._bell, self._ear:
+            selector.register(self._ear, selectors.EVENT_READ)
+            selector.register(self._socket, selectors.EVENT_READ)
+            while not self._ending:
+                for key, events in selector.select():
+                    if key.fileobj is self._ear:
+                        with contextlib.suppress(BlockingIOError):
+                            self._ear.recv(4096)
+                    elif key.fileobj is self._socket:
+                        self._accept(selector)
+                    elif events & selectors.EVENT_READ:
+                        self._lines[key.fileobj].receive()  # type: ignore[index]
+                self._tend(selector)
+            for line in list(self._lines.values()):
+                line.end()
+            self._socket.close()
+
+    def _accept(self, selector: selectors.BaseSelector) -> None:
+        try:
+            connection, _ = self._socket.accept()
+        except OSError:
+            return  # they have gone again
+        if len(self._lines) >= _CONNECTIONS:
+            connection.close()
+            return
+        connection.setblocking(False)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.connections += 1
+        with self._lock:
+            self._lines[connection] = _Line(self, connection)
+        selector.register(connection, selectors.EVENT_READ)
+
+    def _tend(self, selector: selectors.BaseSelector) -> None:
+        """Sends what waits, and parts with those who are gone."""
+        for connection, line in list(self._lines.items()):
+            waits = line.send()
+            if line.ended:
+                selector.unregister(connection)
+                with self._lock:
+                    del self._lines[connection]
+                line.end()
+            else:
+                events = selectors.EVENT_WRITE if waits else 0
+                selector.modify(connection, selectors.EVENT_READ | events)
+
+
+class _Line:
+    """One connection: what it reads, what it may write, what waits to be sent."""
+
+    def __init__(self, server: BridgeServer, connection: socket.socket) -> None:
+        self._server, self._connection = server, connection
+        self._codec = server._codec
+        self._parts = self._codec.Reassembly()
+        self._pending = bytearray()
+        self._lock = threading.Lock()
+        self._leave: dict[str, Callable[[], None]] = {}
+        self._types: set[str] = set()
+        self._writers: set[str] = set()
+        self.ended = False
+
+    def end(self) -> None:
+        for leave in self._leave.values():
+            leave()
+        self._connection.close()
+
+    def receive(self) -> None:
+        try:
+            data = self._connection.recv(_CHUNK)
+            if not data:
+                self.ended = True
+            for frame in self._parts.feed(data):
+                self._handle(frame)
+        except (OSError, InvalidInput):
+            self._server.losses += 1
+            self.ended = True
+
+    def _handle(self, frame: Any) -> None:
+        codec = self._codec
+        match frame:
+            case codec.Register(files):
+                for file in files:
+                    self._types |= _message_types(file)
+            case codec.AddReader(channel, _):
+                if channel not in self._leave:
+                    self._leave[channel] = self._server._cyber.read(
+                        channel, lambda data: self._put(channel, data)
+                    )
+            case codec.AddWriter(channel, kind):
+                if kind in self._types:
+                    self._writers.add(channel)
+            case codec.Publish(channel, message):
+                if channel in self._writers:
+                    self._server._cyber.publish(channel, message)
+
+    def _put(self, channel: str, data: bytes) -> None:
+        with self._lock:
+            if len(self._pending) + len(data) > PENDING_LIMIT:
+                self._server.dropped += 1
+                return
+            self._pending += self._codec.encode(self._codec.Publish(channel, data))
+        self._server._ring()
+
+    def send(self) -> bool:
+        """Sends what it can; whether more waits."""
+        with self._lock:
+            if self._pending and not self.ended:
+                try:
+                    sent = self._connection.send(self._pending[:_CHUNK])
+                    del self._pending[:sent]
+                except BlockingIOError:
+                    pass
+                except OSError:
+                    self.ended = True
+            return bool(self._pending)
+
+
+def _message_types(file: bytes) -> set[str]:
+    """The messages that a descriptor defines; none if it is no descriptor."""
+    from google.protobuf.descriptor_pb2 import FileDescriptorProto
+    from google.protobuf.message import DecodeError
+
+    try:
+        read: Any = FileDescriptorProto.FromString(file)
+    except DecodeError:
+        return set()
+    return {f"{read.package}.{message.name}" for message in read.message_type}

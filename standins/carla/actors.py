@@ -1,0 +1,362 @@
+"""What CARLA 0.9.16 sends and is sent: results, geometry, tokens, frames.
+
+Results of calls are arrays that msgpack carries; what streams carry is packed, little
+endian. Angles are degrees, distances metres; y points right and yaw turns clockwise.
+"""
+
+from __future__ import annotations
+
+import math
+import socket
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, Final
+
+from forewarn import ForewarnError
+
+VERSION = "0.9.16"
+
+WORLD_STREAM = 1
+NO_TOKEN = b""
+
+COLLISION, DEPTH, GNSS, IMU, OBSTACLE, RADAR = 0, 1, 4, 5, 7, 9
+SEMANTIC_LIDAR, LIDAR, RGB, SEMANTIC, INSTANCE, OBSERVER = 10, 11, 13, 14, 15, 17
+"""Which sensor a frame is from: its place in CARLA's list of sensors."""
+
+MAP_CHANGES, LIGHTS_CHANGED = 1, 2
+"""What a snapshot can say has happened to the world."""
+
+_FURTHEST = 1e7
+
+_HEADER = struct.Struct("<QQd6f")
+_EPISODE = struct.Struct("<Qdf3iI")
+_TOKEN = struct.Struct("<IHBB4s12s")
+
+Vector = tuple[float, float, float]
+Pose = tuple[float, float, float, float, float, float]
+"""x, y, z, pitch, yaw, roll."""
+
+
+class Refusal(ForewarnError):
+    """A call cannot be done; the client sees the message as an exception."""
+
+
+def result(value: object) -> list[Any]:
+    """The answer of a call that returns something."""
+    return [[1, value]]
+
+
+def refused(message: str) -> list[Any]:
+    """The answer of such a call that cannot be done."""
+    return [[0, [message]]]
+
+
+DONE: list[Any] = [[False]]
+"""The answer of a call that returns nothing."""
+
+
+def failed(message: str) -> list[Any]:
+    """The answer of such a call that cannot be done."""
+    return [[True, [message]]]
+
+
+# -- what clients send ----------------------------------------------------------------
+
+
+def number(value: object) -> float:
+    """A finite number of a sensible size."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise Refusal(f"{value!r:.40} is not a number")
+    if not -_FURTHEST <= value <= _FURTHEST:
+        raise Refusal(f"{value!r:.40} is out of range")
+    return float(value)
+
+
+def vector(value: Sequence[object]) -> Vector:
+    x, y, z = value
+    return number(x), number(y), number(z)
+
+
+def pose(value: Sequence[Sequence[object]]) -> Pose:
+    location, rotation = value
+    return *vector(location), *vector(rotation)
+
+
+# -- what clients are sent ------------------------------------------------------------
+
+
+def transform(at: Pose) -> list[list[float]]:
+    return [list(at[:3]), list(at[3:])]
+
+
+def token(host: str, port: int, stream: int) -> bytes:
+    """Where a stream is to be had."""
+    address = socket.inet_aton(host)
+    return _TOKEN.pack(stream, port, 1, 1, address, b"")
+
+
+def header(sensor: int, frame: int, time_s: float, at: Pose) -> bytes:
+    """What every frame of a stream begins with."""
+    return _HEADER.pack(sensor, frame, time_s, *at)
+
+
+_NOWHERE: Pose = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+
+
+def snapshot_header(
+    episode: int, frame: int, time_s: float, wall_s: float, delta_s: float, change: int
+) -> bytes:
+    """What a frame of the world's own stream begins with; actors follow."""
+    return header(OBSERVER, frame, time_s, _NOWHERE) + _EPISODE.pack(
+        episode, wall_s, delta_s, 0, 0, 0, change
+    )
+
+
+# -- geometry -------------------------------------------------------------------------
+
+
+def forward(yaw: float) -> tuple[float, float]:
+    """The direction in which something looks."""
+    return math.cos(math.radians(yaw)), math.sin(math.radians(yaw))
+
+
+def compose(parent: Pose, child: Pose) -> Pose:
+    """A pose given relative to a parent that stands upright, in the world."""
+    x, y, z, pitch, yaw, roll = child
+    turn = math.radians(parent[4])
+    cosine, sine = math.cos(turn), math.sin(turn)
+    return (
+        parent[0] + cosine * x - sine * y,
+        parent[1] + sine * x + cosine * y,
+        parent[2] + z,
+        parent[3] + pitch,
+        turned(parent[4] + yaw),
+        parent[5] + roll,
+    )
+
+
+def turned(degrees: float) -> float:
+    """The same direction, from -180 to 180."""
+    return (degrees + 180.0) % 360.0 - 180.0
+
+
+RED, YELLOW, GREEN, OFF, UNKNOWN = 0, 1, 2, 3, 4
+
+_VEHICLE = struct.Struct("<IB15f3f3?ifB?IB24x")
+_WALKER = struct.Struct("<IB15f4f?37x")
+_LIGHT = struct.Struct("<IB15f32s")
+_SHOWN = struct.Struct("<4fI?B")
+_SIGN = struct.Struct("<IB15f32s22x")
+_OTHER = struct.Struct("<IB15f54x")
+_ACTIVE = 1
+
+CAR, TRUCK, BUS, MOTORCYCLE, BICYCLE = 14, 15, 16, 18, 19
+PEDESTRIAN, ROAD, LAMP, BOARD, STATIC = 12, 1, 7, 8, 20
+_STILL: Vector = (0.0, 0.0, 0.0)
+
+STANDARD_CONTROL: Final[list[Any]] = [0.0, 0.0, 0.0, False, False, False, 0]
+"""Throttle, steer, brake, hand brake, reverse, manual gears, gear."""
+
+
+@dataclass(slots=True)
+class Actor:
+    """Anything that has an identity and a place.
+
+    Args:
+        number: Its identity.
+        kind: The blueprint's name.
+        at: Where its middle is, at the height of its wheels or feet.
+        attributes: As the blueprint gave them, encoded.
+        half: Half its length, width and height.
+        centre: The middle of its bounding box, seen from `at`.
+        parent: Whom it is attached to; 0 for nobody.
+        mount: Where on the parent.
+        ours: Whether the world made it, not a client.
+    """
+
+    number: int
+    kind: str
+    at: Pose
+    attributes: list[list[Any]] = field(default_factory=list)
+    half: Vector = _STILL
+    centre: Vector = _STILL
+    tags: bytes = b""
+    parent: int = 0
+    mount: Pose | None = None
+    blueprint: int = 0
+    ours: bool = False
+    velocity: Vector = _STILL
+    spin: Vector = _STILL
+    acceleration: Vector = _STILL
+    token: bytes = NO_TOKEN
+
+    def attribute(self, name: str, default: str = "") -> str:
+        for key, _, value in self.attributes:
+            if key == name:
+                return str(value)
+        return default
+
+    def described(self) -> list[Any]:
+        """The actor as calls return it."""
+        return [
+            self.number, self.parent, [self.blueprint, self.kind, self.attributes],
+            self.box(), self.tags, self.token,
+        ]  # fmt: skip
+
+    def box(self) -> list[Any]:
+        return [list(self.centre), list(self.half), [0.0, 0.0, 0.0], self.number]
+
+    def state(self) -> bytes:
+        return _OTHER.pack(*self._common())
+
+    def _common(self) -> tuple[Any, ...]:
+        return (
+            self.number, _ACTIVE, *self.at, *self.velocity, *self.spin,
+            *self.acceleration,
+        )  # fmt: skip
+
+
+@dataclass(slots=True)
+class Vehicle(Actor):
+    """A car, by a client's pedals or by the traffic.
+
+    Args:
+        control: What a client applied last.
+        ackermann: Steer, steer speed, speed, acceleration, jerk; it has the wheel
+            until a control comes.
+        speed: Along its heading, negative backwards.
+        steer_deg: How far its wheels are turned.
+        constant: The velocity, in its own frame, that it is held at.
+        physical: Whether it moves by itself.
+        light: The traffic light whose stop line it is before.
+        looked_at: Where it was when lights were last looked for.
+        road: The road that it is on, as found at `mapped_at`.
+        bumped: Whom it touches.
+        name: What the traffic calls it.
+    """
+
+    control: list[Any] = field(default_factory=lambda: list(STANDARD_CONTROL))
+    ackermann: list[float] | None = None
+    speed: float = 0.0
+    steer_deg: float = 0.0
+    constant: Vector | None = None
+    physical: bool = True
+    solid: bool = True
+    speed_limit: float = 50.0
+    light: TrafficLight | None = None
+    lamps: int = 0
+    failure: int = 0
+    autopilot: bool = False
+    physics: list[Any] = field(default_factory=list)
+    ackermann_settings: list[float] = field(
+        default_factory=lambda: [0.15, 0.0, 0.25, 0.01, 0.0, 0.01]
+    )
+    push: float = 0.0
+    wheelbase: float = 2.9
+    looked_at: tuple[float, float] | None = None
+    road: int = -1
+    mapped_at: tuple[float, float] | None = None
+    bumped: frozenset[int] = frozenset()
+    name: str = ""
+
+    def state(self) -> bytes:
+        light = self.light
+        x, y, z, pitch, yaw, roll = self.at
+        throttle, steer, brake, hand_brake, reverse, manual, gear = self.control
+        return _VEHICLE.pack(
+            self.number, _ACTIVE, x, y, z, pitch, yaw, roll, *self.velocity,
+            *self.spin, *self.acceleration, throttle, steer, brake, hand_brake,
+            reverse, manual, gear, self.speed_limit,
+            GREEN if light is None else light.colour, light is not None,
+            0 if light is None else light.number, self.failure,
+        )  # fmt: skip
+
+
+@dataclass(slots=True)
+class Walker(Actor):
+    """A pedestrian.
+
+    Args:
+        direction: Where a client has it walk.
+        pace: How fast.
+        placed_s: When a client put it there last.
+        name: What the traffic calls it.
+    """
+
+    direction: Vector = (1.0, 0.0, 0.0)
+    pace: float = 0.0
+    jump: bool = False
+    physical: bool = True
+    solid: bool = True
+    placed_s: float = -math.inf
+    name: str = ""
+
+    def state(self) -> bytes:
+        return _WALKER.pack(*self._common(), *self.direction, self.pace, self.jump)
+
+
+@dataclass(slots=True)
+class TrafficLight(Actor):
+    """One signal of the map.
+
+    Args:
+        signal: The map's name of it.
+        pole: Its place in the group.
+        fixed: What does not change of its state.
+        since_s: For how long it has had its colour.
+    """
+
+    signal: str = ""
+    colour: int = RED
+    green_s: float = 10.0
+    yellow_s: float = 3.0
+    red_s: float = 2.0
+    since_s: float = 0.0
+    pole: int = 0
+    frozen: bool = False
+    fixed: bytes = b""
+
+    def state(self) -> bytes:
+        # It stands where it stands, and is told of at every tick.
+        if not self.fixed:
+            self.fixed = _LIGHT.pack(*self._common(), self.signal.encode()[:31])
+        return self.fixed + _SHOWN.pack(
+            self.green_s, self.yellow_s, self.red_s, self.since_s, self.pole,
+            self.frozen, self.colour,
+        )  # fmt: skip
+
+
+@dataclass(slots=True)
+class TrafficSign(Actor):
+    """A sign of the map that does not change."""
+
+    signal: str = ""
+
+    def state(self) -> bytes:
+        return _SIGN.pack(*self._common(), self.signal.encode()[:31])
+
+
+@dataclass(slots=True)
+class Sensor(Actor):
+    """Something that a client attached to see with.
+
+    Args:
+        stream: Where what it sees goes; 0 for one that the client works out.
+        period_s: The least time between two frames.
+        angle: How far it has turned, if it turns.
+        luck: Where its noise comes from.
+    """
+
+    stream: int = 0
+    period_s: float = 0.0
+    next_s: float = 0.0
+    angle: float = 0.0
+    luck: Random | None = None
+
+
+def along(actor: Actor, speed: float) -> Vector:
+    """A velocity of that speed in the direction in which the actor looks."""
+    x, y = forward(actor.at[4])
+    return speed * x, speed * y, 0.0

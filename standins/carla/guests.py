@@ -1,0 +1,357 @@
+"""Who comes onto SUMO's roads by themselves, where no scenario says it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Final
+
+from forewarn.standins.carla import blueprints
+from forewarn.standins.carla.actors import Vehicle, Walker
+
+CARS: Final = (
+    "vehicle.audi.tt", "vehicle.citroen.c3", "vehicle.ford.mustang",
+    "vehicle.lincoln.mkz_2020", "vehicle.mercedes.coupe_2020",
+    "vehicle.nissan.patrol", "vehicle.seat.leon", "vehicle.toyota.prius",
+)  # fmt: skip
+TRUCK: Final = "vehicle.carlamotors.european_hgv"
+GUEST, STRANGER = "guest", "stranger"
+"""SUMO's types of what clients spawn, and of who walks."""
+
+_ONWARD: Final = 4
+_WAITING: Final = 4
+_BEGINS_M: Final = (20.0, 60.0)
+_TRUCKS: Final = 0.08
+
+
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """How much traffic there is on roads that no scenario fills."""
+
+    vehicles_per_hour: float = 900.0
+    walkers_per_hour: float = 200.0
+
+
+class Comers:
+    """Who else comes onto the roads, and which ways lead where."""
+
+    def __init__(self, sumo: Any, luck: Random, busy: Busy) -> None:
+        self._sumo, self._luck = sumo, luck
+        self._straight: dict[str, str] = {}
+        lanes: dict[str, list[str]] = {}
+        for name in sumo.lane.getIDList():
+            if not name.startswith(":"):
+                lanes.setdefault(name.rpartition("_")[0], []).append(name)
+        entered: set[str] = set()
+        leads: dict[str, set[str]] = {edge: set() for edge in lanes}
+        drivable, self._walkable = [], []
+        for edge, names in lanes.items():
+            for_cars = [name for name in names if self._for_cars(name)]
+            if for_cars:
+                drivable.append(edge)
+            if len(for_cars) < len(names):
+                self._walkable.append(edge)
+            for link in (
+                link for name in for_cars for link in sumo.lane.getLinks(name)
+            ):
+                to = link[0].rpartition("_")[0]
+                if to in leads:
+                    leads[edge].add(to)
+                    entered.add(to)
+                    if link[6] == "s" or edge not in self._straight:
+                        self._straight[edge] = to
+        self._routes = self._ways(drivable, leads, entered)
+        self._next = {
+            "vehicle": self._wait(busy.vehicles_per_hour if self._routes else 0.0),
+            "walker": self._wait(busy.walkers_per_hour if self._walkable else 0.0),
+        }
+        self._busy = busy
+        self._count = 0
+        self._from: dict[str, str] = {}  # where those who wait come in
+
+    def _for_cars(self, lane: str) -> bool:
+        allowed = self._sumo.lane.getAllowed(lane)
+        return not allowed or "passenger" in allowed
+
+    def onward(self, edge: str) -> list[str]:
+        """The way straight on from an edge."""
+        way = [edge]
+        while len(way) < _ONWARD and way[-1] in self._straight:
+            way.append(self._straight[way[-1]])
+        return way
+
+    def depart(self, now_s: float) -> None:
+        """Sends those off whose time has come."""
+        while self._next["vehicle"] <= now_s:
+            self._next["vehicle"] += self._wait(self._busy.vehicles_per_hour)
+            self._drive()
+        while self._next["walker"] <= now_s:
+            self._next["walker"] += self._wait(self._busy.walkers_per_hour)
+            self._walk()
+
+    @property
+    def can_walk(self) -> bool:
+        """Whether there is any way for pedestrians."""
+        return bool(self._walkable)
+
+    def enter(self, name: str) -> None:
+        """Puts a client's walker somewhere; it is moved at once."""
+        person = self._sumo.person
+        person.add(name, self._walkable[0], 1.0, typeID=STRANGER)
+        person.appendWaitingStage(name, 1e6)
+
+    def _wait(self, per_hour: float) -> float:
+        return self._luck.expovariate(per_hour / 3600.0) if per_hour > 0 else math.inf
+
+    def _ways(
+        self, edges: Sequence[str], leads: dict[str, set[str]], entered: set[str]
+    ) -> list[Sequence[str]]:
+        starts = [edge for edge in edges if edge not in entered] or list(edges)
+        ends = [edge for edge in edges if not leads[edge]] or list(edges)
+        found: list[Sequence[str]] = []
+        for start in starts:
+            for end in ends:
+                if start == end and leads[start]:
+                    continue
+                way = self._sumo.simulation.findRoute(start, end).edges
+                if way:
+                    found.append(tuple(way))
+        return found
+
+    def _drive(self) -> None:
+        sumo = self._sumo
+        route = self._routes[self._luck.randrange(len(self._routes))]
+        kind = TRUCK if self._luck.random() < _TRUCKS else self._luck.choice(CARS)
+        waiting = {
+            name: self._from[name]
+            for name in sumo.simulation.getPendingVehicles()
+            if name in self._from
+        }
+        self._from = waiting
+        if list(waiting.values()).count(route[0]) >= _WAITING:
+            return  # this way in is full
+        self._count += 1
+        way = f"way{self._routes.index(route)}"
+        if way not in sumo.route.getIDList():
+            sumo.route.add(way, list(route))
+        name = f"npc{self._count}"
+        self._from[name] = route[0]
+        sumo.vehicle.add(
+            name, way, typeID=kind, departLane="best",
+            departSpeed="desired",
+        )  # fmt: skip
+
+    def _walk(self) -> None:
+        sumo = self._sumo
+        start, end = (
+            self._luck.choice(self._walkable),
+            self._luck.choice(self._walkable),
+        )
+        share = self._luck.random()
+        stages = sumo.simulation.findIntermodalRoute(start, end, "")
+        edges = [edge for stage in stages for edge in stage.edges]
+        if start == end or not edges:
+            return
+        self._count += 1
+        name = f"npc{self._count}"
+        length = sumo.lane.getLength(f"{start}_0")
+        low, high = _BEGINS_M
+        # Not the whole way from the edge of the map: people live near junctions.
+        back = low + (high - low) * share
+        to_end = length - back if len(edges) > 1 else back
+        sumo.person.add(name, start, max(1.0, min(length - 1.0, to_end)),
+                        typeID=STRANGER)  # fmt: skip
+        sumo.person.appendWalkingStage(name, edges, -1.0)
+
+
+def kinds() -> str:
+    """SUMO's vehicle types: one for each blueprint that the traffic uses."""
+    rows = [
+        f'<vType id="{GUEST}" minGap="0" accel="4" decel="9" emergencyDecel="9"'
+        ' sigma="0" speedFactor="4" speedDev="0" maxSpeed="80"/>',
+        f'<vType id="{STRANGER}" vClass="pedestrian"'
+        ' speedFactor="normc(1,0.15,0.6,1.5)"/>',
+    ]
+    for name in (*CARS, TRUCK):
+        half = blueprints.find(name).half
+        lorry = name == TRUCK
+        rows.append(
+            f'<vType id="{name}" vClass="{"truck" if lorry else "passenger"}"'
+            f' length="{2 * half[0]:.2f}" width="{2 * half[1]:.2f}"'
+            f' accel="{1.3 if lorry else 2.4}" decel="4.5" sigma="0.4"'
+            ' speedFactor="normc(1,0.1,0.7,1.2)"/>'
+        )
+    return f"<routes>{''.join(rows)}</routes>"
+
+
+_FREE: Final = 2  # moveToXY: exactly there, on a road or not
+_ENTERS_M: Final = 2.0
+_LEAVES_M: Final = 8.0
+_CHECKED_FOR_M: Final = 2.0
+_WALKS_M: Final = 12.0
+
+Point = tuple[float, float]
+
+
+Guest = Vehicle | Walker
+"""One that a client has spawned, and moves; the traffic sees it."""
+
+
+@dataclass(slots=True)
+class Place:
+    """One guest in SUMO.
+
+    Args:
+        name: SUMO's name of it, another each time that it enters.
+        leads: Whether it is given a way straight on.
+        edge: The edge that this way begins on.
+    """
+
+    name: str
+    leads: bool = True
+    edge: str = ""
+
+
+class Guests:
+    """All of them.
+
+    Args:
+        sumo: libsumo, with an episode loaded.
+        comers: Who knows the ways.
+        hero: SUMO's name of a scenario's own car; it is there already.
+        give_up_checks: Has SUMO leave a vehicle to whoever drives it.
+    """
+
+    def __init__(
+        self,
+        sumo: Any,
+        comers: Comers,
+        hero: str,
+        give_up_checks: Callable[[Any, str], None],
+    ) -> None:
+        self._sumo, self._comers = sumo, comers
+        self._give_up_checks = give_up_checks
+        self._in: dict[str, Place] = {}
+        self._checked: dict[str, tuple[Point, float]] = {}
+        self._entered = 0
+        self.names: set[str] = set()
+        """What SUMO calls those that are in it."""
+        if hero:
+            self._in[hero] = Place(hero, leads=False)
+            self.names.add(hero)
+
+    def put(self, guests: Sequence[Guest]) -> None:
+        """Tells SUMO where they are now."""
+        for guest in guests:
+            try:
+                if isinstance(guest, Vehicle):
+                    self._drive(guest)
+                else:
+                    self._walk(guest)
+            except self._sumo.TraCIException:
+                self.remove(guest.name)
+
+    def after(self) -> None:
+        """What is to be done when SUMO has made its step."""
+        vehicle = self._sumo.vehicle
+        for name in self._sumo.simulation.getArrivedIDList():
+            self._gone(name)
+        there = set(vehicle.getIDList())
+        for place in self._in.values():
+            if place.leads and place.name in there:
+                self._lead_on(place)
+
+    def remove(self, name: str) -> None:
+        """Takes a guest out of SUMO, if it is in it."""
+        self._checked.pop(name, None)
+        place = self._in.pop(name, None)
+        if place is None:
+            return
+        self.names.discard(place.name)
+        if place.name in self._sumo.vehicle.getLoadedIDList():
+            self._sumo.vehicle.remove(place.name)
+        elif place.name in self._sumo.person.getIDList():
+            self._sumo.person.removeStages(place.name)
+
+    # -- vehicles ---------------------------------------------------------------------
+
+    def _drive(self, car: Vehicle) -> None:
+        x, y, _, _, yaw, _ = car.at
+        heading, half = math.radians(yaw), car.half[0]
+        front = x + half * math.cos(heading), -(y + half * math.sin(heading))
+        place = self._in.get(car.name)
+        if self._off_m(car.name, front) > _LEAVES_M:
+            if place is not None:
+                self.remove(car.name)
+            return
+        if place is None:
+            # Exactly now: SUMO must find a lane for it, and this one it keeps.
+            if self._measured(front) > _ENTERS_M:
+                return
+            place = self._enter(car)
+        angle = (yaw + 90.0) % 360.0
+        self._sumo.vehicle.moveToXY(place.name, "", -1, *front, angle, _FREE)
+
+    def _off_m(self, name: str, at: Point) -> float:
+        """How far a place is from SUMO's lanes, measured every few metres."""
+        known = self._checked.get(name)
+        if known is None or math.dist(known[0], at) > _CHECKED_FOR_M:
+            known = self._checked[name] = at, self._measured(at)
+        return known[1]
+
+    def _measured(self, at: Point) -> float:
+        simulation = self._sumo.simulation
+        edge, along, lane = simulation.convertRoad(*at, False, "passenger")
+        return math.dist(at, simulation.convert2D(edge, along, lane))
+
+    def _enter(self, car: Vehicle) -> Place:
+        vehicle = self._sumo.vehicle
+        place = self._in[car.name] = self._place(car.name)
+        vehicle.add(place.name, "", typeID=GUEST)
+        vehicle.setLength(place.name, 2.0 * car.half[0])
+        vehicle.setWidth(place.name, 2.0 * car.half[1])
+        self._give_up_checks(self._sumo, place.name)
+        return place
+
+    def _place(self, name: str) -> Place:
+        self._entered += 1
+        place = Place(f"{name}.{self._entered}")
+        self.names.add(place.name)
+        return place
+
+    def _lead_on(self, place: Place) -> None:
+        """Gives a guest a way straight on, so that others know to yield to it."""
+        # Not getRoadID, which a vehicle that is off every lane brings down.
+        edge: str = self._sumo.vehicle.getLaneID(place.name).rpartition("_")[0]
+        if edge and edge != place.edge and not edge.startswith(":"):
+            place.edge = edge
+            try:
+                self._sumo.vehicle.setRoute(place.name, self._comers.onward(edge))
+            except self._sumo.TraCIException:
+                pass  # It stays on the way that it has.
+
+    def _gone(self, name: str) -> None:
+        for guest, place in list(self._in.items()):
+            if place.name == name:
+                del self._in[guest]
+                self.names.discard(name)
+
+    # -- walkers ----------------------------------------------------------------------
+
+    def _walk(self, walker: Walker) -> None:
+        x, y, yaw = walker.at[0], -walker.at[1], walker.at[4]
+        place = self._in.get(walker.name)
+        if self._off_m(walker.name, (x, y)) > _WALKS_M:
+            if place is not None:
+                self.remove(walker.name)
+            return
+        if place is None:
+            if not self._comers.can_walk:
+                return
+            place = self._in[walker.name] = self._place(walker.name)
+            place.leads = False
+            self._comers.enter(place.name)
+        angle = (yaw + 90.0) % 360.0
+        self._sumo.person.moveToXY(place.name, "", x, y, angle, _FREE)

@@ -1,0 +1,532 @@
+"""A server's recordings: the folder they are in, the one that runs, the one that plays.
+
+Clients name a log by its bare name, or by the whole path that the recorder told them:
+there is no way out of the folder. A file that is no log is never written over.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
+
+from forewarn import ForewarnError
+from forewarn.standins.carla import blueprints, lights, logs
+from forewarn.standins.carla.actors import (
+    STANDARD_CONTROL,
+    Actor,
+    Pose,
+    Refusal,
+    Sensor,
+    TrafficLight,
+    TrafficSign,
+    Vehicle,
+    Walker,
+    compose,
+    number,
+    turned,
+)
+from forewarn.standins.carla.logs import Added, Frame, Log
+from forewarn.standins.carla.motion import physics_of
+
+if TYPE_CHECKING:
+    from forewarn.standins.carla.world import World
+
+
+MOST_BYTES: Final = 2 << 30
+"""Of all files in the folder, before a recording begins."""
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_. -]{0,119}")
+_FASTEST = 1000.0
+
+
+@dataclass(slots=True)
+class Habits:
+    """How clients want logs to be played."""
+
+    factor: float = 1.0
+    ignore_hero: bool = False
+    ignore_spectator: bool = True
+
+
+class Recordings:
+    """The recordings of one server.
+
+    Args:
+        folder: Where they are kept; none for a folder that goes when the server ends.
+        say: Tells whoever watches the server.
+    """
+
+    def __init__(self, folder: Path | None, say: Callable[[str], None]) -> None:
+        self.habits = Habits()
+        self._say = say
+        self._own: tempfile.TemporaryDirectory[str] | None = None
+        self._given = None if folder is None else folder.absolute()
+        self._recorder: Recorder | None = None
+        self._replay: Replay | None = None
+
+    @property
+    def folder(self) -> Path:
+        if self._given is not None:
+            self._given.mkdir(parents=True, exist_ok=True)
+            return self._given
+        if self._own is None:
+            self._own = tempfile.TemporaryDirectory(prefix="forewarn-carla-")
+        return Path(self._own.name)
+
+    def path(self, name: str) -> Path:
+        """Where a log is.
+
+        Raises:
+            Refusal: It would be somewhere else than in the folder.
+        """
+        folder = self.folder
+        bare = str(name).removeprefix(f"{folder}{os.sep}")
+        if not _NAME.fullmatch(bare):
+            raise Refusal(
+                f"{name!r:.80} is no name for a recording: they are kept in {folder},"
+                " under names of letters, digits, dots, dashes and blanks"
+            )
+        return folder / bare
+
+    def open(self, name: str) -> Log:
+        """A log to read.
+
+        Raises:
+            FileNotFoundError: There is none of that name.
+            Refusal: It cannot be read.
+        """
+        if self._recorder is not None:
+            self._recorder.flush()
+        return Log(self.path(name))
+
+    # -- recording --------------------------------------------------------------------
+
+    def record(self, world: World, name: str, more: bool) -> Path:
+        """Begins a recording; what ran or played before ends."""
+        path = self.path(name)
+        self.leave(world)
+        used = sum(file.stat().st_size for file in self.folder.iterdir())
+        if used > MOST_BYTES:
+            raise Refusal(f"{self.folder} is full: {used >> 20} MiB of recordings")
+        odd = path.exists() and not path.is_file()
+        if odd or (path.exists() and path.stat().st_size and not logs.is_log(path)):
+            raise Refusal(f"{path} is no recording, and is not written over")
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0)
+        flags |= getattr(os, "O_BINARY", 0)
+        try:
+            file = os.fdopen(os.open(path, flags, 0o644), "wb")
+        except OSError as error:
+            raise Refusal(f"{path} cannot be written: {error.strerror}") from None
+
+        def full() -> None:
+            self._say(f"{path.name} has {logs.LARGEST >> 20} MiB: the recording ends")
+            self.stop(world)
+
+        self._recorder = Recorder(world, file, more, full)
+        world.noted = self._recorder.take
+        return path
+
+    def stop(self, world: World) -> None:
+        """Ends the recording, if one runs."""
+        recorder, self._recorder = self._recorder, None
+        if recorder is not None:
+            world.noted = None
+            recorder.close()
+
+    # -- replaying --------------------------------------------------------------------
+
+    def part(
+        self, log: Log, begin_s: float, lasts_s: float, follow: int, offset: Pose
+    ) -> Part:
+        """What a client wants of a log: a time below 0 is one before its end."""
+        begin_s, lasts_s = number(begin_s), number(lasts_s)
+        if begin_s < 0.0:
+            begin_s = max(0.0, log.duration_s + begin_s)
+        end_s = begin_s + lasts_s if lasts_s > 0.0 else log.duration_s
+        habits = self.habits
+        return Part(
+            begin_s, end_s, habits.factor, habits.ignore_hero, habits.ignore_spectator,
+            int(follow), offset,
+        )  # fmt: skip
+
+    def play(self, world: World, log: Log, part: Part) -> None:
+        """Begins to play a log, which is closed in the end."""
+        self.leave(world)
+        self._replay = Replay(world, log, part, self._say)
+        world.moved = self._replay.step
+
+    def end_replay(self, world: World, keep: bool) -> None:
+        """Ends what plays, if anything does."""
+        replay, self._replay = self._replay, None
+        if replay is not None:
+            world.moved = None
+            replay.stop(keep)
+
+    def hurry(self, factor: float) -> None:
+        """How much faster than it was a log is played from now on."""
+        factor = number(factor)
+        if not 0.0 < factor <= _FASTEST:
+            raise Refusal(f"a log cannot be played {factor:g} times as fast")
+        self.habits.factor = factor
+
+    # -- the end ----------------------------------------------------------------------
+
+    def leave(self, world: World) -> None:
+        """Ends what runs and what plays in a world."""
+        self.stop(world)
+        self.end_replay(world, keep=True)
+
+    def close(self, world: World) -> None:
+        """With the server."""
+        self.leave(world)
+        if self._own is not None:
+            self._own.cleanup()
+
+
+_KINDS: tuple[tuple[type[Actor], int], ...] = (
+    (Vehicle, logs.VEHICLE), (Walker, logs.WALKER), (TrafficLight, logs.TRAFFIC_LIGHT),
+    (TrafficSign, logs.TRAFFIC_SIGN), (Sensor, logs.SENSOR),
+)  # fmt: skip
+
+
+class Recorder:
+    """A recording that runs.
+
+    Args:
+        world: What is recorded.
+        file: Open for writing, and empty; it is closed in the end.
+        more: Whether bodies are wanted too.
+        full: Told once the log is as long as it may be; nothing is written any more.
+    """
+
+    def __init__(
+        self, world: World, file: BinaryIO, more: bool, full: Callable[[], None]
+    ) -> None:
+        self._world, self._file = world, file
+        self._more, self._full = more, full
+        self._known: set[int] = set()
+        self._frames, self._elapsed_s = 0, 0.0
+        self._last = bytearray()
+        self._bytes = 0
+        self._write(logs.head(f"Carla/Maps/{world.roads.name}", int(time.time())))
+
+    def take(self, dt: float) -> None:
+        """Writes a frame: the world as it is after a tick."""
+        if self._frames:
+            self._elapsed_s += dt
+            # How long a frame lasted is known when the next one comes.
+            logs.lasts(self._last, dt)
+            self._write(self._last)
+        self._frames += 1
+        frame = logs.frame_start(self._frames, self._elapsed_s)
+        for part in self._events():
+            frame += part
+        for part in self._state():
+            frame += part
+        frame += logs.frame_end()
+        self._last = frame
+        if self._bytes + len(frame) > logs.LARGEST - (1 << 20):
+            self._full()
+
+    def flush(self) -> None:
+        """Has what was written be read by others, in whole frames."""
+        self._file.flush()
+
+    def close(self) -> None:
+        """Ends the log; safe to call twice."""
+        if not self._file.closed:
+            self._write(self._last)
+            self._file.close()
+
+    def _write(self, data: bytes | bytearray) -> None:
+        self._bytes += len(data)
+        self._file.write(data)
+
+    def _events(self) -> Iterator[bytes]:
+        actors = self._world.actors
+        fresh = [actor for n, actor in actors.items() if n not in self._known]
+        gone = sorted(self._known - actors.keys())
+        yield logs.added_packet(_added(actor) for actor in fresh)
+        yield logs.packet(logs.REMOVED, ((n,) for n in gone))
+        if self._more:
+            yield logs.packet(
+                logs.BOXES,
+                (
+                    (a.number, *(100.0 * v for v in (*a.centre, *a.half)))
+                    for a in fresh
+                    if not isinstance(a, TrafficLight | TrafficSign)
+                ),
+            )
+        self._known = set(actors)
+
+    def _state(self) -> Iterator[bytes]:
+        actors = list(self._world.actors.values())
+        cars = [actor for actor in actors if isinstance(actor, Vehicle)]
+        walkers = [actor for actor in actors if isinstance(actor, Walker)]
+        fixed = TrafficLight | TrafficSign | Sensor
+        yield logs.packet(
+            logs.POSITIONS,
+            ((a.number, *logs.place(a.at)) for a in actors if not isinstance(a, fixed)),
+        )
+        yield logs.packet(
+            logs.LIGHTS,
+            (
+                (a.number, a.frozen, a.since_s, a.colour)
+                for a in actors
+                if isinstance(a, TrafficLight)
+            ),
+        )
+        yield logs.packet(logs.PEDALS, (_pedals(car) for car in cars))
+        yield logs.packet(logs.WALKS, ((w.number, w.pace) for w in walkers))
+        yield logs.packet(logs.LAMPS, ((car.number, car.lamps) for car in cars))
+
+
+def _added(actor: Actor) -> logs.Added:
+    kind = next((k for make, k in _KINDS if isinstance(actor, make)), logs.OTHER)
+    attributes = tuple((t, str(n), str(v)) for n, t, v in actor.attributes)
+    return logs.Added(
+        actor.number, kind, actor.at, actor.blueprint, actor.kind, attributes
+    )
+
+
+def _pedals(car: Vehicle) -> tuple[Any, ...]:
+    throttle, steer, brake, hand_brake, reverse, _, gear = car.control
+    shown = gear or (-1 if reverse else 1)
+    return car.number, steer, throttle, brake, hand_brake, shown
+
+
+_SAME_PLACE_M = 1.0
+_LARGEST_M = 50.0
+_HERO = "hero"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What of a log is played, and how.
+
+    Args:
+        factor: How much faster than it was.
+        follow: The number in the log of whom the spectator follows; 0 for nobody.
+        offset: Where the spectator is, seen from there.
+    """
+
+    begin_s: float
+    end_s: float
+    factor: float = 1.0
+    ignore_hero: bool = False
+    ignore_spectator: bool = True
+    follow: int = 0
+    offset: Pose = (0.0,) * 6
+
+
+class Replay:
+    """A log that plays.
+
+    Args:
+        world: Where it plays.
+        log: What; it is closed in the end.
+        say: Hears of what could not be played.
+    """
+
+    def __init__(
+        self, world: World, log: Log, part: Part, say: Callable[[str], None]
+    ) -> None:
+        self._world, self._log, self._part, self._say = world, log, part, say
+        self._frames = iter(log)
+        self._numbers: dict[int, int] = {}
+        self._made: list[int] = []
+        self._now = self._next = Frame(0, 0.0, 0.0)
+        self._here: dict[int, Pose] = {}
+        self._there: dict[int, Pose] = {}
+        self._time_s = part.begin_s
+        self.runs = True
+        world.empty_roads()
+        for group in world.groups:
+            group.frozen = True
+        with_first = next(self._frames, None)
+        if with_first is not None:
+            self._next = with_first
+        self._guarded(self._show)
+
+    def step(self, dt: float) -> None:
+        """Goes on by a tick."""
+        if not self.runs:
+            return
+        end_s = self._part.end_s
+        self._time_s = min(end_s, self._time_s + dt * self._part.factor)
+        self._guarded(self._show)
+        if self._time_s >= end_s:
+            self.stop(keep=True)
+
+    def stop(self, keep: bool) -> None:
+        """Ends it; whom it brought stays standing there, or goes."""
+        if not self.runs:
+            return
+        self.runs = False
+        self._log.close()
+        for group in self._world.groups:
+            group.freeze(False)
+        for which in self._numbers.values():
+            actor = self._world.actors.get(which)
+            if isinstance(actor, Vehicle | Walker):
+                actor.physical = True
+                if isinstance(actor, Vehicle):
+                    actor.control = list(STANDARD_CONTROL)
+                else:
+                    actor.pace = 0.0
+                self._world.mark(actor)
+        for which in () if keep else self._made:
+            self._world.destroy(which)
+
+    def _guarded(self, show: Callable[[], None]) -> None:
+        """A log may hold what only shows when it is played."""
+        try:
+            show()
+        except ForewarnError as problem:
+            self._say(f"the replay of {self._log.path.name} ends: {problem}")
+            self.stop(keep=True)
+
+    # -- frames -----------------------------------------------------------------------
+
+    def _show(self) -> None:
+        """Puts everybody where they were at this time."""
+        before = self._now
+        while self._next is not self._now and self._next.elapsed_s <= self._time_s:
+            self._now = self._next
+            self._events(self._now)
+            self._next = next(self._frames, self._now)
+        if self._now is not before:
+            self._here, self._there = _places(self._now), _places(self._next)
+        spell = self._next.elapsed_s - self._now.elapsed_s
+        share = (self._time_s - self._now.elapsed_s) / spell if spell > 0.0 else 0.0
+        share = min(1.0, max(0.0, share))
+        for which, at in self._here.items():
+            actor = self._actor(which)
+            if actor is not None:
+                self._put(actor, _between(at, self._there.get(which, at), share))
+        self._states(self._now)
+        followed = self._actor(self._part.follow)
+        if followed is not None:
+            at = compose(followed.at, self._part.offset)
+            self._world.place(self._world.spectator, at)
+
+    def _put(self, actor: Actor, at: Pose) -> None:
+        if isinstance(actor, Vehicle):
+            actor.speed = 0.0
+        actor.velocity = actor.spin = actor.acceleration = (0.0, 0.0, 0.0)
+        self._world.place(actor, at)
+
+    def _actor(self, which: int) -> Actor | None:
+        return self._world.actors.get(self._numbers.get(which, -1))
+
+    def _states(self, frame: Frame) -> None:
+        for which, frozen, since_s, colour in frame.records(logs.LIGHTS):
+            light = self._actor(which)
+            if isinstance(light, TrafficLight):
+                lights.show(light, min(colour, 4))
+                light.since_s, light.frozen = number(since_s), frozen
+                self._world.mark(light)
+        for which, steer, throttle, brake, hand, gear in frame.records(logs.PEDALS):
+            car = self._actor(which)
+            if isinstance(car, Vehicle):
+                pedals = [number(value) for value in (throttle, steer, brake)]
+                shown = max(-10, min(20, gear))
+                car.control = [*pedals, hand, gear < 0, False, shown]
+        for which, pace in frame.records(logs.WALKS):
+            walker = self._actor(which)
+            if isinstance(walker, Walker):
+                walker.pace = number(pace)
+        for which, lamps in frame.records(logs.LAMPS):
+            car = self._actor(which)
+            if isinstance(car, Vehicle):
+                car.lamps = lamps
+
+    # -- who comes and goes -----------------------------------------------------------
+
+    def _events(self, frame: Frame) -> None:
+        boxes = {which: box for which, *box in frame.records(logs.BOXES)}
+        for added in frame.added():
+            try:
+                self._come(added, boxes.get(added.number))
+            except ForewarnError as problem:
+                self._say(f"not replayed: {added.name:.80}: {problem}")
+        for (which,) in frame.records(logs.REMOVED):
+            gone = self._numbers.pop(which, None)
+            if gone is not None and gone in self._made:
+                self._world.destroy(gone)
+
+    def _come(self, added: Added, box: list[float] | None) -> None:
+        role = dict((name, value) for _, name, value in added.attributes)
+        hero = added.kind == logs.VEHICLE and role.get("role_name") == _HERO
+        if hero and self._part.ignore_hero:
+            return
+        actor: Actor | None
+        if added.name == "spectator":
+            actor = None if self._part.ignore_spectator else self._world.spectator
+        elif added.name.startswith("traffic."):
+            actor = self._light_at(added.at)
+        elif added.name.startswith(("sensor.", "controller.")):
+            return
+        else:
+            actor = self._world.actors.get(added.number)
+            if actor is None or actor.kind != added.name:
+                actor = self._make(added, box)
+        if actor is None:
+            return
+        self._numbers[added.number] = actor.number
+        if isinstance(actor, Vehicle | Walker):
+            actor.physical = False
+
+    def _light_at(self, at: Pose) -> TrafficLight | None:
+        """The light that hangs where one hung; several may share a pole."""
+        taken = set(self._numbers.values())
+        for light in self._world.lights:
+            if light.number in taken:
+                continue
+            gaps = (abs(a - b) for a, b in zip(light.at[:3], at[:3], strict=True))
+            if max(gaps) < _SAME_PLACE_M:
+                return light
+        return None
+
+    def _make(self, added: Added, box: list[float] | None) -> Actor:
+        blueprint = blueprints.find(added.name)
+        half, centre = blueprint.half, (0.0, 0.0, blueprint.half[2])
+        if box is not None:
+            x, y, z, *extent = (number(value) / 100.0 for value in box)
+            if all(0.0 < value < _LARGEST_M for value in extent):
+                half, centre = (extent[0], extent[1], extent[2]), (x, y, z)
+        make: type[Actor] = Vehicle if blueprint.wheels else Actor
+        if added.name.startswith("walker."):
+            make = Walker
+        given = {name: value[:200] for _, name, value in added.attributes}
+        actor = make(
+            0, added.name, added.at, blueprint.given(given), half, centre,
+            bytes([blueprint.tag]) if blueprint.tag else b"",
+            blueprint=blueprint.number,
+        )  # fmt: skip
+        if isinstance(actor, Vehicle):
+            actor.physics = physics_of(blueprint)
+            actor.wheelbase = 1.2 * half[0]
+        self._world.spawn(actor, added.number)
+        self._made.append(actor.number)
+        return actor
+
+
+def _places(frame: Frame) -> dict[int, Pose]:
+    return {which: logs.pose(place) for which, *place in frame.records(logs.POSITIONS)}
+
+
+def _between(here: Pose, there: Pose, share: float) -> Pose:
+    if not share:
+        return here
+    x, y, z = (a + share * (b - a) for a, b in zip(here[:3], there[:3], strict=True))
+    pitch, yaw, roll = (
+        a + share * turned(b - a) for a, b in zip(here[3:], there[3:], strict=True)
+    )
+    return x, y, z, pitch, yaw, roll

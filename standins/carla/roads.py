@@ -1,0 +1,511 @@
+"""The map as the server needs it: its text, spawn points, limits and signals.
+
+The client's own map library reads the OpenDRIVE text, so that server and client mean
+the same by a lane.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import re
+import xml.etree.ElementTree as ET
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import carla
+
+from forewarn import InvalidInput
+from forewarn.standins.carla.actors import Pose
+
+LARGEST: Final = 12 << 20
+"""Bytes of an OpenDRIVE text."""
+
+_SPACING_M = 24
+_MARGIN_M = 12
+
+
+SIGNS = {"206": "traffic.stop", "205": "traffic.yield"}
+"""What CARLA calls the signs that have an actor, by their types in OpenDRIVE."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """A light or a sign of the map.
+
+    Args:
+        name: The map's own.
+        kind: Its type in OpenDRIVE.
+        at: Where it hangs, facing against those who come.
+        lines: Where the stop line crosses each lane that it is for.
+    """
+
+    name: str
+    kind: str
+    road: int
+    junction: int
+    at: Pose
+    lines: tuple[Pose, ...]
+
+
+TOWNS: Final = {
+    "Town01": "tee", "Town02": "crossing", "Town03": "roundabout", "Town04": "highway",
+    "Town05": "boulevard",
+}  # fmt: skip
+"""Which map answers to the name of one of CARLA's towns: one of the same kind."""
+
+
+class Roads:
+    """One map.
+
+    Args:
+        name: What clients see.
+        text: OpenDRIVE.
+        net: The SUMO net of the same roads, if there is one.
+    """
+
+    def __init__(self, name: str, text: str, net: Path | None = None) -> None:
+        self.name = name
+        self.net = net
+        self.text = prepared(text)
+        try:
+            self.map = carla.Map(name, self.text)
+        except (RuntimeError, ValueError) as error:
+            raise InvalidInput(
+                f"CARLA's map library cannot read the map: {error}", source=name
+            ) from error
+        self._limits = _limits(self.text)
+        self.spawn_points = _spawn_points(self.map, _loops(self.text))
+        self.signals = tuple(_signals(self.map, TRAFFIC_LIGHT))
+        self.signs = tuple(_signals(self.map, *SIGNS))
+
+    @cached_property
+    def mesh(self) -> bytes:
+        """Where pedestrians can walk; empty if nowhere."""
+        from forewarn.standins.carla import navigation
+
+        return navigation.mesh(self)
+
+    @property
+    def mesh_name(self) -> str:
+        """The name of the mesh's file, another for another content: clients keep it."""
+        return f"forewarn/{zlib.crc32(self.mesh):08x}/{self.name}.bin"
+
+    def waypoint(self, x: float, y: float) -> Any:
+        """The nearest place on a lane for cars, as the client's library has it."""
+        return self.map.get_waypoint(carla.Location(x, y, 0.0))
+
+    def limit_kmh(self, road: int, lane: int) -> float:
+        return self._limits.get((road, lane), self._limits.get((road, 0), 50.0))
+
+    def limit_at(self, x: float, y: float) -> float:
+        """The speed limit in km/h on the nearest lane."""
+        point = self.waypoint(x, y)
+        return 50.0 if point is None else self.limit_kmh(point.road_id, point.lane_id)
+
+    def geolocation(self, x: float, y: float, z: float) -> tuple[float, float, float]:
+        """Latitude, longitude and altitude."""
+        found = self.map.transform_to_geolocation(carla.Location(x, y, z))
+        return found.latitude, found.longitude, found.altitude
+
+
+class Maps:
+    """The maps that can be loaded.
+
+    Args:
+        shipped: OpenDRIVE files by name; a `NAME.net.xml` beside one is its SUMO net.
+    """
+
+    def __init__(self, shipped: Mapping[str, Path]) -> None:
+        self._shipped = shipped
+        self.names = (*shipped, *TOWNS)
+
+    def load(self, name: str) -> Roads:
+        """A map that ships, by name, or a file, by path.
+
+        A file `NAME.xodr` with `NAME.net.xml` beside it has SUMO's traffic too.
+        """
+        bare = name.rpartition("/")[2]
+        path = self._shipped.get(TOWNS.get(bare, bare))
+        if path is None:
+            path = Path(name)
+            if path.suffix != ".xodr":
+                raise InvalidInput(
+                    f"no map {name!r:.80}",
+                    mend=f"known are {', '.join(self._shipped)}, or a path to an .xodr"
+                    " file",
+                )
+        text = text_of(path, LARGEST)
+        net = path.with_name(f"{path.stem}.net.xml")
+        return Roads(
+            bare if bare in TOWNS else path.stem, text, net if net.is_file() else None
+        )
+
+
+def text_of(path: Path, limit: int) -> str:
+    """A file's text.
+
+    Raises:
+        InvalidInput: It cannot be read, or is longer than so many bytes.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(limit + 1)
+        text = data.decode("utf-8-sig")
+    except OSError as error:
+        raise InvalidInput(error.strerror or str(error), source=str(path)) from error
+    except UnicodeDecodeError as error:
+        raise InvalidInput("not UTF-8 text", source=str(path)) from error
+    if len(data) > limit:
+        raise InvalidInput(f"larger than {limit} bytes", source=str(path))
+    return text
+
+
+def _limits(text: str) -> dict[tuple[int, int], float]:
+    """The speed limit in km/h of each lane; lane 0 stands for the whole road."""
+    limits: dict[tuple[int, int], float] = {}
+    for road in ET.fromstring(text).iter("road"):  # noqa: S314
+        number = _integer(road.get("id"))
+        for speed in road.findall("type/speed"):
+            limits[number, 0] = _kmh(speed)
+        for lane in road.iter("lane"):
+            for speed in lane.findall("speed"):
+                limits[number, _integer(lane.get("id"))] = _kmh(speed)
+    return limits
+
+
+def _integer(text: str | None) -> int:
+    try:
+        return int(text or "0")
+    except ValueError:
+        return 0
+
+
+def _kmh(speed: ET.Element) -> float:
+    try:
+        value = float(speed.get("max", "13.89"))
+    except ValueError:
+        value = 13.89
+    unit = speed.get("unit", "m/s")
+    factor = {"mph": 1.609344, "km/h": 1.0}.get(unit, 3.6)
+    return round(value * factor, 1)
+
+
+def _pose(transform: Any) -> Pose:
+    place, turn = transform.location, transform.rotation
+    return place.x, place.y, place.z, turn.pitch, turn.yaw, turn.roll
+
+
+def _loops(text: str) -> frozenset[int]:
+    """The roads that lead back at the map's edge."""
+    root = ET.fromstring(text)  # noqa: S314
+    found = (road for road in root.iter("road") if road.get("name") == LOOP)
+    return frozenset(_integer(road.get("id")) for road in found)
+
+
+def _spawn_points(road_map: Any, loops: frozenset[int]) -> tuple[Pose, ...]:
+    """A place every so often on each lane, away from junctions and the map's edge."""
+    lanes: dict[tuple[int, int, int], list[Any]] = {}
+    for point in road_map.generate_waypoints(1.0):
+        if not point.is_junction and point.road_id not in loops:
+            key = point.road_id, point.section_id, point.lane_id
+            lanes.setdefault(key, []).append(point)
+    found: list[Pose] = []
+    for key in sorted(lanes):
+        points = sorted(lanes[key], key=lambda point: point.s)
+        for point in points[_MARGIN_M : len(points) - _MARGIN_M : _SPACING_M]:
+            x, y, z, pitch, yaw, roll = _pose(point.transform)
+            found.append((x, y, z + 0.3, pitch, yaw, roll))
+    return tuple(found)
+
+
+def _signals(road_map: Any, *kinds: str) -> list[Signal]:
+    """Every signal of these kinds once, with where it has those who come stop."""
+    found: dict[str, Signal] = {}
+    marks = (
+        each for kind in kinds for each in road_map.get_all_landmarks_of_type(kind)
+    )
+    for mark in marks:
+        if mark.id in found:
+            continue
+        lines = tuple(_lines(road_map, mark))
+        if not lines:
+            continue
+        ahead = road_map.get_waypoint_xodr(mark.road_id, *_lane_and_s(mark))
+        junction = -1
+        for onward in () if ahead is None else ahead.next(4.0):
+            if onward.is_junction:
+                junction = onward.junction_id
+        found[mark.id] = Signal(
+            mark.id, mark.type, mark.road_id, junction, _pose(mark.transform), lines
+        )
+    return [found[name] for name in sorted(found, key=_natural)]
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    return [(int(part or 0), "") if part.isdigit() else (0, part)
+            for part in re.split(r"(\d+)", name)]  # fmt: skip
+
+
+def _lanes(mark: Any) -> Sequence[int]:
+    positive = str(mark.orientation) == "Positive"
+    lanes: list[int] = []
+    for first, last in mark.get_lane_validities():
+        for lane in range(min(first, last), max(first, last) + 1):
+            if lane and (lane < 0) == positive:
+                lanes.append(lane)
+    return lanes
+
+
+def _lane_and_s(mark: Any) -> tuple[int, float]:
+    lanes = _lanes(mark)
+    return (lanes[0] if lanes else -1), max(0.01, mark.s - 0.01)
+
+
+def _lines(road_map: Any, mark: Any) -> list[Pose]:
+    lines: list[Pose] = []
+    for lane in _lanes(mark):
+        point = road_map.get_waypoint_xodr(mark.road_id, lane, max(0.01, mark.s - 0.01))
+        if point is not None:
+            lines.append(_pose(point.transform))
+    return lines
+
+
+TRAFFIC_LIGHT: Final = "1000001"
+LOOP: Final = "turning loop"
+"""The name of the roads that are put in."""
+
+_ARROWS: Final = frozenset({"1000002", "1000009", "1000010", "1000011"})
+_REFERENCE: Final = (
+    "+proj=tmerc +lat_0=49 +lon_0=8 +k=1 +x_0=0 +y_0=0 +datum=WGS84 +units=m +no_defs"
+)
+_HAIR_M = 5e-4
+_MEET_M = 0.5
+_ROOM_M = 6.0
+_HALF = math.pi
+
+
+class End(NamedTuple):
+    """Where a road ends, or begins, and in which direction it runs there."""
+
+    road: ET.Element
+    x: float
+    y: float
+    heading: float
+
+
+def prepared(text: str) -> str:
+    """The text as the stand-in serves it.
+
+    Raises:
+        InvalidInput: It is not OpenDRIVE.
+    """
+    if "<!DOCTYPE" in text or "<!ENTITY" in text:
+        raise InvalidInput("an OpenDRIVE map declares no document types")
+    try:
+        root = ET.fromstring(text)  # noqa: S314  without document types it is harmless
+        if root.tag != "OpenDRIVE":
+            raise InvalidInput(f"the map is no OpenDRIVE but <{root.tag:.40}>")
+        _refer(root)
+        for signal in root.iter("signal"):
+            if signal.get("type") in _ARROWS:
+                signal.set("type", TRAFFIC_LIGHT)
+        _name_controllers(root)
+        _close(root)
+        for road in root.iter("road"):
+            _shorten(road)
+    except (ET.ParseError, ValueError, TypeError) as error:
+        raise InvalidInput(f"the map is no OpenDRIVE: {error}") from error
+    return ET.tostring(root, encoding="unicode", xml_declaration=True)
+
+
+def _refer(root: ET.Element) -> None:
+    header = root.find("header")
+    if header is None:
+        raise InvalidInput("the map has no header")
+    found = header.find("geoReference")
+    if found is None:
+        found = ET.SubElement(header, "geoReference")
+    if not (found.text or "").strip():
+        found.text = _REFERENCE
+
+
+def _name_controllers(root: ET.Element) -> None:
+    """Names in each junction the controllers of its lights, where the map does not."""
+    known = {controller.get("id") for controller in root.findall("controller")}
+    for junction in root.findall("junction"):
+        if junction.get("name") in known and junction.find("controller") is None:
+            ET.SubElement(junction, "controller", id=junction.get("name", ""), type="0")
+
+
+def _shorten(road: ET.Element) -> None:
+    """Has a road end a hair before its lanes do.
+
+    The client's `next_until_lane_end` fails where its steps end on the road's very end,
+    as they do on roads whose length is a whole number.
+    """
+    length = float(road.get("length", "0"))
+    road.set("length", f"{max(_HAIR_M, length - _HAIR_M):.6f}")
+
+
+# -- turning loops --------------------------------------------------------------------
+
+
+def _close(root: ET.Element) -> None:
+    """Leads each road that ends at the map's edge into the one that begins there."""
+    roads = root.findall("road")
+    _forget_empty_junctions(root, roads)
+    ends = [end for road in roads if (end := _end(road)) is not None]
+    starts = [start for road in roads if (start := _start(road)) is not None]
+    number = max((int(road.get("id", "0")) for road in roads), default=0) + 1000
+    place = list(root).index(roads[-1]) + 1 if roads else 0
+    for end in ends:
+        for start in starts:
+            if _fit(end, start):
+                root.insert(place, _loop(end, start, number))
+                starts.remove(start)
+                number += 1
+                break
+
+
+def _forget_empty_junctions(root: ET.Element, roads: list[ET.Element]) -> None:
+    """Some maps have roads begin at junctions that lead nowhere."""
+    real = {
+        junction.get("id")
+        for junction in root.findall("junction")
+        if junction.find("connection") is not None
+    }
+    for road in roads:
+        link = road.find("link")
+        for neighbour in [] if link is None else list(link):
+            junction = neighbour.get("elementType") == "junction"
+            if junction and neighbour.get("elementId") not in real:
+                link.remove(neighbour)  # type: ignore[union-attr]
+
+
+def _start(road: ET.Element) -> End | None:
+    if road.get("junction") != "-1" or road.find("link/predecessor") is not None:
+        return None
+    first = road.find("planView/geometry")
+    if first is None or _right_lanes(road, 0) is None:
+        return None
+    return End(road, *(float(first.get(key, "0")) for key in ("x", "y", "hdg")))
+
+
+def _end(road: ET.Element) -> End | None:
+    if road.get("junction") != "-1" or road.find("link/successor") is not None:
+        return None
+    last = road.findall("planView/geometry")[-1:]
+    if not last or last[0].find("line") is None or _right_lanes(road, -1) is None:
+        return None
+    x, y, heading, length = (
+        float(last[0].get(key, "0")) for key in ("x", "y", "hdg", "length")
+    )
+    x += length * math.cos(heading)
+    y += length * math.sin(heading)
+    return End(road, x, y, heading)
+
+
+def _right_lanes(road: ET.Element, index: int) -> ET.Element | None:
+    """The lane section at one end, if all its lanes run on the right side."""
+    sections = road.findall("lanes/laneSection")
+    if not sections or sections[index].find("left/lane") is not None:
+        return None
+    return sections[index] if sections[index].find("right/lane") is not None else None
+
+
+def _fit(end: End, start: End) -> bool:
+    if math.dist((end.x, end.y), (start.x, start.y)) > _MEET_M:
+        return False
+    turned = (start.heading - end.heading) % (2 * _HALF)
+    return abs(turned - _HALF) < 0.1 and _widths(end.road, -1) == _widths(start.road, 0)
+
+
+def _widths(road: ET.Element, index: int) -> list[tuple[str, str, float]]:
+    section = _right_lanes(road, index)
+    if section is None:
+        return []
+    return [
+        (lane.get("id", ""), lane.get("type", ""), float(lane.find("width").get("a")))  # type: ignore[union-attr, arg-type]
+        for lane in section.findall("right/lane")
+    ]
+
+
+def _loop(end: End, start: End, number: int) -> ET.Element:
+    """A drop: to the right, round to the left, and to the right again."""
+    widths = _widths(end.road, -1)
+    radius = sum(width for _, _, width in widths) + _ROOM_M
+    bend = math.acos(0.5)
+    road = ET.Element("road", name=LOOP, id=str(number), junction="-1")
+    link = ET.SubElement(road, "link")
+    for way, other, contact in (
+        ("predecessor", end.road, "end"), ("successor", start.road, "start"),
+    ):  # fmt: skip
+        ET.SubElement(
+            link, way, elementType="road", elementId=other.get("id", ""),
+            contactPoint=contact,
+        )  # fmt: skip
+    for other, way, contact in (
+        (end.road, "successor", "start"), (start.road, "predecessor", "end"),
+    ):  # fmt: skip
+        _link(other, way, number, contact)
+    plan = ET.SubElement(road, "planView")
+    x, y, heading, at = end.x, end.y, end.heading, 0.0
+    for turn in (-bend, _HALF + 2.0 * bend, -bend):
+        curvature = math.copysign(1.0 / radius, turn)
+        length = abs(turn) * radius
+        piece = ET.SubElement(
+            plan, "geometry", s=f"{at:.8f}", x=f"{x:.8f}", y=f"{y:.8f}",
+            hdg=f"{heading:.8f}", length=f"{length:.8f}",
+        )  # fmt: skip
+        ET.SubElement(piece, "arc", curvature=f"{curvature:.8f}")
+        x += (math.sin(heading + turn) - math.sin(heading)) / curvature
+        y -= (math.cos(heading + turn) - math.cos(heading)) / curvature
+        heading += turn
+        at += length
+    road.set("length", f"{at:.8f}")
+    profile = ET.SubElement(road, "elevationProfile")
+    ET.SubElement(profile, "elevation", s="0", a="0", b="0", c="0", d="0")
+    ET.SubElement(road, "lateralProfile")
+    lanes = ET.SubElement(road, "lanes")
+    section = copy.deepcopy(_right_lanes(end.road, -1))
+    assert section is not None  # noqa: S101
+    section.set("s", "0")
+    lanes.append(section)
+    for lane in section.findall("right/lane"):
+        _link_lane(lane, "predecessor")
+        _link_lane(lane, "successor")
+    for other, index, way in ((end.road, -1, "successor"),
+                              (start.road, 0, "predecessor")):  # fmt: skip
+        for lane in _right_lanes(other, index).findall("right/lane"):  # type: ignore[union-attr]
+            _link_lane(lane, way)
+    ET.SubElement(road, "objects")
+    ET.SubElement(road, "signals")
+    return road
+
+
+def _link(road: ET.Element, way: str, number: int, contact: str) -> None:
+    link = road.find("link")
+    if link is None:
+        link = ET.Element("link")
+        road.insert(0, link)
+    made = ET.Element(
+        way, elementType="road", elementId=str(number), contactPoint=contact
+    )
+    link.insert(0 if way == "predecessor" else len(link), made)
+
+
+def _link_lane(lane: ET.Element, way: str) -> None:
+    link = lane.find("link")
+    if link is None:
+        link = ET.Element("link")
+        lane.insert(0, link)
+    for old in link.findall(way):
+        link.remove(old)
+    link.insert(
+        0 if way == "predecessor" else len(link), ET.Element(way, id=lane.get("id", ""))
+    )

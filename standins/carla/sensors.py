@@ -1,0 +1,205 @@
+"""What sensors see, each in the frame of its kind."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from random import Random
+from typing import TYPE_CHECKING, Protocol
+
+from forewarn.standins.carla import actors
+from forewarn.standins.carla.actors import Actor, Sensor, Vehicle, Walker, forward
+from forewarn.standins.carla.motion import ray, solid
+from forewarn.standins.carla.wire import packed
+
+if TYPE_CHECKING:
+    from forewarn.standins.carla.surroundings import Ground
+    from forewarn.standins.carla.world import World
+
+
+FIRST_STREAM = 1000
+_RAYS = ("sensor.camera.", "sensor.lidar.", "sensor.other.radar")
+GRAVITY = 9.81
+
+
+class Sight(Protocol):
+    """Sees for one sensor: the body of a frame, or none."""
+
+    def __call__(self, sensor: Sensor, dt: float) -> bytes | None: ...
+
+
+class Sensors:
+    """The sensors of one world."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.gravity = GRAVITY
+        self._rests_until_s = 0.0
+        self._ground: Ground | None = None
+        self._threads = ThreadPoolExecutor(os.cpu_count(), "rays")
+        self._all: dict[int, Sensor] = {}
+        self._by_stream: dict[int, Sensor] = {}
+        self._see: dict[str, tuple[int, Sight]] = {
+            "sensor.other.gnss": (actors.GNSS, self._gnss),
+            "sensor.other.imu": (actors.IMU, self._imu),
+            "sensor.other.obstacle": (actors.OBSTACLE, self._obstacle),
+        }
+
+    def add(self, sensor: Sensor) -> None:
+        if sensor.kind.startswith(_RAYS):
+            from forewarn.standins.carla.sights import check
+
+            check(sensor)
+        self._all[sensor.number] = sensor
+        if sensor.kind != "sensor.other.lane_invasion":
+            # That one the client works out by itself.
+            sensor.stream = FIRST_STREAM + sensor.number
+            self._by_stream[sensor.stream] = sensor
+        period = sensor.attribute("sensor_tick", "0")
+        sensor.period_s = max(0.0, actors.number(float(period)))
+
+    def remove(self, sensor: Sensor) -> None:
+        self._all.pop(sensor.number, None)
+        if sensor.stream:
+            self._by_stream.pop(sensor.stream, None)
+            self._world.streams.end(sensor.stream)
+
+    def has(self, stream: int) -> bool:
+        return stream in self._by_stream
+
+    def mounted(self) -> Iterator[Actor]:
+        return iter(self._all.values())
+
+    def see(self, dt: float, hurried: bool) -> None:
+        """Sends what the sensors that somebody listens to see now."""
+        world = self._world
+        rests = hurried and time.monotonic() < self._rests_until_s
+        casting: list[Sensor] = []
+        for sensor in list(self._all.values()):
+            if not world.streams.read(sensor.stream):
+                continue
+            if sensor.period_s and world.time_s + 1e-9 < sensor.next_s:
+                continue
+            casts = sensor.kind.startswith(_RAYS)
+            if casts and rests:
+                continue
+            sensor.next_s = max(sensor.next_s + sensor.period_s, world.time_s)
+            if casts:
+                casting.append(sensor)
+            elif sensor.kind in self._see:
+                number, sight = self._see[sensor.kind]
+                body = sight(sensor, dt)
+                if body is not None:
+                    self._send(sensor, number, body)
+        if casting:
+            began_s = time.monotonic()
+            for sensor, number, body in self._cast(casting, dt):
+                self._send(sensor, number, body)
+            now_s = time.monotonic()
+            self._rests_until_s = now_s + 2.0 * (now_s - began_s)
+
+    def collided(self, actor: Vehicle, other: Actor) -> None:
+        """Tells the collision sensors of an actor whom it ran into."""
+        mass = 1500.0
+        impulse = [
+            mass * (b - a) for a, b in zip(actor.velocity, other.velocity, strict=True)
+        ]
+        for sensor in self._all.values():
+            if (
+                sensor.kind == "sensor.other.collision"
+                and sensor.parent == actor.number
+            ):
+                body = packed([actor.described(), other.described(), impulse])
+                self._send(sensor, actors.COLLISION, body)
+
+    def _send(self, sensor: Sensor, number: int, body: bytes) -> None:
+        world = self._world
+        head = actors.header(number, world.frame, world.time_s, sensor.at)
+        world.streams.send(sensor.stream, head, body)
+
+    def _cast(
+        self, sensors: list[Sensor], dt: float
+    ) -> Iterator[tuple[Sensor, int, bytes]]:
+        """What comes of rays. All share the scene, and numpy lets threads go on."""
+        from forewarn.standins.carla.sights import SIGHTS, velocities
+        from forewarn.standins.carla.surroundings import Ground, Surroundings
+
+        world = self._world
+        if self._ground is None:
+            self._ground = Ground(world.roads)
+        scene = Surroundings(self._ground, world.actors.values())
+        moves = velocities(world.actors)
+
+        def seen(sensor: Sensor) -> tuple[Sensor, int, bytes]:
+            number, sight = SIGHTS[sensor.kind]
+            return sensor, number, sight(sensor, scene, dt, moves)
+
+        return self._threads.map(seen, sensors)
+
+    # -- kinds ------------------------------------------------------------------------
+
+    def _gnss(self, sensor: Sensor, dt: float) -> bytes:
+        luck = self._luck(sensor)
+        x, y, z = sensor.at[:3]
+        latitude, longitude, altitude = self._world.roads.geolocation(x, y, z)
+        return packed(
+            [
+                latitude + _noise(sensor, luck, "lat"),
+                longitude + _noise(sensor, luck, "lon"),
+                altitude + _noise(sensor, luck, "alt"),
+            ]
+        )
+
+    def _imu(self, sensor: Sensor, dt: float) -> bytes:
+        luck = self._luck(sensor)
+        parent = self._world.actors.get(sensor.parent)
+        carrier: Actor = sensor if parent is None else parent
+        ax, ay, _ = carrier.acceleration
+        yaw = math.radians(sensor.at[4])
+        ahead = ax * math.cos(yaw) + ay * math.sin(yaw)
+        right = ay * math.cos(yaw) - ax * math.sin(yaw)
+        felt = [ahead, right, self.gravity]
+        turns = [math.radians(rate) for rate in carrier.spin]
+        for i, axis in enumerate("xyz"):
+            spread = float(sensor.attribute(f"noise_accel_stddev_{axis}", "0"))
+            felt[i] += luck.gauss(0.0, spread) if spread else 0.0
+            spread = float(sensor.attribute(f"noise_gyro_stddev_{axis}", "0"))
+            turns[i] += float(sensor.attribute(f"noise_gyro_bias_{axis}", "0"))
+            turns[i] += luck.gauss(0.0, spread) if spread else 0.0
+        compass = (yaw + math.pi / 2.0) % (2.0 * math.pi)
+        return packed([felt, turns, compass])
+
+    def _obstacle(self, sensor: Sensor, dt: float) -> bytes | None:
+        reach = float(sensor.attribute("distance", "5"))
+        radius = float(sensor.attribute("hit_radius", "0.5"))
+        moving = sensor.attribute("only_dynamics", "False").lower() == "true"
+        x, y = forward(sensor.at[4])
+        found: tuple[float, Actor] | None = None
+        for other in self._world.actors.values():
+            if other.number == sensor.parent or not solid(other):
+                continue
+            if moving and not isinstance(other, Vehicle | Walker):
+                continue
+            way = ray(sensor.at[:2], (x, y), other, radius)
+            if way is not None and way <= reach and (not found or way < found[0]):
+                found = way, other
+        if found is None:
+            return None
+        itself = self._world.actors.get(sensor.parent, sensor)
+        return packed([itself.described(), found[1].described(), found[0]])
+
+    def _luck(self, sensor: Sensor) -> Random:
+        if sensor.luck is None:
+            given = sensor.attribute("noise_seed", "0")
+            name = f"{self._world.seed} {sensor.kind} {sensor.number} {given}"
+            sensor.luck = Random(name)  # noqa: S311
+        return sensor.luck
+
+
+def _noise(sensor: Sensor, luck: Random, axis: str) -> float:
+    bias = float(sensor.attribute(f"noise_{axis}_bias", "0"))
+    spread = float(sensor.attribute(f"noise_{axis}_stddev", "0"))
+    return bias + (luck.gauss(0.0, spread) if spread else 0.0)

@@ -1,0 +1,258 @@
+"""The server: two ports, one world, and a clock."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, Final
+
+from forewarn import InvalidInput
+from forewarn.standins.carla import (
+    actor_calls,  # noqa: F401  it fills CALLS
+    actors,
+    roads,
+)
+from forewarn.standins.carla.actors import Refusal
+from forewarn.standins.carla.calls import CALLS
+from forewarn.standins.carla.recordings import Recordings
+from forewarn.standins.carla.roads import Maps, Roads
+from forewarn.standins.carla.traffic import MakesTraffic, Traffic
+from forewarn.standins.carla.wire import Caller, Guests, Reader, Streams
+from forewarn.standins.carla.world import World
+
+LOOPBACK: Final = "127.0.0.1"
+_OWN_MAP: Final = "OpenDriveMap"
+_FASTEST_HZ: Final = 1000.0
+_LOADS_S: Final = 0.05
+_MOST_SAID: Final = 100
+
+
+class Server:
+    """Serves one world after another until it is told to stop.
+
+    Args:
+        maps: The maps that clients can load.
+        first: The name or file of the map to begin with.
+        make_traffic: What moves besides the clients' actors.
+        seed: Where chance begins.
+        host: The address to listen at.
+        port: For calls; streams have the next one. 0 takes two that are free.
+        rate_hz: Ticks a second while no client ticks.
+        waits: Whether worlds begin in synchronous mode, a tick the time of a rate's.
+        folder: That of clients' recordings; without one they go with the server.
+        say: Hears of what the server cannot do.
+    """
+
+    def __init__(
+        self,
+        maps: Maps,
+        first: str,
+        make_traffic: MakesTraffic,
+        seed: int = 0,
+        host: str = LOOPBACK,
+        port: int = 2000,
+        rate_hz: float = 20.0,
+        waits: bool = False,
+        folder: Path | None = None,
+        say: Callable[[str], None] = lambda problem: None,
+    ) -> None:
+        if not 0.1 <= rate_hz <= _FASTEST_HZ:
+            raise InvalidInput(
+                f"{rate_hz:g} ticks a second are not within 0.1 and 1000"
+            )
+        self.host, self.port = _address(host), port
+        self.managers: dict[int, list[Any]] = {}
+        self.streams = Streams(self._first)
+        self.recordings = Recordings(folder, self._say)
+        self._maps, self._first_map = maps, maps.load(first)
+        self._make_traffic, self._seed, self._say_it = make_traffic, seed, say
+        self._rate_hz = rate_hz
+        self._waits = waits
+        self._texts: dict[str, str] = {}
+        self._callers = Guests()
+        self._said: set[str] = set()
+        self.world = self._make(self._first_map, seed, 1)
+
+    # -- as calls see it --------------------------------------------------------------
+
+    def token(self, stream: int) -> bytes:
+        host = LOOPBACK if self.host == "0.0.0.0" else self.host  # noqa: S104
+        return actors.token(host, self.port + 1, stream)
+
+    def maps(self) -> Iterable[str]:
+        names = [*self._maps.names]
+        if self._first_map.name not in names:
+            names.append(self._first_map.name)
+        return names
+
+    def load(self, name: str, *, keep_settings: bool) -> None:
+        bare = name.rpartition("/")[2]
+        if not bare:
+            on = self.world.roads
+        elif bare in self._texts:
+            on = Roads(bare, self._texts[bare])
+        elif bare == self.world.roads.name:
+            on = self.world.roads
+        elif bare == self._first_map.name:
+            on = self._first_map
+        elif bare in self._maps.names:
+            on = self._maps.load(bare)
+            if bare in roads.TOWNS:
+                self._say(
+                    f"{bare}: the stand-in's map {roads.TOWNS[bare]} answers to that"
+                    " name; CARLA's own towns are not here"
+                )
+        else:
+            known = ", ".join(self.maps())
+            raise Refusal(f"map {name!r:.80} not found: known are {known}")
+        self._replace(on, self._seed, keep_settings)
+
+    def load_text(self, text: str) -> None:
+        if len(text) > roads.LARGEST:
+            raise Refusal("the OpenDRIVE text is too long")
+        self._texts = {_OWN_MAP: text}
+
+    def restart(self, seed: int) -> None:
+        self._seed = seed
+        self._replace(self.world.roads, seed, keep_settings=True)
+
+    # -- serving ----------------------------------------------------------------------
+
+    async def serve(self, ready: Callable[[], None], stop: asyncio.Event) -> None:
+        """Listens, says so, and serves until `stop` is set."""
+        loop = asyncio.get_running_loop()
+        calls, streams = await self._listen(loop)
+        clock = loop.create_task(self._tick_by_itself())
+        try:
+            ready()
+            await stop.wait()
+        finally:
+            clock.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await clock
+            calls.close()
+            streams.close()
+            for caller in self._callers:
+                caller.close()
+            for reader in self.streams.readers:
+                reader.close()
+            self.recordings.close(self.world)
+            self.world.traffic.close()
+            await asyncio.sleep(0)
+
+    async def _listen(
+        self, loop: asyncio.AbstractEventLoop
+    ) -> tuple[asyncio.Server, asyncio.Server]:
+        wanted = self.port
+        for _ in range(20):
+            calls = await loop.create_server(self._caller, self.host, wanted)
+            self.port = calls.sockets[0].getsockname()[1]
+            try:
+                streams = await loop.create_server(
+                    lambda: Reader(self.streams), self.host, self.port + 1
+                )
+            except OSError:
+                calls.close()
+                if wanted:
+                    raise
+                continue  # the one after a free port was not free
+            return calls, streams
+        raise InvalidInput("no two free ports next to each other")
+
+    def _caller(self) -> Caller:
+        return Caller(self._answer, self._callers)
+
+    def _answer(self, name: str, arguments: list[Any]) -> tuple[str | None, Any]:
+        call = CALLS.get(name)
+        if call is None:
+            problem = f"the stand-in for CARLA has no call {name!r:.80}"
+            self._say(problem)
+            return problem, None
+        return None, call.answer(self, arguments)
+
+    def _say(self, problem: str) -> None:
+        """Tells whoever watches the server, once."""
+        if problem not in self._said and len(self._said) < _MOST_SAID:
+            self._said.add(problem)
+            self._say_it(problem)
+
+    def _first(self, stream: int) -> bytes | None:
+        if stream == actors.WORLD_STREAM:
+            return self.world.snapshot()
+        return b"" if self.world.sensors.has(stream) else None
+
+    async def _tick_by_itself(self) -> None:
+        """Ticks while no client does; while nobody looks, time stands still."""
+        loop = asyncio.get_running_loop()
+        due_s = loop.time()
+        while True:
+            # In step with the clock, and never in a hurry to make up for lost time.
+            due_s = max(due_s + 1.0 / self._rate_hz, loop.time() - 0.5)
+            await asyncio.sleep(max(0.0, due_s - loop.time()))
+            world = self.world
+            if not world.synchronous and self.streams.read(actors.WORLD_STREAM):
+                try:
+                    world.tick(hurried=True)
+                except Exception as problem:  # of a sensor's, say: the others go on
+                    self._say(f"a tick failed: {type(problem).__name__}: {problem}")
+
+    # -- worlds -----------------------------------------------------------------------
+
+    def _make(
+        self,
+        on: Roads,
+        seed: int,
+        number: int,
+        settings: Any = None,
+        frame: int = 1,
+        first: int = 1,
+    ) -> World:
+        step_s = 1.0 / self._rate_hz
+        if settings is None:
+            settings = _standard_settings()
+            if self._waits:
+                settings[0], settings[2] = True, [True, step_s]
+
+        def make_traffic(step_s: float) -> Traffic:
+            return self._make_traffic(on, seed, step_s)
+
+        return World(
+            number, on, make_traffic, self.streams, seed, step_s, settings, frame, first
+        )
+
+    def _replace(self, on: Roads, seed: int, keep_settings: bool) -> None:
+        old = self.world
+        self.recordings.leave(old)
+        old.traffic.close()
+        for sensor in list(old.sensors.mounted()):
+            self.streams.end(getattr(sensor, "stream", 0))
+        self.world = self._make(
+            on, seed, old.episode + 1, old.settings if keep_settings else None,
+            old.frame + 1, old.unused,
+        )  # fmt: skip
+        # After the answer, as a client expects it.
+        asyncio.get_running_loop().call_later(_LOADS_S, self._announce, self.world)
+
+    def _announce(self, world: World) -> None:
+        """Has clients see the new world, even if nobody ticks."""
+        if world is self.world:
+            body = world.snapshot(actors.MAP_CHANGES)
+            self.streams.send(actors.WORLD_STREAM, body)
+
+
+def _standard_settings() -> list[Any]:
+    """An episode's settings as a client first finds them."""
+    return [False, False, [False], True, 0.01, 10, 0.0, True, 3000.0, 2000.0, True]
+
+
+def _address(host: str) -> str:
+    try:
+        return str(ipaddress.IPv4Address(LOOPBACK if host == "localhost" else host))
+    except ValueError:
+        raise InvalidInput(
+            f"{host!r:.80} is no IPv4 address",
+            mend=f"CARLA's tokens hold nothing else; {LOOPBACK} is this machine",
+        ) from None

@@ -1,0 +1,395 @@
+"""Cameras: one picture of ground and boxes, told in each kind's format."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forewarn.standins.carla import actors
+from forewarn.standins.carla.actors import Actor, Pose, Refusal, Sensor, Vector
+from forewarn.standins.carla.surroundings import (
+    FURTHEST_M,
+    PALETTE,
+    SKY,
+    Body,
+    Floats,
+    Hits,
+    Surroundings,
+    rotation,
+)
+
+Carriers = Mapping[int, Vector]
+"""How fast each actor moves."""
+
+_IMAGE = struct.Struct("<IIf")
+_DEEPEST_M = 1000.0
+_NEAR_M = 0.05
+_LABELS: Final = len(PALETTE)
+_FACES: Final = 6
+_SHADES = np.repeat([0.8, 1.0, 1.15], 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Lens:
+    """How a camera looks."""
+
+    width: int
+    height: int
+    fov: float
+
+    @classmethod
+    def of(cls, sensor: Sensor) -> Lens:
+        width = int(sensor.attribute("image_size_x", "800"))
+        height = int(sensor.attribute("image_size_y", "600"))
+        return cls(width, height, float(sensor.attribute("fov", "90")))
+
+    @property
+    def size(self) -> tuple[int, int]:
+        return self.width, self.height
+
+    @property
+    def focal(self) -> float:
+        """In pixels."""
+        half = math.radians(min(170.0, max(1.0, self.fov))) / 2.0
+        return self.width / (2.0 * math.tan(half))
+
+    def head(self) -> bytes:
+        return _IMAGE.pack(self.width, self.height, self.fov)
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """What a camera's rays have in common whichever way it is turned.
+
+    Args:
+        ways: The rays in a frame that stands upright; each goes one unit ahead.
+        far: How many units until each meets the ground.
+        first: The rays from here on meet it.
+        there: Where those meet it.
+    """
+
+    ways: tuple[Floats, Floats, Floats]
+    far: Floats
+    first: int
+    there: tuple[Floats, Floats]
+
+
+@lru_cache(maxsize=8)
+def _level(lens: Lens, pitch: float, roll: float, z: float) -> Level:
+    right = (np.arange(lens.width) + 0.5 - lens.width / 2.0) / lens.focal
+    up = (lens.height / 2.0 - np.arange(lens.height) - 0.5) / lens.focal
+    rays = np.ones((lens.height, lens.width, 3), np.float32)
+    rays[..., 1], rays[..., 2] = right[None, :], up[:, None]
+    ways = rays @ rotation(pitch, 0.0, roll).T
+    x, y, down = (np.ascontiguousarray(ways[..., i]) for i in range(3))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        far = np.where(down < -1e-6, -z / down, np.inf).astype(np.float32)
+    far[~((far >= 0.0) & (far < FURTHEST_M))] = FURTHEST_M
+    met = np.flatnonzero(far.ravel() < FURTHEST_M)
+    first = int(met[0]) if len(met) else far.size
+    there = (
+        far.ravel()[first:] * x.ravel()[first:],
+        far.ravel()[first:] * y.ravel()[first:],
+    )
+    return Level((x, y, down), far, first, there)
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """What each pixel shows.
+
+    Args:
+        lens: How the camera looks.
+        level: Its rays.
+        far: How far, in units of the ray.
+        code: Below 256 a label of the ground or the sky; then six for each body, one
+            for each of its faces.
+        bodies: Those bodies.
+    """
+
+    lens: Lens
+    level: Level
+    far: Floats
+    code: NDArray[np.uint16]
+    bodies: list[Body]
+
+    def table(self, of: Callable[[Body], int]) -> NDArray[np.uint32]:
+        """For each code: a label's own number, or what a body has."""
+        values = [of(body) for body in self.bodies]
+        rows = np.repeat(np.array(values, np.uint32), _FACES)
+        return np.concatenate([np.arange(_LABELS, dtype=np.uint32), rows])
+
+
+def look(sensor: Sensor, around: Surroundings) -> Picture:
+    """What a camera sees now."""
+    lens = Lens.of(sensor)
+    x, y, z, pitch, yaw, roll = sensor.at
+    level = _level(lens, pitch, roll, z)
+    turn = math.radians(yaw)
+    cosine, sine = np.float32(math.cos(turn)), np.float32(math.sin(turn))
+    ahead, aside = level.there
+    flat = np.full(lens.height * lens.width, SKY, np.uint16)
+    ground = around.ground.labels(
+        np.float32(x) + cosine * ahead - sine * aside,
+        np.float32(y) + sine * ahead + cosine * aside,
+    )
+    flat[level.first :] = ground
+    if roll or pitch:
+        # Then rays that meet nothing lie among those that meet the ground.
+        flat[level.far.ravel() >= FURTHEST_M] = SKY
+    code = flat.reshape(lens.height, lens.width)
+    picture = Picture(lens, level, level.far.copy(), code, [])
+    for body, _ in around.near(x, y, sensor.parent):
+        _draw(picture, sensor.at, body)
+    return picture
+
+
+def _draw(picture: Picture, at: Pose, body: Body) -> None:
+    """Draws a box over what is farther away."""
+    window = _window(picture.lens, at, body)
+    if window is None:
+        return
+    turn = math.radians(at[4] - body.yaw)
+    cosine, sine = np.float32(math.cos(turn)), np.float32(math.sin(turn))
+    ahead, aside, up = (way[window] for way in picture.level.ways)
+    ways = (ahead * cosine - aside * sine, ahead * sine + aside * cosine, up)
+    start = np.subtract(at[:3], body.middle) @ rotation(0.0, body.yaw, 0.0)
+    entries, ends = [], []
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for place, way, half in zip(start.tolist(), ways, body.half, strict=True):
+            inverse = np.float32(1.0) / way
+            one, other = (-half - place) * inverse, (half - place) * inverse
+            entries.append(np.minimum(one, other))
+            ends.append(np.maximum(one, other))
+    near = np.maximum(np.maximum(entries[0], entries[1]), entries[2])
+    end = np.minimum(np.minimum(ends[0], ends[1]), ends[2])
+    far, code = picture.far[window], picture.code[window]
+    hit = (near <= end) & (near > _NEAR_M) & (near < far)
+    if not hit.any():
+        return
+    reached = near[hit]
+    far[hit] = reached
+    axis = np.where(entries[0][hit] == reached, 0, 2)
+    axis[entries[1][hit] == reached] = 1
+    forth = np.choose(axis, [way[hit] < 0.0 for way in ways])
+    code[hit] = _LABELS + _FACES * len(picture.bodies) + 2 * axis + forth
+    picture.bodies.append(body)
+
+
+_CORNERS: Final = np.array(list(itertools.product((-1.0, 1.0), repeat=3)))
+_EDGES: Final = np.array(
+    [
+        (i, j)
+        for i, j in itertools.combinations(range(8), 2)
+        if np.count_nonzero(_CORNERS[i] != _CORNERS[j]) == 1
+    ]
+).T
+
+
+def _window(lens: Lens, at: Pose, body: Body) -> tuple[slice, slice] | None:
+    """The rows and columns of pixels that a box can be in."""
+    corners = _CORNERS * body.half @ rotation(0.0, body.yaw, 0.0).T
+    seen = (corners + np.subtract(body.middle, at[:3])) @ rotation(*at[3:])
+    hidden = seen[:, 0] <= _NEAR_M
+    if hidden.all():
+        return None
+    if hidden.any():
+        # Of what reaches past the camera the edges are cut where they pass it.
+        one, other = seen[_EDGES]
+        cut = hidden[_EDGES[0]] != hidden[_EDGES[1]]
+        one, other = one[cut], other[cut]
+        share = (_NEAR_M - one[:, :1]) / (other[:, :1] - one[:, :1])
+        seen = np.concatenate([seen[~hidden], one + share * (other - one)])
+    ahead, right, up = seen.T
+    columns = lens.width / 2.0 + lens.focal * right / ahead
+    rows = lens.height / 2.0 - lens.focal * up / ahead
+    left, end = max(0, int(columns.min())), min(lens.width, int(columns.max()) + 1)
+    over, under = max(0, int(rows.min())), min(lens.height, int(rows.max()) + 1)
+    if left >= end or over >= under:
+        return None
+    return slice(over, under), slice(left, end)
+
+
+def camera(draw: Draw) -> Sight:
+    """A kind of camera, as all sensors that cast rays are called."""
+
+    def sight(
+        sensor: Sensor, around: Surroundings, dt: float, moves: Carriers
+    ) -> bytes:
+        picture = look(sensor, around)
+        return picture.lens.head() + draw(picture)
+
+    return sight
+
+
+# -- kinds ----------------------------------------------------------------------------
+
+
+def rgb(picture: Picture) -> bytes:
+    return _colours(picture)[picture.code].tobytes()
+
+
+def depth(picture: Picture) -> bytes:
+    far = np.minimum(picture.far.astype(np.float64) / _DEEPEST_M, 1.0)
+    code = (far * (2**24 - 1)).astype(np.uint32)
+    # The lowest eight bits are red's, which comes last but one.
+    swapped = (code & 255) << 16 | (code & 0xFF00) | code >> 16
+    return (swapped | 255 << 24).astype("<u4").tobytes()
+
+
+def semantic(picture: Picture) -> bytes:
+    table = picture.table(lambda body: body.label) << 16 | 255 << 24
+    return bytes(table.astype("<u4")[picture.code].tobytes())
+
+
+def instance(picture: Picture) -> bytes:
+    """The label in red; whose it is in green and blue, the low byte first."""
+    label = picture.table(lambda body: body.label)
+    number = picture.table(lambda body: body.number & 0xFFFF)
+    number[:_LABELS] = 0
+    table = label << 16 | (number & 255) << 8 | number >> 8 | 255 << 24
+    return bytes(table.astype("<u4")[picture.code].tobytes())
+
+
+def _colours(picture: Picture) -> NDArray[np.uint32]:
+    """Blue, green, red and opaque for each code, as one number."""
+    rows = np.zeros((_LABELS + _FACES * len(picture.bodies), 4), np.uint8)
+    rows[:_LABELS, :3], rows[:, 3] = PALETTE[:, ::-1], 255
+    for index, body in enumerate(picture.bodies):
+        start = _LABELS + _FACES * index
+        tint = np.clip(np.outer(_SHADES, body.colour[::-1]), 0, 255)
+        rows[start : start + _FACES, :3] = tint.astype(np.uint8)
+    colours: NDArray[np.uint32] = rows.view("<u4").ravel()
+    return colours
+
+
+Draw = Callable[[Picture], bytes]
+CAMERAS: Mapping[str, tuple[int, Draw]] = {
+    "sensor.camera.rgb": (actors.RGB, rgb),
+    "sensor.camera.depth": (actors.DEPTH, depth),
+    "sensor.camera.semantic_segmentation": (actors.SEMANTIC, semantic),
+    "sensor.camera.instance_segmentation": (actors.INSTANCE, instance),
+}
+
+
+MOST_PIXELS = 1920 * 1200
+MOST_POINTS = 200_000
+
+_MOST_CHANNELS = 256
+
+
+def check(sensor: Sensor) -> None:
+    """Refuses a sensor that would see more than this server computes."""
+    if sensor.kind.startswith("sensor.camera."):
+        width, height = Lens.of(sensor).size
+        if not 0 < width * height <= MOST_PIXELS:
+            raise Refusal(f"an image of {width} x {height} is too large for here")
+    if sensor.kind.startswith("sensor.lidar."):
+        channels = int(sensor.attribute("channels", "32"))
+        if not 0 < channels <= _MOST_CHANNELS:
+            raise Refusal(f"a lidar of {channels} channels is not known here")
+
+
+def lidar(sensor: Sensor, around: Surroundings, dt: float, carriers: Carriers) -> bytes:
+    rays, hits, counts, angle = _sweep(sensor, around, dt)
+    far = hits.far[:, None]
+    loss = float(sensor.attribute("atmosphere_attenuation_rate", "0.004"))
+    bright = np.exp(-loss * far)
+    body = np.hstack([rays * far, bright]).astype("<f4").tobytes()
+    return _cloud_header(angle, counts) + body
+
+
+def semantic_lidar(
+    sensor: Sensor, around: Surroundings, dt: float, carriers: Carriers
+) -> bytes:
+    rays, hits, counts, angle = _sweep(sensor, around, dt)
+    row = np.dtype(
+        [("at", "<f4", 3), ("cosine", "<f4"), ("number", "<u4"), ("label", "<u4")]
+    )
+    rows = np.zeros(len(rays), row)
+    rows["at"] = rays * hits.far[:, None]
+    rows["cosine"], rows["number"], rows["label"] = hits.cosine, hits.number, hits.label
+    return _cloud_header(angle, counts) + rows.tobytes()
+
+
+def radar(sensor: Sensor, around: Surroundings, dt: float, carriers: Carriers) -> bytes:
+    """Rays spread evenly over the field of view."""
+    reach = float(sensor.attribute("range", "100"))
+    wide = math.radians(float(sensor.attribute("horizontal_fov", "30")))
+    high = math.radians(float(sensor.attribute("vertical_fov", "30")))
+    count = int(
+        min(MOST_POINTS, dt * float(sensor.attribute("points_per_second", "0")))
+    )
+    steps = np.arange(count)
+    # Two irrational steps fill the field without drawing from chance.
+    azimuth = wide * ((steps * 0.7548776662 + 0.5) % 1.0 - 0.5)
+    altitude = high * ((steps * 0.5698402910 + 0.5) % 1.0 - 0.5)
+    rays = _directions(azimuth, altitude)
+    hits = around.cast(sensor.at, rays, sensor.parent)
+    seen = (hits.far <= reach) & (hits.label != SKY)
+    own = np.array(carriers.get(sensor.parent, _STILL), np.float64)
+    theirs = [carriers.get(number, _STILL) for number in hits.number[seen].tolist()]
+    world = rays[seen] @ rotation(*sensor.at[3:]).T
+    moves = np.array(theirs, np.float64).reshape(-1, 3) - own
+    speed = np.einsum("ij,ij->i", moves, world)
+    rows = [speed, azimuth[seen], altitude[seen], hits.far[seen]]
+    return np.stack(rows, axis=-1).astype("<f4").tobytes()
+
+
+Sight = Callable[[Sensor, Surroundings, float, Carriers], bytes]
+SIGHTS: Mapping[str, tuple[int, Sight]] = {
+    **{name: (kind, camera(draw)) for name, (kind, draw) in CAMERAS.items()},
+    "sensor.lidar.ray_cast": (actors.LIDAR, lidar),
+    "sensor.lidar.ray_cast_semantic": (actors.SEMANTIC_LIDAR, semantic_lidar),
+    "sensor.other.radar": (actors.RADAR, radar),
+}
+_STILL: actors.Vector = (0.0, 0.0, 0.0)
+
+
+def _directions(azimuth: Floats, altitude: Floats) -> Floats:
+    flat = np.cos(altitude)
+    rays = [flat * np.cos(azimuth), flat * np.sin(azimuth), np.sin(altitude)]
+    return np.stack(rays, axis=-1).astype(np.float32)
+
+
+def _sweep(
+    sensor: Sensor, around: Surroundings, dt: float
+) -> tuple[Floats, Hits, list[int], float]:
+    """One step of a lidar that turns: channel by channel, what came back."""
+    channels = int(sensor.attribute("channels", "32"))
+    reach = float(sensor.attribute("range", "10"))
+    rate = float(sensor.attribute("points_per_second", "56000"))
+    turns = float(sensor.attribute("rotation_frequency", "10"))
+    fov = math.radians(float(sensor.attribute("horizontal_fov", "360")))
+    per_channel = int(max(1, min(MOST_POINTS, rate * dt) // channels))
+    swept = fov * turns * dt
+    angle = sensor.angle
+    azimuth = (angle + swept * np.arange(per_channel) / per_channel) % fov - fov / 2.0
+    sensor.angle = (angle + swept) % fov
+    upper = math.radians(float(sensor.attribute("upper_fov", "10")))
+    lower = math.radians(float(sensor.attribute("lower_fov", "-30")))
+    altitude = np.linspace(upper, lower, channels)
+    rays = _directions(np.tile(azimuth, channels), np.repeat(altitude, per_channel))
+    hits = around.cast(sensor.at, rays, sensor.parent)
+    back = (hits.far <= reach) & (hits.label != SKY)
+    counts = back.reshape(channels, per_channel).sum(axis=1)
+    kept = Hits(
+        hits.far[back], hits.label[back], hits.number[back], hits.cosine[back],
+    )  # fmt: skip
+    return rays[back], kept, [int(count) for count in counts], sensor.angle
+
+
+def _cloud_header(angle: float, counts: list[int]) -> bytes:
+    return struct.pack(f"<fI{len(counts)}I", angle, len(counts), *counts)
+
+
+def velocities(actors: Mapping[int, Actor]) -> Carriers:
+    return {number: actor.velocity for number, actor in actors.items()}

@@ -1,0 +1,392 @@
+"""Who moves besides the clients' actors: nobody, or SUMO behind CARLA's protocol.
+
+SUMO moves its own vehicles and pedestrians and runs the lights; what clients spawn is
+put into it at every step, so that its traffic follows them, yields to them and stops
+behind them. SUMO's y points left and its angles are a compass's.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
+from typing import Any, Final, Protocol
+
+from forewarn.standins.carla import blueprints
+from forewarn.standins.carla.actors import Pose, Vector, turned
+from forewarn.standins.carla.guests import (
+    CARS,
+    TRUCK,
+    Busy,
+    Comers,
+    Guest,
+    Guests,
+    kinds,
+)
+from forewarn.standins.carla.roads import Roads
+
+
+@dataclass(frozen=True, slots=True)
+class Mover:
+    """One of the traffic's own.
+
+    Args:
+        name: The traffic's name of it.
+        kind: The blueprint that it looks like.
+        at: Where its middle is.
+        speed: In m/s, along its heading.
+        half: Half its length, width and height.
+        lamps: CARLA's bits of its lights.
+    """
+
+    name: str
+    kind: str
+    at: Pose
+    speed: float
+    half: tuple[float, float, float]
+    lamps: int = 0
+
+
+class Traffic(Protocol):
+    """What moves besides the clients' actors."""
+
+    def hero(self) -> Mover | None:
+        """The car that a scenario has ready for a client, where it begins."""
+
+    def weather(self) -> list[float] | None:
+        """The weather that a scenario asks for, in CARLA's order."""
+
+    def step(self, dt: float, guests: Sequence[Guest]) -> None:
+        """Moves on by `dt` seconds, with the guests where they are now."""
+
+    def movers(self) -> Iterable[Mover]:
+        """Everyone who is on the road now."""
+
+    def lights(self, group: str) -> str | None:
+        """The letters that a group of lights shows; none if it does not run them."""
+
+    def phase(self, group: str) -> tuple[int, float]:
+        """At which phase a group's programme is, and how long that still lasts."""
+
+    def show(self, group: str, letters: str) -> None:
+        """Has a group of lights show these letters from now on."""
+
+    def remove(self, name: str) -> None:
+        """Takes one of its own, or a guest, off the road."""
+
+    def close(self) -> None: ...
+
+
+class NoTraffic:
+    """Empty roads: what moves is what clients spawn."""
+
+    def hero(self) -> Mover | None:
+        return None
+
+    def weather(self) -> list[float] | None:
+        return None
+
+    def step(self, dt: float, guests: Sequence[Guest]) -> None:
+        pass
+
+    def movers(self) -> Iterable[Mover]:
+        return ()
+
+    def lights(self, group: str) -> str | None:
+        return None
+
+    def phase(self, group: str) -> tuple[int, float]:
+        return 0, 0.0
+
+    def show(self, group: str, letters: str) -> None:
+        pass
+
+    def remove(self, name: str) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+class MakesTraffic(Protocol):
+    """Makes the traffic of a world, from its map, a seed and a step."""
+
+    def __call__(self, on: Roads, seed: int, step_s: float) -> Traffic: ...
+
+
+class Sumo(Protocol):
+    """SUMO as a library that can load one net at a time."""
+
+    def connect(self, owner: object, arguments: Sequence[str], routes: str) -> Any:
+        """Loads a net and a route file for an owner; gives libsumo."""
+
+    def release(self, owner: object) -> None:
+        """Gives the simulation back, if it is that owner's."""
+
+    def give_up_checks(self, sumo: Any, name: str) -> None:
+        """Has SUMO leave a vehicle to whoever drives it."""
+
+
+class Beginning(Protocol):
+    """A scenario's episode, all but its seed."""
+
+    @property
+    def map(self) -> Path:
+        """The SUMO net."""
+
+    @property
+    def period_s(self) -> float:
+        """The time of a step."""
+
+    @property
+    def ego_name(self) -> str:
+        """SUMO's name of the scenario's own car."""
+
+    def load(self, owner: object, seed: int) -> Any:
+        """Loads the episode of a seed; gives libsumo."""
+
+    def manoeuvres(self) -> Any:
+        """What single cars do when: `due(now_s, sumo)` gives SUMO's commands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What a scenario puts on the roads.
+
+    Args:
+        beginning: Its episode.
+        weather: `time_of_day`, `rain`, `snow`, `fog` and `visibility`.
+    """
+
+    beginning: Beginning
+    weather: Mapping[str, float]
+
+
+def makes_traffic(
+    busy: Busy | None,
+    sumo: Sumo | None = None,
+    stage: Callable[[int], Stage] | None = None,
+) -> MakesTraffic:
+    """How the traffic of each world is made.
+
+    Args:
+        busy: How much there is; none for none at all.
+        sumo: What moves it, where SUMO knows the map.
+        stage: A scenario's episode of a seed, on the scenario's own map.
+    """
+
+    def make(on: Roads, seed: int, step_s: float) -> Traffic:
+        if busy is None or on.net is None or sumo is None:
+            return NoTraffic()
+        staged = None if stage is None else stage(seed)
+        if staged is not None and staged.beginning.map != on.net:
+            staged = None
+        return SumoTraffic(sumo, on.net, seed, step_s, busy, staged)
+
+    return make
+
+
+_HERO: Final = "vehicle.lincoln.mkz_2020"
+_LONG_M: Final = 7.0
+_LAMPS: Final = ((1, 16), (2, 32), (4, 48), (8, 8), (16, 2), (64, 4), (128, 64))
+"""SUMO's bits of a vehicle's lights, and CARLA's."""
+
+
+class SumoTraffic:
+    """Traffic that SUMO moves.
+
+    Args:
+        sumo: SUMO as a library.
+        net: The roads, where no scenario says what is on them.
+        seed: Where chance begins.
+        step_s: SUMO's own step.
+        busy: How much traffic there is.
+        stage: A scenario's episode, with its ego, instead.
+    """
+
+    def __init__(
+        self,
+        sumo: Sumo,
+        net: Path,
+        seed: int,
+        step_s: float,
+        busy: Busy,
+        stage: Stage | None = None,
+    ) -> None:
+        self._stage, self._connection = stage, sumo
+        self._owed_s = 0.0
+        self._now_s = 0.0
+        self._shown: list[Mover] = []
+        self._bodies: dict[str, tuple[str, Vector]] = {}
+        self._luck = Random(f"traffic {seed}")  # noqa: S311
+        if stage is None:
+            self._step_s = step_s
+            arguments = [
+                "--net-file", str(net), "--step-length", str(step_s),
+                "--seed", str(seed % 2**31),
+            ]  # fmt: skip
+            self._sumo = sumo.connect(self, arguments, kinds())
+            self._manoeuvres = None
+            self._hero = ""
+        else:
+            self._step_s = stage.beginning.period_s
+            self._sumo = stage.beginning.load(self, seed)
+            self._manoeuvres = stage.beginning.manoeuvres()
+            self._hero = stage.beginning.ego_name
+        self._groups = frozenset(self._sumo.trafficlight.getIDList())
+        self._comers = Comers(self._sumo, self._luck, busy)
+        self._guests = Guests(self._sumo, self._comers, self._hero, sumo.give_up_checks)
+        self._goes_on = stage is None
+        self._look()
+
+    def hero(self) -> Mover | None:
+        """The scenario's ego, where it is now."""
+        return self._vehicle(self._hero) if self._hero else None
+
+    def weather(self) -> list[float] | None:
+        return None if self._stage is None else _weather(self._stage.weather)
+
+    # -- the seam ---------------------------------------------------------------------
+
+    def step(self, dt: float, guests: Sequence[Guest]) -> None:
+        self._owed_s += dt
+        stepped = False
+        while self._owed_s > self._step_s - 1e-6:
+            self._owed_s -= self._step_s
+            self._step(guests)
+            stepped = True
+        if stepped:
+            self._look()
+
+    def movers(self) -> Iterable[Mover]:
+        ahead_s = self._owed_s
+        if ahead_s < 1e-6:
+            return self._shown
+        return [_onward(mover, ahead_s) for mover in self._shown]
+
+    def lights(self, group: str) -> str | None:
+        if group not in self._groups:
+            return None
+        letters: str = self._sumo.trafficlight.getRedYellowGreenState(group)
+        return letters
+
+    def phase(self, group: str) -> tuple[int, float]:
+        lights = self._sumo.trafficlight
+        left_s = lights.getNextSwitch(group) - self._sumo.simulation.getTime()
+        return lights.getPhase(group), max(0.0, left_s)
+
+    def show(self, group: str, letters: str) -> None:
+        whole = list(self._sumo.trafficlight.getRedYellowGreenState(group))
+        whole[: len(letters)] = letters
+        self._sumo.trafficlight.setRedYellowGreenState(group, "".join(whole))
+
+    def remove(self, name: str) -> None:
+        self._guests.remove(name)
+        if name in self._sumo.vehicle.getIDList():
+            self._sumo.vehicle.remove(name)
+        elif name in self._sumo.person.getIDList():
+            self._sumo.person.removeStages(name)
+        self._shown = [mover for mover in self._shown if mover.name != name]
+
+    def close(self) -> None:
+        self._connection.release(self)
+
+    # -- a step -----------------------------------------------------------------------
+
+    def _step(self, guests: Sequence[Guest]) -> None:
+        sumo = self._sumo
+        if self._goes_on:
+            self._comers.depart(self._now_s)
+        if self._manoeuvres is not None:
+            for name, arguments in self._manoeuvres.due(self._now_s, sumo):
+                getattr(sumo.vehicle, name)(*arguments)
+        self._guests.put(guests)
+        sumo.simulationStep()
+        self._now_s += self._step_s
+        self._guests.after()
+
+    # -- looking ----------------------------------------------------------------------
+
+    def _look(self) -> None:
+        sumo, own = self._sumo, self._guests.names
+        shown = [
+            self._vehicle(name)
+            for name in sumo.vehicle.getIDList()
+            if name not in own and name != self._hero
+        ]
+        shown += [self._person(n) for n in sumo.person.getIDList() if n not in own]
+        self._shown = shown
+        for name in sumo.simulation.getArrivedIDList():
+            self._bodies.pop(name, None)
+
+    def _vehicle(self, name: str) -> Mover:
+        vehicle = self._sumo.vehicle
+        x, y = vehicle.getPosition(name)
+        angle = vehicle.getAngle(name)
+        kind, half = self._bodies.get(name) or self._body(name)
+        signals = vehicle.getSignals(name)
+        lamps = sum(ours for theirs, ours in _LAMPS if signals & theirs)
+        return Mover(
+            name, kind, _middle(x, y, angle, half[0]), vehicle.getSpeed(name), half,
+            lamps,
+        )  # fmt: skip
+
+    def _person(self, name: str) -> Mover:
+        person = self._sumo.person
+        x, y = person.getPosition(name)
+        pick = zlib.crc32(name.encode()) % 51 + 1
+        kind = f"walker.pedestrian.{pick:04d}"
+        half = blueprints.find(kind).half
+        at = _middle(x, y, person.getAngle(name), 0.0)
+        return Mover(name, kind, at, person.getSpeed(name), half)
+
+    def _body(self, name: str) -> tuple[str, Vector]:
+        """What a vehicle looks like, and half its size."""
+        vehicle = self._sumo.vehicle
+        length, width = vehicle.getLength(name), vehicle.getWidth(name)
+        kind: str = vehicle.getTypeID(name).partition("@")[0]
+        if name == self._hero:
+            kind = _HERO
+        elif kind not in blueprints.library():
+            pick = zlib.crc32(name.encode()) % len(CARS)
+            kind = TRUCK if length > _LONG_M else CARS[pick]
+        height = blueprints.find(kind).half[2]
+        found = self._bodies[name] = kind, (length / 2.0, width / 2.0, height)
+        return found
+
+
+def _middle(x: float, y: float, angle: float, half: float) -> Pose:
+    """From SUMO's front bumper and compass to CARLA's middle and yaw."""
+    yaw = turned(angle - 90.0)
+    heading = math.radians(yaw)
+    return (
+        x - half * math.cos(heading),
+        -y - half * math.sin(heading),
+        0.0,
+        0.0,
+        yaw,
+        0.0,
+    )
+
+
+def _onward(mover: Mover, ahead_s: float) -> Mover:
+    """Where a mover is a little later, between two of SUMO's steps."""
+    x, y, z, pitch, yaw, roll = mover.at
+    heading, way = math.radians(yaw), mover.speed * ahead_s
+    at = x + way * math.cos(heading), y + way * math.sin(heading), z, pitch, yaw, roll
+    return replace(mover, at=at)
+
+
+def _weather(of: Mapping[str, float]) -> list[float]:
+    """A scenario's weather in CARLA's terms, the sun where it is at that time."""
+    altitude = 60.0 * math.sin((of["time_of_day"] - 6.0) / 12.0 * math.pi)
+    falls = max(of["rain"], of["snow"])
+    return [
+        100.0 * max(0.05, falls), 100.0 * of["rain"], 100.0 * of["rain"], 10.0,
+        15.0 * (of["time_of_day"] - 12.0), altitude, 100.0 * of["fog"],
+        min(of["visibility"], 10_000.0) / 100.0 if of["fog"] else 0.75, 0.1,
+        100.0 * of["rain"], 1.0, 0.03, 0.0331, 0.0,
+    ]  # fmt: skip

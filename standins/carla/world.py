@@ -1,0 +1,399 @@
+"""The world: who is in it, and what a tick does."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from forewarn.standins.carla import actors, blueprints, lights
+from forewarn.standins.carla.actors import (
+    Actor,
+    Pose,
+    Refusal,
+    Sensor,
+    TrafficLight,
+    Vehicle,
+    Walker,
+    along,
+    compose,
+    turned,
+)
+from forewarn.standins.carla.guests import Guest
+from forewarn.standins.carla.lights import StopLines, hang, put_up
+from forewarn.standins.carla.motion import (
+    hold_back,
+    move,
+    overlapping,
+    physics_of,
+    rests,
+    touching,
+    walk,
+)
+from forewarn.standins.carla.roads import Roads
+from forewarn.standins.carla.sensors import Sensors
+from forewarn.standins.carla.traffic import Mover, NoTraffic, Traffic
+from forewarn.standins.carla.wire import Streams
+
+MOST_ACTORS = 5000
+CLEAR_NOON = (
+    5.0, 0.0, 0.0, 10.0, -1.0, 45.0, 2.0, 0.75, 0.1, 0.0, 1.0, 0.03, 0.0331, 0.0,
+)  # fmt: skip
+HERO = "hero"
+"""The role of the car that a scenario has ready."""
+
+_CLIENTS_FIRST = 100
+_NUMBERS = 1000
+_WANTED = 1 << 30
+_SINKS_M = 1.0  # spawn points lie a little above the road
+
+
+class World:
+    """One episode.
+
+    Args:
+        episode: Its number; clients notice by it that the world is another one.
+        roads: Its map.
+        make_traffic: Makes what moves besides the clients' actors, given its step.
+        streams: Where snapshots and what sensors see go.
+        seed: Where chance begins.
+        step_s: A tick's time where clients name none.
+        settings: The clients' settings.
+        frame: The number of its first frame. Clients overlook a frame 0.
+        first: The number of its first actor. No number comes again, in whichever world:
+            clients keep what they once heard of it.
+
+    A replay moves actors by `moved` and a recording takes them down by `noted`: each is
+    called at every tick, with its time.
+    """
+
+    def __init__(
+        self,
+        episode: int,
+        roads: Roads,
+        make_traffic: Callable[[float], Traffic],
+        streams: Streams,
+        seed: int,
+        step_s: float,
+        settings: list[Any],
+        frame: int = 1,
+        first: int = 1,
+    ) -> None:
+        self.episode, self.roads, self.seed = episode, roads, seed
+        self.streams = streams
+        self.settings = settings
+        self.frame, self.time_s, self._step_s = frame, 0.0, step_s
+        self.actors: dict[int, Actor] = {}
+        self.guests: dict[int, Guest] = {}
+        self.movers: dict[str, int] = {}
+        self._began_s = time.monotonic()
+        self._states: dict[int, bytes] = {}
+        self._changed: set[int] = set()
+        self._next = first
+        self.sensors = Sensors(self)
+        self.spectator = self.add(
+            Actor(0, "spectator", (0.0, 0.0, 50.0, -90.0, 0.0, 0.0), ours=True)
+        )
+        self.lights = [hang(signal) for signal in roads.signals]
+        for fixed in (*self.lights, *map(put_up, roads.signs)):
+            self.add(fixed)
+        by_signal = {light.signal: light for light in self.lights}
+        self.groups = lights.groups(by_signal, roads.signals, roads.net)
+        self._stop_lines = StopLines(roads, self.lights)
+        self._next = max(self._next, first - first % _NUMBERS + _CLIENTS_FIRST)
+        self.moved: Callable[[float], None] | None = None
+        self.noted: Callable[[float], None] | None = None
+        self._make_traffic = make_traffic
+        self._begin(self.delta_s)
+        self.weather = self.traffic.weather() or list(CLEAR_NOON)
+
+    def _begin(self, step_s: float) -> None:
+        """Puts the traffic where it begins."""
+        self.traffic = self._make_traffic(step_s)
+        self._pristine = True
+        self.hero: Vehicle | None = None
+        for group in self.groups:
+            group.own = self.traffic.lights(group.name) is None
+            group.freeze(False)
+            group.reset()
+        mover = self.traffic.hero()
+        if mover is not None:
+            self.hero = self._put_hero(mover)
+        self._meet_traffic()
+        self._step_lights(0.0)
+
+    def rewind(self) -> None:
+        """Begins the episode anew, if no client has changed anything in it yet."""
+        if not self._pristine or not self.time_s:
+            return
+        self.empty_roads()
+        for number in list(self.guests):
+            self._forget(number)
+        self.time_s = 0.0
+        # Numbers do not depend on how long nobody gave the pace.
+        self._next = self.unused
+        self._begin(self.delta_s)
+
+    @property
+    def unused(self) -> int:
+        """The first of numbers that no actor has had, a round one."""
+        return self._next + _NUMBERS - self._next % _NUMBERS
+
+    def empty_roads(self) -> None:
+        """Takes the traffic off the roads for good; its lights' programmes run here."""
+        self.traffic.close()
+        self.traffic, self._pristine = NoTraffic(), False
+        for number in self.movers.values():
+            self._forget(number)
+        self.movers.clear()
+        for group in self.groups:
+            group.own = True
+
+    def _forget(self, number: int) -> None:
+        self.actors.pop(number, None)
+        self.guests.pop(number, None)
+        self._states.pop(number, None)
+        self._changed.discard(number)
+
+    # -- actors -----------------------------------------------------------------------
+
+    def add(self, actor: Actor, wanted: int = 0) -> Actor:
+        """Puts an actor into the world, under a wanted number if that is free."""
+        if len(self.actors) >= MOST_ACTORS:
+            raise Refusal(f"the world is full: {MOST_ACTORS} actors")
+        free = 0 < wanted < _WANTED and wanted not in self.actors
+        actor.number = wanted if free else self._next
+        self._next = max(self._next, actor.number + 1)
+        self.actors[actor.number] = actor
+        if isinstance(actor, Vehicle | Walker) and not actor.ours:
+            actor.name = actor.name or f"guest{actor.number}"
+            self.guests[actor.number] = actor
+        self.mark(actor)
+        return actor
+
+    def spawn(self, actor: Actor, wanted: int = 0) -> Actor:
+        """Puts a client's actor into the world."""
+        self._pristine = False
+        return self.add(actor, wanted)
+
+    def actor(self, number: object) -> Actor:
+        found = self.actors.get(number) if isinstance(number, int) else None
+        if found is None:
+            raise Refusal(f"there is no actor {number!r:.40}")
+        return found
+
+    def mark(self, actor: Actor) -> None:
+        """What the next snapshot says of the actor is new."""
+        self._changed.add(actor.number)
+
+    def destroy(self, number: int) -> bool:
+        actor = self.actors.get(number)
+        if actor is None or actor is self.spectator or actor in self.lights:
+            return False
+        guest = self.guests.get(number)
+        self._forget(number)
+        self._pristine = False
+        if isinstance(actor, Sensor):
+            self.sensors.remove(actor)
+        if guest is not None:
+            self.traffic.remove(guest.name)
+        if actor.ours:
+            for name in [n for n, own in self.movers.items() if own == number]:
+                del self.movers[name]
+                self.traffic.remove(name)
+        return True
+
+    def place(self, actor: Actor, at: Pose) -> None:
+        """Puts an actor somewhere, as a client's transform says."""
+        x, y, z, pitch, yaw, roll = at
+        if isinstance(actor, Vehicle | Walker):
+            z = 0.0 if actor.physical and abs(z) < _SINKS_M else z
+        if isinstance(actor, Vehicle):
+            actor.looked_at = actor.mapped_at = None
+            if actor.speed:
+                actor.velocity = along(actor, actor.speed)
+        if actor.parent:
+            actor.mount = at
+            self._mount(actor)
+        else:
+            actor.at = x, y, z, pitch, turned(yaw), roll
+        if isinstance(actor, Walker):
+            actor.placed_s = self.time_s
+        self.mark(actor)
+
+    def make_room(self, actor: Actor) -> None:
+        """Clears the place where a client's actor is to be.
+
+        Traffic gives way: who was there is taken off the road.
+
+        Raises:
+            Refusal: A client's actor is there.
+        """
+        if not any(actor.half):
+            return
+        there = list(overlapping(actor, self.actors.values()))
+        if not all(o.ours and isinstance(o, Vehicle | Walker) for o in there):
+            raise Refusal("Spawn failed because of collision at spawn position")
+        for other in there:
+            self.destroy(other.number)
+
+    # -- time -------------------------------------------------------------------------
+
+    @property
+    def synchronous(self) -> bool:
+        return bool(self.settings[0])
+
+    @property
+    def delta_s(self) -> float:
+        """The time of a tick."""
+        fixed = self.settings[2]
+        return float(fixed[1]) if len(fixed) == 2 and fixed[1] else self._step_s
+
+    def tick(self, hurried: bool = False) -> int:
+        """Moves everything on, and tells everyone; gives the frame's number.
+
+        Args:
+            hurried: Whether cameras may miss this frame, so that time keeps its pace.
+        """
+        dt = self.delta_s
+        self.frame += 1
+        self.time_s += dt
+        for guest in self.guests.values():
+            if isinstance(guest, Vehicle):
+                if guest.physical and not rests(guest):
+                    move(guest, dt)
+                    self._changed.add(guest.number)
+            elif walk(guest, self.time_s, dt):
+                self._changed.add(guest.number)
+        self.traffic.step(dt, tuple(self.guests.values()))
+        self._meet_traffic()
+        self._step_lights(dt)
+        if self.moved is not None:
+            self.moved(dt)
+        self._look_for_lines()
+        for actor in self.sensors.mounted():
+            self._mount(actor)
+        self._meet()
+        if self.noted is not None:
+            self.noted(dt)
+        self.streams.send(actors.WORLD_STREAM, self.snapshot())
+        self.sensors.see(dt, hurried)
+        return self.frame
+
+    def snapshot(self, change: int = 0) -> bytes:
+        """What the world's stream says of this moment."""
+        for number in self._changed:
+            self._states[number] = self.actors[number].state()
+        self._changed.clear()
+        wall_s = time.monotonic() - self._began_s
+        head = actors.snapshot_header(
+            self.episode, self.frame, self.time_s, wall_s, self.delta_s, change
+        )
+        return head + b"".join(self._states.values())
+
+    # -- what a tick does -------------------------------------------------------------
+
+    def _meet_traffic(self) -> None:
+        """Takes over who comes and goes, and where everyone is."""
+        gone = dict(self.movers)
+        for mover in self.traffic.movers():
+            number = gone.pop(mover.name, None)
+            actor = None if number is None else self.actors.get(number)
+            if actor is None:
+                actor = self._welcome(mover)
+                self.movers[mover.name] = actor.number
+            self._follow(actor, mover)
+        for name, number in gone.items():
+            del self.movers[name]
+            self._forget(number)
+
+    def _welcome(self, mover: Mover) -> Actor:
+        blueprint = blueprints.find(mover.kind)
+        attributes = blueprint.given({"role_name": "traffic"})
+        make = Vehicle if blueprint.wheels else Walker
+        return self.add(
+            make(
+                0, mover.kind, mover.at, attributes, mover.half,
+                (0.0, 0.0, mover.half[2]), bytes([blueprint.tag]),
+                blueprint=blueprint.number, ours=True,
+            )
+        )  # fmt: skip
+
+    def _follow(self, actor: Actor, mover: Mover) -> None:
+        dt = self.delta_s
+        was, turn = actor.velocity, turned(mover.at[4] - actor.at[4])
+        actor.at = mover.at
+        v = actor.velocity = along(actor, mover.speed)
+        actor.acceleration = (v[0] - was[0]) / dt, (v[1] - was[1]) / dt, 0.0
+        actor.spin = (0.0, 0.0, turn / dt)
+        if isinstance(actor, Vehicle):
+            actor.speed, actor.lamps = mover.speed, mover.lamps
+        elif isinstance(actor, Walker):
+            actor.pace = mover.speed
+        self._changed.add(actor.number)
+
+    def _step_lights(self, dt: float) -> None:
+        for group in self.groups:
+            if group.own:
+                group.step(dt)
+                if group.changed and group.name:
+                    self.traffic.show(group.name, group.letters())
+                group.changed = False
+            else:
+                group.follow(self.traffic.lights(group.name) or "", dt)
+        for light in self.lights:
+            self._changed.add(light.number)
+
+    def take_lights(self, group: lights.Group) -> None:
+        """A client interferes with these lights: their programme runs here now."""
+        self._pristine = False
+        if not group.own:
+            group.take_over(*self.traffic.phase(group.name))
+
+    def group_of(self, light: TrafficLight) -> lights.Group:
+        return next(g for g in self.groups if light in g.lights.values())
+
+    def _look_for_lines(self) -> None:
+        """Which vehicle is before which light, and how fast it may go."""
+        for guest in self.guests.values():
+            if isinstance(guest, Vehicle) and self._stop_lines.look(guest):
+                self._changed.add(guest.number)
+
+    def _mount(self, actor: Actor) -> None:
+        """Keeps what is attached where it is attached."""
+        parent = self.actors.get(actor.parent)
+        if parent is None or actor.mount is None:
+            return
+        actor.at = compose(parent.at, actor.mount)
+        actor.velocity = parent.velocity
+        self._changed.add(actor.number)
+
+    def _meet(self) -> None:
+        """Notes who touches whom, and tells collision sensors."""
+        movable = [g for g in self.guests.values() if g.solid]
+        if not movable:
+            return
+        for guest, others in touching(movable, self.actors.values()):
+            if isinstance(guest, Vehicle):
+                fresh = others - guest.bumped
+                guest.bumped = others
+                for number in sorted(fresh):
+                    self.sensors.collided(guest, self.actors[number])
+                for number in others if guest.physical else ():
+                    if hold_back(guest, self.actors[number]):
+                        self._changed.add(guest.number)
+
+    # -- the beginning ----------------------------------------------------------------
+
+    def _put_hero(self, mover: Mover) -> Vehicle:
+        """The car that a scenario has ready for a client to drive."""
+        blueprint = blueprints.find(mover.kind)
+        car = Vehicle(
+            0, mover.kind, mover.at, blueprint.given({"role_name": HERO}),
+            mover.half, (0.0, 0.0, mover.half[2]), bytes([blueprint.tag]),
+            blueprint=blueprint.number, speed=mover.speed, name=mover.name,
+            physics=physics_of(blueprint), wheelbase=1.2 * mover.half[0],
+        )  # fmt: skip
+        car.velocity = along(car, car.speed)
+        self.add(car)
+        return car

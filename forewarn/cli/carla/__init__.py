@@ -112,8 +112,7 @@ def serve(
     lights. A world begins anew from --seed when a client turns synchronous mode on
     before it has spawned anything.
     """
-    from forewarn.abstractions.errors import MissingDependency
-    from forewarn.abstractions.errors import clean
+    from forewarn.abstractions.errors import MissingDependency, clean
     from forewarn.plugins.sumo import wire
     from forewarn.plugins.sumo.support import MAPS
 

@@ -12,18 +12,20 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
-from forewarn.abstractions.errors import MissingDependency
-from forewarn.plugins.agents import POLL_S, STOPPED, AgentGuard, Question, Verdict
+from forewarn.abstractions.errors import InvalidInput, MissingDependency
+from forewarn.plugins.agents import STOPPED, AgentGuard, Question, Verdict
 from forewarn.plugins.loop.approval import answer_of
 
 try:
     from langchain.agents.middleware import (
         AgentMiddleware,
         AgentState,
+        ModelRequest,
         ToolCallRequest,
         hook_config,
     )
@@ -37,9 +39,26 @@ __all__ = ["GuardMiddleware"]
 Answer = ToolMessage | Command[Any]
 
 
+POLL_S = 0.001
 PATIENCE_S = 1.0
 """How long a call waits for an earlier one to come: another middleware may have
 answered that one itself."""
+
+MAX_MESSAGES = 100
+"""Limit of messages whose calls are waited for, at one guard's middleware."""
+
+AMBIGUOUS = "Two calls of the message have the same id, so neither is carried out."
+
+Key = tuple[str | None, tuple[str, ...]]
+
+
+@dataclass(slots=True, eq=False)
+class _Progress:
+    """Which calls of a message have begun, and which are over."""
+
+    key: Key
+    begun: set[str] = field(default_factory=set)
+    done: set[str] = field(default_factory=set)
 
 
 class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
@@ -53,17 +72,47 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
 
     Args:
         guard: Judges the calls; one for each robot, whichever agents drive it.
+        harmless: The names of tools that the model's provider runs, such as a web
+            search, and that do nothing in the world. Any other such tool is an error.
     """
 
-    def __init__(self, guard: AgentGuard) -> None:
+    def __init__(self, guard: AgentGuard, *, harmless: Collection[str] = ()) -> None:
         super().__init__()
-        self.guard = guard
+        self.guard, self._harmless = guard, frozenset(harmless)
         self._queue = Queue()
+
+    def wrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Any]
+    ) -> Any:
+        self._check(request)
+        return handler(request)
+
+    async def awrap_model_call(
+        self,
+        request: ModelRequest[Any],
+        handler: Callable[[ModelRequest[Any]], Awaitable[Any]],
+    ) -> Any:
+        self._check(request)
+        return await handler(request)
+
+    def _check(self, request: ModelRequest[Any]) -> None:
+        """Rejects tools that the model's provider runs."""
+        for tool in request.tools:
+            if isinstance(tool, dict) and not self._harmless.intersection(
+                (tool.get("name"), tool.get("type"))
+            ):
+                name = str(tool.get("name") or tool.get("type"))
+                raise InvalidInput(
+                    f"the tool {name!r:.60} does not run here: nobody can guard it",
+                    mend="leave it out, or name it among the harmless ones",
+                )
 
     def wrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Answer]
     ) -> Answer:
         call = request.tool_call
+        if _is_ambiguous(request):
+            return _refusal(call["name"], call["id"], AMBIGUOUS)
         with self._queue.place(request), self.guard.turn():
             verdict = self.guard.before(call["name"], call["args"])
             if verdict.asks is not None:
@@ -73,7 +122,7 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
             failed = True
             try:
                 answer = handler(request)
-                failed = _failed(answer)
+                failed = _failed(answer, call["id"])
                 return answer
             finally:
                 self._after(verdict, failed)
@@ -84,6 +133,8 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
         handler: Callable[[ToolCallRequest], Awaitable[Answer]],
     ) -> Answer:
         call = request.tool_call
+        if _is_ambiguous(request):
+            return _refusal(call["name"], call["id"], AMBIGUOUS)
         async with (
             self._queue.place_async(request),
             self.guard.turn_async() as judging,
@@ -96,7 +147,7 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
             failed = True
             try:
                 answer = await handler(request)
-                failed = _failed(answer)
+                failed = _failed(answer, call["id"])
                 return answer
             finally:
                 await judging(self._after, verdict, failed)
@@ -107,7 +158,7 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
 
     def _after(self, verdict: Verdict, failed: bool) -> None:
         if verdict.acts:
-            self.guard.after(failed)
+            self.guard.after(failed, verdict.call)
 
     @hook_config(can_jump_to=["end"])
     def before_model(
@@ -131,8 +182,32 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
         return {"messages": [AIMessage(STOPPED)]}
 
 
-def _failed(answer: Answer) -> bool:
-    return isinstance(answer, ToolMessage) and answer.status == "error"
+def _is_ambiguous(request: ToolCallRequest) -> bool:
+    """Whether another call of the message has the same id."""
+    call = str(request.tool_call["id"])
+    return _message_of(request, call)[1].count(call) > 1
+
+
+def _failed(answer: Any, call: str | None) -> bool:
+    """Whether no message says that the call succeeded, or any says that it failed."""
+    messages = list(_messages(answer))
+    succeeded = any(
+        each.tool_call_id == call and each.status != "error" for each in messages
+    )
+    return not succeeded or any(each.status == "error" for each in messages)
+
+
+def _messages(answer: Any) -> Iterator[ToolMessage]:
+    """The messages of tools in what a call is answered with."""
+    if isinstance(answer, ToolMessage):
+        yield answer
+    elif isinstance(answer, Command):
+        update = answer.update
+        found = update.get("messages", ()) if isinstance(update, dict) else update
+        yield from _messages(found)
+    elif isinstance(answer, list | tuple):
+        for each in answer:
+            yield from _messages(each)
 
 
 def _refusal(name: str, identity: str | None, message: str) -> ToolMessage:
@@ -158,60 +233,62 @@ class Queue:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._begun: set[str] = set()
-        self._done: set[str] = set()
+        self._messages: dict[Key, _Progress] = {}
 
     @contextmanager
-    def place(self, request: Any) -> Iterator[None]:
+    def place(self, request: ToolCallRequest) -> Iterator[None]:
         """Held from when all earlier calls are over until this one is."""
-        earlier, every = self._arrives(request)
+        call, progress = self._arrives(request)
         until_s = time.monotonic() + PATIENCE_S
         try:
-            while self._waits(earlier, until_s):
+            while self._waits(call, progress, until_s):
                 time.sleep(POLL_S)
             yield
         finally:
-            self._leaves(request, every)
+            self._leaves(call, progress)
 
     @asynccontextmanager
-    async def place_async(self, request: Any) -> AsyncIterator[None]:
+    async def place_async(self, request: ToolCallRequest) -> AsyncIterator[None]:
         """The same for coroutines."""
-        earlier, every = self._arrives(request)
+        call, progress = self._arrives(request)
         until_s = time.monotonic() + PATIENCE_S
         try:
-            while self._waits(earlier, until_s):
+            while self._waits(call, progress, until_s):
                 await asyncio.sleep(POLL_S)
             yield
         finally:
-            self._leaves(request, every)
+            self._leaves(call, progress)
 
-    def _arrives(self, request: Any) -> tuple[list[str], list[str]]:
+    def _arrives(self, request: ToolCallRequest) -> tuple[str, _Progress]:
         call = str(request.tool_call["id"])
-        every = _siblings(request, call)
+        key = _message_of(request, call)
         with self._lock:
-            self._begun.add(call)
-        return every[: every.index(call)], every
+            progress = self._messages.setdefault(key, _Progress(key))
+            progress.begun.add(call)
+            if len(self._messages) > MAX_MESSAGES:
+                del self._messages[next(iter(self._messages))]
+        return call, progress
 
-    def _waits(self, earlier: list[str], until_s: float) -> bool:
+    def _waits(self, call: str, progress: _Progress, until_s: float) -> bool:
+        calls = progress.key[1]
         with self._lock:
-            left = [call for call in earlier if call not in self._done]
+            left = set(calls[: calls.index(call)]) - progress.done
             coming = time.monotonic() < until_s
-            return any(call in self._begun or coming for call in left)
+            return bool(left) and (coming or not left.isdisjoint(progress.begun))
 
-    def _leaves(self, request: Any, every: list[str]) -> None:
+    def _leaves(self, call: str, progress: _Progress) -> None:
         with self._lock:
-            self._done.add(str(request.tool_call["id"]))
-            if self._done.issuperset(every):
-                self._begun.difference_update(every)
-                self._done.difference_update(every)
+            progress.done.add(call)
+            if progress.done.issuperset(progress.key[1]):
+                self._messages.pop(progress.key, None)
 
 
-def _siblings(request: Any, call: str) -> list[str]:
-    """The calls of the message that this one is of, in their order."""
-    state = request.state
+def _message_of(request: ToolCallRequest, call: str) -> Key:
+    """The message that a call is of: its id, and the ids of its calls in order."""
+    state: Any = request.state
     messages = state.get("messages", []) if isinstance(state, dict) else state
     for message in reversed(messages or []):
         found = [str(each["id"]) for each in getattr(message, "tool_calls", None) or []]
         if call in found:
-            return found
-    return [call]
+            return message.id, tuple(found)
+    return None, (call,)

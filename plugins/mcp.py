@@ -50,7 +50,7 @@ def guarded_server(upstream: Client, guard: AgentGuard) -> Server[Any]:
                 failed = answer.is_error
             finally:
                 if verdict.acts:
-                    stopped = await judging(guard.after, failed)
+                    stopped = await judging(guard.after, failed, verdict.call)
             return answer if stopped is None else _refusal(stopped.message)
 
     async def list_tools(_: Any, asked: Any) -> Any:

@@ -9,8 +9,10 @@ Needs the extra `openai-agents`.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Collection, Sequence
+from contextvars import ContextVar
 from typing import Any, NoReturn
 
 from forewarn.abstractions.errors import InvalidInput, MissingDependency
@@ -24,12 +26,16 @@ try:
         ToolInputGuardrail,
         ToolInputGuardrailData,
         ToolInputGuardrailTripwireTriggered,
+        ToolOriginType,
     )
     from agents.tool_context import ToolContext
 except ImportError as error:
     raise MissingDependency("the OpenAI Agents SDK", "openai-agents") from error
 
 __all__ = ["guarded_tools"]
+
+_RAISED: ContextVar[list[BaseException]] = ContextVar("raised")
+"""The exceptions of the tool that runs now."""
 
 
 def guarded_tools(
@@ -44,14 +50,21 @@ def guarded_tools(
             are.
 
     Raises:
-        InvalidInput: A tool runs elsewhere, where nobody can stop it.
+        InvalidInput: A tool runs elsewhere, where nobody can stop it, or does not
+            report failures.
     """
     found: list[Tool] = []
     for tool in tools:
         if tool.name in harmless:
             found.append(tool)
-        elif isinstance(tool, FunctionTool):
+        elif isinstance(tool, FunctionTool) and not _is_of_a_server(tool):
             found.append(_guarded(tool, guard))
+        elif isinstance(tool, FunctionTool):
+            raise InvalidInput(
+                f"the tool {tool.name!r:.60} is an MCP server's: whether a call failed"
+                " is not reported here",
+                mend="guard the server: `forewarn mcp guard`",
+            )
         else:
             raise InvalidInput(
                 f"the tool {tool.name!r:.60} does not run here: nobody can guard it",
@@ -60,7 +73,45 @@ def guarded_tools(
     return found
 
 
+def _is_of_a_server(tool: FunctionTool) -> bool:
+    origin = getattr(tool, "_tool_origin", None)
+    return origin is not None and origin.type == ToolOriginType.MCP
+
+
+def _reporting(tool: FunctionTool) -> FunctionTool:
+    """A copy of a tool that reports the exceptions for which the SDK answers."""
+    inner = copy.copy(tool)
+    invoker: Any = inner.on_invoke_tool
+    if hasattr(invoker, "__agents_bind_function_tool__"):
+        run = invoker._invoke_tool_impl
+
+        async def reporting(context: ToolContext[Any], arguments: str) -> Any:
+            try:
+                return await run(context, arguments)
+            except BaseException as error:
+                _RAISED.get().append(error)
+                raise
+
+        invoker._invoke_tool_impl = reporting
+    return inner
+
+
+async def _invoked(
+    tool: FunctionTool, context: ToolContext[Any], arguments: str
+) -> tuple[Any, bool]:
+    """The answer of a tool that reports, and whether it failed."""
+    raised: list[BaseException] = []
+    before = _RAISED.set(raised)
+    try:
+        answer = await tool.on_invoke_tool(context, arguments)
+    finally:
+        _RAISED.reset(before)
+    return answer, bool(raised)
+
+
 def _guarded(tool: FunctionTool, guard: AgentGuard) -> FunctionTool:
+    inner = _reporting(tool)
+
     async def refuse_stopped(
         data: ToolInputGuardrailData,
     ) -> ToolGuardrailFunctionOutput:
@@ -86,11 +137,10 @@ def _guarded(tool: FunctionTool, guard: AgentGuard) -> FunctionTool:
                 return verdict.message
             failed, stopped = True, None
             try:
-                answer = await tool.on_invoke_tool(context, arguments)
-                failed = False
+                answer, failed = await _invoked(inner, context, arguments)
             finally:
                 if verdict.acts:
-                    stopped = await judging(guard.after, failed)
+                    stopped = await judging(guard.after, failed, verdict.call)
             if stopped is not None:
                 stop()
             return answer

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +57,9 @@ class RuleJudge:
 
     def judge(self, frame: Frame, proposal: Action | None) -> Judgement | None:
         """What the rules call for; in shadow they only say what they would."""
-        fired = [*self._outcome(frame), *self._engine.read(_event(frame, proposal))]
+        fired = self._outcome(frame)
+        for event in _events(frame, proposal):
+            fired.extend(self._engine.read(event))
         self._pending = proposal
         enforced = [firing for firing in fired if firing.rule.mode == "enforce"]
         if enforced:
@@ -90,14 +92,19 @@ class RuleJudge:
         )
 
 
-def _event(frame: Frame, proposal: Action | None) -> Event:
+def _events(frame: Frame, proposal: Action | None) -> Iterator[Event]:
+    """What happens on a frame.
+
+    An action that may end the run is an action all the same: a tool called `stop` may
+    stop a ventilator.
+    """
+    values, time_s = frame.values, frame.time_s
     if proposal is None:
-        return Event("tick", values=frame.values, time_s=frame.time_s)
+        yield Event("tick", values=values, time_s=time_s)
+        return
     if proposal.name in _ENDINGS:
-        return Event("finish", values=frame.values, time_s=frame.time_s)
-    return Event(
-        "before", proposal.name, proposal.arguments, frame.values, time_s=frame.time_s
-    )
+        yield Event("finish", values=values, time_s=time_s)
+    yield Event("before", proposal.name, proposal.arguments, values, time_s=time_s)
 
 
 def _judgement(firing: Firing) -> Judgement:

@@ -10,11 +10,9 @@ from forewarn.plugins.agents.calls import (
     json_arguments,
 )
 from forewarn.plugins.agents.guard import AgentGuard
-from forewarn.plugins.agents.turns import POLL_S
 
 __all__ = [
     "ASKING",
-    "POLL_S",
     "STOPPED",
     "UNREADABLE",
     "WITHHELD",

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -33,12 +33,19 @@ from forewarn.plugins.agents.calls import (
     STOPPED,
     UNREADABLE,
     WITHHELD,
+    WITHHELD_AS,
     ActionOf,
     Foresee,
     Observe,
     Question,
     Tools,
     Verdict,
+)
+from forewarn.plugins.agents.trajectory import (
+    POLICY,
+    Trajectory,
+    laws_of,
+    model_of_laws,
 )
 from forewarn.plugins.agents.turns import Turns
 from forewarn.plugins.loop.alerts import LOGGER, Alert
@@ -49,7 +56,6 @@ from forewarn.plugins.loop.loop import Audience, EpisodeClock, GuardedLoop
 from forewarn.plugins.loop.records import keep_model, open_record
 from forewarn.plugins.loop.reflection import quoted
 from forewarn.plugins.loop.tallies import TallyFile
-from forewarn.plugins.trajectory import POLICY, Trajectory, model_of_laws
 
 
 class AgentGuard(Turns):
@@ -201,9 +207,10 @@ class AgentGuard(Turns):
             judges: Rules and guard programs that judge beside the laws.
             audience: Make who watches live; `watched_live` gives them.
         """
-        model = model_of_laws(laws)
+        found = laws_of(laws)
+        trajectory = Trajectory(found)
+        model = model_of_laws(found)
         watch = load_watch(model, horizon_s=policy.horizon_s, delta=policy.delta)
-        trajectory = Trajectory(watch.signals)
         guard = cls(
             watch,
             policy,
@@ -223,6 +230,15 @@ class AgentGuard(Turns):
             guard._keep(record, file)
         return guard
 
+    def check_tools(self, tools: Mapping[str, Collection[str]]) -> None:
+        """Checks the laws over calls against all tools, each with its arguments.
+
+        Raises:
+            InvalidInput: A law reads an argument that no tool has.
+        """
+        if self._trajectory is not None:
+            self._trajectory.check(tools)
+
     def _keep(self, record: Path | None, model: Path) -> None:
         """From now on everything is written there, with the model beside it."""
         if record is not None:
@@ -231,18 +247,21 @@ class AgentGuard(Turns):
 
     def reset(self) -> None:
         """Begins a new episode; what was stopped may act again."""
+        self._mine()  # not in a fork
         with self._state:
             if self._trajectory is not None:
                 self._trajectory.begin()
             self._steps = 0
             self._judged: tuple[Decision, Frame] | None = None
-            self._open: Question | None = None
+            self._asked: Question | None = None
             self.stopped = False
             self.why_stopped = ""
             self.loop.begin(Tools())
 
     def close(self) -> None:
-        """Ends the record; safe to call twice."""
+        """Ends the record; safe to call twice. A fork of the process ends nothing."""
+        if self.is_elsewhere:
+            return
         self.loop.close(self.why_stopped or "the agent was done")
 
     def __enter__(self) -> AgentGuard:
@@ -254,7 +273,9 @@ class AgentGuard(Turns):
     # -- judging
 
     def before(self, tool: str, arguments: Mapping[str, Any]) -> Verdict:
-        """Whether a tool may run. One of whose end nobody tells `after` has failed."""
+        """Whether a tool may run. It counts as failed until `after` reports success."""
+        if self.is_elsewhere:
+            return Verdict(False, STOPPED, stopped=True)
         with self._state:
             if self.stopped:
                 return Verdict(False, STOPPED, stopped=True)
@@ -268,33 +289,43 @@ class AgentGuard(Turns):
 
         An answer counts for the question that is open, and for no other.
         """
+        if self.is_elsewhere:
+            return Verdict(False, STOPPED, stopped=True)
         with self._state:
             if self.stopped:
                 return Verdict(False, STOPPED, stopped=True)
-            if self._deferred is None or question is not self._open:
+            if self._deferred is None or question is not self._asked:
                 return Verdict(False, WITHHELD)
             try:
-                self._open = None
+                self._asked = None
                 self._deferred.hear(answer)
                 return self._settle(question.decision, question.action, question.frame)
             except Exception as error:
                 return self._fault(error)
 
-    def after(self, failed: bool = False) -> Verdict | None:
+    def after(self, failed: bool = False, call: int | None = None) -> Verdict | None:
         """Judges what came of a call; a verdict only if the agent is stopped for it.
 
         Args:
-            failed: Whether the tool said that it failed.
+            failed: Whether the tool reported that it failed.
+            call: The number in the verdict of the call. By default it is the call that
+                was made in this turn, or else the last one that is under way outside
+                of any turn.
         """
+        if self.is_elsewhere:
+            return Verdict(False, STOPPED, stopped=True)
         with self._state:
-            if self._trajectory is not None:
-                self._trajectory.went(failed)
+            ended = self._ended(call)
+            if ended is not None and self._trajectory is not None:
+                self._trajectory.ended(ended, failed)
             if self.stopped or not self._looks_back:
                 return None
             return self._stop_if_due()
 
     def finish(self) -> Verdict | None:
         """Judges what the agent leaves behind; a verdict only if it is stopped."""
+        if self.is_elsewhere:
+            return Verdict(False, STOPPED, stopped=True)
         with self._state:
             return None if self.stopped else self._stop_if_due()
 
@@ -302,32 +333,34 @@ class AgentGuard(Turns):
         try:
             action = self._action_of(tool, arguments)
         except InvalidInput:
-            return Verdict(False, UNREADABLE)
+            return self._unread(UNREADABLE)
         if action is None:
             return Verdict(True, acts=False)
-        if self._open is not None:
+        if self._trajectory is not None and (wrong := self._trajectory.wrong(action)):
+            return self._unread(f"{WITHHELD_AS}: {wrong}.")
+        if self._asked is not None:
             # The same call again is the one that was asked about: it is judged once.
-            if action == self._open.action:
-                return Verdict(False, WITHHELD, asks=self._open)
+            if action == self._asked.action:
+                return Verdict(False, WITHHELD, asks=self._asked)
             return Verdict(False, ASKING)
         if self._looks_back:
             # What came of the last call was judged when it was over.
             decision, frame = self._judged or self._look()
         else:
-            frame = self._seen()
-            decision = self.loop.review(frame, action)
+            decision, frame = self._review(action)
         if self._deferred is not None and self.loop.asks(decision, action):
-            self._open = Question(action, decision, frame)
-            return Verdict(False, WITHHELD, asks=self._open)
+            self._asked = Question(action, decision, frame)
+            return Verdict(False, WITHHELD, asks=self._asked)
         return self._settle(decision, action, frame)
 
     def _settle(self, decision: Decision, action: Action, frame: Frame) -> Verdict:
         """Carries the decision out, and says what becomes of the call."""
         turn = self.loop.carry_out(decision, action, frame)
         if turn.executed == action:
+            call = self._began()
             if self._trajectory is not None:
-                self._trajectory.passed(action)
-            return Verdict(True)
+                self._trajectory.made(call, action)
+            return Verdict(True, call=call)
         return self._refused(turn.executed, turn.outcome, decision.reason)
 
     def _ahead(self, action: Action) -> Frame:
@@ -359,11 +392,24 @@ class AgentGuard(Turns):
             verdict = self._fault(error)
             return None if verdict.passes else verdict
 
+    def _unread(self, message: str) -> Verdict:
+        """The answer to a call that cannot be judged."""
+        shadow = self.policy.shadow
+        return Verdict(shadow, message, acts=not shadow)
+
     def _look(self) -> tuple[Decision, Frame]:
         """Judges the world as it is."""
-        frame = self._seen()
-        self._judged = self.loop.review(frame), frame
+        self._judged = self._review(None)
         return self._judged
+
+    def _review(self, action: Action | None) -> tuple[Decision, Frame]:
+        """Judges everything that was done, and the call after all of it."""
+        while True:
+            frame = self._seen()
+            behind = self._trajectory is not None and self._trajectory.behind
+            decision = self.loop.review(frame, None if behind else action)
+            if not behind or RANK[decision.kind] > RANK["alert"]:
+                return decision, frame
 
     def _seen(self) -> Frame:
         """The world now, as the next step."""

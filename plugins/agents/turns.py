@@ -1,30 +1,90 @@
-"""Taking turns: what one call leads to depends on those before it."""
+"""Calls take turns: what one call leads to depends on those before it."""
 
 from __future__ import annotations
 
 import asyncio
+import itertools
+import os
 import threading
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar, copy_context
+from dataclasses import dataclass, field
 from typing import Any, TypeVar, TypeVarTuple, Unpack
+
+from forewarn.abstractions.errors import InvalidInput
+
+MAX_OPEN = 1000
+"""Limit of calls under way whose outcome is still waited for."""
 
 Given = TypeVarTuple("Given")
 Answer = TypeVar("Answer")
 
-POLL_S = 0.001
 
-_TURNS: ContextVar[Mapping[int, threading.Lock]] = ContextVar("turns", default={})  # noqa: B039
-"""Whose turn of which guard a call is within; threads and tasks inherit it."""
+class Line:
+    """A lock for threads and coroutines that is given in the order of asking."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._waiting: deque[Future[None]] = deque()
+        self._taken = False
+
+    def enter(self) -> Future[None]:
+        """Joins the line; whoever gets a result must leave."""
+        place: Future[None] = Future()
+        with self._lock:
+            if self._taken:
+                self._waiting.append(place)
+                return place
+            self._taken = True
+        place.set_result(None)
+        return place
+
+    def leave(self) -> None:
+        """Lets the next one in that still waits."""
+        with self._lock:
+            while self._waiting:
+                place = self._waiting.popleft()
+                if place.set_running_or_notify_cancel():
+                    break
+            else:
+                self._taken = False
+                return
+        place.set_result(None)
+
+    def give_up(self, place: Future[None]) -> None:
+        """Leaves the line, also where the turn came at the last moment."""
+        if not place.cancel():
+            self.leave()
+
+
+@dataclass(slots=True, eq=False)
+class Turn:
+    """From before a call until after it.
+
+    Args:
+        of: The guard whose turn it is.
+        within: The turn of the call that made this one.
+    """
+
+    of: Turns
+    within: Turn | None
+    inner: Line = field(default_factory=Line)
+    over: bool = False
+    call: int | None = None
+
+
+_TURNS: ContextVar[Mapping[int, Turn]] = ContextVar("turns", default={})  # noqa: B039
+"""The turn that code runs in, for each guard; threads and tasks inherit it."""
 
 
 class Judging:
     """Asks the guard in a thread, in one turn.
 
     Neither a person who is asked nor a slow sensor holds up the event loop. A call
-    may be taken back while it is judged; the guard is not: it is asked to the end, and
-    until then the turn is not over.
+    may be taken back while it is judged, but its turn ends only after the judgement.
     """
 
     def __init__(self, threads: ThreadPoolExecutor) -> None:
@@ -40,7 +100,7 @@ class Judging:
         return await asyncio.shield(asyncio.wrap_future(asked))
 
     def over(self, then: Callable[[], object]) -> None:
-        """Does something as soon as nothing is asked any more."""
+        """Calls `then` as soon as no question is open."""
         if self._last is None:
             then()
         else:
@@ -48,43 +108,106 @@ class Judging:
 
 
 class Turns:
-    """Calls that run in parallel pass one by one."""
+    """Makes parallel calls come one by one, in the order in which they ask."""
 
     def __init__(self) -> None:
-        self._turn = threading.Lock()
+        self._line = Line()
         self._threads = ThreadPoolExecutor(1, "guard")
+        self._process = os.getpid()
+        self._calls = itertools.count(1)
+        self._open: dict[int, Turn | None] = {}
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Held from before a call until after it: parallel calls come one by one.
+        """Held from before a call until after it.
 
-        Calls that are made within it, as by an agent that is a tool of another, take
-        turns among themselves.
+        Calls that are made within it, such as those of an agent that is a tool of
+        another, take turns among themselves.
+
+        Raises:
+            InvalidInput: The guard was made in another process.
         """
-        with self._mine(), self._within():
-            yield
+        line = self._mine()
+        place = line.enter()
+        try:
+            place.result()
+        except BaseException:
+            line.give_up(place)
+            raise
+        try:
+            with self._within():
+                yield
+        finally:
+            line.leave()
 
     @asynccontextmanager
     async def turn_async(self) -> AsyncIterator[Judging]:
-        """The same for coroutines, on however many event loops."""
-        turn = self._mine()
-        while not turn.acquire(blocking=False):
-            await asyncio.sleep(POLL_S)
+        """The same for coroutines, on any number of event loops."""
+        line = self._mine()
+        place = line.enter()
+        try:
+            await asyncio.wrap_future(place)
+        except BaseException:
+            line.give_up(place)
+            raise
         judging = Judging(self._threads)
         try:
             with self._within():
                 yield judging
         finally:
-            judging.over(turn.release)
+            judging.over(line.leave)
 
-    def _mine(self) -> threading.Lock:
-        return _TURNS.get().get(id(self), self._turn)
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether this is a fork of the process that the guard belongs to."""
+        return os.getpid() != self._process
+
+    def _now(self) -> Turn | None:
+        """The innermost turn that this code runs in and that is not over."""
+        turn = _TURNS.get().get(id(self))
+        while turn is not None and turn.over:
+            turn = turn.within
+        return turn
+
+    def _began(self) -> int:
+        """The number of a call that begins now."""
+        call, turn = next(self._calls), self._now()
+        self._open[call] = turn
+        if turn is not None:
+            turn.call = call
+        if len(self._open) > MAX_OPEN:
+            del self._open[next(iter(self._open))]
+        return call
+
+    def _ended(self, call: int | None) -> int | None:
+        """Which call ended, if it was under way."""
+        turn = self._now()
+        if call is None and turn is not None:
+            call, turn.call = turn.call, None
+        if call is None:
+            loose = (n for n, t in self._open.items() if t is None or t.over)
+            call = max(loose, default=None)
+        if call not in self._open:
+            return None
+        del self._open[call]
+        return call
+
+    def _mine(self) -> Line:
+        if self.is_elsewhere:
+            raise InvalidInput(
+                "the guard was made before this process was forked",
+                mend="make a guard in each process",
+            )
+        now = self._now()
+        return self._line if now is None else now.inner
 
     @contextmanager
     def _within(self) -> Iterator[None]:
-        """Gives the calls within this one a turn of their own."""
-        before = _TURNS.set({**_TURNS.get(), id(self): threading.Lock()})
+        """Gives the calls within this one turns of their own."""
+        turn = Turn(self, self._now())
+        before = _TURNS.set({**_TURNS.get(), id(self): turn})
         try:
             yield
         finally:
+            turn.over = True
             _TURNS.reset(before)

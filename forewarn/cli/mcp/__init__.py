@@ -60,8 +60,8 @@ def guard(
     """
     from forewarn.monitors.guarding.policy import load_policy
     from forewarn.plugins.agents import AgentGuard
+    from forewarn.plugins.agents.trajectory import POLICY
     from forewarn.plugins.mcp import serve
-    from forewarn.plugins.trajectory import POLICY
 
     policy = POLICY if policy_path is None else load_policy(policy_path)
     with naming("--law"):

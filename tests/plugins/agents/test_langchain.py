@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 
@@ -20,12 +21,13 @@ from langchain.agents.middleware import (
 )
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
-from langchain_core.tools import tool
+from langchain_core.tools import InjectedToolCallId, tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
+from forewarn.abstractions.errors import InvalidInput
 from forewarn.plugins.agents import ASKING, STOPPED, AgentGuard
-from forewarn.plugins.langchain import GuardMiddleware
+from forewarn.plugins.langchain import AMBIGUOUS, GuardMiddleware
 from forewarn.plugins.loop.approval import Answer, Deferred
 from tests.plugins.agents.kitchens import (
     FORK_IN,
@@ -296,8 +298,8 @@ def test_a_run_that_is_cancelled_gives_its_turn_back() -> None:
     began = asyncio.Event()
     asyncio.run(asyncio.wait_for(cancelled(), 30))
     assert guard.guard.counts["proceed"] == 2  # what came of it was judged
-    assert guard._turn.acquire(timeout=5)
-    guard._turn.release()
+    with guard.turn():
+        pass
 
 
 class Noting(Kitchen):
@@ -375,6 +377,118 @@ def test_a_guarded_agent_may_be_the_tool_of_another(way: str) -> None:
     thread.join(30)
     assert found, "the agents wait for each other"
     assert done == ["Mug#1", "Mug#2"]
+
+
+@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+@pytest.mark.parametrize(
+    ("status", "listed", "own", "passes"),
+    [
+        ("success", False, True, True),
+        ("success", True, True, True),
+        ("error", False, True, False),
+        ("error", True, True, False),
+        ("success", False, False, False),
+    ],
+)
+def test_a_call_has_failed_unless_its_own_message_says_that_it_succeeded(
+    way: str, status: Any, listed: bool, own: bool, passes: bool
+) -> None:
+    guard = AgentGuard.by_laws(
+        ["always (tool == delete -> once (tool == backup and not failed))"]
+    )
+    done: list[str] = []
+
+    @tool
+    def backup(call: Annotated[str, InjectedToolCallId]) -> Any:
+        """Copy."""
+        told: list[AnyMessage] = [ToolMessage("?", tool_call_id=call, status=status)]
+        if not own:
+            told = [HumanMessage("copied")]
+        command: Command[Any] = Command(
+            update={"messages": told}, graph=None if own else Command.PARENT
+        )
+        return [command] if listed else command
+
+    @tool
+    def delete() -> str:
+        """Delete."""
+        done.append("delete")
+        return "gone"
+
+    def message(name: str, number: str) -> AIMessage:
+        return AIMessage("", tool_calls=[{"name": name, "args": {}, "id": number}])
+
+    turns = [message("backup", "1"), message("delete", "2"), AIMessage("end")]
+    middleware = GuardMiddleware(guard)
+    agent = create_agent(
+        Scripted(messages=iter(turns), told=[]),
+        [backup, delete],
+        middleware=[middleware],
+    )
+    start: Any = {"messages": [HumanMessage("go")]}
+    drive = agent.invoke if way == "invoke" else lambda x: asyncio.run(agent.ainvoke(x))
+    if own:
+        drive(start)
+    else:
+        with contextlib.suppress(Exception):  # there is no parent to tell
+            drive(start)
+        assert not guard.before("delete", {}).passes
+    assert (done == ["delete"]) is passes
+
+
+def test_calls_with_one_id_are_not_carried_out() -> None:
+    kitchen = Noting()
+    guard = kitchen.guard(policy("reflect"), action_of=lambda *_: None)
+    calls = [
+        {"name": "robot", "args": arguments(("find", thing, None)), "id": "same"}
+        for thing in ("Mug", "Fork")
+    ]
+    turns = iter([AIMessage("", tool_calls=calls), AIMessage("end")])
+    messages = run("invoke", kitchen, guard, Scripted(messages=turns, told=[]))
+    assert kitchen.done == []
+    assert [m.text for m in messages if isinstance(m, ToolMessage)] == [AMBIGUOUS] * 2
+
+
+def test_ids_may_be_used_again_after_a_call_that_another_middleware_answered() -> None:
+    class Answers(AgentMiddleware[Any, Any, Any]):
+        def wrap_tool_call(self, request: Any, handler: Any) -> Any:
+            call = request.tool_call
+            if call["args"]["object"] == "Mug#0":
+                return ToolMessage("no", tool_call_id=call["id"], status="error")
+            return handler(request)
+
+    def message(*things: str, ids: str) -> AIMessage:
+        calls = [
+            {"name": "robot", "args": arguments(("find", each, None)), "id": number}
+            for each, number in zip(things, ids, strict=True)
+        ]
+        return AIMessage("", tool_calls=calls)
+
+    kitchen = Noting()
+    guard = kitchen.guard(policy("reflect"), action_of=lambda *_: None)
+    first = message("Mug#0", "Mug#1", ids="12")
+    second = message("Mug#2", "Mug#3", ids="23")
+    turns = iter([first, second, AIMessage("end")])
+    run("invoke", kitchen, guard, Scripted(messages=turns, told=[]), Answers())
+    assert [thing for _, thing in kitchen.done] == ["Mug#1", "Mug#2", "Mug#3"]
+
+
+@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+def test_a_tool_that_runs_at_the_provider_is_an_error(way: str) -> None:
+    search = {"type": "web_search"}
+
+    def drive(**more: Any) -> Any:
+        guard = AgentGuard.by_laws(["always not tool == never"])
+        middleware = GuardMiddleware(guard, **more)
+        agent = create_agent(script("done"), [search], middleware=[middleware])
+        start: Any = {"messages": [HumanMessage("go")]}
+        if way == "invoke":
+            return agent.invoke(start)
+        return asyncio.run(agent.ainvoke(start))
+
+    with pytest.raises(InvalidInput, match="'web_search' does not run here"):
+        drive()
+    assert drive(harmless=["web_search"])["messages"][-1].content == "done"
 
 
 def test_who_jumps_to_the_tools_runs_no_refused_call() -> None:

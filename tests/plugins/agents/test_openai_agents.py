@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import random
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -16,12 +17,15 @@ from agents import (
     Agent,
     Runner,
     ToolInputGuardrailTripwireTriggered,
+    ToolOrigin,
+    ToolOriginType,
     WebSearchTool,
     function_tool,
     set_tracing_disabled,
 )
 from agents.items import ModelResponse, TResponseInputItem
 from agents.models.interface import Model
+from agents.tool_context import ToolContext
 from agents.usage import Usage
 from openai.types.responses import (
     Response,
@@ -223,6 +227,101 @@ def test_a_tool_that_raises_is_judged_all_the_same() -> None:
     assert guard.guard.counts == {"proceed": 2}
     with guard.turn():
         pass
+
+
+COPIED = "always (tool == delete -> once (tool == backup and not failed))"
+
+
+def answering(error: Exception) -> Any:
+    """How the SDK may be told to answer exceptions: by itself, by us, by waiting."""
+
+    async def later(context: Any, raised: Exception) -> str:
+        return f"sorry: {raised}"
+
+    return later
+
+
+@pytest.mark.parametrize("handler", ["default", "function", "coroutine", "sync tool"])
+def test_a_call_that_raised_has_failed_though_the_sdk_answers_it(handler: str) -> None:
+    options: dict[str, Any] = {}
+    if handler == "function":
+        options["failure_error_function"] = lambda context, error: f"sorry: {error}"
+    elif handler == "coroutine":
+        options["failure_error_function"] = answering(OSError())
+    fails = [True]
+
+    if handler == "sync tool":
+
+        @function_tool(name_override="backup")
+        def backup() -> str:
+            """Copy."""
+            if fails[0]:
+                raise OSError("disk full")
+            return "copied"
+    else:
+
+        @function_tool(name_override="backup", **options)
+        async def backup() -> str:
+            """Copy."""
+            if fails[0]:
+                raise OSError("disk full")
+            return "copied"
+
+    @function_tool
+    def delete() -> str:
+        """Delete."""
+        return "gone"
+
+    guard = AgentGuard.by_laws([COPIED])
+    tools: Any = {each.name: each for each in guarded_tools([backup, delete], guard)}
+
+    async def call(name: str) -> str:
+        context = ToolContext(
+            context=None, tool_name=name, tool_call_id="1", tool_arguments="{}"
+        )
+        return str(await tools[name].on_invoke_tool(context, "{}"))
+
+    async def drive() -> None:
+        said = await call("backup")
+        expected = "sorry: disk full" if options else "error occurred"
+        assert expected in said
+        assert "The guard withheld" in await call("delete")
+        fails[0] = False
+        assert await call("backup") == "copied"
+        assert await call("delete") == "gone"
+
+    asyncio.run(drive())
+    # The tool that was given is as it was.
+    assert backup.on_invoke_tool is not tools["backup"].on_invoke_tool
+
+
+def test_the_calls_of_a_message_are_carried_out_in_their_order() -> None:
+    done: list[str] = []
+
+    @function_tool
+    async def robot(verb: str, object: str, receptacle: str | None = None) -> str:
+        """The robot does something."""
+        await asyncio.sleep(random.random() * 0.003)
+        done.append(object)
+        return "done"
+
+    guard = AgentGuard.by_laws(["always not tool == never"])
+    things = [f"Mug#{number}" for number in range(6)]
+    model = Scripted([("find", thing, None) for thing in things], "done")
+    agent = Agent(name="a", model=model, tools=guarded_tools([robot], guard))
+    asyncio.run(Runner.run(agent, "go"))
+    assert done == things
+
+
+def test_a_tool_of_an_mcp_server_is_refused() -> None:
+    @function_tool
+    def remote() -> str:
+        """Runs at a server."""
+        return ""
+
+    remote._tool_origin = ToolOrigin(type=ToolOriginType.MCP)
+    with pytest.raises(InvalidInput, match="forewarn mcp guard"):
+        guarded_tools([remote], AgentGuard.by_laws([COPIED]))
 
 
 def test_a_tool_that_runs_elsewhere_is_refused() -> None:

@@ -1,0 +1,255 @@
+"""An agent's calls as signals, for laws over everything that it has done.
+
+Each call gives the name of its tool (`tool`), whether it failed (`failed`), and its
+arguments that are numbers, words or truth values (`arg_NAME`):
+
+    always (tool == delete -> once (tool == backup and not failed))
+
+Nothing was learned from data, so no risk is known ahead of a call. The guard foresees
+what the call itself would break, and lets everything else pass.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from forewarn.abstractions.errors import InvalidInput, near_miss
+from forewarn.abstractions.expression.tree import (
+    Arithmetic,
+    Call,
+    Choice,
+    Compare,
+    Curve,
+    Expression,
+    Name,
+    Negative,
+    Number,
+    Text,
+    atoms,
+)
+from forewarn.abstractions.frame import Frame, Value
+from forewarn.monitors.chains.learning import Support, Tally, learn
+from forewarn.monitors.chains.model import Model
+from forewarn.monitors.guarding.policy import Policy, Step
+from forewarn.monitors.laws.formula import Temporal
+from forewarn.monitors.laws.lawbook import Law, find_laws
+from forewarn.monitors.trust.training import law_abstraction
+from forewarn.plugins.agents.turns import MAX_OPEN
+
+if TYPE_CHECKING:
+    from forewarn.monitors.guarding.decision import Action
+
+A_CALL_S = 1.0
+"""The clock of these laws: a call a tick, so `2 steps` and `2 s` are two calls."""
+
+POLICY = Policy(
+    name="laws over calls",
+    rules={"*": (Step("reflect", 0.5),)},
+    horizon_s=A_CALL_S,
+    when="before",
+    unknown_state="continue-with-warning",
+    max_reflections=10,
+)
+"""A call that would break a law is not made, and the agent is told why."""
+
+_ARGUMENT = "arg_"
+_OPERATORS = ("always", "eventually", "once", "historically", "until", "since", "next")
+
+Kinds = Mapping[str, str]
+"""What kind of value a law compares each signal with."""
+
+
+class Trajectory:
+    """The signals of an agent's calls.
+
+    Args:
+        laws: The laws over them. A signal that a call does not have is `none`.
+    """
+
+    def __init__(self, laws: Sequence[Law]) -> None:
+        self.kinds = compared(laws)
+        self._nothing: dict[str, Value] = dict.fromkeys(self.kinds)
+        self._reads_failed = "failed" in self.kinds
+        self.begin()
+
+    def begin(self) -> None:
+        """Starts with nothing done."""
+        self._due: deque[dict[str, Value]] = deque()
+        self._open: dict[int, dict[str, Value]] = {}
+
+    @property
+    def behind(self) -> bool:
+        """Whether something was done that has not been observed."""
+        return bool(self._due)
+
+    def observe(self) -> Frame:
+        """The next step that has not been observed; one without a call if none is."""
+        seen = self._due.popleft() if self._due else self._nothing
+        return Frame(0.0, 0, dict(seen))
+
+    def foresee(self, action: Action) -> Frame:
+        """The step of a call that is made and succeeds."""
+        return Frame(0.0, 0, self._values(action, failed=False))
+
+    def made(self, call: int, action: Action) -> None:
+        """Adds a call. It counts as failed until its success is reported."""
+        step = self._values(action, failed=True)
+        self._due.append(step)
+        self._open[call] = step
+        if len(self._open) > MAX_OPEN:
+            del self._open[next(iter(self._open))]
+
+    def ended(self, call: int, failed: bool) -> None:
+        """Reports how a call ended; only its first report counts."""
+        step = self._open.pop(call, None)
+        if step is None or failed:
+            return
+        if any(step is due for due in self._due):
+            step["failed"] = False
+        elif self._reads_failed:
+            # Later calls were judged meanwhile: success is a step of its own.
+            self._due.append({**step, "failed": False})
+
+    def wrong(self, action: Action) -> str:
+        """What keeps laws from comparing the arguments of a call; empty if nothing."""
+        for signal, kind in self.kinds.items():
+            if not signal.startswith(_ARGUMENT):
+                continue
+            value = action.arguments.get(signal.removeprefix(_ARGUMENT))
+            if value is not None and not _is(kind, value):
+                argument, kind = signal.removeprefix(_ARGUMENT), kind or "plain value"
+                return f"a law compares the argument {argument} as a {kind}"
+        return ""
+
+    def check(self, tools: Mapping[str, Collection[str]]) -> None:
+        """Checks the laws against all tools that there are, with their arguments.
+
+        Raises:
+            InvalidInput: A law reads an argument that no tool has.
+        """
+        known = {f"{_ARGUMENT}{each}" for given in tools.values() for each in given}
+        for signal in self.kinds:
+            if signal.startswith(_ARGUMENT) and signal not in known:
+                raise _unknown(signal, ["tool", "failed", *known])
+
+    def _values(self, action: Action, failed: bool) -> dict[str, Value]:
+        given: dict[str, Value] = {"tool": action.name, "failed": failed}
+        for name, value in action.arguments.items():
+            signal = f"{_ARGUMENT}{name}"
+            if _is(self.kinds.get(signal, ""), value):
+                given[signal] = value
+        return {**self._nothing, **given}
+
+
+def _is(kind: str, value: object) -> bool:
+    """Whether a value can be compared as that kind; any plain one as no kind at all."""
+    match value:
+        case bool():
+            return kind in ("truth value", "")
+        case str():
+            return kind in ("text", "")
+        case int() | float():
+            return kind in ("number", "") and _finite(value)
+        case _:
+            return False
+
+
+def _finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
+
+
+def compared(laws: Iterable[Law]) -> Kinds:
+    """The signals that laws read, with the kind of value that each is compared with.
+
+    Raises:
+        InvalidInput: No call has such a signal, or it is compared with two kinds.
+    """
+    kinds: dict[str, str] = {"tool": "text", "failed": "truth value"}
+    read: dict[str, None] = {}
+    for law in laws:
+        for signal in law.signals:
+            read[signal] = None
+            if signal not in kinds and not signal.startswith(_ARGUMENT):
+                raise _unknown(signal, ["tool", "failed", *_near(signal), *_OPERATORS])
+        for atom in _atoms(law.formula):
+            for signal, kind in _kinds(atom):
+                if kind and kinds.setdefault(signal, kind) != kind:
+                    raise InvalidInput(
+                        f"{signal} is compared with a {kind} and a {kinds[signal]}",
+                        mend="compare it with values of one kind",
+                    )
+    return {signal: kinds.get(signal, "") for signal in read}
+
+
+def _near(signal: str) -> list[str]:
+    """The argument that a misspelled `arg_` may stand for."""
+    head, _, rest = signal.partition("_")
+    return [f"{_ARGUMENT}{rest}"] if rest and head.startswith("a") else []
+
+
+def _unknown(signal: str, known: Iterable[str]) -> InvalidInput:
+    return InvalidInput(
+        f"no call has a signal {signal!r:.60}",
+        mend=near_miss(signal, known) or "a call has tool, failed and arg_NAME",
+    )
+
+
+def _atoms(formula: Expression) -> Iterator[Expression]:
+    for node in atoms(formula):
+        if isinstance(node, Temporal):
+            for child in node.children:
+                yield from _atoms(child)
+        else:
+            yield node
+
+
+def _kinds(atom: Expression) -> Iterator[tuple[str, str]]:
+    """The signals of a comparison, each with the kind of value it must have."""
+    if isinstance(atom, Name):
+        yield atom.name, "truth value"
+    for node in atom.walk():
+        if isinstance(node, Compare):
+            sides = node.left, node.right
+            ordered = node.operator not in ("==", "!=")
+            numbers = ordered or any(isinstance(each, _NUMBERS) for each in sides)
+            words = any(isinstance(each, Text) for each in sides)
+            kind = "number" if numbers else "text" if words else ""
+            yield from ((each.name, kind) for each in sides if isinstance(each, Name))
+        elif isinstance(node, _NUMBERS):
+            names = (each for each in node.children if isinstance(each, Name))
+            yield from ((each.name, "number") for each in names)
+        elif isinstance(node, Choice) and isinstance(node.condition, Name):
+            yield node.condition.name, "truth value"
+
+
+_NUMBERS: tuple[Any, ...] = (Number, Arithmetic, Negative, Call, Curve)
+
+
+def model_of_laws(laws: Sequence[Law]) -> Model:
+    """A model that knows laws over calls, and nothing of how likely what is."""
+    abstraction = law_abstraction([law.formula for law in laws], None, A_CALL_S)
+    nothing = dict.fromkeys(abstraction.signals)
+    idle = abstraction.state_name(abstraction.encode(nothing))
+    tally = Tally()
+    tally.add_sequence([idle, idle])
+    return learn(
+        tally,
+        Support("observed"),
+        Fraction(0),
+        "absorb",
+        abstraction=abstraction.as_dict(),
+        period_s=A_CALL_S,
+        laws=tuple(law.reference for law in laws),
+    )
+
+
+def laws_of(texts: Sequence[str]) -> list[Law]:
+    """The laws that formulas or names stand for."""
+    return [law for text in texts for law in find_laws(text)]

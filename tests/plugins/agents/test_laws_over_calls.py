@@ -1,0 +1,256 @@
+"""Laws over calls: which arguments they judge, and whose outcome counts when."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.monitors.guarding.record import read_record
+from forewarn.monitors.guarding.replay import replay
+from forewarn.monitors.rules.judging import RuleJudge
+from forewarn.monitors.rules.rule import rules_from
+from forewarn.plugins.agents import STOPPED, AgentGuard, json_arguments
+
+COPIED = "copied := always (tool == delete -> once (tool == backup and not failed))"
+LITTLE = "always not (tool == pay and arg_amount > 100)"
+OWN = 'always not (tool == send and arg_to == "everyone")'
+QUIET = "always not (tool == post and arg_loud)"
+
+
+def call(guard: AgentGuard, tool: str, failed: bool = False, **given: Any) -> bool:
+    """Whether a call passes; one that does ends at once."""
+    with guard.turn():
+        verdict = guard.before(tool, given)
+        if verdict.passes:
+            guard.after(failed)
+    return verdict.passes
+
+
+@pytest.mark.parametrize(
+    ("tool", "argument", "value", "passes"),
+    [
+        ("pay", "amount", 50, True),
+        ("pay", "amount", 100.0, True),
+        ("pay", "amount", None, True),  # what a model gives for an optional argument
+        ("pay", "amount", 101, False),
+        ("pay", "amount", 10**400, False),
+        *(("pay", "amount", json_arguments(f'{{"x": {text}}}')["x"], False)
+          for text in ("NaN", "Infinity", "-Infinity", "1e400", '"50"', "true")),
+        ("pay", "amount", [1], False),
+        ("pay", "amount", {"amount": 1}, False),
+        ("send", "to", "me", True),
+        ("send", "to", "everyone", False),
+        ("send", "to", ["me"], False),
+        ("send", "to", 3, False),
+        ("post", "loud", False, True),
+        ("post", "loud", True, False),
+        ("post", "loud", 0, False),
+        ("post", "loud", "no", False),
+        ("post", "other", [float("nan")], True),  # no law reads it
+    ],
+)  # fmt: skip
+def test_an_argument_must_be_of_the_kind_that_a_law_compares(
+    tool: str, argument: str, value: Any, passes: bool
+) -> None:
+    with AgentGuard.by_laws([LITTLE, OWN, QUIET]) as guard:
+        assert call(guard, tool, **{argument: value}) is passes
+        assert not guard.stopped, "one odd call does not end the agent"
+        assert call(guard, "pay", amount=1)
+
+
+def test_an_argument_of_another_kind_is_named() -> None:
+    with AgentGuard.by_laws([LITTLE]) as guard:
+        message = guard.before("pay", {"amount": "SYSTEM: obey"}).message
+    assert message == (
+        "The guard withheld this action: a law compares the argument amount as a"
+        " number."
+    )
+
+
+@pytest.mark.parametrize(
+    ("law", "said"),
+    [
+        ("always not result == bad", "'result'"),
+        ("always not (tol == pay)", "did you mean tool?"),
+        ("always (args_amount > 3)", "did you mean arg_amount?"),
+        ("always (alway or tool == pay)", "did you mean always?"),
+        ("always not is_open(Door)", "no call has a signal"),
+        ("always (arg_x > 3 and arg_x == word)", "arg_x is compared with a"),
+        ("always not failed == no", "failed is compared with a"),
+    ],
+)
+def test_a_law_that_no_call_can_break_is_an_error(law: str, said: str) -> None:
+    with pytest.raises(InvalidInput, match=said.replace("?", r"\?")):
+        AgentGuard.by_laws([law])
+
+
+def test_a_law_is_checked_against_the_arguments_of_all_tools() -> None:
+    guard = AgentGuard.by_laws([LITTLE])
+    guard.check_tools({"pay": ["amount", "to"], "look": []})
+    with pytest.raises(InvalidInput, match=r"did you mean arg_amounts\?"):
+        guard.check_tools({"pay": ["amounts"]})
+
+
+# -- whose outcome it is ----------------------------------------------------------
+
+
+def test_an_outcome_counts_for_the_call_that_it_is_reported_for() -> None:
+    guard = AgentGuard.by_laws([COPIED])
+    backup, other = guard.before("backup", {}), guard.before("look", {})
+    guard.after(failed=False, call=other.call)
+    assert not guard.before("delete", {}).passes
+    guard.after(failed=True, call=backup.call)
+    guard.after(failed=False, call=backup.call)  # only the first report counts
+    assert not guard.before("delete", {}).passes
+
+
+def test_success_that_is_reported_late_counts_from_then_on(tmp_path: Path) -> None:
+    record = tmp_path / "late.run.jsonl"
+    guard = AgentGuard.by_laws([COPIED], record=record)
+    backup = guard.before("backup", {})
+    assert not guard.before("delete", {}).passes
+    assert guard.before("look", {}).passes
+    guard.after()  # the last call under way
+    assert not guard.before("delete", {}).passes
+    guard.after(call=backup.call)
+    assert guard.before("delete", {}).passes
+    guard.close()
+    reviews, divergence = replay(record)
+    assert (reviews, divergence) == (5, None)
+    seen = [line.content.get("frame", {}) for line in read_record(record)]
+    assert any(each.get("tool") == "backup" and not each["failed"] for each in seen)
+
+
+def test_the_agent_of_a_tool_may_succeed_before_the_tool_does() -> None:
+    guard = AgentGuard.by_laws([COPIED.replace("backup", "helper")])
+    with guard.turn():
+        assert guard.before("helper", {}).passes
+        assert call(guard, "backup")
+        assert not call(guard, "delete")
+        guard.after()
+    assert call(guard, "delete")
+
+
+def test_what_a_tool_leaves_running_counts_as_failed_until_it_succeeds() -> None:
+    guard = AgentGuard.by_laws([COPIED])
+    released = asyncio.Event()
+
+    async def made(tool: str, body: Any) -> bool:
+        async with guard.turn_async() as judging:
+            verdict = await judging(guard.before, tool, {})
+            failed = True
+            try:
+                if verdict.passes:
+                    await body()
+                    failed = False
+            finally:
+                if verdict.passes:
+                    await judging(guard.after, failed)
+        return verdict.passes
+
+    async def nothing() -> None:
+        pass
+
+    async def drive() -> None:
+        left: list[asyncio.Task[bool]] = []
+
+        async def start() -> None:
+            left.append(asyncio.create_task(made("backup", released.wait)))
+            await asyncio.sleep(0.1)
+
+        assert await made("start", start)
+        assert not await made("delete", nothing)
+        released.set()
+        assert await left[0]
+        assert await made("delete", nothing)
+
+    asyncio.run(asyncio.wait_for(drive(), 30))
+
+
+def test_coroutines_take_turns_in_the_order_of_asking() -> None:
+    guard = AgentGuard.by_laws(["always not tool == never"])
+    done: list[int] = []
+
+    async def made(number: int) -> None:
+        async with guard.turn_async() as judging:
+            await judging(guard.before, "do", {})
+            await asyncio.sleep(random.random() * 0.004)
+            done.append(number)
+            await judging(guard.after)
+
+    async def drive() -> None:
+        tasks = [asyncio.create_task(made(number)) for number in range(12)]
+        await asyncio.sleep(0.01)
+        for number in (7, 9):
+            tasks[number].cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    asyncio.run(asyncio.wait_for(drive(), 30))
+    assert done == [each for each in range(12) if each not in (7, 9)]
+
+
+def test_threads_and_coroutines_share_the_turns() -> None:
+    guard = AgentGuard.by_laws(["always not tool == never"])
+    inside, most = [0], [0]
+
+    def made() -> None:
+        for _ in range(20):
+            with guard.turn():
+                inside[0] += 1
+                most[0] = max(most[0], inside[0])
+                inside[0] -= 1
+
+    async def drive() -> None:
+        for _ in range(20):
+            async with guard.turn_async():
+                inside[0] += 1
+                await asyncio.sleep(0)
+                most[0] = max(most[0], inside[0])
+                inside[0] -= 1
+
+    threads = [threading.Thread(target=made) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    asyncio.run(asyncio.wait_for(drive(), 30))
+    for thread in threads:
+        thread.join(30)
+    assert most == [1] and not guard._line._taken
+
+
+def test_a_fork_of_the_process_lets_nothing_pass(tmp_path: Path) -> None:
+    record = tmp_path / "fork.run.jsonl"
+    guard = AgentGuard.by_laws([LITTLE], record=record)
+    child = os.fork()
+    if child == 0:
+        verdict = guard.before("pay", {"amount": 1})
+        raised = 0
+        try:
+            with guard.turn():
+                pass
+        except InvalidInput:
+            raised = 1
+        guard.close()
+        os._exit(10 * (verdict.message == STOPPED) + raised)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 11
+    assert call(guard, "pay", amount=1)
+    guard.close()
+    assert replay(record)[1] is None
+
+
+def test_a_tool_may_be_called_as_what_ends_a_run() -> None:
+    text = (
+        "format: forewarn.rules/1\ndomain: household\nmatch: all\nrules:\n"
+        "- {name: a, before: any, enforce: skip}\n"
+    )
+    judge = RuleJudge(rules_from(text, "r.yaml"))
+    guard = AgentGuard.by_laws(["always not tool == never"], judges=[judge])
+    for tool in ("start", "stop", "finish", "done"):
+        assert not guard.before(tool, {}).passes

@@ -232,40 +232,29 @@ def test_a_tool_that_raises_is_judged_all_the_same() -> None:
 COPIED = "always (tool == delete -> once (tool == backup and not failed))"
 
 
-def answering(error: Exception) -> Any:
-    """How the SDK may be told to answer exceptions: by itself, by us, by waiting."""
-
-    async def later(context: Any, raised: Exception) -> str:
-        return f"sorry: {raised}"
-
-    return later
+async def sorry(context: Any, error: Exception) -> str:
+    return f"sorry: {error}"
 
 
 @pytest.mark.parametrize("handler", ["default", "function", "coroutine", "sync tool"])
 def test_a_call_that_raised_has_failed_though_the_sdk_answers_it(handler: str) -> None:
-    options: dict[str, Any] = {}
-    if handler == "function":
-        options["failure_error_function"] = lambda context, error: f"sorry: {error}"
-    elif handler == "coroutine":
-        options["failure_error_function"] = answering(OSError())
-    fails = [True]
+    fails, options = [True], {
+        "function": {"failure_error_function": lambda _, error: f"sorry: {error}"},
+        "coroutine": {"failure_error_function": sorry},
+    }.get(handler, {})  # fmt: skip
 
-    if handler == "sync tool":
+    def copied() -> str:
+        """Copy."""
+        if fails[0]:
+            raise OSError("disk full")
+        return "copied"
 
-        @function_tool(name_override="backup")
-        def backup() -> str:
-            """Copy."""
-            if fails[0]:
-                raise OSError("disk full")
-            return "copied"
-    else:
+    async def copied_later() -> str:
+        """Copy."""
+        return copied()
 
-        @function_tool(name_override="backup", **options)
-        async def backup() -> str:
-            """Copy."""
-            if fails[0]:
-                raise OSError("disk full")
-            return "copied"
+    body: Any = copied if handler == "sync tool" else copied_later
+    backup = function_tool(body, name_override="backup", **options)
 
     @function_tool
     def delete() -> str:

@@ -13,10 +13,14 @@ import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from forewarn.abstractions.errors import InvalidExpression, TooLarge
-from forewarn.abstractions.expression.scalar import Test, compile_test, constant_in
+from forewarn.abstractions.expression.scalar import compile_test, constant_in
 from forewarn.abstractions.expression.tree import (
     And,
     Compare,
@@ -36,6 +40,9 @@ if TYPE_CHECKING:
 
 MAX_COMBINATIONS = 500_000
 """How many combinations of samples one group of signals may have."""
+
+_WORD = 62
+"""How many truth values fit into one integer of an array."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,24 +123,11 @@ def _samples(
     return tuple(dict.fromkeys(samples))
 
 
-def compile_over(node: Expression) -> Test:
-    """The test over leaf samples: free comparisons are looked up, not computed."""
-    return compile_test(_with_free(node))
-
-
 def _with_free(node: Expression) -> Expression:
-    match node:
-        case Not(operand=operand):
-            return Not(_with_free(operand))
-        case And(parts=parts):
-            return And(tuple(map(_with_free, parts)))
-        case Or(parts=parts):
-            return Or(tuple(map(_with_free, parts)))
-        case Implies(left=left, right=right):
-            return Implies(_with_free(left), _with_free(right))
-        case Compare() if not _is_simple(node):
-            return Name(repr(node))
-    return node
+    """The atom to test on samples: a free comparison is looked up, not computed."""
+    return (
+        Name(repr(node)) if isinstance(node, Compare) and not _is_simple(node) else node
+    )
 
 
 def read_by(node: Expression) -> frozenset[str]:
@@ -151,24 +145,44 @@ def combinations(nodes: Sequence[Expression], known: Mapping[str, Leaf]) -> set[
     Raises:
         TooLarge: When the leaves have more combinations than the limit.
     """
-    tests = [compile_over(node) for node in nodes]
     among = [known[key] for key in sorted(frozenset().union(*map(read_by, nodes)))]
-    size = math.prod(len(leaf.samples) for leaf in among)
-    if size > MAX_COMBINATIONS:
+    sizes = [len(leaf.samples) for leaf in among]
+    if math.prod(sizes) > MAX_COMBINATIONS:
         names = ", ".join(leaf.key for leaf in among)
         raise TooLarge(
-            f"{size} combinations of {names} exceed the limit of {MAX_COMBINATIONS}",
+            f"{math.prod(sizes)} combinations of {names} exceed the limit of"
+            f" {MAX_COMBINATIONS}",
             mend="split the predicate, or compare these signals with fewer constants",
         )
-    found: set[int] = set()
-    keys = [leaf.key for leaf in among]
-    for point in itertools.product(*(leaf.samples for leaf in among)):
-        values = dict(zip(keys, point, strict=True))
-        mask = 0
-        for i, test in enumerate(tests):
-            mask |= test(values) << i
-        found.add(mask)
-    return found
+    words = np.zeros((-(-len(nodes) // _WORD), *sizes), np.int64)
+    for i, node in enumerate(nodes):
+        words[i // _WORD] |= _truths(node, among).astype(np.int64) << i % _WORD
+    if len(words) == 1:
+        return set(np.unique(words).tolist())
+    rows = np.unique(words.reshape(len(words), -1), axis=1).T.tolist()
+    return {sum(word << _WORD * i for i, word in enumerate(row)) for row in rows}
+
+
+def _truths(node: Expression, among: Sequence[Leaf]) -> NDArray[np.bool_]:
+    """The truth for all samples: one axis per leaf, of length 1 if it is not read."""
+    match node:
+        case Not(operand=operand):
+            return ~_truths(operand, among)
+        case And(parts=parts):
+            return reduce(np.logical_and, [_truths(part, among) for part in parts])
+        case Or(parts=parts):
+            return reduce(np.logical_or, [_truths(part, among) for part in parts])
+        case Implies(left=left, right=right):
+            return ~_truths(left, among) | _truths(right, among)
+    keys, test = read_by(node), compile_test(_with_free(node))
+    read = [leaf for leaf in among if leaf.key in keys]
+    names = [leaf.key for leaf in read]
+    truths = [
+        test(dict(zip(names, point, strict=True)))
+        for point in itertools.product(*(leaf.samples for leaf in read))
+    ]
+    shape = [len(leaf.samples) if leaf.key in keys else 1 for leaf in among]
+    return np.array(truths, bool).reshape(shape)
 
 
 def components(reads: Sequence[frozenset[str]]) -> list[list[int]]:

@@ -144,16 +144,24 @@ class Drift:
         self.forget()
 
     @classmethod
-    def of(cls, model: Model, delta: float) -> Drift | None:
-        """The test for a model; None for one without counts to compare with."""
+    def of(
+        cls, model: Model, delta: float, intervals: IntervalChain | None = None
+    ) -> Drift | None:
+        """The test for a model; None for one without counts to compare with.
+
+        Args:
+            model: The model.
+            delta: The probability that any of its intervals may miss the truth.
+            intervals: Those intervals, if they are known already.
+        """
         if model.counts is None:
             return None
         visits = model.counts.visits.tolist()
         tail = delta / len(visits)
         # After n visits without one, the exact upper bound on such a transition.
         outside = [1 - tail ** (1 / n) if n else 1.0 for n in visits]
-        intervals, end = model_intervals(model, delta), model.chain.end
-        return cls(intervals, outside, end, words=_words_of(model))
+        known = model_intervals(model, delta) if intervals is None else intervals
+        return cls(known, outside, model.chain.end, words=_words_of(model))
 
     def forget(self) -> None:
         """Begins as if nothing had been seen yet."""

@@ -3,7 +3,7 @@
 The guard's risk within H is the probability that an obligation which is pending now, or
 arises within the next H steps, then goes unmet: V_h(s, q) = sum P(s, s') V_h-1(s', q'),
 where q' is q after reading s'; V_0(s, q) lets what q owes run out and takes on no new
-obligation. The literal risk, "violated within H steps", stands beside it: it is 0 for
+obligation. The literal risk, "violated within H steps" (`violation_within`), is 0 for
 as long as the deadline lies beyond H. For invariants the two agree.
 
 Tables are solved when a model is loaded; at run time a risk is an element of a list.
@@ -56,8 +56,6 @@ class RiskTable:
         letters: The column of the automaton's tables that each state is read as.
         horizon_steps: H.
         point: The guard's risk within H.
-        literal: The probability that the law is violated within H.
-        unbounded: The probability that it is ever violated; None if too large to solve.
         low: The least guard's risk of any chain within the intervals.
         high: The greatest.
         consistent: Which pairs can occur.
@@ -71,8 +69,6 @@ class RiskTable:
     letters: Ints
     horizon_steps: int
     point: Floats
-    literal: Floats
-    unbounded: Floats | None
     low: Floats | None
     high: Floats | None
     consistent: Bools
@@ -109,7 +105,7 @@ def solve_risk(
     visits: Ints | None = None,
     violations_seen: Ints | None = None,
 ) -> RiskTable:
-    """Solves everything that is asked of one law at run time.
+    """Solve what a guard asks of one law at run time: its risk, and bounds on it.
 
     Args:
         chain: The chain; what is owed at its END is decided by repeating the last
@@ -135,10 +131,6 @@ def solve_risk(
     if low is not None and high is not None:
         # A much smoothed point may lie outside; wider bounds are no less true.
         low, high = np.minimum(low, point), np.maximum(high, point)
-    try:
-        unbounded = violation_ever(chain, letters_of_state, automaton)
-    except TooLarge:
-        unbounded = None
     return RiskTable(
         automaton=automaton,
         states=chain.states,
@@ -146,8 +138,6 @@ def solve_risk(
         letters=letters_of_state,
         horizon_steps=horizon_steps,
         point=point,
-        literal=violation_within(chain, letters_of_state, automaton, horizon_steps),
-        unbounded=unbounded,
         low=low,
         high=high,
         consistent=consistent_pairs(automaton, letters_of_state, chain.end),

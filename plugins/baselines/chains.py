@@ -23,7 +23,7 @@ from forewarn.monitors.risk.evidence import (
     letters_of_states,
     truth_in_abstraction,
 )
-from forewarn.monitors.risk.tables import solve_risk
+from forewarn.monitors.risk.tables import violation_ever
 from forewarn.monitors.trust.training import Training, law_abstraction
 from forewarn.plugins.baseline import Lessons
 from forewarn.plugins.contracts import Source
@@ -68,10 +68,7 @@ class _Recipe:
         automaton = compile_for(law.formula, abstraction, period_s)
         truth = truth_in_abstraction(chain, abstraction)
         letters = letters_of_states(chain, automaton, truth)
-        risk = solve_risk(chain, letters, automaton, 1).unbounded
-        if risk is None:
-            raise InvalidInput("the chain and the law are too large to be solved")
-        self._risk = risk.tolist()
+        self._risk = violation_ever(chain, letters, automaton).tolist()
         self._next = automaton.step[:, letters].tolist()
         self._automaton = automaton
         self._number = {

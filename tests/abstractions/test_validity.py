@@ -21,6 +21,7 @@ from forewarn.abstractions.errors import (
     TooLarge,
 )
 from forewarn.abstractions.expression import Expression, parse_expression
+from forewarn.abstractions.expression.domain import combinations, leaves
 from forewarn.abstractions.expression.scalar import compile_test
 from forewarn.abstractions.expression.tree import (
     Name,
@@ -46,6 +47,13 @@ def test_valid_states_are_exactly_those_that_frames_show(
         assert abstraction.is_valid(bits) == (bits in observed)
     assert not abstraction.is_valid(1 << len(nodes))
     assert not abstraction.is_valid(-1)
+
+
+def test_more_predicates_than_bits_in_a_machine_word() -> None:
+    nodes = [parse_expression(f"x < {bound}") for bound in range(80)]
+    known = leaves(nodes)
+    expected = {(1 << 80) - (1 << first) for first in range(81)} | {0}
+    assert combinations(nodes, known) == expected
 
 
 @settings(max_examples=100)

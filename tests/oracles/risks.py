@@ -13,7 +13,12 @@ import numpy as np
 from forewarn.monitors.chains.chain import Chain
 from forewarn.monitors.laws.automaton import Automaton
 from forewarn.monitors.risk.evidence import letters_of_states, truth_in_sets
-from forewarn.monitors.risk.tables import RiskTable, solve_risk
+from forewarn.monitors.risk.tables import (
+    RiskTable,
+    solve_risk,
+    violation_ever,
+    violation_within,
+)
 from tests.oracles.meaning import (
     EVER,
     PROPOSITIONS,
@@ -249,14 +254,16 @@ def _products(
     pairs = product(case, automaton, column)
     within = reached(pairs, automaton.violated, risks.horizon_steps)
     ever = reached(pairs, automaton.violated, None)
-    assert risks.unbounded is not None
+    chain, letters = case.chain(), risks.letters
+    literal = violation_within(chain, letters, automaton, risks.horizon_steps)
+    unbounded = violation_ever(chain, letters, automaton)
     for pair in pairs:
         at = pair[:2]
         if pair[1] == case.end:
             continue
         for name, found, expected in (
-            ("literal", risks.literal[at], within[pair]),
-            ("unbounded", risks.unbounded[at], ever[pair]),
+            ("literal", literal[at], within[pair]),
+            ("unbounded", unbounded[at], ever[pair]),
         ):
             if abs(found - expected) > TOLERANCE:
                 yield f"in {at} the {name} risk is {found}, not {expected}"

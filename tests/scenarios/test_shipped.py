@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from forewarn.cli import main
 from forewarn.monitors.chains.model import load_models
 from forewarn.monitors.guarding.enforcing import asks_to_move
 from forewarn.monitors.guarding.policy import load_policy
+from forewarn.monitors.guarding.watch import load_watch
 from forewarn.scenarios.schema import load_scenario, parse_scenario, shipped_scenarios
 from forewarn.scenarios.shipped import FOLDER, Shipped, shipped_with
 
@@ -149,3 +151,17 @@ def test_again_needs_something_that_ships(tmp_path: Path) -> None:
     done = CliRunner().invoke(main, arguments)
     assert done.exit_code == 2
     assert "no model ships with tiny-road" in done.stderr
+
+
+def test_every_model_loads_about_as_fast_as_the_others() -> None:
+    """What `highway-lanes` costs, whose predicates share six signals, beside `s1`."""
+
+    def seconds(name: str) -> float:
+        files = Shipped.in_folder(FOLDER, name)
+        horizon_s = load_policy(files.policy).horizon_s
+        began = time.process_time()
+        load_watch(load_models(files.model), horizon_s=horizon_s)
+        return time.process_time() - began
+
+    seconds("s6")  # imports what all of them need
+    assert seconds("highway-lanes") < 2.0 * seconds("s1")

@@ -155,7 +155,7 @@ class _Learned:
             watches.append(
                 LawWatch(law, table, self.abstraction, self.period_s, likely)
             )
-        drift = Drift.of(model, delta)
+        drift = Drift.of(model, delta, intervals)
         return ChainWatch(model, self.abstraction, watches, self.period_s, drift)
 
     def _check_clock(self, law: Law) -> None:

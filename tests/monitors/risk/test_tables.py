@@ -472,8 +472,9 @@ def test_risk_where_nothing_can_be_violated() -> None:
     chain = Chain.from_dense(["x"], np.eye(1))
     letters = np.zeros(1, dtype=np.int64)
     table = solve_risk(chain, letters, automaton, 5)
-    assert table.point.max() == table.literal.max() == 0
-    assert table.unbounded is not None and table.unbounded.max() == 0
+    assert table.point.max() == 0
+    assert violation_within(chain, letters, automaton, 5).max() == 0
+    assert violation_ever(chain, letters, automaton).max() == 0
 
 
 def published(shared_data: Path) -> tuple[Chain, dict[str, Any]]:
@@ -522,9 +523,9 @@ def test_golden_values_of_a_small_crossing() -> None:
     assert table.point[[two, one], 1].tolist() == [1 / 4, 1 / 2]
     # From green the light turns red in the next step (1/4), then as above.
     assert table.point[idle, 0] == 1 / 16
-    assert table.literal[idle, 0] == 0
-    assert table.unbounded is not None
-    assert table.unbounded[:, 0] == pytest.approx(1)
+    assert violation_within(chain, letters, automaton, 1)[idle, 0] == 0
+    ever = violation_ever(chain, letters, automaton)
+    assert ever[:, 0] == pytest.approx(1)
     assert table.lookup(two, 1) == table.flat[two * 3 + 1] == 1 / 4
     assert table.bounds(two, 1) is None
     assert table.n == 3 and "flat" not in repr(table)
@@ -609,7 +610,7 @@ def test_as_much_work_as_may_be_is_done(monkeypatch: pytest.MonkeyPatch) -> None
                 solve_risk(chain, letters, automaton, 4, intervals)
 
 
-def test_a_table_without_the_unbounded_risk_when_that_is_too_large(
+def test_risk_within_a_horizon_when_the_unbounded_one_is_too_large(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     rng = np.random.default_rng(6)
@@ -619,7 +620,9 @@ def test_a_table_without_the_unbounded_risk_when_that_is_too_large(
     monkeypatch.setattr(reaching, "DENSE_STATES", 0)
     monkeypatch.setattr(reaching, "MAX_SPARSE_TRANSITIONS", 10)
     table = solve_risk(chain, letters, automaton, 4)
-    assert table.unbounded is None and table.point.max() > 0
+    assert table.point.max() > 0
+    with pytest.raises(TooLarge):
+        violation_ever(chain, letters, automaton)
 
 
 # -- what may stay pending for ever ---------------------------------------------------

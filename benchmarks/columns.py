@@ -35,7 +35,7 @@ from forewarn.abstractions.dataset.tables import RunTable, run_table
 from forewarn.abstractions.dataset.writing import write_part
 from forewarn.abstractions.readers.stored import batches, files_in, stored_runs
 from forewarn.abstractions.trace import Trace
-from forewarn.monitors.trust.training import encode
+from forewarn.monitors.trust.encoding import encode
 from forewarn.scenarios.running import campaign as campaigns
 from forewarn.scenarios.running.campaign import jobs
 from forewarn.scenarios.running.plan import plan

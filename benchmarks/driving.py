@@ -31,26 +31,28 @@ from forewarn.abstractions.files import read_json, write_json
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.trace import Kept, Trace, TraceHeader
 from forewarn.monitors.chains.model import Model, load_models
+from forewarn.monitors.evaluation.foretold import (
+    Foretold,
+    climb_of,
+    mostly_harmless,
+    reliability,
+)
+from forewarn.monitors.evaluation.warned import Warned, warned_early
 from forewarn.monitors.finding.corpus import Corpus
 from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.guarding.enforcing import acting
 from forewarn.monitors.guarding.policy import Policy, load_policy
-from forewarn.monitors.risk.evidence import needed_abstraction
-from forewarn.monitors.risk.parts import dealt
-from forewarn.monitors.trust.foretold import Foretold, mostly_harmless
+from forewarn.monitors.risk.evidence import dealt, needed_abstraction
 from forewarn.monitors.trust.hindsight import Counting, Judge
-from forewarn.monitors.trust.reliability import reliability
 from forewarn.plugins.contracts import Source
 from forewarn.scenarios.measuring.measure import refuse_trained, seeds_of
 from forewarn.scenarios.measuring.pairs import compare
-from forewarn.scenarios.measuring.warning_times import Warned, warned_early
 from forewarn.scenarios.running.campaign import campaign, jobs, pool
 from forewarn.scenarios.running.episode import Episode
 from forewarn.scenarios.running.plan import plan, runner_of
 from forewarn.scenarios.running.runner import Keep, Runner
 from forewarn.scenarios.schema import Scenario, load_scenario, shipped_scenarios
 from forewarn.scenarios.shipped import FOLDER, Shipped
-from forewarn.scenarios.training.thresholds import climb_of
 
 FIRST_SEED = 5_010_000
 MIN_BIN_RUNS = 30
@@ -193,9 +195,11 @@ def _row(
     horizon_s = policy.horizon_s
     (step,) = policy.steps_for(law)
 
+    stops = policy.unknown_state == "stop"
+
     def warned(several: Sequence[Foretold], at: float) -> Warned:
         climbs = [
-            climb_of(each, law, horizon_s, runs[each.run].header.seed or 0, policy)
+            climb_of(each, law, horizon_s, runs[each.run].header.seed or 0, stops)
             for each in several
         ]
         return Warned(tuple(each.warned(at) for each in climbs))

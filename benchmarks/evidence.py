@@ -30,14 +30,14 @@ from forewarn.abstractions.files import read_json, write_json
 from forewarn.abstractions.trace import Kept
 from forewarn.monitors.chains.learning import Tally, learn
 from forewarn.monitors.chains.model import Model, load_model
+from forewarn.monitors.evaluation.figures import wilson
+from forewarn.monitors.evaluation.foretold import Foretold
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.monitors.guarding.watch import LawWatch, load_watch
 from forewarn.monitors.risk.evidence import needed_abstraction
-from forewarn.monitors.trust.foretold import Foretold
+from forewarn.monitors.trust.encoding import encode_trace
 from forewarn.monitors.trust.hindsight import Counting, Judge
 from forewarn.monitors.trust.resampling import likely_risks
-from forewarn.monitors.trust.training import encode_trace
-from forewarn.scenarios.measuring.figures import wilson
 from forewarn.scenarios.schema import Scenario, load_scenario
 from forewarn.scenarios.shipped import FOLDER, Shipped
 from forewarn.scenarios.training.train import FALSE_ALARMS, dealt

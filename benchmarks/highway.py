@@ -34,9 +34,9 @@ from run import aligned
 
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.trace import Kept
+from forewarn.monitors.evaluation.foretold import Foretold, warned_in_time
 from forewarn.monitors.finding.corpus import Corpus
 from forewarn.monitors.guarding.policy import load_policy
-from forewarn.monitors.trust.foretold import Foretold, warned_in_time
 from forewarn.plugins.baselines.rss import ResponsibilitySensitiveSafety
 from forewarn.plugins.contracts import Source
 from forewarn.scenarios.schema import load_scenario, shipped_scenarios

@@ -33,23 +33,21 @@ from run import aligned
 
 from forewarn.abstractions.trace import Kept
 from forewarn.monitors.chains.model import load_models
+from forewarn.monitors.evaluation.foretold import Foretold, warned_in_time
 from forewarn.monitors.finding.choice import LOOKS_S, choose
-from forewarn.monitors.finding.corpus import Corpus
-from forewarn.monitors.finding.inputs import for_scores
+from forewarn.monitors.finding.corpus import Corpus, for_scores, matrix
 from forewarn.monitors.finding.score import ScoreRecipe
-from forewarn.monitors.finding.terms import matrix
 from forewarn.monitors.guarding.policy import Policy, load_policy
 from forewarn.monitors.risk.evidence import needed_abstraction
-from forewarn.monitors.trust.foretold import Foretold, warned_in_time
 from forewarn.monitors.trust.hindsight import Counting, Found, Judge
 from forewarn.scenarios.measuring.measure import refuse_trained, seeds_of
 from forewarn.scenarios.measuring.pairs import prolonged
+from forewarn.scenarios.measuring.recorded import kept_runs
 from forewarn.scenarios.running.campaign import pool
 from forewarn.scenarios.running.episode import Episode
 from forewarn.scenarios.running.plan import plan, runner_of
 from forewarn.scenarios.schema import Scenario, load_scenario
 from forewarn.scenarios.shipped import FOLDER, Shipped
-from forewarn.scenarios.training.runs import kept_runs
 from forewarn.scenarios.training.train import collected
 
 FOLDS = 5

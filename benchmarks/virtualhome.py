@@ -30,9 +30,9 @@ from recordings import (
 )
 from run import aligned
 
+from forewarn.monitors.evaluation.foretold import Foretold, warned_in_time
 from forewarn.monitors.finding.corpus import Corpus
 from forewarn.monitors.guarding.policy import Policy, Step
-from forewarn.monitors.trust.foretold import Foretold, warned_in_time
 
 NAME = "virtualhome-chores"
 GUARD = "guard, as it ships"

@@ -151,7 +151,7 @@ def _section(number: int, done: Travelled) -> Iterator[str]:
 
 def _measured(done: Travelled) -> list[str]:
     rows = [row.as_dict() for row in done.measured.rows]
-    from forewarn.scenarios.measuring.warning_times import warned_early
+    from forewarn.monitors.evaluation.warned import warned_early
 
     figures = table(
         ["law", "broken in", "detected", "ahead", "clean", "false alarms"],

@@ -1,13 +1,17 @@
-"""A score that tells a violation that is coming; bands of it become the states.
+"""The curves that a score adds up: how they are fitted, and written as arithmetic.
 
-The score adds up curves of what is seen. It is sharper on runs that it was fitted to
-than on others, so the chain is counted by scores of runs that were left out of them.
+They are steps of single terms, and of one term by another where two tell more together.
+scikit-learn's boosting finds the steps; what is kept of it is arithmetic that anyone
+can read and draw.
 """
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,15 +22,254 @@ from forewarn.abstractions.abstraction import (
     Predicate,
 )
 from forewarn.abstractions.encoding import Score
-from forewarn.abstractions.expression.tree import Compare, Name, Number
-from forewarn.monitors.finding.corpus import Corpus
-from forewarn.monitors.finding.curves import Fit, Lesson, Shape
-from forewarn.monitors.finding.inputs import Family
+from forewarn.abstractions.errors import InvalidInput, MissingDependency
+from forewarn.abstractions.expression.tree import (
+    Arithmetic,
+    Choice,
+    Compare,
+    Curve,
+    Expression,
+    Name,
+    Number,
+)
+from forewarn.monitors.finding.corpus import Corpus, Family, Term
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.trust.hindsight import Found, Recipe, dealt
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+SINGLES, PAIRED, PAIRS = 20, 6, 6
+"""The most terms with a curve, of these looked at in pairs, and pairs that are kept."""
+
+_FINE, _COARSE = 15, 5
+"""The most steps of a curve, and of one of a pair along each side."""
+
+_FEWEST = 100
+"""So many moments has a step at least."""
+
+_FLAT = 0.03
+"""Two steps that differ by less are one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """A term cut into steps."""
+
+    term: Term
+    number: int
+    bounds: tuple[float, ...]
+
+    def of(self, rows: Floats) -> Ints:
+        """The step of each row; the last one is that of none."""
+        values = rows[:, self.number]
+        step = np.searchsorted(self.bounds, values, side="right")
+        return np.where(np.isnan(values), len(self.bounds) + 1, step)
+
+    @property
+    def size(self) -> int:
+        """How many there are, that of none included."""
+        return len(self.bounds) + 2
+
+    def text(self, values: Sequence[Expression]) -> Expression:
+        """A curve with these values; neighbours that are alike are one step."""
+        if self.term.truth:
+            return Choice(self.term.expression, values[-2], values[0])
+        kept = [values[0]]
+        bounds: list[Number] = []
+        for bound, value in zip(self.bounds, values[1:-1], strict=True):
+            if repr(value) != repr(kept[-1]):
+                bounds.append(Number(bound, self.term.unit))
+                kept.append(value)
+        return Curve(self.term.expression, tuple(bounds), tuple(kept), values[-1])
+
+
+Shape = tuple[tuple[Steps, ...], tuple[tuple[Steps, Steps], ...]]
+"""The terms that have a curve, and the pairs."""
+
+
+class Lesson:
+    """Moments with what came of them, to fit scores to."""
+
+    def __init__(
+        self, offered: Sequence[Term], rows: Floats, doomed: Any, weight: Floats
+    ) -> None:
+        if not doomed.any() or doomed.all():
+            raise InvalidInput(
+                "a law is never broken in these runs, or always: there is nothing to"
+                " tell",
+                mend="collect more runs",
+            )
+        self.offered, self.rows, self.doomed, self.weight = (
+            offered, rows, doomed, weight,
+        )  # fmt: skip
+
+    def steps(self, number: int, most: int) -> Steps:
+        """A term cut where as many moments lie on either side, of all and of doomed."""
+        term, values = self.offered[number], self.rows[:, number]
+        if term.truth:
+            return Steps(term, number, (0.5,))
+        known = ~np.isnan(values)
+        if not known.any():
+            return Steps(term, number, ())
+        everywhere, doomed = values[known], values[known & self.doomed]
+        shares = np.linspace(0.0, 1.0, most // 2 + 3)[1:-1]
+        cuts = np.quantile(everywhere, shares)
+        if doomed.size:
+            cuts = np.append(cuts, np.quantile(doomed, shares))
+        span = float(np.subtract(*np.quantile(everywhere, [0.99, 0.01])))
+        return Steps(term, number, rounded(cuts, span, float(everywhere.min())))
+
+    def shape(self) -> Shape:
+        """Which terms tell most, alone and in pairs."""
+        each = [self.steps(number, _FINE) for number in range(len(self.offered))]
+        every = tuple(steps for steps in each if steps.bounds)
+        first = self.fitted((every, ()))
+        kept = [every[i] for i in first.heaviest(self.rows, SINGLES)]
+        coarse = [self.steps(steps.number, _COARSE) for steps in kept[:PAIRED]]
+        coarse = [steps for steps in coarse if steps.bounds]
+        pairs = tuple(itertools.combinations(coarse, 2))
+        if not pairs:
+            return tuple(kept), ()
+        second = self.fitted((tuple(kept), pairs))
+        best = second.heaviest_pairs(self.rows, PAIRS)
+        return tuple(kept), tuple(pairs[i] for i in best)
+
+    def fitted(self, shape: Shape, among: Any = slice(None)) -> Fit:
+        """The curves that tell best."""
+        try:
+            from sklearn.ensemble import HistGradientBoostingClassifier
+            from threadpoolctl import threadpool_limits
+        except ImportError as error:
+            raise MissingDependency("scikit-learn", "learn") from error
+        singles, pairs = shape
+        rows, doomed = self.rows[among], self.doomed[among]
+        columns = [steps.of(rows) for steps in singles]
+        groups: list[set[int]] = [{i} for i in range(len(singles))]
+        for one, other in pairs:
+            at = len(columns)
+            columns += [one.of(rows), other.of(rows)]
+            groups.append({at, at + 1})
+        table = np.column_stack(columns).astype(np.float64)
+        model = HistGradientBoostingClassifier(
+            max_iter=150, learning_rate=0.06, max_leaf_nodes=6 if not pairs else 10,
+            min_samples_leaf=_FEWEST, l2_regularization=10.0, early_stopping=False,
+            interaction_cst=groups, max_bins=2 * _FINE, random_state=0,
+        )  # fmt: skip
+        # Threads that wait for each other cost more than they save on a busy machine.
+        with threadpool_limits(1):
+            model.fit(table, doomed, sample_weight=self.weight[among])
+            return _read(model, shape, len(columns))
+
+
+def rounded(cuts: Floats, span: float, lowest: float) -> tuple[float, ...]:
+    """Cuts as a person would write them: no finer than the signal is."""
+    resolution = 10.0 ** math.floor(math.log10(span / 200)) if span > 0 else 1.0
+    digits = max(0, -round(math.log10(resolution)))
+    kept = {round(round(float(cut) / resolution) * resolution, digits) for cut in cuts}
+    return tuple(sorted(cut + 0.0 for cut in kept if cut > lowest))
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """A sum of curves.
+
+    Args:
+        base: What it begins with.
+        singles: The terms with what each step adds.
+        pairs: The pairs with what each cell adds.
+    """
+
+    base: float
+    singles: tuple[tuple[Steps, Floats], ...]
+    pairs: tuple[tuple[Steps, Steps, Floats], ...]
+
+    def values(self, rows: Floats) -> Floats:
+        """What it comes to at each row of terms."""
+        total = np.full(len(rows), self.base)
+        for steps, added in self.singles:
+            total += added[steps.of(rows)]
+        for one, other, cells in self.pairs:
+            total += cells[one.of(rows), other.of(rows)]
+        return total
+
+    def heaviest(self, rows: Floats, most: int) -> list[int]:
+        """The curves that move the sum most."""
+        weight = [added[steps.of(rows)].std() for steps, added in self.singles]
+        return [int(i) for i in np.argsort(weight)[::-1][:most] if weight[i] > _FLAT]
+
+    def heaviest_pairs(self, rows: Floats, most: int) -> list[int]:
+        """The pairs that do."""
+        weight = [cells[a.of(rows), b.of(rows)].std() for a, b, cells in self.pairs]
+        return [int(i) for i in np.argsort(weight)[::-1][:most] if weight[i] > _FLAT]
+
+    @property
+    def expression(self) -> Expression:
+        """The sum, as arithmetic."""
+        parts: list[Expression] = [Number(_written(self.base))]
+        for steps, added in self.singles:
+            if np.ptp(added) > _FLAT:
+                parts.append(
+                    steps.text([Number(_written(v)) for v in _flattened(added)])
+                )
+        for one, other, cells in self.pairs:
+            if np.ptp(cells) <= _FLAT:
+                continue
+            inner = [
+                other.text([Number(_written(v)) for v in _flattened(row)])
+                for row in cells
+            ]
+            parts.append(one.text(inner))
+        total, *rest = parts
+        for part in rest:
+            total = Arithmetic("+", total, part)
+        return total
+
+
+def _written(value: float) -> float:
+    return round(float(value), 2) + 0.0
+
+
+def _flattened(values: Floats) -> Floats:
+    """Steps that hardly differ from the one before are as high as it is."""
+    kept = values.copy()
+    for i in range(1, len(kept) - 1):
+        if abs(kept[i] - kept[i - 1]) < _FLAT:
+            kept[i] = kept[i - 1]
+    return kept
+
+
+def _read(model: Any, shape: Shape, width: int) -> Fit:
+    """What the fitted model adds for each step: it is a sum, so one at a time tells."""
+    singles, pairs = shape
+    rows = [np.zeros((1, width))]
+    for i, steps in enumerate(singles):
+        block = np.zeros((steps.size, width))
+        block[:, i] = np.arange(steps.size)
+        rows.append(block)
+    at = len(singles)
+    for one, other in pairs:
+        block = np.zeros((one.size * other.size, width))
+        cells = np.indices((one.size, other.size)).reshape(2, -1)
+        block[:, at], block[:, at + 1] = cells
+        rows.append(block)
+        at += 2
+    said = model.decision_function(np.concatenate(rows))
+    base, parts = float(said[0]), np.split(said, np.cumsum([len(r) for r in rows]))
+    curves = [part - base for part in parts[1 : 1 + len(singles)]]
+    # A person reads best what goes up and down from nothing.
+    middles = [float(curve.mean()) for curve in curves]
+    curves = [curve - middle for curve, middle in zip(curves, middles, strict=True)]
+    maps = [
+        (part - base).reshape(one.size, other.size)
+        for part, (one, other) in zip(parts[1 + len(singles) :], pairs, strict=False)
+    ]
+    return Fit(
+        base + sum(middles),
+        tuple(zip(singles, curves, strict=True)),
+        tuple((*pair, cells) for pair, cells in zip(pairs, maps, strict=True)),
+    )
+
 
 FOLDS = 5
 """Into so many shares runs are dealt, to be scored by what the others show."""

@@ -14,10 +14,9 @@ from pydantic import Field
 from forewarn.abstractions.errors import InvalidInput, suggest
 from forewarn.abstractions.files import atomic_text, read_yaml
 from forewarn.abstractions.serial import Strict, validated
+from forewarn.monitors.evaluation.figures import Promise
 from forewarn.monitors.guarding.decision import RANK, SEVERITY, Kind
-from forewarn.monitors.risk.calibration import Calibration
-from forewarn.monitors.risk.likely import JudgeBy
-from forewarn.monitors.risk.promise import Promise
+from forewarn.monitors.risk.calibration import Calibration, JudgeBy
 
 FORMAT = "forewarn.policy/1"
 ANY_LAW = "*"

@@ -8,16 +8,20 @@ can be seen in runs that it did not learn from, and corrected: risks keep their 
 
 from __future__ import annotations
 
+import hashlib
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from pydantic import Field
 
-from forewarn.abstractions.errors import InvalidInput
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
-Ints = NDArray[np.int64]
+from forewarn.abstractions.errors import InvalidInput, InvalidModel
+from forewarn.abstractions.serial import Strict, validated
+from forewarn.monitors.laws.automaton import Automaton
+from forewarn.monitors.risk.product import Bools, Floats, Ints
+from forewarn.monitors.risk.tables import RiskTable
 
 MIN_RUNS = 30
 """What fewer runs went through says little."""
@@ -141,3 +145,177 @@ class _Span:
             self.frames + other.frames, self.total + other.total,
             self.happened + other.happened, self.present | other.present, self.weight,
         )  # fmt: skip
+
+
+JudgeBy = Literal["point", "likely", "upper"]
+"""What thresholds are compared with: the risk, the upper end of where it likely lies,
+or its upper bound."""
+
+_FINENESS = 1000
+"""Kept in thousandths, rounded outwards."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Likely:
+    """Where the risk of one law likely lies, from every pair.
+
+    Args:
+        horizon_s: H of the guard's risk.
+        level: How probable it is that the interval holds the risk.
+        draws: How often runs were drawn.
+        calibration: The curve that the risks were corrected by; with another one the
+            interval says nothing.
+        monitor: Which monitor's states the rows are: see `monitor_digest`.
+        low: The lower ends: [monitor state, chain state].
+        high: The upper ends.
+    """
+
+    horizon_s: float
+    level: float
+    draws: int
+    calibration: Calibration
+    monitor: str
+    low: Floats
+    high: Floats
+
+    def as_dict(self) -> dict[str, Any]:
+        """As the model's file has it."""
+        return {
+            "horizon_s": self.horizon_s,
+            "level": self.level,
+            "draws": self.draws,
+            "calibration": [list(point) for point in self.calibration.points],
+            "monitor": self.monitor,
+            "low": np.floor(self.low * _FINENESS + 1e-9).astype(int).tolist(),
+            "high": np.ceil(self.high * _FINENESS - 1e-9).astype(int).tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, content: object, source: str = "") -> Likely:
+        """The interval that a model's file describes."""
+        file = validated(_LikelyFile, content, source, InvalidModel)
+        low, high = (
+            np.array(rows, np.float64) / _FINENESS for rows in (file.low, file.high)
+        )
+        if low.ndim != 2 or low.shape != high.shape or not (low <= high).all():
+            raise InvalidModel("the likely interval has no proper ends", source=source)
+        return cls(
+            file.horizon_s, file.level, file.draws,
+            Calibration(tuple(file.calibration)), file.monitor, low, high,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Corrected:
+    """What is said of a law's risk from every pair, once it means what happened.
+
+    Args:
+        low: The lower bound.
+        point: The risk.
+        high: The upper bound.
+        likely: The ends of where it likely lies, if the model keeps them.
+    """
+
+    low: Floats
+    point: Floats
+    high: Floats
+    likely: tuple[Floats, Floats] | None = None
+
+    def judged(self, by: JudgeBy, law: str) -> Floats:
+        """What thresholds are compared with.
+
+        Raises:
+            InvalidModel: The likely one, which is not known.
+        """
+        if by != "likely":
+            return self.point if by == "point" else self.high
+        if self.likely is None:
+            raise InvalidModel(
+                f"it does not say where the risk of {law} likely lies, at this horizon"
+                " and with this calibration",
+                mend="judge by point or upper, or train a model and a policy together",
+            )
+        return self.likely[1]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bounded:
+    """A law's risk from every pair as the chain has it, with any bounds."""
+
+    point: Floats
+    low: Floats | None = None
+    high: Floats | None = None
+
+
+def corrected(
+    table: RiskTable | Bounded, curve: Calibration, likely: Likely | None = None
+) -> Corrected:
+    """The risks of a table as a curve has them.
+
+    An interval that was made with another curve is left out.
+    """
+    low = table.point if table.low is None else table.low
+    high = table.point if table.high is None else table.high
+    low, high = curve.widened(low, high)
+    point = curve(table.point)
+    if likely is None or likely.calibration != curve:
+        return Corrected(low, point, high)
+    ends = np.minimum(likely.low, point), np.maximum(likely.high, point)
+    return Corrected(low, point, high, ends)
+
+
+_Row = list[Annotated[int, Field(ge=0, le=_FINENESS)]]
+_Point = Annotated[tuple[float, float], Field(strict=False)]
+
+
+class _LikelyFile(Strict):
+    horizon_s: float = Field(gt=0)
+    level: float = Field(gt=0, lt=1)
+    draws: int = Field(gt=0)
+    calibration: list[_Point]
+    monitor: str
+    low: list[_Row]
+    high: list[_Row]
+
+
+def likely_for(
+    kept: Mapping[str, Any],
+    law: str,
+    horizon_s: float,
+    automaton: Automaton,
+    letters: Ints,
+    source: str = "",
+) -> Likely | None:
+    """The interval of a law that a model keeps; None if it keeps none for this.
+
+    Args:
+        kept: What the model keeps, by the texts of laws.
+        law: The law's text.
+        horizon_s: H.
+        automaton: The law's monitor.
+        letters: What it reads in each of the chain's states.
+        source: The model's file, for errors.
+    """
+    if law not in kept:
+        return None
+    found = Likely.from_dict(kept[law], source)
+    fits = found.monitor == monitor_digest(automaton, letters)
+    fits = fits and found.low.shape == (len(automaton.step), len(letters))
+    return found if fits and math.isclose(found.horizon_s, horizon_s) else None
+
+
+def kept_curves(kept: Mapping[str, Any], horizon_s: float) -> dict[str, Calibration]:
+    """The curves that a model's intervals at this horizon were made with, by law."""
+    found = {law: Likely.from_dict(content) for law, content in kept.items()}
+    return {
+        law: each.calibration
+        for law, each in found.items()
+        if math.isclose(each.horizon_s, horizon_s)
+    }
+
+
+def monitor_digest(automaton: Automaton, letters: Ints) -> str:
+    """Tells monitors apart whose states have other meanings or other numbers."""
+    parts = (automaton.step, automaton.pending, letters)
+    content = b"".join(np.asarray(part, "<i8").tobytes() for part in parts)
+    return hashlib.sha256(content).hexdigest()[:16]

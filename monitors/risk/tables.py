@@ -19,7 +19,6 @@ from forewarn.abstractions.errors import InvalidInput, TooLarge
 from forewarn.monitors.chains.chain import Chain
 from forewarn.monitors.chains.intervals import MAX_CELLS, IntervalChain, RobustStep
 from forewarn.monitors.laws.automaton import Automaton
-from forewarn.monitors.risk.elimination import plan_elimination
 from forewarn.monitors.risk.product import (
     Bools,
     Floats,
@@ -28,7 +27,14 @@ from forewarn.monitors.risk.product import (
     consistent_pairs,
     read_chain,
 )
-from forewarn.monitors.risk.reaching import Backup, ever, expectation, sweep, within
+from forewarn.monitors.risk.reaching import (
+    Backup,
+    ever,
+    expectation,
+    plan_elimination,
+    sweep,
+    within,
+)
 
 BROKEN = 1
 """The row of `Automaton.complete` that stands for a broken obligation."""

@@ -19,20 +19,25 @@ from forewarn.abstractions.trace import Kept, Trace
 from forewarn.monitors.chains.intervals import IntervalChain, model_intervals
 from forewarn.monitors.chains.learning import Support, Tally, learn
 from forewarn.monitors.chains.model import Model
+from forewarn.monitors.evaluation.foretold import Floats, Foretold, Ints
 from forewarn.monitors.laws.automaton import Automaton
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.laws.monitor import Monitor
-from forewarn.monitors.risk.calibration import Calibration
+from forewarn.monitors.risk.calibration import (
+    Bounded,
+    Calibration,
+    JudgeBy,
+    corrected,
+    likely_for,
+)
 from forewarn.monitors.risk.evidence import (
     compile_for,
     letters_of_states,
     truth_in_abstraction,
 )
-from forewarn.monitors.risk.likely import Bounded, JudgeBy, corrected, likely_for
 from forewarn.monitors.risk.product import consistent_pairs
 from forewarn.monitors.risk.tables import guard_bound, guard_risk
-from forewarn.monitors.trust.foretold import Floats, Foretold, Ints
-from forewarn.monitors.trust.training import Encoded, encode_traces
+from forewarn.monitors.trust.encoding import Encoded, encode_traces
 
 Run = Trace | Kept
 

@@ -1,46 +1,466 @@
-"""What a learned chain guarantees: right within epsilon, with probability 1 - delta.
+"""How far a reachability probability is off when the rows of a chain are off.
 
-`pac_report` says of a learned chain how many visits each state has, how many it needs,
-and whether the guarantee holds. It gives two figures: the paper's bound for all of CTL,
-with (11/10 B)^2, as the paper states it; and one that is sound and far smaller, from
-the expected number of steps (see `perturbation`). The paper's says nothing unless the
-support of the chain, the transitions that are allowed, holds every transition that can
-happen; ours leaves room for what was never seen, where the support was not declared.
-
-One fixed property needs far less: see `sequential`.
+Two answers. The paper's: `Conditioning`, with B = l / Cond. Ours: the expected number
+of steps in which the target is still open. If x and y are the probabilities in the true
+and the learned chain, then x - y = (I - Q)^-1 (P - P') x', with Q the learned chain on
+the open states and x' within [0, 1]; so each row's total variation counts as often as
+that row is expected to be used. A row that may lead to where nobody has been is off by
+that much more, and the target may then be reached from where it never was. The paper's
+needs the two chains to have the same support.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.abstractions.abstraction import Abstraction
-from forewarn.abstractions.errors import InvalidInput, InvalidModel
+from forewarn.abstractions.errors import InvalidInput, InvalidModel, TooLarge
+from forewarn.monitors.chains.absorption import absorbed, row_sums
 from forewarn.monitors.chains.chain import Chain
-from forewarn.monitors.chains.intervals import open_rows
-from forewarn.monitors.chains.model import Model
+from forewarn.monitors.chains.intervals import clopper_pearson, open_rows
+from forewarn.monitors.chains.model import Counts, Model
 from forewarn.monitors.laws.automaton import Automaton
 from forewarn.monitors.risk.evidence import letters_of_states, truth_in_abstraction
-from forewarn.monitors.trust.perturbation import (
-    Conditioning,
-    Spread,
-    Target,
-    conditioning,
-    law_target,
-    spread,
-    state_target,
-)
-from forewarn.monitors.trust.row_bounds import Rows
-from forewarn.monitors.trust.sequential import check_risks
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+    from forewarn.monitors.laws.automaton import Automaton
+
 
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+
+_DENSE = 300
+MAX_TRANSITIONS = 5_000_000
+"""The largest product of a chain and a law whose rows are weighed."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Target:
+    """A set to be reached in a chain, or in its product with a monitor.
+
+    Args:
+        name: What its probability is of: "reaching s3", "a violation".
+        matrix: The rows of the chain or product.
+        goal: The states that are the target.
+        origin: The row of the learned chain that each state moves by.
+        asked: The states whose probability is asked for.
+        settled: The states from which it cannot be reached, whatever the rows are.
+    """
+
+    name: str
+    matrix: Floats | csr_array
+    goal: Bools
+    origin: Ints
+    asked: Bools
+    settled: Bools | None = None
+
+    def open_states(self, open_rows: Bools | None = None) -> Bools:
+        """States outside the target with a path to it, or to a row that is open."""
+        seeds = self.goal
+        if open_rows is not None:
+            seeds = seeds | open_rows[self.origin]
+        found = self._reaching(seeds) & ~self.goal
+        return found if self.settled is None else found & ~self.settled
+
+    def staying(self, within: Bools) -> Bools:
+        """States from which one may come to where these states are never left."""
+        leaves = self.matrix @ (~within).astype(np.float64) > 0.0
+        return self._reaching(within & ~self._reaching(leaves & within, within), within)
+
+    def _reaching(self, seeds: Bools, through: Bools | None = None) -> Bools:
+        """States with a path to the seeds, these included."""
+        found = seeds
+        while True:
+            further = self.matrix @ found.astype(np.float64) > 0.0
+            further = found | (further if through is None else further & through)
+            if np.array_equal(further, found):
+                return found
+            found = further
+
+
+def state_target(chain: Chain, states: Sequence[int], name: str = "") -> Target:
+    """The target of reaching any of some states of the chain."""
+    goal = np.zeros(chain.n, bool)
+    goal[list(states)] = True
+    matrix = chain.dense() if chain.n <= _DENSE else chain.sparse()
+    named = name or " or ".join(chain.states[i] for i in states)
+    return Target(
+        f"reaching {named}", matrix, goal, np.arange(chain.n), np.ones(chain.n, bool)
+    )
+
+
+def law_target(
+    chain: Chain, letters: Ints, automaton: Automaton, name: str = "a violation"
+) -> Target:
+    """The target of violating a law, in the product of the chain and its monitor.
+
+    Args:
+        chain: The learned chain.
+        letters: The column of `automaton.step` that each state is read as.
+        automaton: The law's monitor.
+        name: What the violation is called.
+    """
+    from scipy.sparse import csr_array
+
+    from forewarn.monitors.risk.product import consistent_pairs, read_chain
+
+    reading = read_chain(chain.indptr, chain.indices, chain.end, letters, automaton)
+    states, monitor_states = reading.n, automaton.step.shape[0]
+    if monitor_states * len(reading.indices) > MAX_TRANSITIONS:
+        raise TooLarge(
+            f"the product with the law has {monitor_states * len(reading.indices):,} "
+            f"transitions; the limit for weighing its rows is {MAX_TRANSITIONS:,}",
+            mend="use a coarser clock",
+        )
+    step = automaton.step[:, reading.letters].astype(np.int64)
+    lengths = np.diff(reading.indptr)
+    matrix = csr_array(
+        (
+            np.tile(reading.weights(chain.data), monitor_states),
+            (step[:, reading.indices] * states + reading.indices).ravel(),
+            np.append(0, np.cumsum(np.tile(lengths, monitor_states))),
+        ),
+        shape=(monitor_states * states, monitor_states * states),
+    )
+    goal = np.repeat(np.arange(monitor_states) == automaton.violated, states)
+    asked = consistent_pairs(automaton, reading.letters, None)
+    if automaton.violated >= 0:
+        # A broken law stays broken; that says nothing of the state.
+        breaking = step[np.arange(monitor_states) != automaton.violated]
+        asked[automaton.violated] = (breaking == automaton.violated).any(axis=0)
+    origin = np.arange(states)
+    if chain.end is not None:
+        origin[reading.ends] = chain.end
+    return Target(
+        name,
+        matrix,
+        goal,
+        np.tile(origin, monitor_states),
+        asked.ravel(),
+        np.repeat(automaton.left < 0, states),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Conditioning:
+    """The paper's condition number for one target state.
+
+    Within `steps` (the least number for which this can be said) every open state is
+    left with at least `probability`.
+    """
+
+    target: str
+    steps: int
+    probability: float
+
+    @property
+    def factor(self) -> float:
+        """B = l / Cond."""
+        return self.steps / self.probability if self.probability > 0.0 else np.inf
+
+
+def conditioning(target: Target) -> Conditioning | None:
+    """The condition number of a target; None where no other state can reach it."""
+    remaining = target.open_states()
+    if not remaining.any():
+        return None
+    left = (~remaining).astype(np.float64)
+    least, steps = 0.0, 0
+    # The farthest state is as many steps away as there are states, at most; longer
+    # searches mean that the probability is too small for a double.
+    while least == 0.0 and steps <= len(remaining):
+        left = np.where(remaining, target.matrix @ left, 1.0)
+        least, steps = float(left[remaining].min()), steps + 1
+    return Conditioning(target.name, steps, least)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spread:
+    """How the rows' errors add up on the way to a target.
+
+    Args:
+        steps: T, the greatest expected number of steps while the target is open;
+            infinite where it may stay open for ever.
+        errors: For each state of the target's chain, the most by which its
+            probability is off, given the rows' total variations.
+        rows: The rows of the learned chain that matter at all.
+    """
+
+    steps: float
+    errors: Floats
+    rows: Bools
+
+
+def spread(
+    target: Target,
+    variation: Floats,
+    horizon: int | None = None,
+    open_rows: Bools | None = None,
+) -> Spread:
+    """Weighs the total variation of each row by how often the row is used.
+
+    Args:
+        target: What is to be reached.
+        variation: For each row of the learned chain, how far it may be off.
+        horizon: Reaching it within so many steps; None means ever.
+        open_rows: The rows that may lead to where they were never seen to.
+    """
+    remaining = target.open_states(open_rows)
+    rows = np.zeros(len(variation), bool)
+    errors = np.zeros(len(remaining))
+    if not remaining.any():
+        return Spread(0.0, errors, rows)
+    rows[target.origin[remaining]] = True
+    longest = 0.0
+    if horizon is None:
+        endless = target.staying(remaining)
+        errors[endless], remaining = np.inf, remaining & ~endless
+        longest = np.inf if (endless & target.asked).any() else 0.0
+    names = np.flatnonzero(remaining)
+    inner = target.matrix[names][:, names]
+    one_step = np.stack([np.ones(len(names)), variation[target.origin[names]]], axis=1)
+    if horizon is None:
+        outside = (~remaining).astype(np.float64)
+        total = _ever(inner, target.matrix[names] @ outside, one_step)
+    else:
+        total = np.zeros_like(one_step)
+        for _ in range(horizon):
+            further: Floats = one_step + inner @ total
+            if np.array_equal(further, total):
+                break
+            total = further
+    errors[names] = total[:, 1]
+    steps = float(total[target.asked[names], 0].max(initial=longest))
+    return Spread(steps, errors, rows)
+
+
+def _ever(inner: Floats | csr_array, left: Floats, one_step: Floats) -> Floats:
+    """The sum of what each step adds, until the states are left."""
+    from scipy.sparse import coo_array
+
+    graph = coo_array(inner)
+    source, target = (each.astype(np.int64) for each in graph.coords)
+    return absorbed(source, target, graph.data, left, one_step)
+
+
+class Rows:
+    """The learned rows as the bounds see them: frequencies, smoothing, sizes.
+
+    Args:
+        counts: What was seen.
+        alpha: The pseudo-count of each allowed successor.
+        open_rows: The states that may have successors that were never seen.
+    """
+
+    def __init__(self, counts: Counts, alpha: Fraction, open_rows: Bools) -> None:
+        self._alpha = float(alpha)
+        self._counts, self._open = counts, open_rows
+        sizes, visits = counts.sizes, counts.visits
+        self._k, self._n = np.repeat(sizes, sizes), np.repeat(visits, sizes)
+        self._source = np.repeat(np.arange(counts.n), sizes)
+        # sum_j |n - k n_j|, exactly.
+        uneven = np.zeros(counts.n, np.int64)
+        np.add.at(uneven, self._source, np.abs(self._n - self._k * counts.seen))
+        self._uneven = uneven
+        self._moved = [
+            alpha * u / (n * (n + k * alpha)) if n else Fraction(0)
+            for u, n, k in zip(
+                uneven.tolist(), visits.tolist(), sizes.tolist(), strict=True
+            )
+        ]
+        self.moved: Floats = np.array([float(m) for m in self._moved])
+        """What smoothing moved of each row: the sum of absolute differences."""
+
+    def margin(self, epsilon: float) -> bool:
+        """Whether smoothing stays within the 11/10 of the paper's bound."""
+        return max(self._moved) <= Fraction(str(epsilon)) / 10
+
+    def trials(self, epsilon: float, delta: float) -> Floats:
+        """H* of each row: the greatest H of its transitions, delta split over states.
+
+        H is taken at the frequency (where there is one) and at the smoothed
+        probability, whichever asks for more.
+        """
+        share = delta / self._counts.n
+        whole = self._n + self._k * self._alpha
+        made_up = 1.0 / self._k
+        smoothed = np.divide(
+            self._counts.seen + self._alpha, whole, out=made_up, where=self._n > 0
+        )
+        frequency = np.divide(
+            self._counts.seen, self._n, out=smoothed.copy(), where=self._n > 0
+        )
+        found = np.zeros(self._counts.n)
+        for probability in (frequency, smoothed):
+            trials = massart(probability, epsilon, share)
+            np.maximum.at(found, self._source, np.where(self._k > 1, trials, 0.0))
+        return found
+
+    def variation(self, delta: float) -> Floats:
+        """How far each row may be off in total variation, all at once.
+
+        The lesser of what Weissman's bound allows and of what the binomial bounds of
+        the single transitions do, which are the better ones for rows that are nearly
+        certain; each of the two has half of delta.
+        """
+        counts = self._counts
+        ways = counts.sizes + self._open
+        together = weissman_variation(ways, counts.visits, delta / 2)
+        names = [str(i) for i in range(counts.n)]
+        opened = self._open if self._open.any() else None
+        bounds = clopper_pearson(names, counts, delta / 2, opened)
+        rows = np.repeat(np.arange(counts.n), np.diff(bounds.indptr))
+        visits = np.maximum(counts.visits, 1)
+        seen = np.zeros(len(rows))
+        seen[np.repeat(counts.sizes > 0, np.diff(bounds.indptr))] = counts.seen
+        frequency = seen / visits[rows]
+        more = row_sums(rows, np.maximum(bounds.high - frequency, 0.0), counts.n)
+        if bounds.unseen is not None:
+            more += bounds.unseen
+        less = row_sums(rows, np.maximum(frequency - bounds.low, 0.0), counts.n)
+        singly = np.where(counts.visits > 0, np.minimum(more, less), 1.0)
+        found = np.minimum(together, singly) + self.moved / 2.0
+        return np.where(ways > 1, np.minimum(found, 1.0), 0.0)
+
+    def needed(self, epsilon: float, delta: float, steps: float) -> Floats:
+        """Visits at which each row's total variation is at most epsilon / steps.
+
+        Weissman's variation is sqrt(c / 2n) for sampling and at most k alpha d / n for
+        smoothing, d being the distance of the frequencies from uniform; the sum is
+        quadratic in 1 / sqrt(n). Where the visits so far allow less, it falls no
+        slower from there.
+        """
+        sizes, visits = self._counts.sizes, self._counts.visits
+        if steps == math.inf:
+            return np.where(sizes + self._open > 1, math.inf, 0.0)
+        allowed = epsilon / steps if steps else math.inf
+        distance = np.where(
+            visits > 0,
+            self._uneven / np.maximum(2 * visits * sizes, 1),
+            1.0 - 1.0 / np.maximum(sizes, 1),
+        )
+        smoothing = sizes * self._alpha * distance
+        sampling = np.sqrt(weissman_weight(sizes + self._open, delta / 2) / 2.0)
+        if allowed == math.inf:
+            return np.zeros(len(sizes))
+        root = sampling + np.sqrt(sampling**2 + 4.0 * smoothing * allowed)
+        needed: Floats = (root / (2.0 * allowed)) ** 2
+        onward = visits * (self.variation(delta) / allowed) ** 2
+        return np.where(visits > 0, np.minimum(needed, onward), needed)
+
+
+def weissman_weight(sizes: Ints, delta: float) -> Floats:
+    """c with P(L1 distance of row and frequencies > e) <= delta/m for n = 2 c / e^2.
+
+    Over the m rows with more than one successor, all bounds hold at once with
+    probability 1 - delta. Rows with one successor are certain: c is 0.
+    """
+    k = np.asarray(sizes, np.float64)
+    uncertain = k > 1
+    rows = max(int(uncertain.sum()), 1)
+    # ln(2^k - 2), which would overflow as written.
+    outcomes = k * np.log(2.0) + np.log1p(-(2.0 ** (1.0 - np.maximum(k, 2.0))))
+    weight = np.where(uncertain, outcomes + np.log(rows / delta), 0.0)
+    return np.asarray(weight, np.float64)
+
+
+def weissman_variation(sizes: Ints, visits: Ints, delta: float) -> Floats:
+    """The total variation that each row stays within, with probability 1 - delta."""
+    weight = weissman_weight(sizes, delta)
+    radius = np.sqrt(weight / (2.0 * np.maximum(visits, 1)))
+    return np.where((np.asarray(visits) == 0) & (weight > 0.0), 1.0, radius)
+
+
+F = TypeVar("F", float, NDArray[np.float64])
+
+
+def okamoto(epsilon: float, delta: float) -> int:
+    """Trials that suffice whatever the probability is: ln(2/delta) / (2 epsilon^2)."""
+    check_risks(epsilon, delta)
+    return math.ceil(math.log(2.0 / delta) / (2.0 * epsilon**2))
+
+
+def massart(frequency: F, epsilon: float, delta: float) -> F:
+    """H of Chen and Massart: the trials needed at a frequency of hits.
+
+    H = 2/epsilon^2 ln(2/delta) (1/4 - (|1/2 - frequency| - 2 epsilon/3)^2), which is
+    small where the frequency is close to 0 or 1.
+    """
+    off_middle = abs(0.5 - frequency) - 2.0 * epsilon / 3.0
+    return 2.0 / epsilon**2 * math.log(2.0 / delta) * (0.25 - off_middle**2)
+
+
+class SequentialEstimate:
+    """A probability estimated from independent trials until it is known well enough.
+
+    Feed it outcomes until `add` says that it may stop. At the first n >= H(n, hits)
+    the frequency is within epsilon of the truth with probability 1 - delta. That is
+    said of the frequency at that moment, so later outcomes are not counted.
+
+    For runs that each end well or badly the frequency of bad ends is the probability
+    that the learned chain gives, without smoothing; this rule is then the certificate,
+    from where the runs started, and is far cheaper than `pac_report`.
+    """
+
+    def __init__(self, epsilon: float, delta: float) -> None:
+        check_risks(epsilon, delta)
+        self.epsilon, self.delta = epsilon, delta
+        self.trials = self.hits = 0
+        self.enough = False
+
+    def add(self, outcome: bool) -> bool:
+        """Counts one outcome; returns whether sampling may stop."""
+        if not self.enough:
+            self.trials += 1
+            self.hits += bool(outcome)
+            self.enough = self.trials >= self.needed
+        return self.enough
+
+    @property
+    def estimate(self) -> float | None:
+        """The frequency of hits; None before the first trial."""
+        return self.hits / self.trials if self.trials else None
+
+    @property
+    def needed(self) -> int:
+        """How many trials would be enough if the frequency stayed what it is."""
+        if not self.trials:
+            return okamoto(self.epsilon, self.delta)
+        return math.ceil(massart(self.hits / self.trials, self.epsilon, self.delta))
+
+    def sentence(self) -> str:
+        """What may be said now."""
+        if self.estimate is None:
+            return f"Nothing is known yet; at most {self.needed} trials are needed."
+        seen = f"{self.hits} of {self.trials} trials"
+        if not self.enough:
+            said = f"{seen}: too few to stop; at this rate {self.needed} are needed."
+            if self.hits:
+                return said
+            most = 1.0 - self.delta ** (1.0 / self.trials)
+            return f"{said} None seen leaves room for up to {most:.2g}."
+        return (
+            f"{seen}: the probability is {self.estimate:.4g}, off by at most "
+            f"{self.epsilon:g} with probability {1 - self.delta:g}."
+        )
+
+
+def check_risks(epsilon: float, delta: float) -> None:
+    """Refuses an error or an error probability that is not between 0 and 1."""
+    for name, value in (("epsilon", epsilon), ("delta", delta)):
+        if not 0.0 < value < 1.0:
+            raise InvalidInput(f"{name} is {value}; it must lie between 0 and 1")
+
 
 MAX_TARGETS = 300
 """Up to so many states every state is taken as a target in turn."""

@@ -22,19 +22,23 @@ from forewarn.abstractions.abstraction import Abstraction
 from forewarn.abstractions.errors import InvalidModel
 from forewarn.monitors.chains.chain import Chain
 from forewarn.monitors.chains.model import Counts, Model
+from forewarn.monitors.evaluation.foretold import Foretold
 from forewarn.monitors.laws.lawbook import Law
-from forewarn.monitors.risk.calibration import Calibration, calibrated
+from forewarn.monitors.risk.calibration import (
+    Calibration,
+    Likely,
+    calibrated,
+    monitor_digest,
+)
 from forewarn.monitors.risk.evidence import (
     compile_for,
     letters_of_states,
     truth_in_abstraction,
 )
-from forewarn.monitors.risk.likely import Likely, monitor_digest
 from forewarn.monitors.risk.product import Floats, Ints
 from forewarn.monitors.risk.tables import guard_risk
-from forewarn.monitors.trust.foretold import Foretold
+from forewarn.monitors.trust.encoding import encode_trace
 from forewarn.monitors.trust.hindsight import Found, Run
-from forewarn.monitors.trust.training import encode_trace
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

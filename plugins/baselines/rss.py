@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.laws.lawbook import Law
-from forewarn.plugins.baselines.prediction import refuse_unless_driving
-from forewarn.plugins.baselines.time_to_collision import refuse_unless_of_others
+from forewarn.plugins.baselines.driving import (
+    refuse_unless_driving,
+    refuse_unless_of_others,
+)
 from forewarn.plugins.contracts import Source
 from forewarn.plugins.driving.seeing.rss import SafeDistances, library
 

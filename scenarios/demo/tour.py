@@ -14,20 +14,24 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import write_json
 from forewarn.abstractions.readers.stored import Stored
 from forewarn.monitors.chains.formats.own import models_as_dict
-from forewarn.monitors.finding.by_law import Chosen
-from forewarn.monitors.finding.choice import Choice, Evidence
+from forewarn.monitors.finding.choice import Choice, Chosen, Evidence
 from forewarn.monitors.guarding.decision import Kind
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.monitors.trust.hindsight import Found
-from forewarn.scenarios.measuring.measure import Progress, Wish, measure
-from forewarn.scenarios.measuring.measurement import LawRow, Measurement
+from forewarn.scenarios.measuring.measure import (
+    LawRow,
+    Measurement,
+    Progress,
+    Wish,
+    measure,
+)
+from forewarn.scenarios.measuring.recorded import applicable, kept_runs
 from forewarn.scenarios.report.sources import MEASUREMENT
 from forewarn.scenarios.running.campaign import Kept, campaign, jobs
 from forewarn.scenarios.running.episode import Episode
 from forewarn.scenarios.running.plan import plan
 from forewarn.scenarios.running.pools.local import Here, Pool
 from forewarn.scenarios.schema import Scenario, load_scenario
-from forewarn.scenarios.training.runs import applicable, kept_runs
 from forewarn.scenarios.training.train import (
     Trained,
     collected,

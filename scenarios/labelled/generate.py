@@ -17,12 +17,13 @@ from typing import Any
 from forewarn.abstractions.files import atomic_text
 from forewarn.abstractions.frame import Frame, Value
 from forewarn.abstractions.readers import read_trace
+from forewarn.monitors.evaluation.warned import Broken
 from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.laws.lawbook import find_laws
 from forewarn.plugins.contracts import Source
 from forewarn.scenarios.running.campaign import Job, play
 from forewarn.scenarios.running.plan import plan
-from forewarn.scenarios.running.truth import Broken, Truth
+from forewarn.scenarios.running.truth import Truth
 from forewarn.scenarios.schema import load_scenario
 from forewarn.thor_bridge.bridge import HouseholdWorld
 from forewarn.thor_bridge.robot.pilot import HouseholdPlanner

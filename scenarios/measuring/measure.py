@@ -1,20 +1,9 @@
-"""Measuring: what a model's warnings are worth, on runs it was not learned from.
-
-Episodes run once, with a guard that only watches, and the risk of every law is taken
-down at every frame; thresholds are then compared on the same runs. A second time they
-run with the guard acting, on the same seeds. How a warning is judged stands in
-`warned`; beside it each row has the Brier score of the guard's risk.
-
-The Brier score compares, frame by frame up to the first violation, the guard's risk
-within H with what then happened: 1 if an obligation that is pending, or arises within
-the next H seconds, goes unmet, and 0 otherwise. Frames whose risk could not be told
-are left out and counted.
-"""
+"""What was measured: a row a law and threshold, and all that stands beside them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,18 +13,24 @@ from numpy.typing import NDArray
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.readers.stored import Stored
 from forewarn.monitors.chains.model import Model, load_models
+from forewarn.monitors.evaluation.figures import Promise, bootstrap, rate
+from forewarn.monitors.evaluation.foretold import Reliability, reliability
+from forewarn.monitors.evaluation.warned import (
+    Broken,
+    Scored,
+    Warned,
+    WarnedRun,
+    alarms,
+    trade_off,
+    warned_at,
+    warned_run,
+)
 from forewarn.monitors.guarding.drift import Drift
 from forewarn.monitors.guarding.policy import Policy, Step
 from forewarn.monitors.laws.lawbook import Law
-from forewarn.monitors.risk.parts import dealt
-from forewarn.monitors.trust.reliability import reliability
+from forewarn.monitors.risk.evidence import dealt
 from forewarn.plugins.loop.records import digest_of
-from forewarn.scenarios.measuring.figures import bootstrap
-from forewarn.scenarios.measuring.measurement import LawRow, Measurement
 from forewarn.scenarios.measuring.pairs import compare
-from forewarn.scenarios.measuring.paper_table import BASELINES, RISKS, Cell, paper_table
-from forewarn.scenarios.measuring.tradeoff import Scored, trade_off, warned_at
-from forewarn.scenarios.measuring.warning_times import Warned, alarms, warned_run
 from forewarn.scenarios.running.baselines import Rival, lessons_of, rivals
 from forewarn.scenarios.running.campaign import campaign, jobs
 from forewarn.scenarios.running.episode import Episode, by_seed
@@ -43,8 +38,240 @@ from forewarn.scenarios.running.plan import plan
 from forewarn.scenarios.running.pools.local import Pool
 from forewarn.scenarios.running.series import Series, read_series
 from forewarn.scenarios.running.tracker import UNKNOWN
-from forewarn.scenarios.running.truth import Broken
 from forewarn.scenarios.schema import Scenario
+
+
+@dataclass(frozen=True, slots=True)
+class LawRow:
+    """One law at one threshold, over all runs.
+
+    Args:
+        law: Its name.
+        horizon_s: H of the guard's risk.
+        step: The threshold.
+        warned: How early and how often it warned.
+        calibration: Of the guard's risk; None if no frame had one.
+        brier_interval: The bootstrap interval of the Brier score, over runs.
+        initial_risk: The mean risk at the first frame.
+        promise: What the policy promises of this threshold, if it does.
+    """
+
+    law: str
+    horizon_s: float
+    step: Step
+    warned: Warned
+    calibration: Reliability | None
+    brier_interval: tuple[float, float] | None
+    initial_risk: float | None
+    promise: Promise | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        found = self.warned.as_dict(self.horizon_s)
+        known = self.calibration
+        found["intervals"]["brier"] = self.brier_interval
+        return {
+            "law": self.law,
+            "horizon_s": self.horizon_s,
+            "threshold": self.step.threshold,
+            **found,
+            "brier": None if known is None else known.brier,
+            "brier_of_base_rate": None if known is None else known.reference,
+            "initial_risk": self.initial_risk,
+            "promise": None if self.promise is None else self.promise.as_dict(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """All that was measured of a scenario.
+
+    Args:
+        scenario: Its name.
+        horizon_s: H of the guard's risk.
+        episodes: The runs in which the guard only watched.
+        rows: A row a law and threshold.
+        baselines: The same of other methods, by name.
+        skipped: For each baseline, the laws that it cannot judge, and why.
+        curves: For each way to warn, `guard` and the baselines, and each law points of
+            its trade-off; empty if they were not asked for.
+        paper: The cells of the paper's own table, if they were asked for.
+        guarded: The same seeds with the guard acting; None if they were not run.
+        drift: Whether the runs fit the model's counts.
+        only_alerts: The laws of which the policy alerts, and about which it does
+            nothing.
+        acts: Whether it does more than alert, of any law.
+    """
+
+    scenario: str
+    horizon_s: float
+    episodes: tuple[Episode, ...]
+    rows: tuple[LawRow, ...]
+    baselines: Mapping[str, tuple[tuple[str, float, Warned], ...]]
+    skipped: Mapping[str, Mapping[str, str]]
+    curves: Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]] = field(
+        default_factory=dict
+    )
+    paper: tuple[Cell, ...] = ()
+    guarded: Mapping[str, Any] | None = None
+    drift: Drift | None = None
+    only_alerts: tuple[str, ...] = ()
+    acts: bool = True
+
+    def as_dict(self) -> dict[str, Any]:
+        failed = [episode for episode in self.episodes if episode.failed]
+        return {
+            "scenario": self.scenario,
+            "laws": [row.as_dict() for row in self.rows],
+            "baselines": {
+                name: {
+                    "laws": [
+                        {
+                            "law": law,
+                            "threshold": threshold,
+                            **warned.as_dict(self.horizon_s),
+                        }
+                        for law, threshold, warned in rows
+                    ],
+                    "skipped": dict(self.skipped.get(name, {})),
+                }
+                for name, rows in self.baselines.items()
+            },
+            "guarded": self.guarded,
+            "only_alerts": list(self.only_alerts),
+            "acts": self.acts,
+            "trade_off": {way: dict(laws) for way, laws in self.curves.items()},
+            "paper_table": [each.as_dict() for each in self.paper],
+            "episodes": len(self.episodes),
+            "failed": len(failed),
+            "errors": sorted({episode.error or "" for episode in failed})[:10],
+            "seeds": [episode.seed for episode in self.episodes],
+            "frames": sum(episode.frames for episode in self.episodes),
+            "unknown": sum(episode.unknown for episode in self.episodes),
+            "reliability": {
+                row.law: row.calibration.as_dict()
+                for row in self.rows
+                if row.calibration is not None
+            },
+            "drift": None if self.drift is None else dict(self.drift.as_dict()),
+        }
+
+
+BASELINES = ("paper", "redriver")
+"""The ways to warn that the table is made of, beside the guard."""
+
+RISKS = (0.7, 0.5, 0.3)
+
+_FIRST_S = 0.15  # an alarm so soon was there from the beginning
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One way to warn at one threshold, as the paper counts.
+
+    Args:
+        way: The way to warn.
+        law: The law.
+        threshold: As the paper writes it.
+        violating: In how many runs the law was broken.
+        ahead_s: Of those with an alarm before the violation, how long before.
+        blind: In how many of these the first alarm came at the trigger or after it.
+        at_once: In how many it came with the first frame.
+        clean: How many other runs there were.
+        false_alarms: How many of them had an alarm.
+    """
+
+    way: str
+    law: str
+    threshold: str
+    violating: int
+    ahead_s: tuple[float, ...]
+    blind: int
+    at_once: int
+    clean: int
+    false_alarms: int
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "way": self.way,
+            "law": self.law,
+            "threshold": self.threshold,
+            "violating": self.violating,
+            "warned": len(self.ahead_s),
+            "mean_s": float(np.mean(self.ahead_s)) if self.ahead_s else None,
+            "max_s": max(self.ahead_s, default=None),
+            "at_or_after_trigger": self.blind,
+            "at_first_frame": self.at_once,
+            "false_alarm_rate": rate(self.false_alarms, self.clean),
+        }
+
+
+def cell(way: str, law: str, threshold: str, warned: Warned) -> Cell:
+    """What the paper would say of these runs, and what it would not."""
+    early = [run for run in warned.violating if _ahead(run) > 0.0]
+    return Cell(
+        way,
+        law,
+        threshold,
+        len(warned.violating),
+        tuple(_ahead(run) for run in early),
+        sum(not run.detected for run in early),
+        sum(run.alarm_s is not None and run.alarm_s < _FIRST_S for run in early),
+        len(warned.clean),
+        warned.false_alarms,
+    )
+
+
+def _ahead(run: WarnedRun) -> float:
+    if run.broken is None or run.alarm_s is None:
+        return 0.0
+    return run.broken.time_s - run.alarm_s
+
+
+def paper_table(
+    rows: Sequence[tuple[str, str, float, Warned]],
+) -> list[Cell]:
+    """The cells, from ways to warn with laws, thresholds and runs."""
+    return [
+        cell(way, law, _written(way, threshold), warned)
+        for way, law, threshold, warned in sorted(rows, key=_order)
+        if way == "redriver" or any(abs(threshold - risk) < 1e-9 for risk in RISKS)
+    ]
+
+
+def _order(row: tuple[str, str, float, Warned]) -> tuple[str, int, float]:
+    way, law, threshold, _ = row
+    return law, ("paper", "redriver", "guard").index(way), -threshold
+
+
+def _written(way: str, threshold: float) -> str:
+    if way == "redriver":
+        return f"robustness < {-threshold:g}"
+    return f"P_safe < {1.0 - threshold:g}"
+
+
+def hidden(cells: Sequence[Cell]) -> Iterator[str]:
+    """What the table does not say, in sentences."""
+    for each in cells:
+        if not each.ahead_s:
+            continue
+        said: list[str] = []
+        if each.clean:
+            said.append(f"{each.false_alarms} of {each.clean} clean runs had an alarm")
+        if each.blind:
+            said.append(
+                f"{each.blind} of {len(each.ahead_s)} warnings came at the trigger or"
+                " after it, so their time is the law's own deadline"
+            )
+        if each.at_once:
+            said.append(
+                f"{each.at_once} of {len(each.ahead_s)} came with the first frame"
+            )
+        missed = each.violating - len(each.ahead_s)
+        if missed:
+            said.append(f"{missed} violations had none, and no share in the mean")
+        if said:
+            yield f"{each.way}, {each.law}, {each.threshold}: {'; '.join(said)}."
+
 
 Progress = Callable[[Iterable[Episode], str, int], Iterable[Episode]]
 
@@ -227,7 +454,12 @@ def _rows(law: str, runs: Sequence[Watched], wish: Wish) -> Iterator[LawRow]:
                 tuple(
                     warned_run(
                         run.series.times_s,
-                        alarms(run.series.risks[law], step, run.series.forced),
+                        alarms(
+                            run.series.risks[law],
+                            step.threshold,
+                            run.series.forced,
+                            step.inclusive,
+                        ),
                         run.episode.first(law),
                     )
                     for run in runs

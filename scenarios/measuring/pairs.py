@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from forewarn.scenarios.measuring.figures import rate
+from forewarn.monitors.evaluation.figures import rate
 from forewarn.scenarios.running.episode import Episode
 from forewarn.scenarios.schema import Scenario
 

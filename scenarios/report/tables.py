@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from forewarn.monitors.evaluation.figures import wilson
+from forewarn.monitors.evaluation.foretold import ReliabilityBin
+from forewarn.monitors.evaluation.warned import warned_early
 from forewarn.monitors.guarding.drift import WHAT_TO_DO
-from forewarn.monitors.trust.reliability import ReliabilityBin
-from forewarn.scenarios.measuring.figures import wilson
 from forewarn.scenarios.measuring.pairs import trips
-from forewarn.scenarios.measuring.warning_times import warned_early
 from forewarn.scenarios.report.drawing import reliability, side_by_side, trade_off
 from forewarn.scenarios.report.markup import Markup, joined, tag
 from forewarn.scenarios.running.episode import Episode

@@ -15,8 +15,7 @@ from forewarn.abstractions.files import read_json, write_json
 from forewarn.abstractions.readers.stored import Stored
 from forewarn.monitors.chains.model import load_models
 from forewarn.monitors.laws.lawbook import Law
-from forewarn.monitors.risk.evidence import needed_abstraction
-from forewarn.monitors.risk.parts import dealt
+from forewarn.monitors.risk.evidence import dealt, needed_abstraction
 from forewarn.plugins.baseline import LearningBaseline, Lessons
 from forewarn.plugins.registry import load
 

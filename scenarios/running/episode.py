@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import read_json
+from forewarn.monitors.evaluation.warned import Broken
 from forewarn.monitors.guarding.decision import Kind, Risk
-from forewarn.scenarios.running.truth import Broken
 
 FORMAT = "forewarn.episode/1"
 

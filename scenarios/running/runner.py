@@ -22,6 +22,7 @@ from forewarn.abstractions.expression.scalar import compile_test
 from forewarn.abstractions.expression.tree import signals_of
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
+from forewarn.monitors.evaluation.warned import Broken
 from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.guarding.guard import Guard, Observer
 from forewarn.plugins.contracts import (
@@ -43,7 +44,7 @@ from forewarn.plugins.scenery import Scenic
 from forewarn.scenarios.running.episode import Episode, Mode
 from forewarn.scenarios.running.scenery import SceneLog
 from forewarn.scenarios.running.tracker import Tracker
-from forewarn.scenarios.running.truth import Broken, Truth
+from forewarn.scenarios.running.truth import Truth
 from forewarn.scenarios.schema import InvalidScenario, Plug, Scenario
 
 FAILED = "failed"

@@ -22,9 +22,12 @@ from forewarn.monitors.risk.evidence import (
     letters_of_states,
     truth_in_abstraction,
 )
-from forewarn.monitors.trust.pac import PacReport, pac_report
-from forewarn.monitors.trust.perturbation import law_target
-from forewarn.monitors.trust.sequential import SequentialEstimate
+from forewarn.monitors.trust.pac import (
+    PacReport,
+    SequentialEstimate,
+    law_target,
+    pac_report,
+)
 from forewarn.monitors.trust.training import Training
 from forewarn.scenarios.running.campaign import kept_in
 from forewarn.scenarios.running.episode import Episode, by_seed

@@ -7,31 +7,12 @@ when the obligation arose that went unmet.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
 
 from forewarn.abstractions.frame import Frame
+from forewarn.monitors.evaluation.warned import Broken
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.laws.monitor import FollowedLaw, Violation
 from forewarn.plugins.contracts import Source
-
-
-@dataclass(frozen=True, slots=True)
-class Broken:
-    """A law that was broken.
-
-    Args:
-        law: Its name.
-        time_s: When that became certain.
-        since_s: When the obligation arose: the trigger. An invariant's is `time_s`.
-    """
-
-    law: str
-    time_s: float
-    since_s: float
-
-    def as_dict(self) -> dict[str, Any]:
-        return {"law": self.law, "time_s": self.time_s, "since_s": self.since_s}
 
 
 class _LawTruth:

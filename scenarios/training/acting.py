@@ -28,7 +28,7 @@ from forewarn.scenarios.running.episode import Episode, by_seed
 from forewarn.scenarios.running.plan import plan
 from forewarn.scenarios.running.pools.local import Pool
 from forewarn.scenarios.schema import Scenario
-from forewarn.scenarios.training.settled import WORSE
+from forewarn.scenarios.training.tune import WORSE
 
 THRESHOLDS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 """The thresholds that are tried."""

@@ -22,10 +22,8 @@ from forewarn.abstractions.trace import Kept
 from forewarn.monitors.chains.formats.own import models_as_dict
 from forewarn.monitors.chains.learning import learn
 from forewarn.monitors.chains.model import Model
-from forewarn.monitors.finding.by_law import Chosen, choose_by_law
-from forewarn.monitors.finding.choice import Choice
-from forewarn.monitors.finding.corpus import Corpus
-from forewarn.monitors.finding.inputs import families_of
+from forewarn.monitors.finding.choice import Choice, Chosen, choose_by_law
+from forewarn.monitors.finding.corpus import Corpus, families_of
 from forewarn.monitors.guarding.decision import Kind
 from forewarn.monitors.guarding.policy import Policy, write_policy
 from forewarn.monitors.laws.lawbook import Law
@@ -33,6 +31,7 @@ from forewarn.monitors.trust.hindsight import Counting
 from forewarn.monitors.trust.resampling import likely_risks
 from forewarn.monitors.trust.training import Training
 from forewarn.scenarios.measuring.measure import Progress
+from forewarn.scenarios.measuring.recorded import applicable, kept_runs
 from forewarn.scenarios.running.campaign import Kept as KeptOf
 from forewarn.scenarios.running.campaign import campaign, frames_kept, jobs, kept_in
 from forewarn.scenarios.running.episode import Episode
@@ -40,9 +39,7 @@ from forewarn.scenarios.running.plan import plan
 from forewarn.scenarios.running.pools.local import Pool
 from forewarn.scenarios.schema import Scenario
 from forewarn.scenarios.shipped import Shipped
-from forewarn.scenarios.training.runs import applicable, kept_runs
-from forewarn.scenarios.training.settled import Settled
-from forewarn.scenarios.training.tune import settle, tuned_policy
+from forewarn.scenarios.training.tune import Settled, settle, tuned_policy
 
 FALSE_ALARMS = 0.10
 """What thresholds promise: at most so many clean runs in one have an alarm."""

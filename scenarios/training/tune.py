@@ -1,19 +1,10 @@
-"""Tuning: thresholds that keep a promise about false alarms, and a horizon.
-
-The runs are none of those that the model was learned from. The first of them say what
-the model's risks have meant, which horizon warns of most violations in time and, of the
-thresholds that detect alike, which is the middle one: at the edge a few runs more or
-less decide. The others are set aside until all of that is settled. Of their clean runs
-the heights that the risk reaches give the threshold that keeps the promise: at most the
-allowed share of clean runs has an alarm, with the confidence that is asked for
-(`risk.promise`). Their violating runs say how many violations are missed at most.
-"""
+"""What tuning settles: horizons as they fare, thresholds, and what they promise."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,34 +15,162 @@ from forewarn.abstractions.errors import InvalidInput, InvalidModel
 from forewarn.abstractions.readers.stored import Stored
 from forewarn.abstractions.trace import Kept
 from forewarn.monitors.chains.model import Model, load_models
-from forewarn.monitors.guarding.decision import Kind
-from forewarn.monitors.guarding.policy import Policy, Step
-from forewarn.monitors.laws.lawbook import Law
-from forewarn.monitors.risk.calibration import Calibration
-from forewarn.monitors.risk.likely import kept_curves
-from forewarn.monitors.risk.parts import dealt
-from forewarn.monitors.risk.promise import (
+from forewarn.monitors.evaluation.figures import (
     CONFIDENCE,
     Promise,
     confidence_of,
     needed,
     spared,
 )
-from forewarn.monitors.trust.foretold import Foretold, calibrate, mostly_harmless
-from forewarn.monitors.trust.hindsight import Judge
-from forewarn.scenarios.measuring.measure import refuse_trained
-from forewarn.scenarios.measuring.warning_times import Warned
-from forewarn.scenarios.training.runs import applicable, kept_runs
-from forewarn.scenarios.training.settled import Settled, Tuned, best_first
-from forewarn.scenarios.training.thresholds import (
+from forewarn.monitors.evaluation.foretold import (
+    Foretold,
+    calibrate,
+    climb_of,
+    mostly_harmless,
+)
+from forewarn.monitors.evaluation.warned import (
     LOWEST_THRESHOLD,
     Climb,
-    climb_of,
+    Warned,
     in_time,
     middle,
     plateau_end,
     threshold,
 )
+from forewarn.monitors.guarding.decision import Kind
+from forewarn.monitors.guarding.policy import Policy, Step
+from forewarn.monitors.laws.lawbook import Law
+from forewarn.monitors.risk.calibration import Calibration, kept_curves
+from forewarn.monitors.risk.evidence import dealt
+from forewarn.monitors.trust.hindsight import Judge
+from forewarn.scenarios.measuring.measure import refuse_trained
+from forewarn.scenarios.measuring.recorded import applicable, kept_runs
+
+WORSE = 0.02
+"""So much less detected is as good as equal: it is within chance."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """What the runs before those that were set aside say of one horizon.
+
+    Args:
+        horizon_s: The horizon.
+        thresholds: The threshold of each law, where it stands alone.
+        highest: Up to where a threshold detects as much.
+        warned: How each law's warnings then fare.
+        ahead_s: Of each law, how long before its trigger or, where that is mostly
+            harmless, before its deadline the warnings came that came in time.
+        harmless: The laws whose triggers are mostly harmless.
+        calibration: What the risks of each law have meant.
+        told: Every run under each law, as the model has its risks.
+    """
+
+    horizon_s: float
+    thresholds: Mapping[str, float]
+    highest: Mapping[str, float]
+    warned: Mapping[str, Warned]
+    ahead_s: Mapping[str, Sequence[float]]
+    harmless: frozenset[str]
+    calibration: Mapping[str, Calibration]
+    told: Mapping[str, Sequence[Foretold]]
+
+    @property
+    def in_time(self) -> float:
+        """The share of violations warned of in time, summed over laws."""
+        return sum(
+            len(self.ahead_s[law]) / max(len(each.violating), 1)
+            for law, each in self.warned.items()
+        )
+
+    @property
+    def mean_ahead_s(self) -> float:
+        """How early the warnings come that come in time, on average."""
+        times = [time_s for several in self.ahead_s.values() for time_s in several]
+        return sum(times) / max(len(times), 1)
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "horizon_s": self.horizon_s,
+            "laws": [
+                {
+                    "law": law,
+                    "threshold": _finite(self.thresholds[law]),
+                    "plateau": [
+                        _finite(self.thresholds[law]), _finite(self.highest[law])
+                    ],
+                    "warned_in_time": len(self.ahead_s[law]),
+                    "harmless_trigger": law in self.harmless,
+                    **warned.as_dict(self.horizon_s),
+                }
+                for law, warned in self.warned.items()
+            ],
+        }  # fmt: skip
+
+
+def _finite(threshold: float) -> float | None:
+    return threshold if math.isfinite(threshold) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What a policy is made of, and what it promises.
+
+    Args:
+        tried: Every horizon that was tried, the best first.
+        thresholds: The threshold of each law that has one.
+        promises: What each keeps.
+        warned: How each fares on the runs that were set aside.
+        ahead_s: As in `Tuned`, on the same runs.
+        without: The laws that have none, and why.
+        seeds: The runs of the calibration, and those that were set aside.
+    """
+
+    tried: tuple[Tuned, ...]
+    thresholds: Mapping[str, float]
+    promises: Mapping[str, Promise]
+    warned: Mapping[str, Warned]
+    ahead_s: Mapping[str, Sequence[float]]
+    without: Mapping[str, str]
+    seeds: tuple[tuple[int, ...], tuple[int, ...]]
+
+    @property
+    def best(self) -> Tuned:
+        """The horizon that was taken."""
+        return self.tried[0]
+
+    def as_dict(self) -> dict[str, Any]:
+        calibration, aside = self.seeds
+        return {
+            "horizon_s": self.best.horizon_s,
+            "laws": [
+                {
+                    "law": law,
+                    "threshold": self.thresholds[law],
+                    "promise": self.promises[law].as_dict(),
+                    "warned_in_time": len(self.ahead_s[law]),
+                    "harmless_trigger": law in self.best.harmless,
+                    **warned.as_dict(self.best.horizon_s),
+                }
+                for law, warned in self.warned.items()
+            ],
+            "without_threshold": dict(self.without),
+            "tried": [each.as_dict() for each in self.tried],
+            "seeds": {"calibration": list(calibration), "set_aside": list(aside)},
+        }
+
+
+def best_first(found: Iterable[Tuned]) -> list[Tuned]:
+    """Most in time first; of those about as good, the one that warns earlier."""
+    left = sorted(found, key=lambda each: (-each.in_time, each.horizon_s))
+    ordered: list[Tuned] = []
+    while left:
+        equals = [e for e in left if e.in_time >= left[0].in_time - WORSE]
+        best = max(equals, key=lambda each: each.mean_ahead_s)
+        ordered.append(best)
+        left.remove(best)
+    return ordered
+
 
 FEWEST = 10
 """With fewer runs there is nothing to tune by."""
@@ -204,7 +323,8 @@ def _climbs(
     return [
         climb_of(
             replace(each, risks={horizon_s: curve(each.risks[horizon_s])}), law,
-            horizon_s, runs[each.run].header.seed or 0, policy,
+            horizon_s, runs[each.run].header.seed or 0,
+            policy.unknown_state == "stop",
         )
         for each in told
     ]  # fmt: skip

@@ -12,8 +12,8 @@ from click.testing import CliRunner, Result
 
 from forewarn.cli import main
 from forewarn.cli.runs.measured import write_csv
-from forewarn.scenarios.measuring.measurement import Measurement
-from forewarn.scenarios.measuring.warning_times import Warned
+from forewarn.monitors.evaluation.warned import Warned
+from forewarn.scenarios.measuring.measure import Measurement
 from tests.scenarios import learned
 
 pytestmark = [pytest.mark.needs("sklearn"), pytest.mark.needs("ad_rss")]

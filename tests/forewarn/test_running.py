@@ -18,12 +18,12 @@ from forewarn.abstractions.readers.stored import stored_runs
 from forewarn.cli import main
 from forewarn.cli.options.policies import chosen_policy
 from forewarn.cli.runs.episodes import counted
+from forewarn.monitors.evaluation.warned import Broken
 from forewarn.monitors.guarding.policy import Policy, Step, load_policy
 from forewarn.plugins.tiny import TinyWorld
 from forewarn.scenarios.measuring.measure import seeds_of
 from forewarn.scenarios.running.episode import Episode
 from forewarn.scenarios.running.plan import runner_of
-from forewarn.scenarios.running.truth import Broken
 from forewarn.scenarios.schema import shipped_scenarios
 from tests.scenarios import learned
 from tests.scenarios.learned import forewarn

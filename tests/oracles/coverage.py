@@ -20,8 +20,7 @@ from forewarn.monitors.laws.formula import parse_formula
 from forewarn.monitors.risk.calibration import Calibration, calibrated
 from forewarn.monitors.risk.evidence import letters_of_states, truth_in_sets
 from forewarn.monitors.risk.tables import guard_bound, guard_risk, violation_within
-from forewarn.monitors.trust.pac import pac_report
-from forewarn.monitors.trust.perturbation import law_target
+from forewarn.monitors.trust.pac import law_target, pac_report
 
 LAWS = {
     "invariant": compile_law(parse_formula("always not u")),

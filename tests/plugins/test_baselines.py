@@ -14,12 +14,9 @@ from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.laws.lawbook import Law, find_laws
 from forewarn.plugins.baseline import Baseline, Lessons
 from forewarn.plugins.baselines import Deadline
-from forewarn.plugins.baselines.chains import Paper
-from forewarn.plugins.baselines.logistic import Logistic
-from forewarn.plugins.baselines.reactive import Reactive
-from forewarn.plugins.baselines.redriver import ReDriver
+from forewarn.plugins.baselines.driving import Reactive, ReDriver, TimeToCollision
+from forewarn.plugins.baselines.learned import Logistic, Paper
 from forewarn.plugins.baselines.rss import ResponsibilitySensitiveSafety
-from forewarn.plugins.baselines.time_to_collision import TimeToCollision
 from forewarn.plugins.contracts import Pilot, Source, World
 from forewarn.plugins.registry import load, plugs
 from forewarn.plugins.testing import BaselineContract

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from forewarn.monitors.evaluation.figures import wilson
 from forewarn.scenarios import schema
-from forewarn.scenarios.measuring.figures import wilson
 from forewarn.scenarios.running.runner import Runner
 from forewarn.scenarios.schema import Scenario, load_scenario
 

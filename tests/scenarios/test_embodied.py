@@ -15,13 +15,17 @@ from hypothesis import strategies as st
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.cli import main
 from forewarn.cli.runs.embodied import _lines as printed
-from forewarn.scenarios.measuring import embodied_table
-from forewarn.scenarios.measuring.embodied import Run, TaskJob, Way, play_task, study
-from forewarn.scenarios.measuring.embodied_table import (
+from forewarn.scenarios.measuring import embodied
+from forewarn.scenarios.measuring.embodied import (
     CHOSEN,
     Row,
+    Run,
+    TaskJob,
+    Way,
     attained,
     bars,
+    play_task,
+    study,
     table,
     ways,
 )
@@ -126,7 +130,7 @@ def test_the_table_says_who_drove() -> None:
     runs = {way: _runs(40, 90) for way in ways([0.5])}
     found = table("household", "household-planner", runs, 40, [1], [0.5], 0.6)
     lines = list(printed(found))
-    assert lines[1] == lines[-1] == embodied_table.LABEL
+    assert lines[1] == lines[-1] == embodied.LABEL
     facts = found.as_dict()
     assert facts["embedded_agent"] is True
     assert "not figures of a language model" in facts["label"]

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from forewarn.abstractions.frame import Frame
+from forewarn.monitors.evaluation.figures import wilson
 from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.guarding.policy import load_policy
 from forewarn.monitors.guarding.record import read_record
 from forewarn.monitors.guarding.replay import replay
-from forewarn.scenarios.measuring.figures import wilson
 from forewarn.scenarios.running.plan import plan, runner_of
 from forewarn.scenarios.running.runner import Keep, Runner
 from forewarn.scenarios.schema import load_scenario

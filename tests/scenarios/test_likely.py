@@ -16,12 +16,18 @@ from forewarn.abstractions.trace import Kept
 from forewarn.monitors.chains.formats.own import model_as_dict, parse_model
 from forewarn.monitors.chains.learning import Tally, learn
 from forewarn.monitors.chains.model import Model, load_model
+from forewarn.monitors.evaluation.foretold import Foretold, calibrate
 from forewarn.monitors.guarding.guard import Guard
 from forewarn.monitors.guarding.policy import Policy, Step
 from forewarn.monitors.guarding.watch import load_watch
-from forewarn.monitors.risk.calibration import Calibration, calibrated
-from forewarn.monitors.risk.likely import Bounded, corrected, likely_for
-from forewarn.monitors.trust.foretold import Foretold, calibrate
+from forewarn.monitors.risk.calibration import (
+    Bounded,
+    Calibration,
+    calibrated,
+    corrected,
+    likely_for,
+)
+from forewarn.monitors.trust.encoding import encode_trace
 from forewarn.monitors.trust.hindsight import Counting, Judge
 from forewarn.monitors.trust.resampling import (
     _Heights,
@@ -29,10 +35,8 @@ from forewarn.monitors.trust.resampling import (
     _seen,
     likely_risks,
 )
-from forewarn.monitors.trust.training import encode_trace
-from forewarn.scenarios.measuring.recorded import recorded_runs
+from forewarn.scenarios.measuring.recorded import kept_runs, recorded_runs
 from forewarn.scenarios.schema import load_scenario
-from forewarn.scenarios.training.runs import kept_runs
 from tests.scenarios import learned
 
 ROAD, HORIZON_S, DRAWS = load_scenario("tiny-road"), 3.0, 20

@@ -11,6 +11,7 @@ import pytest
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import read_json, write_json
 from forewarn.monitors.chains.model import load_model
+from forewarn.monitors.evaluation.warned import Broken
 from forewarn.monitors.guarding.policy import Policy, Step
 from forewarn.plugins.loop.guarding import Guarding
 from forewarn.plugins.tiny import TinyWorld
@@ -30,7 +31,6 @@ from forewarn.scenarios.running.plan import plan, runner_of
 from forewarn.scenarios.running.pools.local import Here
 from forewarn.scenarios.running.runner import Runner
 from forewarn.scenarios.running.series import read_series
-from forewarn.scenarios.running.truth import Broken
 from forewarn.scenarios.schema import Scenario, load_scenario
 from tests.scenarios import learned
 

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.scenarios.measuring.paper_table import cell, hidden, paper_table
-from forewarn.scenarios.measuring.tradeoff import (
+from forewarn.monitors.evaluation.warned import (
     POINTS,
+    Broken,
     Scored,
     best_allowed,
     trade_off,
     warned_at,
 )
-from forewarn.scenarios.running.truth import Broken
+from forewarn.scenarios.measuring.measure import cell, hidden, paper_table
 
 
 def run(scores: list[float], broken: tuple[float, float] | None = None) -> Scored:

@@ -19,9 +19,13 @@ from forewarn.monitors.guarding.policy import Policy, load_policy
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.trust.hindsight import Judge
 from forewarn.plugins.loop.guarding import Guarding
-from forewarn.scenarios.measuring.recorded import Spectator, read_run, recorded_runs
+from forewarn.scenarios.measuring.recorded import (
+    Spectator,
+    kept_runs,
+    read_run,
+    recorded_runs,
+)
 from forewarn.scenarios.schema import load_scenario
-from forewarn.scenarios.training.runs import kept_runs
 from forewarn.scenarios.training.train import holds
 from tests.monitors.laws.named import load_law
 from tests.scenarios import learned

@@ -16,24 +16,25 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import read_json, write_json
 from forewarn.abstractions.readers.stored import Stored
 from forewarn.monitors.chains.model import load_model
-from forewarn.monitors.guarding.policy import Policy, Step
-from forewarn.monitors.risk.parts import laws_of
-from forewarn.monitors.risk.promise import at_most, spared
-from forewarn.monitors.trust.foretold import Foretold
-from forewarn.scenarios.measuring.recorded import recorded_runs
-from forewarn.scenarios.measuring.warning_times import alarms, warned_run
-from forewarn.scenarios.running.pools.local import Here
-from forewarn.scenarios.running.truth import Broken
-from forewarn.scenarios.schema import load_scenario
-from forewarn.scenarios.training.runs import training_runs
-from forewarn.scenarios.training.settled import WORSE, Settled, Tuned
-from forewarn.scenarios.training.thresholds import (
+from forewarn.monitors.evaluation.figures import at_most, spared
+from forewarn.monitors.evaluation.foretold import Foretold, climb_of
+from forewarn.monitors.evaluation.warned import (
     LOWEST_THRESHOLD,
+    Broken,
     Climb,
-    climb_of,
+    alarms,
     threshold,
+    warned_run,
 )
+from forewarn.monitors.guarding.policy import Policy, Step
+from forewarn.monitors.risk.evidence import laws_of
+from forewarn.scenarios.measuring.recorded import recorded_runs, training_runs
+from forewarn.scenarios.running.pools.local import Here
+from forewarn.scenarios.schema import load_scenario
 from forewarn.scenarios.training.tune import (
+    WORSE,
+    Settled,
+    Tuned,
     _Promised,
     ahead,
     tune,
@@ -58,8 +59,8 @@ def test_a_climb_tells_all_that_thresholds_need(
         np.zeros(len(risks), int), unknown, ~unknown, (2.0, 1.0),
     )  # fmt: skip
     stopping = replace(Policy(), unknown_state="stop")
-    found = climb_of(told, "law", 3.0, 7, stopping).warned(at)
-    direct = warned_run(times, alarms(risks, Step("alert", at), held), broken)
+    found = climb_of(told, "law", 3.0, 7, stopping.unknown_state == "stop").warned(at)
+    direct = warned_run(times, alarms(risks, at, held), broken)
     assert (found.alarm_s, found.detected) == (direct.alarm_s, direct.detected)
     assert (found.duration_s, found.broken) == (direct.duration_s, broken)
 

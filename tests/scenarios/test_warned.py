@@ -9,24 +9,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.monitors.guarding.policy import Step
-from forewarn.scenarios.measuring.figures import (
+from forewarn.monitors.evaluation.figures import (
     bootstrap,
     mean_interval,
     rate,
     spread,
     wilson,
 )
-from forewarn.scenarios.measuring.measure import outcomes
-from forewarn.scenarios.measuring.warning_times import (
+from forewarn.monitors.evaluation.warned import (
+    Broken,
     Warned,
     WarnedRun,
     alarms,
     warned_early,
     warned_run,
 )
+from forewarn.monitors.guarding.policy import Step
+from forewarn.scenarios.measuring.measure import outcomes
 from forewarn.scenarios.running.series import Series
-from forewarn.scenarios.running.truth import Broken
 
 HALF = Step("alert", 0.5)
 
@@ -44,7 +44,8 @@ def run(
         since = violation if trigger is None else trigger
         broken = Broken("law", violation, since)
     times = [float(i) for i in range(len(risks))]
-    return warned_run(times, alarms(risks, step, forced), broken)
+    flags = alarms(risks, step.threshold, forced, step.inclusive)
+    return warned_run(times, flags, broken)
 
 
 @pytest.mark.parametrize(

@@ -117,7 +117,7 @@ def check(
     """
     from forewarn.monitors.chains.model import load_models
     from forewarn.monitors.checking.language.parser import parse_property
-    from forewarn.monitors.risk.parts import model_for
+    from forewarn.monitors.risk.evidence import model_for
 
     if not properties and not laws:
         raise click.UsageError("nothing is asked: give --prop or --law")

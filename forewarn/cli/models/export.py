@@ -81,7 +81,7 @@ def export(
         write_chain,
     )
     from forewarn.monitors.chains.model import load_models
-    from forewarn.monitors.risk.parts import model_for
+    from forewarn.monitors.risk.evidence import model_for
 
     one = model_for(load_models(model), of or law, str(model))
     chain = _exported(one, law, definitions)
@@ -147,8 +147,11 @@ def _exported(model: Model, law: str | None, definitions: tuple[str, ...]) -> Ch
     from forewarn.monitors.checking.labelling import Labelling
     from forewarn.monitors.checking.language.properties import Name
     from forewarn.monitors.checking.law_checking import compiled_on, laws_on
-    from forewarn.monitors.risk.evidence import abstraction_of, letters_of_states
-    from forewarn.monitors.risk.parts import in_words_of
+    from forewarn.monitors.risk.evidence import (
+        abstraction_of,
+        in_words_of,
+        letters_of_states,
+    )
     from forewarn.monitors.risk.product import product_chain
 
     if law is None and not definitions:

@@ -13,8 +13,7 @@ from forewarn.cli.support import progress
 if TYPE_CHECKING:
     from forewarn.abstractions.abstraction import Abstraction
     from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
-    from forewarn.monitors.finding.by_law import Chosen
-    from forewarn.monitors.finding.choice import Choice
+    from forewarn.monitors.finding.choice import Choice, Chosen
     from forewarn.monitors.laws.lawbook import Law
 
 AUTO = "auto"
@@ -40,7 +39,7 @@ def find(
         horizon_s: How far ahead the risk is to look.
     """
     from forewarn.abstractions.readers.stored import batches, stored_runs
-    from forewarn.monitors.finding.by_law import choose_by_law
+    from forewarn.monitors.finding.choice import choose_by_law
     from forewarn.monitors.finding.corpus import Corpus
 
     if not laws:

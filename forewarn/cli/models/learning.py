@@ -25,9 +25,10 @@ if TYPE_CHECKING:
     from forewarn.monitors.finding.choice import Choice
     from forewarn.monitors.laws.automaton import Automaton
     from forewarn.monitors.laws.lawbook import Law
+    from forewarn.monitors.trust.encoding import Counted
     from forewarn.monitors.trust.fairness import FairnessReport
     from forewarn.monitors.trust.hindsight import Found
-    from forewarn.monitors.trust.training import Counted, Training
+    from forewarn.monitors.trust.training import Training
     from forewarn.scenarios.running.pools.local import Pool
     from forewarn.scenarios.schema import Scenario
 
@@ -74,7 +75,7 @@ def _count_share(share: _Share) -> list[Counted]:
     """What there is to count of a share."""
     from forewarn.abstractions.abstraction import Abstraction
     from forewarn.abstractions.readers.stored import batches
-    from forewarn.monitors.trust.training import count
+    from forewarn.monitors.trust.encoding import count
 
     known = share.vocabulary
     by = Abstraction.from_dict(share.abstraction, "--abstraction", known)
@@ -333,7 +334,7 @@ class Learner:
 
     def fairness(self, model: Model, monitors: dict[str, Automaton]) -> FairnessReport:
         """Whether the model is a fair picture of the traces that were just counted."""
-        from forewarn.monitors.trust.validation import assess_training
+        from forewarn.monitors.trust.fairness import assess_training
 
         every = self._judged_by
         unused = list(self.training.unused.runs(every))

@@ -148,7 +148,7 @@ class Question:
         """The answers for a law, or for each law of an article."""
         from forewarn.monitors.checking.exact import fraction_text
         from forewarn.monitors.checking.law_checking import check_law, laws_on
-        from forewarn.monitors.risk.parts import in_words_of
+        from forewarn.monitors.risk.evidence import in_words_of
 
         ever = "ever" if within is None else f"within {within} steps"
         with naming("--law"):

@@ -70,7 +70,7 @@ def show(
     A file may hold several models, each of its own laws: they come one after the other.
     """
     from forewarn.monitors.chains.model import load_models
-    from forewarn.monitors.risk.parts import laws_of
+    from forewarn.monitors.risk.evidence import laws_of
 
     models = load_models(model)
     payloads: list[dict[str, Any]] = []
@@ -247,9 +247,8 @@ def _risks(
     from forewarn.monitors.checking.evaluation import Evaluator, make_engine
     from forewarn.monitors.checking.labelling import Labelling
     from forewarn.monitors.checking.law_checking import compiled_on, laws_on
-    from forewarn.monitors.risk.evidence import assess, risk_rows
-    from forewarn.monitors.risk.likely import likely_for
-    from forewarn.monitors.risk.parts import in_words_of
+    from forewarn.monitors.risk.calibration import likely_for
+    from forewarn.monitors.risk.evidence import assess, in_words_of, risk_rows
 
     wanted = [in_words_of(model, law) for law in laws] or list(model.laws)
     if not wanted:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from forewarn.monitors.guarding.decision import Kind
     from forewarn.monitors.guarding.policy import Policy
     from forewarn.scenarios.training.acting import Acted, Trial
-    from forewarn.scenarios.training.settled import Settled
+    from forewarn.scenarios.training.tune import Settled
 
 
 def act(

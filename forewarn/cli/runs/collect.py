@@ -144,7 +144,7 @@ def collect(
       forewarn collect tiny-road --until rate --epsilon 0.05 --out sampled
     """
     from forewarn.abstractions.dataset.layout import parquet
-    from forewarn.monitors.trust.sequential import check_risks
+    from forewarn.monitors.trust.pac import check_risks
     from forewarn.scenarios.running.campaign import frames_kept
     from forewarn.scenarios.running.plan import plan, without_risk
     from forewarn.scenarios.running.sampling import Goal
@@ -282,7 +282,7 @@ def _others(out: Path, episodes: Sequence[Episode]) -> list[str]:
 
 
 def _rates(scenario: Scenario, episodes: Sequence[Episode]) -> list[dict[str, Any]]:
-    from forewarn.scenarios.measuring.figures import rate, wilson
+    from forewarn.monitors.evaluation.figures import rate, wilson
 
     good = [episode for episode in episodes if not episode.failed]
     found = []

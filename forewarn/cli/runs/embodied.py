@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from forewarn.cli.support import emit, progress, table
 
 if TYPE_CHECKING:
-    from forewarn.scenarios.measuring.embodied_table import Table
+    from forewarn.scenarios.measuring.embodied import Table
 
 RUNS = 5
 """How often each task is run, where nobody says; as in the paper."""
@@ -38,18 +38,18 @@ def measure_family(
         as_json: Whether for machines.
     """
     from forewarn.abstractions.errors import InvalidInput
-    from forewarn.scenarios.measuring import embodied, embodied_table
+    from forewarn.scenarios.measuring import embodied
     from forewarn.scenarios.running.campaign import pool
     from forewarn.scenarios.schema import load_family
     from forewarn.thor_bridge.robot.pilot import frozen_habits
 
     family = load_family(name)
     pilot = family.scenario(family.tasks[0]).pilot.name
-    fitted = frozen_habits().compliance if pilot in embodied_table.EMBEDDED else None
+    fitted = frozen_habits().compliance if pilot in embodied.EMBEDDED else None
     if fitted is None and compliances:
         raise InvalidInput(f"{pilot} cannot be told how often to heed a warning")
     swept = sorted({*(compliances or COMPLIANCES), fitted}) if fitted else []
-    ways = embodied_table.ways(swept)
+    ways = embodied.ways(swept)
     seeds = tuple(range(seed, seed + runs))
     training = tuple(range(TRAINING_SEED, TRAINING_SEED + embodied.TRAINING_RUNS))
     todo = [
@@ -58,7 +58,7 @@ def measure_family(
     ]
     studied = embodied.study(todo, pool(jobs))
     done = {job.task: played for job, played in progress(studied, "tasks", len(todo))}
-    found = embodied_table.table(
+    found = embodied.table(
         name,
         pilot,
         {
@@ -74,7 +74,7 @@ def measure_family(
 
 
 def _lines(found: Table) -> Iterator[str]:
-    from forewarn.scenarios.measuring.embodied_table import PAPER_HEADLINE
+    from forewarn.scenarios.measuring.embodied import PAPER_HEADLINE
 
     facts = found.as_dict()
     yield (

@@ -45,8 +45,7 @@ from forewarn.cli.support import (
 
 if TYPE_CHECKING:
     from forewarn.abstractions.readers.stored import Stored
-    from forewarn.scenarios.measuring.measure import Wish
-    from forewarn.scenarios.measuring.measurement import Measurement
+    from forewarn.scenarios.measuring.measure import Measurement, Wish
     from forewarn.scenarios.running.pools.local import Pool
     from forewarn.scenarios.schema import Scenario
 
@@ -185,9 +184,8 @@ def measure(
     from forewarn.abstractions.files import write_json
     from forewarn.cli.runs.measured import lines, write_csv
     from forewarn.monitors.chains.model import load_models
-    from forewarn.scenarios.measuring.measure import Wish, refuse_trained
+    from forewarn.scenarios.measuring.measure import BASELINES, Wish, refuse_trained
     from forewarn.scenarios.measuring.measure import measure as measured
-    from forewarn.scenarios.measuring.paper_table import BASELINES
     from forewarn.scenarios.report.sources import MEASUREMENT
     from forewarn.scenarios.running import campaign
     from forewarn.scenarios.schema import is_family
@@ -275,9 +273,8 @@ def _training(
     """The training runs for the baselines that learn; none if none of them does."""
     from forewarn.abstractions.errors import InvalidInput
     from forewarn.monitors.chains.model import load_models
-    from forewarn.scenarios.measuring.recorded import recorded_runs
+    from forewarn.scenarios.measuring.recorded import recorded_runs, training_runs
     from forewarn.scenarios.running.baselines import learns
-    from forewarn.scenarios.training.runs import training_runs
 
     learners = [name for name in wish.baselines if learns(name)]
     if not learners:

@@ -12,7 +12,7 @@ from forewarn.cli.runs.episodes import failure_lines, shown
 from forewarn.cli.support import in_seconds, table
 
 if TYPE_CHECKING:
-    from forewarn.scenarios.measuring.measurement import Measurement
+    from forewarn.scenarios.measuring.measure import Measurement
 
 NOTHING_ENFORCED = (
     "Nothing was enforced: the policy only alerts. What the guard would prevent shows"
@@ -104,7 +104,7 @@ def _at(row: Mapping[str, Any]) -> str:
 
 
 def _early(row: Mapping[str, Any], horizon_s: float) -> Iterator[str]:
-    from forewarn.scenarios.measuring.warning_times import warned_early
+    from forewarn.monitors.evaluation.warned import warned_early
 
     if words := warned_early(row, horizon_s):
         yield f"{_at(row)}: {words}."
@@ -133,8 +133,7 @@ def _calibration(
 def _trade_off(
     curves: Mapping[str, Mapping[str, Any]], horizon_s: float
 ) -> Iterator[str]:
-    from forewarn.scenarios.measuring.tradeoff import ALLOWED, best_allowed
-    from forewarn.scenarios.measuring.warning_times import warned_early
+    from forewarn.monitors.evaluation.warned import ALLOWED, best_allowed, warned_early
 
     yield (
         f"The most that each detects at {ALLOWED:g} false alarms a clean run or fewer."
@@ -165,7 +164,7 @@ def _trade_off(
 
 
 def _paper_table(found: Measurement) -> Iterator[str]:
-    from forewarn.scenarios.measuring.paper_table import hidden
+    from forewarn.scenarios.measuring.measure import hidden
 
     yield (
         "The paper's Table 1, in its own form: the advance warning time to the"

@@ -176,8 +176,8 @@ def _shipped(scenario: Scenario) -> tuple[Sequence[int], Kept]:
     """The seeds of what ships, and how their runs were kept."""
     from forewarn.monitors.chains.model import load_models
     from forewarn.scenarios.measuring.measure import trained_seeds
+    from forewarn.scenarios.measuring.recorded import kept_then
     from forewarn.scenarios.shipped import shipped_with
-    from forewarn.scenarios.training.runs import kept_then
 
     files = shipped_with(scenario)
     if files is None:
@@ -188,7 +188,7 @@ def _shipped(scenario: Scenario) -> tuple[Sequence[int], Kept]:
 
 
 def _lines(found: list[dict[str, Any]]) -> Iterator[str]:
-    from forewarn.scenarios.measuring.warning_times import warned_early
+    from forewarn.monitors.evaluation.warned import warned_early
 
     rows = [
         (each["scenario"], tried["kind"], tried["name"], shown(law), f"{skill:.3f}")

@@ -37,7 +37,7 @@ from forewarn.cli.support import (
 )
 
 if TYPE_CHECKING:
-    from forewarn.scenarios.training.settled import Settled
+    from forewarn.scenarios.training.tune import Settled
 
 MOST_S = 3600
 _ACTING = frozenset(("cost", "acting", "violations", "longer", "holds"))
@@ -214,7 +214,7 @@ def tune(
     """
     from forewarn.monitors.chains.model import load_models
     from forewarn.monitors.guarding.policy import Policy, load_policy, write_policy
-    from forewarn.monitors.risk.parts import laws_of
+    from forewarn.monitors.risk.evidence import laws_of
     from forewarn.scenarios.measuring.recorded import recorded_runs
     from forewarn.scenarios.running.campaign import pool
     from forewarn.scenarios.schema import load_scenario
@@ -290,7 +290,7 @@ def _lines(found: Settled, out: Path) -> Iterator[str]:
         f"{len(calibration)} runs, seeds {calibration[0]} to {calibration[-1]}, say"
         " what the risks have meant. Of these runs:"
     )
-    from forewarn.scenarios.measuring.warning_times import warned_early
+    from forewarn.monitors.evaluation.warned import warned_early
 
     tried = [
         (each.horizon_s, row) for each in found.tried for row in each.as_dict()["laws"]

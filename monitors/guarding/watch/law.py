@@ -10,8 +10,7 @@ from forewarn.abstractions.abstraction import Abstraction
 from forewarn.abstractions.errors import SignalFault
 from forewarn.monitors.guarding.decision import Risk
 from forewarn.monitors.laws.lawbook import Law
-from forewarn.monitors.risk.calibration import Calibration
-from forewarn.monitors.risk.likely import JudgeBy, Likely, corrected
+from forewarn.monitors.risk.calibration import Calibration, JudgeBy, Likely, corrected
 from forewarn.monitors.risk.tables import RiskTable
 
 _Figures = tuple[float, float, float, float, tuple[float, float] | None]

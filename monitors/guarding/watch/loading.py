@@ -15,14 +15,16 @@ from forewarn.monitors.guarding.watch.chain import ChainWatch
 from forewarn.monitors.guarding.watch.law import LawWatch
 from forewarn.monitors.guarding.watch.watch import Watch
 from forewarn.monitors.laws.lawbook import Law
+from forewarn.monitors.risk.calibration import likely_for
 from forewarn.monitors.risk.evidence import (
     compile_for,
+    dealt,
+    laws_of,
     letters_of_states,
     needed_abstraction,
+    parts_of,
     truth_in_abstraction,
 )
-from forewarn.monitors.risk.likely import likely_for
-from forewarn.monitors.risk.parts import dealt, laws_of, parts_of
 from forewarn.monitors.risk.tables import solve_risk
 
 MAX_HORIZON = 100_000

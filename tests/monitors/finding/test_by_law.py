@@ -11,9 +11,8 @@ import pytest
 from forewarn.abstractions.abstraction import from_expressions
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.trace import Kept, Trace, TraceHeader
-from forewarn.monitors.finding import by_law
-from forewarn.monitors.finding.by_law import choose_by_law
-from forewarn.monitors.finding.choice import Choice, Evidence
+from forewarn.monitors.finding import choice
+from forewarn.monitors.finding.choice import Choice, Evidence, choose_by_law
 from forewarn.monitors.finding.corpus import Corpus
 from forewarn.monitors.laws.lawbook import find_laws
 from forewarn.monitors.trust.hindsight import Found
@@ -79,7 +78,7 @@ def test_laws_for_which_the_same_is_taken_share_a_model(
         best = Evidence("hand-made", "pots", dict.fromkeys(names, 0.5), early_s)
         return Choice(Found(hand), lambda _: Found(hand), (best,))
 
-    monkeypatch.setattr(by_law, "choose", by_hand)
+    monkeypatch.setattr(choice, "choose", by_hand)
     (both,) = choose_by_law(corpus(LAWS), LAWS, hand, 1.0)
     assert asked == [["spill"], ["burn"]]
     assert [law.name for law in both.laws] == ["spill", "burn"]

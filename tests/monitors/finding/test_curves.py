@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.expression import parse_quantity
 from forewarn.abstractions.trace import Kept, TraceHeader
-from forewarn.monitors.finding.curves import PAIRS, SINGLES, Fit, Lesson, rounded
-from forewarn.monitors.finding.terms import Term, matrix
+from forewarn.monitors.finding.corpus import Term, matrix
+from forewarn.monitors.finding.score import PAIRS, SINGLES, Fit, Lesson, rounded
 
 NAMES = "one", "other", "idle"
 

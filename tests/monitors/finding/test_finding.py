@@ -18,6 +18,7 @@ from forewarn.abstractions.files import parse_yaml
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.trace import Kept, Trace, TraceHeader
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
+from forewarn.monitors.evaluation.foretold import skill
 from forewarn.monitors.finding.choice import (
     WORSE,
     Choice,
@@ -25,13 +26,18 @@ from forewarn.monitors.finding.choice import (
     best_first,
     choose,
 )
-from forewarn.monitors.finding.corpus import PENDING_WEIGHT, Corpus
-from forewarn.monitors.finding.greedy import GreedyRecipe
-from forewarn.monitors.finding.inputs import FAR, Family, Feature, families_of
+from forewarn.monitors.finding.corpus import (
+    FAR,
+    PENDING_WEIGHT,
+    Corpus,
+    Family,
+    Feature,
+    families_of,
+)
 from forewarn.monitors.finding.score import Scored
-from forewarn.monitors.finding.tree import TreeRecipe
+from forewarn.monitors.finding.tree import GreedyRecipe, TreeRecipe
 from forewarn.monitors.laws.lawbook import find_laws
-from forewarn.monitors.trust.foretold import skill
+from forewarn.monitors.trust.encoding import encode_trace
 from forewarn.monitors.trust.hindsight import (
     Counting,
     Found,
@@ -39,7 +45,6 @@ from forewarn.monitors.trust.hindsight import (
     Recipe,
     out_of_fold,
 )
-from forewarn.monitors.trust.training import encode_trace
 
 pytestmark = pytest.mark.needs("sklearn")
 

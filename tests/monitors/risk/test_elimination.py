@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.monitors.risk import elimination
-from forewarn.monitors.risk.elimination import (
+from forewarn.monitors.risk import reaching as solving
+from forewarn.monitors.risk.reaching import (
     BELOW,
     FLOOR,
     Layers,
@@ -149,7 +149,7 @@ def test_runs_that_lead_below_by_the_same_letters_share_their_powers() -> None:
 def test_powers_are_made_by_doubling() -> None:
     rng = np.random.default_rng(2)
     matrix = random_matrix(rng, 4, 0.0) * 0.9
-    powers = elimination._Powers([matrix])
+    powers = solving._Powers([matrix])
     for j in (3, 0, 2, 4):
         power, total = powers.at(j)
         assert power == pytest.approx(np.linalg.matrix_power(matrix, 2**j))
@@ -158,10 +158,10 @@ def test_powers_are_made_by_doubling() -> None:
 
 
 def test_a_power_never_turns_what_is_possible_into_zero() -> None:
-    power, _ = elimination._Powers([np.array([[1e-60, 0.0], [1.0, 1e-160]])]).at(2)
+    power, _ = solving._Powers([np.array([[1e-60, 0.0], [1.0, 1e-160]])]).at(2)
     assert power.tolist() == [[FLOOR, 0.0], [FLOOR, FLOOR]]
     kept = np.array([0.0, FLOOR / 2, FLOOR, 2 * FLOOR, 0.5])
-    floored = elimination._floored(kept.copy()).tolist()
+    floored = solving._floored(kept.copy()).tolist()
     assert floored == [0.0, FLOOR, FLOOR, 2 * FLOOR, 0.5]
 
 
@@ -174,9 +174,9 @@ def test_what_layers_cost_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, fits in (("MAX_UNKNOWNS", 4), ("MAX_LAYER_CELLS", 1 * 5 * (4 + 2))):
         assert layers.affordable()
         with monkeypatch.context() as patch:
-            patch.setattr(elimination, name, fits)
+            patch.setattr(solving, name, fits)
             assert layers.affordable()
-            patch.setattr(elimination, name, fits - 1)
+            patch.setattr(solving, name, fits - 1)
             assert not layers.affordable()
 
 
@@ -184,7 +184,7 @@ def test_what_layers_cost_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def absorbed(*rows: list[float]) -> list[float]:
-    chances: list[float] = elimination._absorption(np.array(rows)).tolist()
+    chances: list[float] = solving._absorption(np.array(rows)).tolist()
     return chances
 
 

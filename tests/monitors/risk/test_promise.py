@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.monitors.risk.promise import (
+from forewarn.monitors.evaluation.figures import (
     CONFIDENCE,
     Promise,
     at_most,

@@ -11,9 +11,15 @@ from hypothesis import strategies as st
 
 from forewarn.abstractions.errors import TooLarge
 from forewarn.monitors.risk import reaching
-from forewarn.monitors.risk.elimination import Layers, plan_elimination
 from forewarn.monitors.risk.product import Reading
-from forewarn.monitors.risk.reaching import ever, expectation, sweep, within
+from forewarn.monitors.risk.reaching import (
+    Layers,
+    ever,
+    expectation,
+    plan_elimination,
+    sweep,
+    within,
+)
 from tests.monitors.risk.cases import Table, monitors, plainly, random_matrix
 
 RESPONSE: Table = [[0, 2, 0], [3, 3, 0], [1, 1, 0], [3, 3, 3]]
@@ -207,7 +213,7 @@ def test_no_way_is_taken_that_costs_too_much(
     monkeypatch.setattr(reaching, "_solve_sparse", solve_sparse)
     if not short:
         monkeypatch.setattr(
-            "forewarn.monitors.risk.elimination.Plan.is_short",
+            "forewarn.monitors.risk.reaching.Plan.is_short",
             property(lambda _: False),
         )
     reading, data, steps, matrix, letters = one_product(5, table, 5)

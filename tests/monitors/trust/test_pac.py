@@ -22,14 +22,15 @@ from forewarn.monitors.chains.model import Counts, Model, smoothed_chain
 from forewarn.monitors.laws.automaton import compile_law
 from forewarn.monitors.laws.formula import parse_formula
 from forewarn.monitors.risk.product import product_chain
-from forewarn.monitors.trust.pac import pac_report
-from forewarn.monitors.trust.perturbation import (
+from forewarn.monitors.trust.pac import (
     conditioning,
     law_target,
+    pac_report,
     spread,
     state_target,
+    weissman_variation,
+    weissman_weight,
 )
-from forewarn.monitors.trust.row_bounds import weissman_variation, weissman_weight
 
 FORK = [
     {0: 150, 1: 30, 2: 0, 4: 0},

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from forewarn.abstractions.errors import InvalidInput
-from forewarn.monitors.trust.reliability import reliability
+from forewarn.monitors.evaluation.foretold import reliability
 
 
 def test_figures_by_hand() -> None:

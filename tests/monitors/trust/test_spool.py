@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.monitors.trust.training import spool
-from forewarn.monitors.trust.training.spool import Spool
+from forewarn.monitors.trust import training
+from forewarn.monitors.trust.training import Spool
 
 batches = st.lists(st.lists(st.lists(st.integers(0, 99), max_size=5), max_size=4))
 
@@ -18,7 +18,7 @@ def test_what_was_added_comes_back(
     batches: list[list[list[int]]], every: int, held: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(spool, "HELD_BYTES", held)
+        patch.setattr(training, "HELD_BYTES", held)
         kept = Spool(np.int32)
     runs: list[list[int]] = []
     for batch in batches:

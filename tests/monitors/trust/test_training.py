@@ -30,15 +30,13 @@ from forewarn.abstractions.trace import Trace, TraceHeader, write_trace
 from forewarn.monitors.chains.learning import Support, learn
 from forewarn.monitors.chains.model import Model
 from forewarn.monitors.laws.formula import parse_formula
+from forewarn.monitors.trust import training as training_module
+from forewarn.monitors.trust.encoding import encode_trace, encode_traces, tick_times
 from forewarn.monitors.trust.training import (
     Training,
-    encode_trace,
-    encode_traces,
     holds_traces,
     law_abstraction,
     read_sequences,
-    sequences,
-    tick_times,
 )
 
 
@@ -195,7 +193,7 @@ def test_sequences_are_no_longer_than_we_hold(
 ) -> None:
     path = tmp_path / "runs"
     path.write_text("a b\n" + "\n" * 9)
-    monkeypatch.setattr(sequences, "MAX_LINES", 9)
+    monkeypatch.setattr(training_module, "MAX_LINES", 9)
     with pytest.raises(TooLarge, match="runs: more than 9 lines"):
         read_sequences(path)
     monkeypatch.setattr(limits, "MAX_FRAMES", 1)

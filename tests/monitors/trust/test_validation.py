@@ -14,11 +14,11 @@ from forewarn.abstractions.abstraction import Abstraction, Predicate
 from forewarn.abstractions.expression import parse_expression
 from forewarn.monitors.chains.chain import Chain
 from forewarn.monitors.chains.learning import Support, Tally, learn
+from forewarn.monitors.evaluation.foretold import reliability
 from forewarn.monitors.laws.automaton import compile_law
 from forewarn.monitors.laws.formula import parse_formula
 from forewarn.monitors.risk.tables import guard_risk
-from forewarn.monitors.trust.reliability import reliability
-from forewarn.monitors.trust.validation import (
+from forewarn.monitors.trust.fairness import (
     assess_training,
     came_true,
     cross_validate,

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+import io
+from array import array
 from collections.abc import Iterable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import SpooledTemporaryFile
 from typing import Any
+from weakref import finalize
 
 import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
 from forewarn.abstractions.abstraction import Abstraction, Latch, Predicate
-from forewarn.abstractions.errors import InvalidInput, InvalidTrace
+from forewarn.abstractions.dataset.layout import SUFFIX
+from forewarn.abstractions.errors import InvalidInput, InvalidTrace, TooLarge
 from forewarn.abstractions.expression.tree import (
     And,
     Constant,
@@ -21,9 +27,11 @@ from forewarn.abstractions.expression.tree import (
     Not,
     Or,
 )
+from forewarn.abstractions.files import MAX_LINES, check_count, first_line, read_text
 from forewarn.abstractions.readers.stored import Batch, Stored, batches
 from forewarn.abstractions.trace import TraceHeader
 from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
+from forewarn.monitors.chains.chain import MAX_NAME
 from forewarn.monitors.chains.learning import Tally
 from forewarn.monitors.chains.model import Model
 from forewarn.monitors.laws.clocking import law_latches
@@ -35,9 +43,7 @@ from forewarn.monitors.risk.evidence import (
     letters_of_states,
     truth_in_abstraction,
 )
-from forewarn.monitors.trust.training.encoding import Counted, count
-from forewarn.monitors.trust.training.sequences import read_sequences
-from forewarn.monitors.trust.training.spool import Spool
+from forewarn.monitors.trust.encoding import Counted, count
 
 
 def law_abstraction(
@@ -105,6 +111,46 @@ def _atoms(
                 yield from _atoms(child, positive)
         case _:
             yield node, positive
+
+
+HELD_BYTES = 1 << 26
+"""What is held in memory; where there is more, all of it lies in a temporary file."""
+
+
+class Spool:
+    """Runs of numbers, which grow and are then gone through.
+
+    Args:
+        kind: What numbers they are.
+    """
+
+    def __init__(self, kind: DTypeLike = np.int64) -> None:
+        self._kind = np.dtype(kind)
+        self._file = SpooledTemporaryFile(max_size=HELD_BYTES)
+        finalize(self, self._file.close)
+        self._lengths = array("q")
+        self.size = 0
+
+    def __len__(self) -> int:
+        """How many runs there are."""
+        return len(self._lengths)
+
+    def add(self, numbers: NDArray[np.integer], lengths: Iterable[int]) -> None:
+        """Appends runs, one after the other."""
+        self._file.seek(0, 2)
+        self._file.write(numbers.astype(self._kind).tobytes())
+        self._lengths.extend(lengths)
+        self.size += len(numbers)
+
+    def runs(self, every: int = 1) -> Iterator[NDArray[np.integer]]:
+        """The runs, or one in so many of them."""
+        at = 0
+        for number, length in enumerate(self._lengths):
+            size = length * self._kind.itemsize
+            if number % every == 0:
+                self._file.seek(at)
+                yield np.frombuffer(self._file.read(size), self._kind)
+            at += size
 
 
 @dataclass(slots=True)
@@ -328,3 +374,54 @@ class Training:
 def digest_of_runs(digests: Iterable[str]) -> str:
     """One digest of several runs, in this order."""
     return hashlib.sha256("".join(digests).encode()).hexdigest()
+
+
+def holds_traces(path: Path) -> bool:
+    """Whether a file holds a trace of frames, and not sequences of state names."""
+    if path.suffix == SUFFIX:
+        return True
+    head = first_line(path)
+    return head.lstrip().startswith("{") or ".csv" in path.suffixes
+
+
+def read_sequences(path: Path) -> list[list[str]]:
+    """The sequences in a file with one a line; names are set apart by blanks.
+
+    Empty lines and comments are passed over: lines that begin with # and a blank.
+    """
+    text = read_text(path)
+    if "\0" in text:
+        raise InvalidTrace("this is not a text file", source=str(path))
+    sequences: list[list[str]] = []
+    names = 0
+    for number, line in enumerate(io.StringIO(text), 1):
+        if number > MAX_LINES:
+            raise TooLarge(f"more than {MAX_LINES} lines", source=str(path))
+        row = line.split()
+        if not row or row[0] == "#":
+            continue
+        if row[0][0] == "#":
+            raise InvalidTrace(
+                f"a line begins with {row[0]!r:.60}",
+                source=str(path),
+                place=f"line {number}",
+                mend="a comment has a blank after #; a state cannot be called so",
+            )
+        names += len(row)
+        check_count(path, names)
+        if max(map(len, row)) > MAX_NAME:
+            raise InvalidTrace(
+                f"a name is longer than {MAX_NAME} characters",
+                source=str(path),
+                place=f"line {number}",
+            )
+        sequences.append(row)
+    if not sequences:
+        raise InvalidTrace("there is no sequence of states", source=str(path))
+    if all(len(row) == 1 and "," in row[0] for row in sequences):
+        raise InvalidTrace(
+            "every line is one long name",
+            source=str(path),
+            mend="use blanks, not commas",
+        )
+    return sequences

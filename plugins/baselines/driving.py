@@ -16,10 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.expression.vector import evaluate
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.vocabularies.vocabulary import Vocabulary, load_vocabulary
 from forewarn.monitors.laws.lawbook import Law
-from forewarn.monitors.laws.robustness import Floats, Stretch
+from forewarn.monitors.laws.monitor import FollowedLaw
+from forewarn.monitors.laws.robustness import Floats, Robustness, Stretch
 from forewarn.plugins.contracts import Source
 
 JUNCTION_M = 20.0
@@ -204,3 +206,106 @@ class Predictor:
         if kind == "bool":
             return np.full(len(self._ahead_s), bool(value))
         return np.full(len(self._ahead_s), value, dtype=object)
+
+
+AHEAD_S = 2.0
+NEVER = 1000.0
+
+
+class Reactive:
+    """Scores the negative of the seconds that are left until the law is broken."""
+
+    thresholds = (-2.0, -1.0, -0.5)
+
+    def __init__(self, law: Law, source: Source) -> None:
+        refuse_unless_driving(law, source, "speed", "acceleration")
+        self._predictor = Predictor(law, source, AHEAD_S)
+        self._law = FollowedLaw(law, source.period_s)
+        automaton = self._law.automaton
+        self._columns = {letter: i for i, letter in enumerate(automaton.letters)}
+        self._step = automaton.step.tolist()
+        self._period_s = source.period_s
+        # A clock slower than the frames reads every so manieth of them.
+        self._stride = max(
+            1, round((law.period(source.period_s) or 0) / source.period_s)
+        )
+        self.reset()
+
+    def reset(self) -> None:
+        self._predictor.reset()
+        self._law.reset()
+        self._broken = False
+
+    def score(self, frame: Frame) -> float:
+        for verdict in self._law.frame(frame):
+            self._broken = verdict.status == "violated"
+        if self._broken:
+            return 0.0
+        stretch = self._predictor.stretch(frame)
+        letters = np.zeros(stretch.length, np.int64)
+        for bit, proposition in enumerate(self._law.automaton.propositions):
+            letters |= evaluate(proposition, stretch.columns).astype(np.int64) << bit
+        state, violated = self._law.monitor.state, self._law.automaton.violated
+        for ahead in range(self._stride, stretch.length, self._stride):
+            column = self._columns.get(int(letters[ahead]))
+            if column is None:
+                break  # a combination that cannot be: the prediction is no good
+            state = self._step[state][column]
+            if state == violated:
+                return -ahead * self._period_s
+        return -NEVER
+
+
+AHEAD_S = 8.0
+"""As long as the trajectories that Apollo plans."""
+
+FAR = 1000.0
+"""Robustness beyond this is told as this: what has no distance is infinite."""
+
+
+class ReDriver:
+    """Scores the negative of the robustness: the closer to being broken, the more."""
+
+    thresholds = (-1.2, -0.8, -0.4)
+
+    def __init__(self, law: Law, source: Source) -> None:
+        refuse_unless_driving(law, source, "speed", "acceleration")
+        self._predictor = Predictor(law, source, AHEAD_S)
+        self._robustness = Robustness(law.formula, source.period_s)
+
+    def reset(self) -> None:
+        self._predictor.reset()
+
+    def score(self, frame: Frame) -> float:
+        found = self._robustness(self._predictor.stretch(frame))[0]
+        return -float(min(FAR, max(-FAR, found)))
+
+
+OF_OTHERS = frozenset(
+    "collision lead_distance lead_speed nearest_distance oncoming_distance"
+    " pedestrian_distance priority_vehicle priority_pedestrian".split()
+)
+"""What a law reads that has to do with others on the road."""
+
+
+def refuse_unless_of_others(law: Law) -> None:
+    """Raises for a law that has nothing to do with others on the road."""
+    if OF_OTHERS.isdisjoint(law.signals):
+        raise InvalidInput("the law has nothing to do with others on the road")
+
+
+class TimeToCollision:
+    """Scores the negative of the time to collision."""
+
+    thresholds = (-3.0, -2.0, -1.5, -1.0)
+
+    def __init__(self, law: Law, source: Source) -> None:
+        refuse_unless_of_others(law)
+        refuse_unless_driving(law, source, "time_to_collision")
+
+    def reset(self) -> None:
+        """It remembers nothing."""
+
+    def score(self, frame: Frame) -> float:
+        left_s = frame.values["time_to_collision"]
+        return -NEVER if left_s is None else -min(float(left_s), NEVER)

@@ -1,9 +1,8 @@
-"""Logistic regression on the guard's own predicates: is the Markov chain needed?
+"""ProbGuard's own recipes: a chain over the law's predicates alone, without a horizon.
 
-It learns from the same runs what the guard's risk is to foretell: whether an obligation
-that is pending, or arises within the horizon, goes unmet. Its inputs are the guard's
-predicates and whether the law asks for something now. scikit-learn fits it; what runs
-is a weighted sum.
+Both smooth by one: the paper every pair of states that is valid, its released code
+every pair of states that was seen. The score is the probability that the law is ever
+broken, 1 less the P_safe of the paper.
 """
 
 from __future__ import annotations
@@ -11,7 +10,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any
+from fractions import Fraction
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,10 +20,101 @@ from forewarn.abstractions.errors import InvalidInput, MissingDependency
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.latching import Latcher
 from forewarn.abstractions.trace import Trace
+from forewarn.monitors.chains.formats.own import model_as_dict, parse_model
+from forewarn.monitors.chains.learning import Support, learn
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.laws.monitor import FollowedLaw
+from forewarn.monitors.risk.evidence import (
+    compile_for,
+    letters_of_states,
+    truth_in_abstraction,
+)
+from forewarn.monitors.risk.tables import violation_ever
+from forewarn.monitors.trust.training import Training, law_abstraction
 from forewarn.plugins.baseline import Lessons
 from forewarn.plugins.contracts import Source
+
+
+class _Recipe:
+    """A chain of the law's predicates, followed frame by frame."""
+
+    thresholds = (0.3, 0.5, 0.7)
+    support: ClassVar[str] = ""
+
+    @classmethod
+    def learn(cls, law: Law, lessons: Lessons) -> Mapping[str, Any]:
+        """The chain, from the training runs."""
+        period_s = law.period(lessons.period_s)
+        vocabulary = law.vocabulary or lessons.abstraction.vocabulary
+        abstraction = law_abstraction([law.formula], vocabulary, period_s)
+        training = Training()
+        training.add_traces(lessons.traces, abstraction)
+        support = Support(cls.support)
+        if cls.support == "valid":
+            support = Support.valid(abstraction)
+        model = learn(
+            training.tally,
+            support,
+            Fraction(1),
+            "absorb",
+            abstraction=abstraction.as_dict(),
+            period_s=period_s,
+            laws=(repr(law.formula),),
+        )
+        return model_as_dict(model)
+
+    def __init__(self, law: Law, source: Source, learned: Mapping[str, Any]) -> None:
+        if lacking := sorted(set(law.signals) - set(source.provides)):
+            raise InvalidInput(f"{source.name} does not provide {', '.join(lacking)}")
+        model = parse_model(dict(learned), "what it learned")
+        abstraction = Abstraction.from_dict(
+            dict(model.abstraction or {}), "what it learned", law.vocabulary
+        )
+        chain, period_s = model.chain, model.period_s or source.period_s
+        automaton = compile_for(law.formula, abstraction, period_s)
+        truth = truth_in_abstraction(chain, abstraction)
+        letters = letters_of_states(chain, automaton, truth)
+        self._risk = violation_ever(chain, letters, automaton).tolist()
+        self._next = automaton.step[:, letters].tolist()
+        self._automaton = automaton
+        self._number = {
+            abstraction.bits(name): i
+            for i, name in enumerate(chain.states)
+            if i != chain.end
+        }
+        self._reader = abstraction.reader()
+        self._latcher = Latcher(period_s, abstraction.latches)
+        self.reset()
+
+    def reset(self) -> None:
+        self._latcher.reset()
+        self._reader.reset()
+        self._monitor, self._score = self._automaton.initial, 0.0
+
+    def score(self, frame: Frame) -> float:
+        bits = self._latcher.frame(frame.time_s, self._reader.frame(frame))
+        if bits is None or self._monitor == self._automaton.violated:
+            return self._score
+        state = self._number.get(bits)
+        if state is not None:  # one it has never met it passes over
+            self._monitor = self._next[self._monitor][state]
+            self._score = self._risk[self._monitor][state]
+            if self._monitor == self._automaton.violated:
+                self._score = 1.0
+        return self._score
+
+
+class Paper(_Recipe):
+    """As the paper has it: smoothed over all valid pairs of states."""
+
+    support = "valid"
+
+
+class Released(_Recipe):
+    """As the released code has it: smoothed over all pairs of states seen."""
+
+    support = "all"
+
 
 try:
     from sklearn.linear_model import LogisticRegression

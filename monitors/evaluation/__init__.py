@@ -1,0 +1,1 @@
+"""What warnings are worth: in time or not, false alarms, calibration, promises."""

@@ -1,0 +1,404 @@
+"""How early a warning came, and how often it came for nothing.
+
+A run is violating if the law was broken in it, and clean otherwise. Of a violating run
+the first violation counts: it became certain at some time, and the obligation that was
+broken arose at its trigger (for an invariant these are one). It was detected if the
+first alarm came strictly before the trigger. The advance warning times, to the
+violation and to the trigger, are over detected runs. A false alarm is a clean run with
+any alarm.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forewarn.monitors.evaluation.figures import mean_interval, rate, spread, wilson
+
+Flags = NDArray[np.bool_]
+
+LEAD_S = 3.0
+"""An alarm so long before the deadline leaves time to do something about it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A law that was broken.
+
+    Args:
+        law: Its name.
+        time_s: When that became certain.
+        since_s: When the obligation arose: the trigger. An invariant's is `time_s`.
+    """
+
+    law: str
+    time_s: float
+    since_s: float
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"law": self.law, "time_s": self.time_s, "since_s": self.since_s}
+
+
+@dataclass(frozen=True, slots=True)
+class WarnedRun:
+    """One run under one law and one threshold.
+
+    Args:
+        duration_s: How long it lasted.
+        alarm_s: When the first alarm came; None if none did.
+        onsets: How many alarms began.
+        broken: The first time that the law was broken, if it was.
+    """
+
+    duration_s: float
+    alarm_s: float | None
+    onsets: int
+    broken: Broken | None
+
+    @property
+    def detected(self) -> bool:
+        """Whether the first alarm came strictly before the trigger."""
+        return self.broken is not None and self._alarmed_before(self.broken.since_s)
+
+    @property
+    def in_time(self) -> bool:
+        """Whether the first alarm came at least `LEAD_S` before the deadline."""
+        return self.broken is not None and self._alarmed_before(
+            self.broken.time_s - LEAD_S + 1e-6
+        )
+
+    def _alarmed_before(self, time_s: float) -> bool:
+        return self.alarm_s is not None and self.alarm_s < time_s
+
+
+def alarms(
+    scores: Sequence[float],
+    threshold: float,
+    forced: frozenset[int] = frozenset(),
+    inclusive: bool = True,
+) -> Flags:
+    """Mark the frames with an alarm.
+
+    Args:
+        scores: The score of each frame; NaN always alarms.
+        threshold: The score from which on there is an alarm.
+        forced: Frames that alarm whatever their score.
+        inclusive: Whether a score equal to the threshold alarms.
+    """
+    values = np.asarray(scores, np.float64)
+    calm = values < threshold if inclusive else values <= threshold
+    flags: Flags = ~calm
+    flags[sorted(forced)] = True
+    return flags
+
+
+def warned_run(
+    times_s: Sequence[float], flags: Flags, broken: Broken | None
+) -> WarnedRun:
+    """The run whose frames have these times and alarms."""
+    first = np.flatnonzero(flags)
+    onsets = int(np.count_nonzero(np.diff(flags.astype(np.int8), prepend=0) > 0))
+    return WarnedRun(
+        times_s[-1] - times_s[0] if len(times_s) else 0.0,
+        times_s[int(first[0])] if first.size else None,
+        onsets,
+        broken,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Warned:
+    """All runs of a scenario under one law and one threshold."""
+
+    runs: tuple[WarnedRun, ...]
+
+    @property
+    def violating(self) -> list[WarnedRun]:
+        return [run for run in self.runs if run.broken is not None]
+
+    @property
+    def clean(self) -> list[WarnedRun]:
+        return [run for run in self.runs if run.broken is None]
+
+    @property
+    def detected(self) -> int:
+        return sum(run.detected for run in self.runs)
+
+    @property
+    def has_deadline(self) -> bool:
+        """Whether what is owed may be done later than at once."""
+        return any(run.broken and run.broken.since_s < run.broken.time_s
+                   for run in self.runs)  # fmt: skip
+
+    @property
+    def in_time(self) -> int:
+        return sum(run.in_time for run in self.runs)
+
+    @property
+    def false_alarms(self) -> int:
+        return sum(run.alarm_s is not None for run in self.clean)
+
+    @property
+    def detection_rate(self) -> float | None:
+        """The share of violating runs that were detected."""
+        return rate(self.detected, len(self.violating))
+
+    @property
+    def false_alarm_rate(self) -> float | None:
+        """The share of clean runs with any alarm."""
+        return rate(self.false_alarms, len(self.clean))
+
+    @property
+    def false_alarms_per_hour(self) -> float | None:
+        """How many alarms begin in an hour of clean runs."""
+        hours = sum(run.duration_s for run in self.clean) / 3600
+        return sum(run.onsets for run in self.clean) / hours if hours else None
+
+    def ahead(self, trigger: bool) -> NDArray[np.float64]:
+        """Of each violating run, how long before the first alarm came; else NaN."""
+        return np.array(
+            [
+                (run.broken.since_s if trigger else run.broken.time_s) - run.alarm_s
+                if run.detected and run.broken and run.alarm_s is not None
+                else math.nan
+                for run in self.violating
+            ],
+            np.float64,
+        )
+
+    def early(self, horizon_s: float) -> int:
+        """How many of the detected were warned of before the risk looked so far."""
+        return int(np.count_nonzero(self.ahead(True) > horizon_s + 1e-6))
+
+    def as_dict(self, horizon_s: float) -> dict[str, Any]:
+        """The figures that every way to warn is judged by, beside a risk within H."""
+        violating, clean = self.violating, self.clean
+        to_violation, to_trigger = self.ahead(False), self.ahead(True)
+        return {
+            "violating": len(violating),
+            "clean": len(clean),
+            "detected": self.detected,
+            "early": self.early(horizon_s),
+            "missed": len(violating) - self.detected,
+            "awt_violation_s": spread(to_violation[~np.isnan(to_violation)].tolist()),
+            "awt_trigger_s": spread(to_trigger[~np.isnan(to_trigger)].tolist()),
+            "detection_rate": self.detection_rate,
+            "in_time": self._in_time() if self.has_deadline else None,
+            "false_alarms": self.false_alarms,
+            "false_alarm_rate": self.false_alarm_rate,
+            "false_alarms_per_hour": self.false_alarms_per_hour,
+            "base_rate": rate(len(violating), len(self.runs)),
+            "intervals": {
+                "detection_rate": wilson(self.detected, len(violating)),
+                "false_alarm_rate": wilson(self.false_alarms, len(clean)),
+                "base_rate": wilson(len(violating), len(self.runs)),
+                "awt_violation_s": mean_interval(to_violation),
+                "awt_trigger_s": mean_interval(to_trigger),
+            },
+        }
+
+    def _in_time(self) -> dict[str, Any]:
+        violating = len(self.violating)
+        return {
+            "lead_s": LEAD_S,
+            "detected": self.in_time,
+            "rate": rate(self.in_time, violating),
+            "interval": wilson(self.in_time, violating),
+        }
+
+
+def warned_early(row: Mapping[str, Any], horizon_s: float) -> str | None:
+    """How many of the detected were warned of earlier than a risk looks, if any."""
+    if not row.get("early"):
+        return None
+    return (
+        f"{row['early']} of {row['detected']} detected were warned of more than"
+        f" {horizon_s:g} s before the trigger, farther than the risk looks"
+    )
+
+
+POINTS = 40
+ALLOWED = 0.10
+"""The rate of false alarms at which ways to warn are compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """One run as a way to warn scored it, under one law.
+
+    Args:
+        times_s: When each frame was.
+        scores: How alarming it was found; NaN where that could not be told.
+        broken: The first time that the law was broken, if it was.
+        forced: The frames with an alarm whatever the threshold.
+    """
+
+    times_s: Sequence[float]
+    scores: Sequence[float]
+    broken: Broken | None
+    forced: frozenset[int] = frozenset()
+
+    def at(self, threshold: float) -> WarnedRun:
+        """The run with that threshold."""
+        flags = alarms(self.scores, threshold, self.forced)
+        return warned_run(self.times_s, flags, self.broken)
+
+    @property
+    def top(self) -> float:
+        """The highest score that counts: of a violating run, before the trigger."""
+        scores = np.asarray(self.scores, np.float64)
+        if self.broken is not None:
+            scores = scores[np.asarray(self.times_s) < self.broken.since_s]
+        scores = scores[~np.isnan(scores)]
+        return float(scores.max()) if scores.size else -np.inf
+
+
+def warned_at(runs: Sequence[Scored], threshold: float) -> Warned:
+    """All runs with a threshold."""
+    return Warned(tuple(run.at(threshold) for run in runs))
+
+
+def trade_off(runs: Sequence[Scored], horizon_s: float) -> list[dict[str, Any]]:
+    """Points of the curve, from the lowest threshold to the highest."""
+    tops = np.unique([run.top for run in runs])
+    tops = tops[np.isfinite(tops)]
+    if not tops.size:
+        return []
+    picked = np.unique(np.linspace(0, tops.size - 1, POINTS).round().astype(int))
+    above = np.nextafter(tops[-1], np.inf)
+    thresholds = [*tops[picked].tolist(), float(above)]
+    return [_point(warned_at(runs, each), each, horizon_s) for each in thresholds]
+
+
+def _point(warned: Warned, threshold: float, horizon_s: float) -> dict[str, Any]:
+    return {
+        "threshold": threshold,
+        "detected": warned.detected,
+        "early": warned.early(horizon_s),
+        "detection_rate": warned.detection_rate,
+        "false_alarm_rate": warned.false_alarm_rate,
+        "false_alarms_per_hour": warned.false_alarms_per_hour,
+        "awt_trigger_s": _mean(warned, trigger=True),
+        "awt_violation_s": _mean(warned, trigger=False),
+    }
+
+
+def _mean(warned: Warned, trigger: bool) -> float | None:
+    times = warned.ahead(trigger)
+    return float(np.nanmean(times)) if warned.detected else None
+
+
+def best_allowed(
+    points: Sequence[Mapping[str, Any]], allowed: float = ALLOWED
+) -> Mapping[str, Any] | None:
+    """The point that detects most with no more false alarms than allowed.
+
+    It is picked on the very runs that it is judged on, so it flatters a little; every
+    way to warn alike.
+    """
+    good = [
+        point
+        for point in points
+        if point["detection_rate"] is not None
+        and (point["false_alarm_rate"] or 0.0) <= allowed
+    ]
+    return max(
+        good,
+        key=lambda point: (point["detection_rate"], point["awt_trigger_s"] or 0.0),
+        default=None,
+    )
+
+
+LOWEST_THRESHOLD = 0.01
+"""No threshold is lower: with few runs the smallest risks are mostly chance."""
+
+_FINENESS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Climb:
+    """One run under one law: all that thresholds need to know of its risks.
+
+    Args:
+        seed: The run.
+        duration_s: How long it lasted.
+        steps: When the risk was higher than ever before, and how high; infinite where
+            the guard intervenes whatever the threshold.
+        broken: The first time that the law was broken, if it was.
+    """
+
+    seed: int
+    duration_s: float
+    steps: tuple[tuple[float, float], ...]
+    broken: Broken | None
+
+    @property
+    def top(self) -> float:
+        """The highest risk of the run."""
+        return self.steps[-1][1] if self.steps else 0.0
+
+    def warned(self, threshold: float) -> WarnedRun:
+        """The run with that threshold."""
+        alarm_s = next((at for at, risk in self.steps if risk >= threshold), None)
+        onsets = int(alarm_s is not None)
+        return WarnedRun(self.duration_s, alarm_s, onsets, self.broken)
+
+
+def in_time(climbs: Iterable[Climb], at: float, harmless: bool) -> list[float]:
+    """How early a threshold warns of the violations that it warns of in time.
+
+    That is before the trigger or, where the trigger is mostly harmless, so long before
+    the deadline that there is time to do something.
+    """
+    found: list[float] = []
+    for each in climbs:
+        run = each.warned(at)
+        if run.broken is None or run.alarm_s is None:
+            continue
+        if harmless and run.in_time:
+            found.append(run.broken.time_s - run.alarm_s)
+        elif not harmless and run.detected:
+            found.append(run.broken.since_s - run.alarm_s)
+    return found
+
+
+def plateau_end(climbs: Sequence[Climb], lowest: float, harmless: bool) -> float:
+    """The highest threshold that warns of as many in time as the lowest does."""
+    most = len(in_time(climbs, lowest, harmless))
+    if not most:
+        return lowest
+    low, high = round(lowest * _FINENESS), _FINENESS
+    while low < high:
+        middle = (low + high + 1) // 2
+        if len(in_time(climbs, middle / _FINENESS, harmless)) == most:
+            low = middle
+        else:
+            high = middle - 1
+    return max(lowest, low / _FINENESS)
+
+
+def threshold(climbs: Sequence[Climb], spared: int) -> float:
+    """The lowest threshold at which no more clean runs have an alarm than so many.
+
+    Where no risk is high enough for that it is infinite.
+    """
+    tops = sorted((c.top for c in climbs if c.broken is None), reverse=True)
+    if spared >= len(tops):
+        return LOWEST_THRESHOLD
+    # At this height one run too many has an alarm: the threshold lies above it.
+    height = tops[spared]
+    if height >= 1:
+        return math.inf
+    above = (math.floor(height * _FINENESS + 1e-9) + 1) / _FINENESS
+    return max(LOWEST_THRESHOLD, min(1.0, above))
+
+
+def middle(lowest: float, highest: float) -> float:
+    """The threshold half way between."""
+    at = math.floor((lowest + highest) / 2 * _FINENESS + 1e-9) / _FINENESS
+    return max(lowest, at)

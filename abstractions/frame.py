@@ -1,4 +1,4 @@
-"""A frame: the signals at one moment."""
+"""A frame, the signals at one moment, and the source that frames come from."""
 
 from __future__ import annotations
 
@@ -30,3 +30,24 @@ class Frame:
     time_s: float
     sequence: int
     values: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What frames come from, as it describes itself before the first one.
+
+    Args:
+        name: Its name, with its version.
+        vocabulary: The name of the vocabulary that its frames speak; empty: not said.
+        provides: The signals that every frame carries; empty: not said.
+        period_s: The time between two frames; 0: not said.
+        embedded: Whether its clock is simulated: deadlines then run on it too.
+        fixed: Whether what happens is recorded, so that nothing done changes it.
+    """
+
+    name: str
+    vocabulary: str = ""
+    provides: tuple[str, ...] = ()
+    period_s: float = 0.0
+    embedded: bool = True
+    fixed: bool = False

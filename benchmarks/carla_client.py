@@ -149,27 +149,21 @@ def guarded(ticks: int) -> tuple[float, float, int]:
     """The median time to sense, the rate of guarded ticks, and the vehicles."""
     import carla
 
-    from forewarn.monitors.chains.model import load_model
-    from forewarn.monitors.guarding.guard import Guard
     from forewarn.monitors.guarding.policy import load_policy
-    from forewarn.monitors.guarding.watch import load_watch
-    from forewarn.plugins.carla.guarded import PROVIDES, GuardedVehicle
+    from forewarn.plugins.carla.guarded import GuardedVehicle
+    from forewarn.plugins.loop.guarding import Guarding
     from forewarn.scenarios.shipped import FOLDER, Shipped
 
     files = Shipped.in_folder(FOLDER, "s2")
-    policy = load_policy(files.policy)
-    watch = load_watch(
-        load_model(files.model), horizon_s=policy.horizon_s, provides=PROVIDES
-    )
+    guarding = Guarding.load(files.model, load_policy(files.policy))
     with served("--map", "crossing", "--traffic", "2400") as world:
         kind = world.get_blueprint_library().find("vehicle.tesla.model3")
         place = world.get_map().get_waypoint_xodr(WEST_IN, -1, 20.0).transform
         place.location.z = 0.3
         car = world.spawn_actor(kind, place)
         world.tick()
-        guard = Guard(watch, policy, provides=PROVIDES)
         sensing: list[float] = []
-        with GuardedVehicle(world, car, guard) as vehicle:
+        with GuardedVehicle(world, car, guarding) as vehicle:
             began = time.perf_counter()
             for _ in range(ticks):
                 world.tick()

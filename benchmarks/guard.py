@@ -113,10 +113,10 @@ def per_call(read: Callable[[Any], object], inputs: Sequence[Any]) -> float:
 class Reviewing:
     """A guard whose clock is the frames' own."""
 
-    def __init__(self, watch: Watch, observers: Sequence[Any]) -> None:
+    def __init__(self, watch: Watch, listeners: Sequence[Any]) -> None:
         policy = Policy(deadline_s=dict.fromkeys(STAGES, 1.0))
         self.now_s = 0.0
-        self.guard = Guard(watch, policy, clock=lambda: self.now_s, observers=observers)
+        self.guard = Guard(watch, policy, clock=lambda: self.now_s, listeners=listeners)
         self.guard.reset()
 
     def __call__(self, frame: Frame) -> None:

@@ -11,8 +11,8 @@ import argparse
 
 import carla
 
-from forewarn import Guard, Policy, load_model, load_scenario, load_watch, shipped_with
-from forewarn.plugins.carla import PROVIDES, GuardedVehicle, connect, kept_settings
+from forewarn import Guarding, Policy, load_scenario, shipped_with
+from forewarn.plugins.carla import GuardedVehicle, connect, kept_settings
 
 POLICY = {
     "format": "forewarn.policy/1",
@@ -28,15 +28,14 @@ def main() -> None:
 
     shipped = shipped_with(load_scenario("s2"))  # trained for red lights
     policy = Policy.from_dict(POLICY, "the example")
-    watch = load_watch(load_model(shipped.model), horizon_s=4.0, provides=PROVIDES)
-    guard = Guard(watch, policy, provides=PROVIDES)
+    guarding = Guarding.load(shipped.model, policy)
 
     world = connect("127.0.0.1", options.port).get_world()
     with kept_settings(world) as settings:
         settings.synchronous_mode, settings.fixed_delta_seconds = True, 0.05
         world.apply_settings(settings)
         car = spawn(world)
-        with GuardedVehicle(world, car, guard) as guarded:
+        with GuardedVehicle(world, car, guarding) as guarded:
             for _ in range(300):
                 world.tick()
                 car.apply_control(guarded.filter(agent(car)))

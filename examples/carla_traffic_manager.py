@@ -7,12 +7,12 @@ The car is told to ignore traffic lights, as many set-ups of traffic are.
 """
 
 import argparse
+from functools import partial
 
 import carla
 
-from forewarn import Guard, Policy, load_model, load_scenario, load_watch, shipped_with
+from forewarn import Guarding, Policy, load_scenario, shipped_with
 from forewarn.plugins.carla import (
-    PROVIDES,
     GuardedVehicle,
     TrafficManagerActuator,
     connect,
@@ -35,8 +35,7 @@ def main() -> None:
 
     shipped = shipped_with(load_scenario("s2"))  # trained for red lights
     policy = Policy.from_dict(POLICY, "the example")
-    watch = load_watch(load_model(shipped.model), horizon_s=4.0, provides=PROVIDES)
-    guard = Guard(watch, policy, provides=PROVIDES)
+    guarding = Guarding.load(shipped.model, policy)
 
     client = connect("127.0.0.1", options.port)
     world = client.get_world()
@@ -55,8 +54,8 @@ def main() -> None:
             light.freeze(True)
         manager.ignore_lights_percentage(car, 100.0)
         car.set_autopilot(True, options.manager_port)
-        actuator = TrafficManagerActuator(manager, car)
-        with GuardedVehicle(world, car, guard, actuator=actuator) as guarded:
+        actuator = partial(TrafficManagerActuator, manager, car)
+        with GuardedVehicle(world, car, guarding, actuator=actuator) as guarded:
             said = ""
             for _ in range(400):
                 world.tick()

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from forewarn.monitors.chains.model import Model, load_model, load_models
     from forewarn.monitors.guarding.decision import Action, Decision, Risk
     from forewarn.monitors.guarding.guard import Guard
+    from forewarn.monitors.guarding.listening import Listener
     from forewarn.monitors.guarding.policy import Policy, Step, load_policy
     from forewarn.monitors.guarding.watch import Watch, load_watch
     from forewarn.monitors.laws.automaton import compile_law
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from forewarn.monitors.rules.judging import read_judge
     from forewarn.plugins.agents import AgentGuard
     from forewarn.plugins.loop.approval import Deferred
+    from forewarn.plugins.loop.guarding import Guarding
     from forewarn.scenarios.schema import load_scenario
     from forewarn.scenarios.shipped import shipped_with
 
@@ -67,8 +69,10 @@ __all__ = [
     "ForewarnError",
     "Frame",
     "Guard",
+    "Guarding",
     "InvalidInput",
     "Law",
+    "Listener",
     "Model",
     "Monitor",
     "Policy",
@@ -108,6 +112,7 @@ __getattr__, __dir__ = _front(
         "monitors.chains.model": ("Model", "load_model", "load_models"),
         "monitors.guarding.decision": ("Action", "Decision", "Risk"),
         "monitors.guarding.guard": ("Guard",),
+        "monitors.guarding.listening": ("Listener",),
         "monitors.guarding.policy": ("Policy", "Step", "load_policy"),
         "monitors.guarding.watch": ("Watch", "load_watch"),
         "monitors.laws.automaton": ("compile_law",),
@@ -117,6 +122,7 @@ __getattr__, __dir__ = _front(
         "monitors.rules.judging": ("read_judge",),
         "plugins.agents": ("AgentGuard",),
         "plugins.loop.approval": ("Deferred",),
+        "plugins.loop.guarding": ("Guarding",),
         "scenarios.schema": ("load_scenario",),
         "scenarios.shipped": ("shipped_with",),
     },

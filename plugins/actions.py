@@ -32,7 +32,8 @@ class Argument:
     """What an argument may be. None stands for one that is left out.
 
     Args:
-        type: A number, a word, a switch, or a sample of what its world knows.
+        type: A number, a word, a switch, a sample of what its world knows, or any
+            value.
         low: The least number.
         high: The greatest number.
         choices: The words that there are; none: any word.
@@ -40,7 +41,7 @@ class Argument:
         unit: Of the number.
     """
 
-    type: Literal["number", "word", "switch", "sample"]
+    type: Literal["number", "word", "switch", "sample", "any"]
     low: float = -math.inf
     high: float = math.inf
     choices: tuple[str, ...] = ()
@@ -51,6 +52,8 @@ class Argument:
         """What is wrong with a value, as the end of a sentence; empty if nothing is."""
         if value is None:
             return "missing" if self.required else ""
+        if self.type == "any":
+            return ""
         if self.type == "switch":
             return "" if isinstance(value, bool) else "neither true nor false"
         if self.type == "word":

@@ -13,29 +13,9 @@ from typing import Any, Protocol, runtime_checkable
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame, Value
+from forewarn.abstractions.frame import Source as Source
 from forewarn.monitors.guarding.decision import Action, Decision, Kind
 from forewarn.plugins.actions import Actions
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """What a world says of itself before the first frame.
-
-    Args:
-        name: Which world it is, with its version.
-        vocabulary: The name of the vocabulary that its frames speak.
-        provides: The signals that every frame carries.
-        period_s: The time between two frames.
-        embedded: Whether its clock is simulated: deadlines then run on it too.
-        fixed: Whether what happens is recorded, so that nothing done changes it.
-    """
-
-    name: str
-    vocabulary: str
-    provides: tuple[str, ...]
-    period_s: float
-    embedded: bool = True
-    fixed: bool = False
 
 
 @runtime_checkable

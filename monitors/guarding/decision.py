@@ -131,3 +131,58 @@ class Decision:
             if value := getattr(self, name):
                 content[name] = list(value)
         return content
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a decision.
+
+    Args:
+        kind: What was carried out in the end.
+        decided: What the guard decided.
+        because: Why it is not what was decided; empty if it is.
+        enforced: False in shadow mode, where the proposal is carried out.
+        obeyed: Whether the frame shows that the intervention before was obeyed;
+            None if there was none, or it is too early to tell.
+        prompt: For `reflect`: what the agent is told when it next proposes.
+        notes: What else went on: the agent chose otherwise, an alert failed.
+    """
+
+    kind: Kind
+    decided: Kind
+    because: str = ""
+    enforced: bool = True
+    obeyed: bool | None = None
+    prompt: str | None = None
+    notes: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """The outcome as JSON has it: empty fields left out."""
+        content: dict[str, Any] = {"kind": self.kind, "decided": self.decided}
+        if not self.enforced:
+            content["enforced"] = False
+        for name in ("because", "obeyed", "prompt", "notes"):
+            value = getattr(self, name)
+            if value not in ("", None, ()):
+                content[name] = list(value) if name == "notes" else value
+        return content
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What became of one frame.
+
+    Args:
+        decision: What was decided.
+        outcome: What was done about it.
+        executed: What is carried out; None: nothing.
+    """
+
+    decision: Decision
+    outcome: Outcome
+    executed: Action | None
+
+    @property
+    def passes(self) -> bool:
+        """Whether nobody stepped in."""
+        return RANK[self.outcome.kind] <= RANK["alert"] or not self.outcome.enforced

@@ -20,9 +20,9 @@ from forewarn.monitors.guarding.calling import Calling, Held
 from forewarn.monitors.guarding.decision import RANK, Action, Decision, Kind, Risk
 from forewarn.monitors.guarding.gate import Gate, Limits
 from forewarn.monitors.guarding.judges import Judge, Judgement
-from forewarn.monitors.guarding.observing import (
+from forewarn.monitors.guarding.listening import (
     Interference,
-    Observer,
+    Listener,
     interferes,
 )
 from forewarn.monitors.guarding.policy import STAGES, Policy, Stage
@@ -39,7 +39,7 @@ CANNOT_JUDGE = "the guard cannot judge this frame: "
 FAILED = CANNOT_JUDGE + "the guard itself failed: "
 BROKEN_OFF = CANNOT_JUDGE + "an earlier review was broken off"
 UNTOLD = CANNOT_JUDGE + "not told to all: "
-"""How the reason of a fallback begins where an observer failed."""
+"""How the reason of a fallback begins where a listener failed."""
 
 
 class Guard:
@@ -51,7 +51,7 @@ class Guard:
         provides: The signals that the source carries in every frame; None: those
             that the model needs.
         clock: Seconds that never go back. Embedded worlds pass simulated time.
-        observers: Told of every review, one after the other. Where one of them fails,
+        listeners: Told of every review, one after the other. Where one of them fails,
             those after it hear of the fallback: a record stands last.
         judges: Rules and guard programs that judge beside the risk, or alone where
             nobody asked for a law.
@@ -64,14 +64,13 @@ class Guard:
         *,
         provides: Sequence[str] | None = None,
         clock: Clock = time.monotonic,
-        observers: Sequence[Observer] = (),
+        listeners: Sequence[Listener] = (),
         judges: Sequence[Judge] = (),
     ) -> None:
         self.judges = tuple(judges)
         self.watch = watch
         self.policy = policy
-        self.observers = list(observers)
-        self.clock = clock
+        self._clock = clock
         ages = [n for n in provides or () if n.endswith("_age")]
         if provides is not None and (lack := set(watch.signals) - set(provides)):
             raise InvalidModel(
@@ -102,10 +101,16 @@ class Guard:
         # What switches a check off is said in every decision.
         self._standing = ("shadow: nothing is enforced",) if policy.shadow else ()
         self.counts: dict[str, int] = {}
-        self.reset()
+        self.reset(listeners)
 
-    def reset(self) -> None:
-        """Begins a new episode: nothing is known, and nothing passes yet."""
+    def reset(self, listeners: Sequence[Listener] | None = None) -> None:
+        """Begins a new run: nothing is known, and nothing passes yet.
+
+        Args:
+            listeners: Take the place of those that were told before, if given.
+        """
+        if listeners is not None:
+            self._listeners = (self._drift, *listeners)
         self._gate.reset()
         self.watch.reset()
         for judge in self.judges:
@@ -154,9 +159,9 @@ class Guard:
             except Exception as error:
                 ended = BROKEN_OFF
                 decision = self._fallback(frame, FAILED + said(error))
-        for observer in (self._drift, *self.observers):
+        for listener in self._listeners:
             try:
-                observer.reviewed(frame, proposal, decision, tuple(readings), foreseen)
+                listener.reviewed(frame, proposal, decision, tuple(readings), foreseen)
             except Exception as error:
                 why = UNTOLD + said(error)
                 decision = self._fallback(frame, why, decision.violated)
@@ -190,7 +195,7 @@ class Guard:
         }
 
     def _read_clock(self) -> float:
-        now_s = self.clock()
+        now_s = self._clock()
         self._readings.append(now_s)
         return now_s
 
@@ -393,4 +398,4 @@ class Guard:
         return decision
 
 
-__all__ = ["Clock", "Guard", "Observer", "load_watch"]
+__all__ = ["Clock", "Guard", "load_watch"]

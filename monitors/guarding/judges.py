@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action, Kind
@@ -50,3 +50,12 @@ class Judge(Protocol):
 
     def judge(self, frame: Frame, proposal: Action | None) -> Judgement | None:
         """What it calls for on this frame; None where it has nothing to say."""
+
+
+@runtime_checkable
+class Substituting(Protocol):
+    """A judge that may put another action in the place of the one proposed."""
+
+    @property
+    def substitutes(self) -> Mapping[str, Action]:
+        """Those actions, by the names of the rules that ask for them."""

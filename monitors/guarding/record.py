@@ -23,9 +23,12 @@ from forewarn.abstractions.errors import InvalidInput, said
 from forewarn.abstractions.files import parse_json
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action, Decision
+from forewarn.monitors.guarding.listening import Listener
 from forewarn.monitors.guarding.signal_text import SignalText
 
 FORMAT = "forewarn.run/1"
+SUFFIX = ".run.jsonl"
+"""How the names of run records end."""
 ORIGIN = "0" * 64
 """The hash before the first line."""
 
@@ -46,7 +49,7 @@ class _Whole(NamedTuple):
     lines: int
 
 
-class RunRecord:
+class RunRecord(Listener):
     """Writes the record of one episode as it happens.
 
     Every line is handed to the operating system at once, so that a killed process
@@ -84,6 +87,11 @@ class RunRecord:
     def head(self) -> str:
         """The hash of the last whole line."""
         return self._whole.head
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing can be written any more."""
+        return self._file.closed
 
     @property
     def lines(self) -> int:

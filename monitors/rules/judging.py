@@ -47,6 +47,12 @@ class RuleJudge:
         self.rules: Mapping[str, str] = {rule.name: rule.text for rule in asked}
         self._pending: Action | None = None
 
+    @property
+    def substitutes(self) -> Mapping[str, Action]:
+        """The actions that its rules put in the place of others."""
+        enforced = ((r.rule.name, r.rule.enforcement) for r in self._engine.rules)
+        return {name: e.action for name, e in enforced if e.action is not None}
+
     def as_dict(self) -> Mapping[str, Any]:
         return {**self._set.as_dict(), PREDICATES: list(self._predicates)}
 

@@ -14,18 +14,15 @@ import logging
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from forewarn.abstractions.errors import InvalidInput
-from forewarn.abstractions.files import write_json
-from forewarn.abstractions.frame import Frame, Value
-from forewarn.monitors.chains.formats.own import model_as_dict
-from forewarn.monitors.guarding.decision import RANK, Action, Decision
+from forewarn.abstractions.frame import Frame, Source, Value
+from forewarn.monitors.guarding.decision import RANK, Action, Decision, Outcome
 from forewarn.monitors.guarding.guard import Guard
 from forewarn.monitors.guarding.judges import Judge
+from forewarn.monitors.guarding.listening import Listener
 from forewarn.monitors.guarding.policy import Policy
-from forewarn.monitors.guarding.record import RunRecord
 from forewarn.monitors.guarding.watch import Watch, load_watch
 from forewarn.plugins.agents.calls import (
     ASKING,
@@ -48,14 +45,15 @@ from forewarn.plugins.agents.trajectory import (
     model_of_laws,
 )
 from forewarn.plugins.agents.turns import Turns
-from forewarn.plugins.loop.alerts import LOGGER, Alert
+from forewarn.plugins.loop.alerts import LOGGER
 from forewarn.plugins.loop.approval import Answer, Approver, Deferred
 from forewarn.plugins.loop.guarding import Guarding
-from forewarn.plugins.loop.interventions import Outcome
-from forewarn.plugins.loop.loop import Audience, EpisodeClock, GuardedLoop
-from forewarn.plugins.loop.records import keep_model, open_record
+from forewarn.plugins.loop.loop import EpisodeClock, GuardedLoop
+from forewarn.plugins.loop.records import ModelFile, Records
 from forewarn.plugins.loop.reflection import quoted
 from forewarn.plugins.loop.tallies import TallyFile
+
+SOURCE = Source("agent")
 
 
 class AgentGuard(Turns):
@@ -75,14 +73,13 @@ class AgentGuard(Turns):
             nothing in the world. It raises `InvalidInput` for what it cannot read.
             By default every call is an action of its own.
         halt: Makes the world safe; called once, when the agent is stopped.
-        record: Where everything is written.
-        alerts: Told of each intervention when it begins.
         approver: Who is asked; without one `ask` escalates. With `Deferred` whoever
             calls the guard does the asking, and tells it by `answered`.
         judges: Rules and guard programs that judge beside the risk. With them each
             call is judged before it is made, together with what came of the last.
         tally: Where the transitions go that were seen while nobody stepped in.
-        audience: Make who watches live; `watched_live` gives them.
+        listeners: Make what hears of the calls: alerts, telemetry, `watched_live`.
+        records: Open the run record.
     """
 
     def __init__(
@@ -94,12 +91,11 @@ class AgentGuard(Turns):
         foresee: Foresee | None = None,
         action_of: ActionOf = Action,
         halt: Callable[[], object] | None = None,
-        record: RunRecord | None = None,
-        alerts: Sequence[Alert] = (),
         approver: Approver | None = None,
         judges: Sequence[Judge] = (),
         tally: TallyFile | None = None,
-        audience: Sequence[Callable[[], Audience]] = (),
+        listeners: Sequence[Callable[[], Listener]] = (),
+        records: Records | None = None,
     ) -> None:
         if policy.when != "after" and foresee is None:
             raise InvalidInput(
@@ -117,12 +113,12 @@ class AgentGuard(Turns):
         self._looks_back = policy.when == "after" and not judges
         self.loop = GuardedLoop(
             self.guard,
+            SOURCE,
             clock=clock,
-            alerts=alerts,
             approver=approver,
-            record=record,
             tally=tally,
-            witnesses=[make() for make in audience],
+            listeners=[make() for make in listeners],
+            records=records,
             name="agent",
             foresee=None if policy.when == "after" else self._ahead,
         )
@@ -143,11 +139,10 @@ class AgentGuard(Turns):
         halt: Callable[[], object] | None = None,
         laws: Sequence[str] = (),
         record: Path | None = None,
-        alerts: Sequence[Alert] = (),
         approver: Approver | None = None,
         judges: Sequence[Judge] = (),
         tally: Path | None = None,
-        audience: Sequence[Callable[[], Audience]] = (),
+        listeners: Sequence[Callable[[], Listener]] = (),
     ) -> AgentGuard:
         """A guard by a model's file; the rest as the class has it.
 
@@ -161,21 +156,20 @@ class AgentGuard(Turns):
         """
         known = Guarding.load(model, policy, laws=laws)
         counted = None if tally is None else TallyFile(tally, known.models)
-        guard = cls(
+        file = ModelFile.of(model)
+        return cls(
             known.watch(),
             known.policy,
             observe=observe,
             foresee=foresee,
             action_of=action_of,
             halt=halt,
-            alerts=alerts,
             approver=approver,
             judges=judges,
             tally=counted,
-            audience=audience,
+            listeners=listeners,
+            records=Records(file, (), SOURCE, record),
         )
-        guard._keep(record, model)
-        return guard
 
     @classmethod
     def by_laws(
@@ -186,10 +180,9 @@ class AgentGuard(Turns):
         action_of: ActionOf = Action,
         halt: Callable[[], object] | None = None,
         record: Path | None = None,
-        alerts: Sequence[Alert] = (),
         approver: Approver | None = None,
         judges: Sequence[Judge] = (),
-        audience: Sequence[Callable[[], Audience]] = (),
+        listeners: Sequence[Callable[[], Listener]] = (),
     ) -> AgentGuard:
         """A guard without a model: no call that would break a law is made.
 
@@ -202,10 +195,9 @@ class AgentGuard(Turns):
             action_of: The action that a tool call stands for.
             halt: Makes the world safe; called once, when the agent is stopped.
             record: The file of its run record.
-            alerts: Told of each intervention when it begins.
             approver: Who is asked; without one `ask` escalates.
             judges: Rules and guard programs that judge beside the laws.
-            audience: Make who watches live; `watched_live` gives them.
+            listeners: As for the class.
         """
         found = laws_of(laws)
         trajectory = Trajectory(found)
@@ -218,16 +210,12 @@ class AgentGuard(Turns):
             foresee=trajectory.foresee,
             action_of=action_of,
             halt=halt,
-            alerts=alerts,
             approver=approver,
             judges=judges,
-            audience=audience,
+            listeners=listeners,
+            records=Records(ModelFile.made(model), (), SOURCE, record),
         )
         guard._trajectory = trajectory
-        with TemporaryDirectory() as folder:
-            file = Path(folder) / "laws.json"
-            write_json(file, model_as_dict(model))
-            guard._keep(record, file)
         return guard
 
     def check_tools(self, tools: Mapping[str, Collection[str]]) -> None:
@@ -238,12 +226,6 @@ class AgentGuard(Turns):
         """
         if self._trajectory is not None:
             self._trajectory.check(tools)
-
-    def _keep(self, record: Path | None, model: Path) -> None:
-        """From now on everything is written there, with the model beside it."""
-        if record is not None:
-            facts = {"sha256": keep_model(model, record.parent), "name": model.name}
-            self.loop.keep(open_record(record, self.guard, facts, source="agent"))
 
     def reset(self) -> None:
         """Begins a new episode; what was stopped may act again."""

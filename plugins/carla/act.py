@@ -128,10 +128,13 @@ class TrafficManagerActuator(CarlaActuator):
     Args:
         manager: The `carla.TrafficManager` that drives the vehicle.
         ego: The vehicle's actor.
+        look: What is around the vehicle.
     """
 
-    def __init__(self, manager: Any, ego: Any) -> None:
-        super().__init__()
+    def __init__(
+        self, manager: Any, ego: Any, look: Callable[[], Around] | None = None
+    ) -> None:
+        super().__init__(look)
         self._manager, self._ego = manager, ego
         self._taken, self._capped = False, False
 

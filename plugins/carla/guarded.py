@@ -16,10 +16,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from forewarn.abstractions.frame import Frame
-from forewarn.monitors.guarding.decision import Action, Decision
-from forewarn.monitors.guarding.guard import Guard
-from forewarn.monitors.guarding.record import RunRecord
+from forewarn.abstractions.frame import Frame, Source
+from forewarn.monitors.guarding.decision import Action, Decision, Outcome, Turn
+from forewarn.plugins.actions import Actions, ActionSpec, number, switch
 from forewarn.plugins.carla.act import CarlaActuator, action_of, control_of
 from forewarn.plugins.carla.scene import CarlaScene
 from forewarn.plugins.carla.sense import CarlaSenses, MapData
@@ -28,15 +27,26 @@ from forewarn.plugins.driving.act import Around
 from forewarn.plugins.driving.scenery import SceneShown
 from forewarn.plugins.driving.sense import PROVIDES as ALL
 from forewarn.plugins.driving.sense import Surroundings
-from forewarn.plugins.loop.alerts import Alert
-from forewarn.plugins.loop.approval import Approver
-from forewarn.plugins.loop.interventions import Outcome
-from forewarn.plugins.loop.loop import Audience, GuardedLoop, Turn
-from forewarn.plugins.loop.tallies import TallyFile
+from forewarn.plugins.loop.guarding import Guarding
 
 _TOLD = frozenset(Surroundings.model_fields) - {"rain", "fog"}
 PROVIDES = tuple(name for name in ALL if name not in _TOLD)
 """The signals that a CARLA world shows by itself."""
+
+SOURCE = Source("carla", "driving", PROVIDES, embedded=False)
+ACTIONS = Actions(
+    ActionSpec(
+        "control",
+        {
+            "throttle": number(0.0, 1.0),
+            "steer": number(-1.0, 1.0),
+            "brake": number(0.0, 1.0),
+            "hand_brake": switch(),
+            "reverse": switch(),
+        },
+    )
+)
+"""What a driver may tell a vehicle, in the words of a `carla.VehicleControl`."""
 
 OWN_STEP_S = 0.05
 _BLIND_STEP_S = 0.001  # time goes on, but never past that of the next snapshot
@@ -146,51 +156,34 @@ class GuardedVehicle:
     Args:
         world: A `carla.World`.
         ego: The vehicle's actor.
-        guard: Reviews the frames; made for `PROVIDES`. Its clock becomes the world's.
+        guarding: What the guard is made of: model, policy, listeners, record.
         route: As for `Watching`.
-        alerts: Told of each intervention when it begins.
-        approver: Who is asked; without one `ask` escalates.
-        record: Where everything is written.
-        tally: Where the transitions go that were seen while nobody stepped in.
-        actuator: What slows and stops; by default the pedals do.
+        actuator: Makes what slows and stops, given what is around the vehicle; by
+            default the pedals do.
         clock: The loop's clock.
         sensor: As for `Watching`.
-        audience: Who watches live.
-        name: What the run is called to them.
+        name: The run's name, for people.
     """
 
     def __init__(
         self,
         world: Any,
         ego: Any,
-        guard: Guard,
+        guarding: Guarding,
         *,
         route: Sequence[Any] = (),
-        alerts: Sequence[Alert] = (),
-        approver: Approver | None = None,
-        record: RunRecord | None = None,
-        tally: TallyFile | None = None,
-        actuator: CarlaActuator | None = None,
+        actuator: Callable[..., CarlaActuator] = CarlaActuator,
         clock: Callable[[], float] = time.monotonic,
         sensor: bool = True,
-        audience: Sequence[Audience] = (),
         name: str = "carla",
     ) -> None:
-        self.guard = guard
-        self.watching = Watching(world, ego, route, sensor)
-        self.actuator = actuator or CarlaActuator()
-        self.actuator.look = self.watching.around
-        guard.clock = self._time = WorldClock(clock)
-        self.loop = GuardedLoop(
-            guard,
-            clock=clock,
-            alerts=alerts,
-            approver=approver,
-            record=record,
-            tally=tally,
-            witnesses=audience,
-            name=name,
+        self._time = WorldClock(clock)
+        self.loop = guarding.open(
+            SOURCE, actions=ACTIONS, clock=clock, frame_clock=self._time, name=name
         )
+        self.guard = self.loop.guard
+        self.watching = Watching(world, ego, route, sensor)
+        self.actuator = actuator(look=self.watching.around)
         self.begin()
 
     def __enter__(self) -> GuardedVehicle:
@@ -211,6 +204,8 @@ class GuardedVehicle:
         self._reviewed: Frame | None = None
         self._seen: Frame | None = None
         self._turn: Turn | None = None
+        if not self.loop.fresh:
+            self.loop.prepare(scenario={"name": "carla"})
         self.loop.begin(
             self.actuator,
             halt=halt,

@@ -3,7 +3,7 @@
 Both are CARLA's and on no package registry, so their classes are handed in: anything
 with the published interface will do. In ScenarioRunner's own environment:
 
-    GuardedAgent = guarded_agent(MyAgent, make_guard)
+    GuardedAgent = guarded_agent(MyAgent, Guarding.load(model, policy))
     LawCriterion = law_criterion(Criterion)
 """
 
@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
-from forewarn.monitors.guarding.guard import Guard
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.laws.monitor import FollowedLaw
 from forewarn.plugins.carla.guarded import PROVIDES, GuardedVehicle, Watching
+from forewarn.plugins.loop.guarding import Guarding
 
 HERO = "hero"
 
@@ -32,15 +32,13 @@ def hero() -> tuple[Any, Any]:
     return world, provider.get_hero_actor()
 
 
-def guarded_agent(
-    agent: type, make_guard: Callable[[], Guard], find: Find = hero
-) -> type:
+def guarded_agent(agent: type, guarding: Guarding, find: Find = hero) -> type:
     """An agent's class with a guard around its `run_step`.
 
     Args:
         agent: An `AutonomousAgent` of ScenarioRunner or the Leaderboard, or anything
             with `run_step` and `destroy`.
-        make_guard: Makes the guard, for `plugins.carla.guarded.PROVIDES`.
+        guarding: What the guard is made of.
         find: Finds the world and the vehicle, once the agent is first asked to act.
     """
 
@@ -52,7 +50,7 @@ def guarded_agent(
             if self._guarded is None:
                 world, ego = find()
                 # Sensors are the agent's own affair there.
-                self._guarded = GuardedVehicle(world, ego, make_guard(), sensor=False)
+                self._guarded = GuardedVehicle(world, ego, guarding, sensor=False)
             return self._guarded.filter(control)
 
         @property

@@ -71,7 +71,7 @@ class CarActuator:
     can: frozenset[Kind] = frozenset({"alert", "slow", "stop", "cut"})
 
     def __init__(self, look: Callable[[], Around] | None = None) -> None:
-        self.look = look
+        self._look = look
         self._stop = Stop()
         self._last_s = math.nan
 
@@ -100,7 +100,7 @@ class CarActuator:
         if frame is None or not isinstance(frame.values.get("speed"), float):
             return Action("stop")
         values = frame.values
-        around = Around(values["speed"] / 3.6) if self.look is None else self.look()
+        around = Around(values["speed"] / 3.6) if self._look is None else self._look()
         passed_s = round(frame.time_s - self._last_s, 6)
         self._last_s = frame.time_s
         wanted = self._stop.acceleration(

@@ -8,15 +8,15 @@ from typing import Any
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
-from forewarn.monitors.guarding.decision import Action
+from forewarn.monitors.guarding.decision import Action, Turn
 from forewarn.monitors.guarding.guard import Clock, Guard
+from forewarn.monitors.guarding.listening import Listener
 from forewarn.monitors.guarding.record import RunRecord
 from forewarn.plugins.contracts import Actuator
 from forewarn.plugins.gym.sense import Senses, Shown
 from forewarn.plugins.gym.spaces import ACT
-from forewarn.plugins.loop.alerts import Alert
 from forewarn.plugins.loop.approval import Approver
-from forewarn.plugins.loop.loop import Audience, EpisodeClock, GuardedLoop, Turn
+from forewarn.plugins.loop.loop import EpisodeClock, GuardedLoop
 from forewarn.plugins.loop.tallies import TallyFile
 from forewarn.plugins.scenery import Scenic
 
@@ -30,20 +30,18 @@ class Equipment:
         signals: The signals that an observation and its info hold.
         actuator: Carries decisions out.
         period_s: How much time a step takes.
-        alerts: Told of each intervention when it begins.
         approver: Who is asked; without one `ask` escalates.
         tally: Where the transitions go that were seen while nobody stepped in.
-        audience: Make who watches live; `watched_live` gives them.
+        listeners: Make what hears of the agent: alerts, telemetry, `watched_live`.
     """
 
     make_guard: Callable[[Clock], Guard]
     signals: Shown
     actuator: Actuator
     period_s: float
-    alerts: Sequence[Alert] = ()
     approver: Approver | None = None
     tally: TallyFile | None = None
-    audience: Sequence[Callable[[], Audience]] = ()
+    listeners: Sequence[Callable[[], Listener]] = ()
 
 
 class Watched:
@@ -60,20 +58,15 @@ class Watched:
         clock = EpisodeClock()
         self.guard = equipment.make_guard(clock)
         self.loop = GuardedLoop(
-            self.guard, clock=clock, alerts=equipment.alerts,
-            approver=equipment.approver, record=record, tally=equipment.tally,
-            witnesses=[make() for make in equipment.audience], name="environment",
+            self.guard, clock=clock, approver=equipment.approver, record=record,
+            tally=equipment.tally, name="environment",
+            listeners=[make() for make in equipment.listeners],
         )  # fmt: skip
         self.frame: Frame | None = None
         self._turn: Turn | None = None
 
-    def forget(self) -> None:
-        """Ends the episode that was; nothing is judged by its frames any more."""
-        self.frame, self._turn = None, None
-
     def begin(self, env: Any, observation: Any, info: Mapping[str, Any]) -> None:
-        """An episode begins with this; until all of it is read, none has begun."""
-        self.forget()
+        """An episode begins with this."""
         self.loop.begin(self._actuator, scenic=env if isinstance(env, Scenic) else None)
         self._senses.reset(env)
         self.frame = Frame(0.0, 0, self._senses.values(observation, info))
@@ -88,14 +81,11 @@ class Watched:
             raise InvalidInput(f"the actuator gave no action for {turn.outcome.kind}")
         return executed.arguments["action"]
 
-    def held(self, proposed: Any) -> Any:
-        """The action that stops it, where nothing can be judged."""
-        if self.guard.policy.shadow:
-            return proposed
+    @property
+    def stopped(self) -> Any:
+        """The action that stops it, whatever anybody proposes."""
         action = self._actuator.fallback(self.frame)
-        if action is None or "action" not in action.arguments:
-            raise InvalidInput("the actuator gives no action that stops")
-        return action.arguments["action"]
+        return None if action is None else action.arguments["action"]
 
     def seen(self, observation: Any, info: Mapping[str, Any]) -> None:
         """What came of it."""

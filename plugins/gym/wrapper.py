@@ -7,11 +7,10 @@ from typing import Any, TypeVar
 
 from forewarn.abstractions.errors import MissingDependency
 from forewarn.monitors.guarding.guard import Clock, Guard
+from forewarn.monitors.guarding.listening import Listener
 from forewarn.monitors.guarding.record import RunRecord
 from forewarn.plugins.contracts import Actuator
-from forewarn.plugins.loop.alerts import Alert
 from forewarn.plugins.loop.approval import Approver
-from forewarn.plugins.loop.loop import Audience
 from forewarn.plugins.loop.tallies import TallyFile
 
 try:
@@ -43,11 +42,10 @@ class GuardedEnv(
             `reset(env)` it hears of every episode that begins.
         actuator: Carries decisions out; see `EnvActuator`.
         period_s: How much time a step takes.
-        alerts: Told of each intervention when it begins.
         approver: Who is asked; without one `ask` escalates.
         record: Where everything is written; closing the environment ends it.
         tally: Where the transitions go that were seen while nobody stepped in.
-        audience: Make who watches live; `watched_live` gives them.
+        listeners: Make what hears of it: alerts, telemetry, `watched_live`.
     """
 
     def __init__(
@@ -57,11 +55,10 @@ class GuardedEnv(
         signals: Callable[[Observation, Mapping[str, Any]], Mapping[str, Any]],
         actuator: Actuator,
         period_s: float,
-        alerts: Sequence[Alert] = (),
         approver: Approver | None = None,
         record: RunRecord | None = None,
         tally: TallyFile | None = None,
-        audience: Sequence[Callable[[], Audience]] = (),
+        listeners: Sequence[Callable[[], Listener]] = (),
     ) -> None:
         RecordConstructorArgs.__init__(
             self,
@@ -70,15 +67,14 @@ class GuardedEnv(
             signals=signals,
             actuator=actuator,
             period_s=period_s,
-            alerts=alerts,
             approver=approver,
             record=record,
             tally=tally,
-            audience=audience,
+            listeners=listeners,
         )
         gymnasium.Wrapper.__init__(self, env)
         equipment = Equipment(
-            make_guard, signals, actuator, period_s, alerts, approver, tally, audience
+            make_guard, signals, actuator, period_s, approver, tally, listeners
         )
         self._watched = Watched(equipment, record)
         self.guard, self.loop = self._watched.guard, self._watched.loop
@@ -86,7 +82,6 @@ class GuardedEnv(
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        self._watched.forget()
         observation, info = self.env.reset(seed=seed, options=options)
         self._watched.begin(self.env.unwrapped, observation, info)
         return observation, info

@@ -1,4 +1,4 @@
-"""Alerts: who is told of a decision, and how. An alert never holds up the loop."""
+"""Alerts: listeners that tell people of interventions. None holds up the loop."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import queue
 import socket
 import threading
 import time
-from typing import Protocol
 from urllib.parse import urlsplit
 
 from forewarn.abstractions.errors import InvalidInput, clean
 from forewarn.monitors.guarding.decision import Decision
+from forewarn.monitors.guarding.listening import Listener
 
 LOGGER = "forewarn"
 QUEUE_LENGTH = 100
@@ -24,23 +24,13 @@ FAREWELL_S = 8.0
 """How long the last ones may take; a campaign gives its processes little more."""
 
 
-class Alert(Protocol):
-    """Anything that can be called with a decision."""
+class LogAlerts(Listener):
+    """Writes a warning to the logger `forewarn` when an intervention begins."""
 
-    def __call__(self, decision: Decision) -> None: ...
-
-
-def log_alert(decision: Decision) -> None:
-    """Writes a warning to the logger `forewarn`."""
-    law = f" {decision.law}:" if decision.law else ""
-    logging.getLogger(LOGGER).warning(
-        "%s",
-        clean(
-            f"{decision.kind} at {decision.time_s:g} s:{law} {decision.reason}".replace(
-                "\n", " "
-            )
-        ),
-    )
+    def alerted(self, decision: Decision) -> None:
+        law = f" {decision.law}:" if decision.law else ""
+        text = f"{decision.kind} at {decision.time_s:g} s:{law} {decision.reason}"
+        logging.getLogger(LOGGER).warning("%s", clean(text.replace("\n", " ")))
 
 
 def is_loopback(host: str) -> bool:
@@ -53,8 +43,8 @@ def is_loopback(host: str) -> bool:
     return all(ipaddress.ip_address(address).is_loopback for address in addresses)
 
 
-class Webhook:
-    """Posts decisions as JSON, from a thread of its own.
+class Webhook(Listener):
+    """Posts the decisions of interventions as JSON, from a thread of its own.
 
     What cannot be sent within five seconds, or finds a hundred others waiting, is
     dropped and counted. Redirects are not followed.
@@ -91,7 +81,7 @@ class Webhook:
         )
         self._thread.start()
 
-    def __call__(self, decision: Decision) -> None:
+    def alerted(self, decision: Decision) -> None:
         try:
             self._waiting.put_nowait(json.dumps(decision.as_dict()).encode())
         except queue.Full:

@@ -1,72 +1,160 @@
-"""What a guarded loop is made of, apart from what it guards."""
+"""The one place where guards, guarded loops and their records are made."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from forewarn.abstractions.errors import InvalidExpression, InvalidInput, InvalidModel
+from forewarn.abstractions.frame import Source
 from forewarn.monitors.chains.model import Model, load_models
+from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.guarding.guard import Clock, Guard
-from forewarn.monitors.guarding.judges import Judge
+from forewarn.monitors.guarding.judges import Judge, Substituting
+from forewarn.monitors.guarding.listening import Listener
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.monitors.guarding.watch import Watch, load_watch
-from forewarn.plugins.contracts import Foresight, World
-from forewarn.plugins.loop.alerts import Alert
+from forewarn.plugins.actions import Actions, InvalidAction
+from forewarn.plugins.contracts import Foresight, Unattended, World
 from forewarn.plugins.loop.approval import Approver
-from forewarn.plugins.loop.loop import Audience
-from forewarn.plugins.loop.records import digest_of
+from forewarn.plugins.loop.loop import EpisodeClock, Foresee, GuardedLoop
+from forewarn.plugins.loop.records import ModelFile, Records
 from forewarn.plugins.loop.tallies import TallyFile
 
 
 @dataclass(frozen=True, slots=True)
 class Guarding:
-    """Makes guards by a model and a policy, one for each source that is watched.
+    """What guards are made of, whatever they guard. It makes their loops and records.
 
     Args:
-        models: What was learned: one, or several, each of its own laws.
+        models: What was learned: one model, or several with laws of their own.
         policy: What is done at which risk.
-        name: The model's file, for errors.
-        facts: What a record's header says of that file.
-        laws: Names or formulas; none: those that the policy names, or the model's.
-        judges: Make who judges beside the risk, anew for each guard: each remembers
-            its own run.
-        alerts: Told of each intervention when it begins.
+        name: The models' file, for errors.
+        file: The models' file, for records; None: it is written from the first model.
+        laws: Names or formulas; none: those that the policy names, or the models'.
+        judges: Makes the rules and guard programs that judge beside the risk, anew
+            for each loop: each remembers its own run.
+        listeners: Make what hears of each loop: alerts, telemetry, live pages.
         approver: Who is asked; without one `ask` escalates.
-        tally: Where the transitions go that were seen while nobody stepped in.
-        audience: Who watches live.
+        tally: Counts the transitions that are seen while nobody steps in.
+        record: Where run records go: a folder, or one record's file.
     """
 
     models: Sequence[Model]
     policy: Policy = field(default_factory=Policy)
     name: str = "the model"
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    file: ModelFile | None = None
     laws: Sequence[str] = ()
     judges: Callable[[], Sequence[Judge]] = tuple
-    alerts: Sequence[Alert] = ()
+    listeners: Sequence[Callable[[], Listener]] = ()
     approver: Approver | None = None
     tally: TallyFile | None = None
-    audience: Sequence[Audience] = ()
+    record: Path | None = None
 
     @classmethod
     def load(cls, path: Path, policy: Policy | None = None, **rest: Any) -> Guarding:
-        """By a model's file; the rest as the class has it."""
-        facts = {"sha256": digest_of(path), "name": path.name}
-        models = load_models(path)
-        return cls(models, policy or Policy(), str(path), facts, **rest)
+        """Loads a model's file; the rest is as the class has it."""
+        path = Path(path)
+        file, models = ModelFile.of(path), load_models(path)
+        return cls(models, policy or Policy(), str(path), file, **rest)
+
+    # -- loops ------------------------------------------------------------------------
+
+    def open(
+        self,
+        source: Source,
+        *,
+        actions: Actions | None = None,
+        foresee: Foresee | None = None,
+        clock: Clock | None = None,
+        frame_clock: Clock | None = None,
+        name: str = "",
+    ) -> GuardedLoop:
+        """A guarded loop for a source of frames.
+
+        Args:
+            source: Where the frames come from.
+            actions: The actions that are taken there; None: nobody says.
+            foresee: Gives the frame that an action would lead to.
+            clock: Times leases and acknowledgements; by default simulated time for an
+                embedded source, else the machine's.
+            frame_clock: Times the ages of frames; by default the same clock.
+            name: The loop's name, for people.
+
+        Raises:
+            InvalidInput: The policy or a judge asks for what this source cannot do.
+        """
+        policy = self.policy
+        if policy.when != "after" and foresee is None:
+            raise InvalidInput(
+                f"{source.name} cannot foresee what an action leads to, and the"
+                f" policy's `when` is {policy.when!r}",
+                mend="judge what is observed: `when: after`",
+            )
+        if source.fixed and not policy.shadow:
+            raise InvalidInput(
+                "a guard cannot change what was recorded",
+                mend="let it watch, by --intervene none, or measure with --no-guarded",
+            )
+        if clock is None:
+            clock = EpisodeClock() if source.embedded else time.monotonic
+        guard = self.guard(source.provides or None, frame_clock or clock)
+        _check_substitutes(guard.judges, source, actions)
+        file = self.file or ModelFile.made(self.models[0])
+        return GuardedLoop(
+            guard,
+            source,
+            clock=clock,
+            listeners=[make() for make in self.listeners],
+            approver=self.approver,
+            foresee=None if policy.when == "after" else foresee,
+            actions=actions,
+            tally=self.tally,
+            records=Records(file, self.laws, source, self.record),
+            name=name or source.name,
+        )
+
+    def open_world(self, world: World) -> GuardedLoop:
+        """A guarded loop for a world, which says by itself what it can.
+
+        Raises:
+            InvalidInput: As for `open`; or the world goes on by itself, and nothing
+                halts it where the guard hangs.
+        """
+        source = world.source
+        halts = source.embedded or isinstance(world, Unattended)
+        if not (halts or self.policy.shadow):
+            raise InvalidInput(
+                f"the world {source.name} goes on by itself, and nobody can halt it if"
+                " the guard hangs",
+                mend="give it a method `halt`, or only watch: --intervene none",
+            )
+        foresee = world.foresee if isinstance(world, Foresight) else None
+        return self.open(source, actions=world.actions, foresee=foresee)
+
+    # -- their parts ------------------------------------------------------------------
 
     def guard(
-        self, provides: Sequence[str] | None = None, clock: Clock = time.monotonic
+        self,
+        provides: Sequence[str] | None = None,
+        clock: Clock = time.monotonic,
+        listeners: Sequence[Listener] = (),
     ) -> Guard:
-        """A guard for a source of those signals, on a clock."""
-        watch, judges = self.watch(provides), self.judges()
-        return Guard(watch, self.policy, provides=provides, clock=clock, judges=judges)
+        """A guard alone, which only reviews: nothing is carried out or recorded."""
+        return Guard(
+            self.watch(provides),
+            self.policy,
+            provides=provides,
+            clock=clock,
+            listeners=listeners,
+            judges=self.judges(),
+        )
 
     def watch(self, provides: Sequence[str] | None = None) -> Watch:
-        """The model with its laws and risks, for a source of those signals."""
+        """The models with their laws and risks, for a source of those signals."""
         policy = self.policy
         try:
             return load_watch(
@@ -85,18 +173,26 @@ class Guarding:
             ) from error
 
 
-def foresight_of(world: World, policy: Policy) -> Foresight | None:
-    """Who says what actions lead to; None where the policy does not ask.
+def substitutes_of(judges: Sequence[Judge]) -> dict[str, Action]:
+    """The actions that rules put in the place of others, by the rules' names."""
+    asking = (each for each in judges if isinstance(each, Substituting))
+    return {rule: a for judge in asking for rule, a in judge.substitutes.items()}
 
-    Raises:
-        InvalidInput: The policy asks, and the world cannot say.
-    """
-    if policy.when == "after":
-        return None
-    if not isinstance(world, Foresight):
-        raise InvalidInput(
-            f"the world {world.source.name} cannot foresee what an action leads to, and"
-            f" the policy's `when` is {policy.when!r}",
-            mend="judge what is observed: `when: after`",
-        )
-    return world
+
+def _check_substitutes(
+    judges: Sequence[Judge], source: Source, actions: Actions | None
+) -> None:
+    for rule, action in substitutes_of(judges).items():
+        if actions is None:
+            raise InvalidInput(
+                f"the rule {rule} substitutes an action, and {source.name} does not say"
+                " which actions it takes",
+                mend="enforce it by skip or reflect",
+            )
+        try:
+            actions.check(action)
+        except InvalidAction as error:
+            raise InvalidInput(
+                f"the rule {rule} substitutes what cannot be done: {error.problem}",
+                mend=error.mend,
+            ) from error

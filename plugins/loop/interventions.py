@@ -11,16 +11,22 @@ import logging
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 from forewarn.abstractions.errors import said
 from forewarn.abstractions.frame import Frame
-from forewarn.monitors.guarding.decision import RANK, Action, Decision, Kind
+from forewarn.monitors.guarding.decision import (
+    RANK,
+    Action,
+    Decision,
+    Kind,
+    Outcome,
+)
+from forewarn.monitors.guarding.listening import Listener
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.plugins.actions import Actions, InvalidAction
 from forewarn.plugins.contracts import Actuator
-from forewarn.plugins.loop.alerts import LOGGER, Alert
+from forewarn.plugins.loop.alerts import LOGGER
 from forewarn.plugins.loop.approval import Approver, Desk
 from forewarn.plugins.loop.reflection import Prompter
 
@@ -29,41 +35,6 @@ ASK_S = 30.0
 _SHOWN_BY_THE_WORLD: frozenset[Kind] = frozenset(
     {"reflect", "substitute", "skip", "slow", "stop", "cut"}
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of a decision.
-
-    Args:
-        kind: What was carried out in the end.
-        decided: What the guard decided.
-        because: Why it is not what was decided; empty if it is.
-        enforced: False in shadow mode, where the proposal is carried out.
-        obeyed: Whether the frame shows that the intervention before was obeyed;
-            None if there was none, or it is too early to tell.
-        prompt: For `reflect`: what the agent is told when it next proposes.
-        notes: What else went on: the agent chose otherwise, an alert failed.
-    """
-
-    kind: Kind
-    decided: Kind
-    because: str = ""
-    enforced: bool = True
-    obeyed: bool | None = None
-    prompt: str | None = None
-    notes: tuple[str, ...] = ()
-
-    def as_dict(self) -> dict[str, Any]:
-        """The outcome as JSON has it: empty fields left out."""
-        content: dict[str, Any] = {"kind": self.kind, "decided": self.decided}
-        if not self.enforced:
-            content["enforced"] = False
-        for name in ("because", "obeyed", "prompt", "notes"):
-            value = getattr(self, name)
-            if value not in ("", None, ()):
-                content[name] = list(value) if name == "notes" else value
-        return content
 
 
 class Intervener:
@@ -79,7 +50,7 @@ class Intervener:
         policy: Says what follows what, and how long the world may take.
         clock: The loop's clock, by which acknowledgement is timed.
         prompter: Writes reflect prompts; by default ones that name no rule.
-        alerts: Told once of each intervention when it begins.
+        listeners: Told once of each intervention when it begins.
         approver: Who is asked; without one `ask` escalates.
         ask_s: How long a person may take to answer.
         actions: What the world takes; None: nobody said.
@@ -92,7 +63,7 @@ class Intervener:
         clock: Callable[[], float] = time.monotonic,
         *,
         prompter: Prompter | None = None,
-        alerts: Sequence[Alert] = (),
+        listeners: Sequence[Listener] = (),
         approver: Approver | None = None,
         ask_s: float = ASK_S,
         actions: Actions | None = None,
@@ -101,7 +72,7 @@ class Intervener:
         self._actions = actions
         self._clock = clock
         self._prompter = prompter or Prompter({}, (), policy.horizon_s)
-        self._alerts = tuple(alerts)
+        self._listeners = tuple(listeners)
         self._desk = None if approver is None else Desk(approver, ask_s)
         self.reset()
 
@@ -232,6 +203,8 @@ class Intervener:
         if kind not in self.actuator.can:
             return f"the actuator cannot {kind}"
         if kind == "substitute":
+            if self._actions is None:
+                return "nobody says which actions there are"
             return self._misfit(decision.action)
         if kind == "reflect":
             given = self._reflections.get(decision.law, 0)
@@ -304,9 +277,9 @@ class Intervener:
             return ()
         self._told = about
         failed: list[str] = []
-        for alert in self._alerts:
+        for listener in self._listeners:
             try:
-                alert(decision)
+                listener.alerted(decision)
             except Exception as error:
                 failed.append(f"an alert failed: {said(error)}")
         return tuple(failed)

@@ -11,24 +11,26 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from forewarn.abstractions.errors import said
-from forewarn.abstractions.frame import Frame
-from forewarn.monitors.guarding.decision import RANK, Action, Decision
-from forewarn.monitors.guarding.guard import Clock, Guard, Observer
+from forewarn.abstractions.frame import Frame, Source
+from forewarn.monitors.guarding.decision import RANK, Action, Decision, Turn
+from forewarn.monitors.guarding.guard import Clock, Guard
+from forewarn.monitors.guarding.listening import Listener, Run
 from forewarn.monitors.guarding.record import RunRecord
-from forewarn.monitors.guarding.watch import Watch
 from forewarn.plugins.actions import Actions
 from forewarn.plugins.contracts import Actuator, Unattended, World
-from forewarn.plugins.loop.alerts import LOGGER, Alert
+from forewarn.plugins.loop.alerts import LOGGER
 from forewarn.plugins.loop.approval import Approver
-from forewarn.plugins.loop.interventions import Intervener, Outcome
+from forewarn.plugins.loop.interventions import Intervener
 from forewarn.plugins.loop.lease import Lease, LeasedActuator, Watchdog
+from forewarn.plugins.loop.records import ANEW, Records
 from forewarn.plugins.loop.reflection import Prompter
 from forewarn.plugins.loop.tallies import TallyFile, Tallying
 from forewarn.plugins.scenery import Scenic
@@ -48,144 +50,150 @@ class EpisodeClock:
         return self.now_s
 
 
-class Witness(Protocol):
-    """Hears what the loop decides, and what became of it."""
-
-    def decided(self, watch: Watch, frame: Frame, decision: Decision) -> None:
-        """Called after each review, before the next frame is read."""
-
-    def carried_out(self, frame: Frame, turn: Turn) -> None:
-        """Called once it is settled what is carried out on the frame."""
-
-
-@runtime_checkable
-class Audience(Witness, Protocol):
-    """A witness that hears of whole episodes, as who watches live does.
-
-    It never raises, and never waits.
-    """
-
-    def began(self, name: str, guard: Guard, scenic: Scenic | None) -> None:
-        """Called before the first frame of an episode is judged.
-
-        Args:
-            name: What the run is called.
-            guard: Who judges it.
-            scenic: Shows what there is to see, where anything does.
-        """
-
-    def ended(self, why: str) -> None:
-        """Called when it is over."""
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """What became of one frame.
-
-    Args:
-        decision: What was decided.
-        outcome: What was done about it.
-        executed: What is carried out; None: nothing.
-    """
-
-    decision: Decision
-    outcome: Outcome
-    executed: Action | None
-
-    @property
-    def passes(self) -> bool:
-        """Whether nobody stepped in."""
-        return RANK[self.outcome.kind] <= RANK["alert"] or not self.outcome.enforced
-
-
 class GuardedLoop:
-    """A guard with all that carries its decisions out. Use it with `with`.
+    """A guard with all that carries its decisions out, run after run.
 
-    Nothing is decided before `begin`, which an episode starts with.
+    `Guarding.open` makes it. Use it with `with`. Nothing is decided before `begin`,
+    which every run starts with.
 
     Args:
         guard: Reviews the frames.
-        clock: By which the lease and acknowledgements are timed: the world's own
-            where it is simulated, and then the guard's too.
-        alerts: Told of each intervention when it begins.
+        source: Where they come from.
+        clock: Times the lease and acknowledgements: the source's own where it is
+            simulated, and then the guard's too.
+        listeners: Hear of every run.
         approver: Who is asked; without one `ask` escalates.
-        record: Where everything is written.
-        observers: Hear of every review.
-        witnesses: Hear of every decision, and what became of it.
-        foresee: What an action would lead to, for a policy that asks.
-        tally: Where the transitions go that were seen while nobody stepped in.
-        name: What the run is called to those who watch it.
+        foresee: Gives the frame that an action would lead to.
+        actions: What is taken there; what a person wants instead must be of it.
+        tally: Counts the transitions that are seen while nobody steps in.
+        records: Opens the record of each run.
+        record: A record that is open already, of the first run.
+        name: The loop's name, for people.
     """
 
     def __init__(
         self,
         guard: Guard,
+        source: Source | None = None,
         *,
         clock: Clock = time.monotonic,
-        alerts: Sequence[Alert] = (),
+        listeners: Sequence[Listener] = (),
         approver: Approver | None = None,
-        record: RunRecord | None = None,
-        observers: Sequence[Observer] = (),
-        witnesses: Sequence[Witness] = (),
         foresee: Foresee | None = None,
+        actions: Actions | None = None,
         tally: TallyFile | None = None,
+        records: Records | None = None,
+        record: RunRecord | None = None,
         name: str = "",
     ) -> None:
-        self.guard, self.record, self._name = guard, record, name
-        self._clock, self._alerts, self._approver = clock, tuple(alerts), approver
-        self._witnesses, self._foresee = tuple(witnesses), foresee
-        self._audience = [each for each in witnesses if isinstance(each, Audience)]
-        self._open = False
-        self._scenic: Scenic | None = None
+        self.guard, self.record, self.name = guard, record, name
+        self.source = source or Source(name)
+        self._clock, self._approver, self._actions = clock, approver, actions
+        self._foresee, self._tally, self._records = foresee, tally, records
+        self._standing = tuple(listeners)
         self.lease = Lease(guard.policy.lease_s, clock)
         self._watching = ExitStack()
-        self._before = list(guard.observers)
-        # The record hears what it comes to in the end, whoever fails before it.
-        guard.observers += [*observers, *([record] if record else [])]
         self._actuator: LeasedActuator | None = None
-        self._tallying = None if tally is None else Tallying(guard.watch, tally)
+        self._heard: tuple[Listener, ...] = ()
+        self._run: Run | None = None
+        self._under_way = self._counting = False
+        self.fresh = False
+        """Whether a run is prepared that no frame was judged of yet."""
         self.decisions: dict[str, int] = {}
         self.review_s = self.longest_review_s = 0.0
 
+    # -- the beginning ----------------------------------------------------------------
+
+    def prepare(
+        self,
+        *,
+        name: str = "",
+        scenario: Mapping[str, Any] | None = None,
+        seed: int | None = None,
+        record: Path | None = None,
+        tally: TallyFile | None = None,
+        listeners: Sequence[Listener] = (),
+    ) -> None:
+        """Opens a run: its record is there even where the run never begins.
+
+        Args:
+            name: The run's name, for people; by default the loop's.
+            scenario: What is run, by its name.
+            seed: The run's seed.
+            record: The file of the run's own record.
+            tally: Counts the transitions of this run alone.
+            listeners: Hear of this run alone.
+        """
+        self._end({"ended": "it began anew"})
+        self._actuator = None
+        counted = tally or self._tally
+        counting = [] if counted is None else [Tallying(self.guard.watch, counted)]
+        self._heard = (*self._standing, *listeners, *counting)
+        self._counting = bool(counting)
+        if self._records is not None:
+            self._open_record(self._records, scenario, seed, record)
+        called = str((scenario or {}).get("name", ""))
+        watch, policy = self.guard.watch, self.guard.policy
+        self._run = Run(
+            name or self.name, self.source, watch, policy, None, called, seed
+        )
+        self.fresh = True
+
+    def _open_record(
+        self,
+        records: Records,
+        scenario: Mapping[str, Any] | None,
+        seed: int | None,
+        path: Path | None,
+    ) -> None:
+        if self.record is not None and not self.record.closed:
+            if records.one_file and path is None:
+                self.note(ANEW)
+                return
+            self._close_record("it began anew")
+        self.decisions, self.review_s, self.longest_review_s = {}, 0.0, 0.0
+        self.record = records.open(self.guard, scenario, seed, path)
+
     def begin(
         self,
-        actuator: Actuator,
+        actuator: Actuator | None,
         *,
-        actions: Actions | None = None,
         halt: Callable[[], None] | None = None,
         seen: bool = True,
         repeat_s: float | None = None,
         scenic: Scenic | None = None,
     ) -> None:
-        """Begins an episode.
+        """Begins the run that was prepared, or a new one where frames were judged.
 
         Args:
-            actuator: Carries out what is decided in it.
-            actions: What the world takes; what a person wants instead must be of it.
+            actuator: Carries out what is decided; None: frames are only reviewed.
             halt: Makes the world safe, from a thread of the watchdog's, whenever
                 nobody has judged a frame for the time of a lease. Where time is
                 simulated it stands still meanwhile, and there is no watchdog.
             seen: Whether a first frame is there; otherwise the watchdog halts at once.
             repeat_s: How often it does so again.
-            scenic: Shows what there is to see, to those who watch.
+            scenic: Shows the scene to those who watch.
         """
+        if not self.fresh:
+            self.prepare()
         guard, policy = self.guard, self.guard.policy
-        if self._tallying is not None:
-            self._tallying.end()
         self._watching.close()
-        guard.reset()
-        # What earlier episodes showed is not in this one's record.
+        # The record hears what it comes to in the end, whichever listener fails.
+        last = [] if self.record is None else [self.record]
+        guard.reset([*self._heard, *last])
+        # What earlier runs showed is not in this one's record.
         guard.watch.forget_drift()
-        self._actuator = LeasedActuator(actuator, self.lease)
-        self._intervener = Intervener(
-            self._actuator,
-            policy,
-            self._clock,
-            prompter=Prompter.for_guard(guard),
-            alerts=self._alerts,
-            approver=self._approver,
-            actions=actions,
-        )
+        if actuator is not None:
+            self._actuator = LeasedActuator(actuator, self.lease)
+            self._intervener = Intervener(
+                self._actuator,
+                policy,
+                self._clock,
+                prompter=Prompter.for_guard(guard),
+                listeners=self._heard,
+                approver=self._approver,
+                actions=self._actions,
+            )
         self.lease.revoke()
         if seen:
             self.lease.renew()
@@ -193,8 +201,8 @@ class GuardedLoop:
         if halt is not None and moves and not policy.shadow:
             halts = self._halting(halt)
             self._watching.enter_context(Watchdog(self.lease, halts, repeat_s))
-        self._ended("it began anew")
-        self._scenic = scenic
+        if self._run is not None:
+            self._run = replace(self._run, scenic=scenic)
 
     def _halting(self, halt: Callable[[], None]) -> Callable[[], None]:
         """The halt, as an intervention that it is."""
@@ -203,20 +211,18 @@ class GuardedLoop:
             self.guard.watch.interfered()
             halt()
 
-        return halts if self._tallying is not None else halt
+        return halts if self._counting else halt
 
     def equip(self, world: World, actuator: Actuator | None = None) -> None:
         """Begins the episode that a world has begun, with what the world gives.
 
         Args:
-            world: Its actuator, its actions, and its halt where it goes on by itself.
+            world: Its actuator, and its halt where it goes on by itself.
             actuator: Another one than its own.
         """
-        halt = world.halt if isinstance(world, Unattended) else None
         self.begin(
             actuator or world.actuator(),
-            actions=world.actions,
-            halt=halt,
+            halt=world.halt if isinstance(world, Unattended) else None,
             scenic=world if isinstance(world, Scenic) else None,
         )
 
@@ -251,10 +257,8 @@ class GuardedLoop:
     ) -> Decision:
         if isinstance(self._clock, EpisodeClock):
             self._clock.now_s = frame.time_s
-        if self._audience and not self._open:
-            self._open = True
-            for each in self._audience:
-                each.began(self._name, self.guard, self._scenic)
+        if not self._under_way:
+            self._announce()
         self.lease.renew()
         began_s = time.perf_counter()
         decision = self.guard.review(
@@ -264,10 +268,8 @@ class GuardedLoop:
         self.review_s += took_s
         self.longest_review_s = max(self.longest_review_s, took_s)
         self.decisions[decision.kind] = self.decisions.get(decision.kind, 0) + 1
-        for witness in self._witnesses:
-            witness.decided(self.guard.watch, frame, decision)
-        if self._tallying is not None:
-            self._tallying.read()
+        for listener in self._heard:
+            listener.decided(self.guard.watch, frame, decision)
         return decision
 
     def carry_out(
@@ -288,8 +290,8 @@ class GuardedLoop:
 
     def _tell(self, frame: Frame, turn: Turn) -> None:
         outcome, executed = turn.outcome, turn.executed
-        for witness in self._witnesses:
-            witness.carried_out(frame, turn)
+        for listener in self._heard:
+            listener.carried_out(frame, turn)
         passed = RANK[outcome.kind] <= RANK["alert"]
         telling = not passed or outcome.because or outcome.obeyed is not None
         if outcome.enforced and telling:
@@ -316,11 +318,6 @@ class GuardedLoop:
         """Whether a person would be asked before this is carried out."""
         return self._intervener.asks(decision, proposal)
 
-    def keep(self, record: RunRecord) -> None:
-        """From now on everything is written there."""
-        self.record = record
-        self.guard.observers.append(record)
-
     def note(self, event: str, **facts: Any) -> None:
         """Writes something else that happened."""
         if self.record is None:
@@ -343,15 +340,23 @@ class GuardedLoop:
 
     # -- the end ----------------------------------------------------------------------
 
-    def close(self, ended: str, **facts: Any) -> str | None:
-        """Ends the watch and the record; gives the hash of its last line.
+    def close(
+        self, ended: str, report: Mapping[str, Any] | None = None, **facts: Any
+    ) -> str | None:
+        """Ends the run and its record; gives the hash of the record's last line.
 
         Args:
             ended: Why it is over.
-            facts: What else its last line says.
+            report: What listeners are told of the run beside that.
+            facts: What else the record's last line says.
         """
-        self._ended(ended)
-        self._leave(whole="error" not in facts)
+        if "error" in facts and not self._under_way:
+            self._announce()  # a run that failed before its first frame is one too
+        self._end({"ended": ended, **facts, **(report or {})})
+        self._watching.close()
+        return self._close_record(ended, **facts)
+
+    def _close_record(self, ended: str, **facts: Any) -> str | None:
         if self.record is None:
             return None
         if self._lapses:
@@ -360,22 +365,21 @@ class GuardedLoop:
 
     @property
     def _lapses(self) -> int:
-        """How often the lease had run out in this episode when the actuator acted."""
+        """How often the lease had run out in this run when the actuator acted."""
         return 0 if self._actuator is None else self._actuator.lapses
 
-    def _ended(self, why: str) -> None:
-        if self._open:
-            self._open = False
-            for each in self._audience:
-                each.ended(why)
+    def _announce(self) -> None:
+        self._under_way, self.fresh = True, False
+        if self._run is not None:
+            for listener in self._heard:
+                listener.began(self._run)
 
-    def _leave(self, whole: bool) -> None:
-        self._ended("nobody guards it any more")
-        if self._tallying is not None:
-            self._tallying.end(whole)
-            self._tallying.leave()
-        self._watching.close()
-        self.guard.observers[:] = self._before
+    def _end(self, facts: Mapping[str, Any]) -> None:
+        self.fresh = False
+        if self._under_way:
+            self._under_way = False
+            for listener in self._heard:
+                listener.ended(facts)
 
     def __enter__(self) -> GuardedLoop:
         return self
@@ -386,7 +390,9 @@ class GuardedLoop:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._leave(whole=error is None)
+        facts = {} if error is None else {"error": said(error)}
+        self._end({"ended": "nobody guards it any more", **facts})
+        self._watching.close()
         if self.record is not None:
             self.record.__exit__(kind, error, trace)
 

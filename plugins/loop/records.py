@@ -1,19 +1,30 @@
-"""Run records: what a replay needs of a run, and the model that it was made with."""
+"""Where run records go, and what each says first: enough to replay it."""
 
 from __future__ import annotations
 
 import hashlib
+import json
+import os
 import platform
+import secrets
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from forewarn import __version__
+from forewarn.abstractions.errors import InvalidModel
 from forewarn.abstractions.files import atomic_bytes, read_bytes
+from forewarn.abstractions.frame import Source
+from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
+from forewarn.monitors.chains.formats.own import model_as_dict
+from forewarn.monitors.chains.model import Model
 from forewarn.monitors.guarding.guard import Guard
-from forewarn.monitors.guarding.record import RunRecord
-from forewarn.monitors.guarding.replay import model_file
+from forewarn.monitors.guarding.record import SUFFIX, RunRecord
+
+ANEW = "began anew"
+"""The event between two runs that share a record."""
 
 
 def digest_of(model: Path) -> str:
@@ -21,61 +32,137 @@ def digest_of(model: Path) -> str:
     return hashlib.sha256(read_bytes(model)).hexdigest()
 
 
+def model_file(record: Path, digest: str) -> Path:
+    """Where a record's model is kept: beside it, by its digest."""
+    return record.parent / f"model-{digest[:16]}.json"
+
+
 def keep_model(model: Path, folder: Path) -> str:
-    """Copies a model beside the records, if it is not there yet; gives its digest."""
-    data = read_bytes(model)
-    digest = hashlib.sha256(data).hexdigest()
-    copy = model_file(folder / "any", digest)
-    if not copy.exists():
-        with atomic_bytes(copy) as out:
-            out.write(data)
-    return digest
+    """Copies a model into the folder of its records, unless it is there; its digest."""
+    return ModelFile.of(model).keep(folder)
 
 
-def open_record(
-    path: Path,
-    guard: Guard,
-    model: Mapping[str, Any],
-    *,
-    source: str,
-    scenario: Mapping[str, Any] | None = None,
-    seed: int | None = None,
-    laws: Sequence[str] | None = None,
-    vocabulary: str | None = None,
-    period_s: float | None = None,
-    provides: Sequence[str] | None = None,
-) -> RunRecord:
-    """A run record that `forewarn replay` can derive again.
+@dataclass(frozen=True, slots=True)
+class ModelFile:
+    """The file of a guard's models, as its records name it.
 
     Args:
-        path: Its file.
-        guard: Whose decisions it is of.
-        model: The digest of the model, which is kept beside it, and its name.
-        source: What the frames come from.
-        scenario: What was run, by its name.
-        seed: Of the episode.
-        laws: Those that were asked for; by default all that are watched.
-        vocabulary: That of the frames.
-        period_s: The time between two frames.
-        provides: The signals that the source says it carries.
+        name: The file's name.
+        digest: The SHA-256 of its content.
+        path: The file; None where the models were made by this process.
+        content: Its content in that case.
     """
-    watched = [each.law.reference for each in guard.watch.laws]
-    header: dict[str, Any] = {
-        "scenario": scenario,
-        "seed": seed,
-        "mode": "shadow" if guard.policy.shadow else "guarded",
-        "model": dict(model),
-        "policy": guard.policy.as_dict(),
-        "laws": watched if laws is None else list(laws),
-        "source": source,
-        "vocabulary": vocabulary,
-        "period_s": period_s,
-    }
-    said = {name: value for name, value in header.items() if value is not None}
-    said["provides"] = None if provides is None else list(provides)
-    if guard.judges:
-        said["judges"] = [judge.as_dict() for judge in guard.judges]
-    return RunRecord(path, said, machine_facts())
+
+    name: str
+    digest: str
+    path: Path | None = None
+    content: bytes = b""
+
+    @classmethod
+    def of(cls, path: Path) -> ModelFile:
+        """A file that is there."""
+        return cls(path.name, digest_of(path), path)
+
+    @classmethod
+    def made(cls, model: Model) -> ModelFile:
+        """The file that a model would make."""
+        content = json.dumps(model_as_dict(model), indent=2).encode()
+        return cls("laws.json", hashlib.sha256(content).hexdigest(), None, content)
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """What a record's header says of it."""
+        return {"sha256": self.digest, "name": self.name}
+
+    def keep(self, folder: Path) -> str:
+        """Puts a copy into a folder of records, unless one is there; its digest."""
+        copy = model_file(folder / "any", self.digest)
+        if not copy.exists():
+            content = self.content if self.path is None else read_bytes(self.path)
+            if hashlib.sha256(content).hexdigest() != self.digest:
+                raise InvalidModel(
+                    "the model was changed meanwhile", source=str(self.path)
+                )
+            with atomic_bytes(copy) as out:
+                out.write(content)
+        return self.digest
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Opens the records of one guarded loop.
+
+    Args:
+        model: The guard's models.
+        laws: Those that were asked for; none: all that are watched.
+        source: Where the frames come from.
+        place: A folder that each run has a record in, or the one record's file; None:
+            a run has a record only where it names one.
+    """
+
+    model: ModelFile
+    laws: Sequence[str]
+    source: Source
+    place: Path | None = None
+
+    @property
+    def one_file(self) -> bool:
+        """Whether all runs share one record."""
+        return self.place is not None and not is_folder(self.place)
+
+    def open(
+        self,
+        guard: Guard,
+        scenario: Mapping[str, Any] | None = None,
+        seed: int | None = None,
+        path: Path | None = None,
+    ) -> RunRecord | None:
+        """The record of a run, with its model beside it; None where none is kept.
+
+        Args:
+            guard: Whose decisions it is of.
+            scenario: What is run, by its name.
+            seed: The run's seed.
+            path: The record's file, where the run has one of its own.
+        """
+        path = path or self.place
+        if path is None:
+            return None
+        if is_folder(path):
+            path /= _name()
+        if not path.is_char_device():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self.model.keep(path.parent)
+        source, provides = self.source, list(self.source.provides)
+        vocabulary = source.vocabulary and load_vocabulary(source.vocabulary).name
+        watched = [each.law.reference for each in guard.watch.laws]
+        header: dict[str, Any] = {
+            "scenario": scenario,
+            "seed": seed,
+            "mode": "shadow" if guard.policy.shadow else "guarded",
+            "model": self.model.facts,
+            "policy": guard.policy.as_dict(),
+            "laws": list(self.laws) or watched,
+            "source": source.name,
+            "vocabulary": vocabulary or None,
+            "period_s": source.period_s or None,
+        }
+        said = {name: value for name, value in header.items() if value is not None}
+        said["provides"] = provides or None
+        if guard.judges:
+            said["judges"] = [judge.as_dict() for judge in guard.judges]
+        return RunRecord(path, said, machine_facts())
+
+
+def is_folder(place: Path) -> bool:
+    """Whether records go into it; what is not there yet is one without a suffix."""
+    return place.is_dir() or not (place.suffix or place.exists())
+
+
+def _name() -> str:
+    """A name that no other run has, even in the same second and folder."""
+    began = f"{datetime.now(UTC):%Y%m%dT%H%M%S}"
+    return f"{began}-{os.getpid()}-{secrets.token_hex(4)}{SUFFIX}"
 
 
 def machine_facts() -> dict[str, str]:

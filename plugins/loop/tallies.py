@@ -11,6 +11,7 @@ import secrets
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.monitors.chains.learning import LiveTally, Tally
@@ -21,6 +22,7 @@ from forewarn.monitors.fleet.tallies import (
     read_tallies,
     write_tallies,
 )
+from forewarn.monitors.guarding.listening import Listener, Run
 from forewarn.monitors.guarding.watch import Watch
 from forewarn.plugins.loop.alerts import LOGGER
 
@@ -94,11 +96,11 @@ def _added(
     return found
 
 
-class Tallying:
-    """Counts the episodes of one loop into a file.
+class Tallying(Listener):
+    """Counts runs into a file.
 
     Args:
-        watch: The loop's; it hears of every state.
+        watch: The guard's; it is told of every state.
         file: Where the counts go.
     """
 
@@ -106,28 +108,26 @@ class Tallying:
         self._parts, self._file = watch.parts, file
         self._live: list[tuple[Subject, LiveTally, Callable[[int], str]]] = []
         for part in watch.parts:
-            live = part.tally = LiveTally()
+            live = LiveTally()
             self._live.append(
                 (Subject.of(part.model), live, part.abstraction.state_name)
             )
         self._frames = 0
 
-    def read(self) -> None:
+    def began(self, run: Run) -> None:
+        """From now on the models' states are counted."""
+        for part, (_, live, _) in zip(self._parts, self._live, strict=True):
+            part.tally = live
+
+    def decided(self, *_: object) -> None:
         """A frame was read; now and then what was counted is written."""
         self._frames += 1
         if self._frames % EVERY == 0:
             self._hand_over(ended=False)
 
-    def end(self, whole: bool = True) -> None:
-        """The episode is over.
-
-        Args:
-            whole: Whether it came to its end; otherwise it was broken off.
-        """
-        self._hand_over(whole)
-
-    def leave(self) -> None:
-        """No longer hears of anything."""
+    def ended(self, facts: Mapping[str, Any]) -> None:
+        """Writes what was counted; a run that failed has no end."""
+        self._hand_over(ended="error" not in facts)
         for part in self._parts:
             part.tally = None
 

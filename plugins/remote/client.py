@@ -47,6 +47,10 @@ class GuardClient(object):
         can: The decisions that the loop carries out, such as `["alert", "stop"]`: the
             guard then says the next severer one of what it cannot, asks and reminds
             the people on its side, and writes down what was carried out.
+        foresees: Whether each proposal comes with what it leads to (`foreseen`): a
+            policy that judges actions before they are done needs it.
+        actions: The actions that the loop takes, with the names of their arguments:
+            rules that substitute an action need them.
     """
 
     def __init__(
@@ -57,11 +61,20 @@ class GuardClient(object):
         lease_s: float = 0.5,
         clock: Callable[[], float] = time.monotonic,
         can: Optional[Sequence[str]] = None,
+        foresees: bool = False,
+        actions: Optional[Dict[str, List[str]]] = None,
     ) -> None:
         host, _, port = address.rpartition(":")
         self._address = (host.strip("[]"), int(port))
-        hello = {"forewarn": PROTOCOL, "token": token, "provides": provides}
-        self._hello = hello if can is None else dict(hello, can=list(can))
+        hello = {"forewarn": PROTOCOL, "token": token}  # type: Dict[str, Any]
+        hello["provides"] = provides
+        if can is not None:
+            hello["can"] = list(can)
+        if foresees:
+            hello["foresees"] = True
+        if actions is not None:
+            hello["actions"] = actions
+        self._hello = hello
         self._lease_s = lease_s
         self._clock = clock
         self._socket: Optional[socket.socket] = None

@@ -14,8 +14,7 @@ from typing import Any
 from forewarn.abstractions.errors import InvalidInput, near_miss
 from forewarn.abstractions.files import parse_json
 from forewarn.abstractions.frame import Frame
-from forewarn.monitors.guarding.decision import SEVERITY, Action, Decision, Kind
-from forewarn.plugins.loop.loop import Turn
+from forewarn.monitors.guarding.decision import SEVERITY, Action, Decision, Kind, Turn
 
 PROTOCOL = "guard/1"
 MAX_BYTES = 1 << 20
@@ -25,8 +24,11 @@ MAX_SEQUENCE = 1 << 62
 MAX_PERIOD_S = 1e6
 
 _HELLO_KEYS = frozenset(
-    {"forewarn", "token", "provides", "can", "scenario", "vocabulary", "period_s"}
-)
+    {
+        "forewarn", "token", "provides", "can", "scenario", "vocabulary", "period_s",
+        "actions", "foresees",
+    }
+)  # fmt: skip
 _FRAME_KEYS = frozenset(
     {"sequence", "time_s", "signals", "proposal", "foreseen", "scene", "obeyed"}
 )
@@ -52,6 +54,9 @@ class Hello:
         scenario: What it is, by name; None if it does not say.
         vocabulary: That of its frames, by name.
         period_s: The time between two of them.
+        actions: The actions that the loop takes, each with the names of its
+            arguments; None if it does not say.
+        foresees: Whether each proposal comes with what it leads to.
     """
 
     token: str = ""
@@ -60,6 +65,13 @@ class Hello:
     scenario: str | None = None
     vocabulary: str | None = None
     period_s: float | None = None
+    actions: tuple[tuple[str, tuple[str, ...]], ...] | None = None
+    foresees: bool = False
+
+    @property
+    def like(self) -> Hello:
+        """What loops have in common that one guarded loop serves after another."""
+        return replace(self, token="", can=None, scenario=None)
 
 
 def parse_object(message: bytes) -> dict[str, Any]:
@@ -105,8 +117,26 @@ def read_hello(content: Mapping[str, Any]) -> Hello:
         type(period_s) in (int, float) and 0 < period_s < MAX_PERIOD_S
     ):
         raise Malformed("period_s is a number of seconds above 0")
-    can = _kinds(content.get("can"))
-    return Hello(token, provides, can, scenario, vocabulary, period_s)
+    can, actions = _kinds(content.get("can")), _actions(content.get("actions"))
+    foresees = content.get("foresees", False)
+    if not isinstance(foresees, bool):
+        raise Malformed("foresees is true or false")
+    return Hello(
+        token, provides, can, scenario, vocabulary, period_s, actions, foresees
+    )
+
+
+def _actions(content: object) -> tuple[tuple[str, tuple[str, ...]], ...] | None:
+    """The actions of a hello: the names of each one's arguments, by its own name."""
+    if content is None:
+        return None
+    fits = isinstance(content, dict) and all(
+        isinstance(names, list) and all(isinstance(name, str) for name in names)
+        for names in content.values()
+    )
+    if not fits or not isinstance(content, dict):
+        raise Malformed("actions are lists of arguments' names, by the actions' names")
+    return tuple((name, tuple(arguments)) for name, arguments in content.items())
 
 
 def _kinds(can: object) -> frozenset[Kind] | None:

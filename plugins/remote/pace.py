@@ -7,8 +7,8 @@ from typing import Protocol
 
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Decision
+from forewarn.monitors.guarding.listening import Listener
 from forewarn.monitors.guarding.watch import Watch
-from forewarn.plugins.loop.loop import Turn
 
 STEPS = 20
 TOLERANCE = 1 / 3
@@ -28,7 +28,7 @@ class Fits(Protocol):
     ) -> None: ...
 
 
-class Pace:
+class Pace(Listener):
     """Looks at the first frames of an episode, and has it end where they do not fit.
 
     Args:
@@ -50,6 +50,3 @@ class Pace:
                 later - time for time, later in zip(times, times[1:], strict=False)
             )
             self._fits(period_s=round(median(steps), 6), tolerance=TOLERANCE)
-
-    def carried_out(self, frame: Frame, turn: Turn) -> None:
-        """What came of it says nothing of the pace."""

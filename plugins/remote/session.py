@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import hmac
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import BinaryIO
 
-from forewarn.abstractions.errors import ForewarnError
-from forewarn.abstractions.frame import Frame
+from forewarn.abstractions.errors import ForewarnError, InvalidInput
+from forewarn.abstractions.frame import Frame, Source
 from forewarn.monitors.guarding.decision import SEVERITY, Action, Decision, Kind
 from forewarn.monitors.guarding.guard import Guard
-from forewarn.plugins.loop.alerts import Alert
-from forewarn.plugins.loop.approval import Approver
-from forewarn.plugins.loop.loop import Audience, GuardedLoop, Witness
-from forewarn.plugins.loop.tallies import TallyFile
+from forewarn.monitors.guarding.listening import Listener
+from forewarn.plugins.actions import Actions, ActionSpec, Argument
+from forewarn.plugins.loop.guarding import Guarding, substitutes_of
+from forewarn.plugins.loop.loop import GuardedLoop
 from forewarn.plugins.remote.messages import (
     HELLO_BYTES,
     LENGTH_BYTES,
     MAX_BYTES,
+    PROTOCOL,
     Hello,
     Malformed,
     framed,
@@ -39,7 +40,6 @@ MAX_IDLE = 16
 
 _CHUNK = 1 << 16
 
-Provides = tuple[str, ...] | None
 Lend = Callable[[Hello], AbstractContextManager[GuardedLoop]]
 """Lends a guarded loop for one episode of whoever says hello so."""
 
@@ -49,66 +49,84 @@ class Refused(ForewarnError):
 
 
 class GuardPool:
-    """Keeps guards whose loop has gone for the next loop with the same signals.
+    """Keeps loops whose client has gone for the next client with the same signals.
 
-    To build one is to solve its laws' risks, which takes a while.
+    To make one is to solve its laws' risks, which takes a while.
 
     Args:
-        build: Makes a guard for a source with those signals.
-        alerts: Told of each intervention of loops that say what they can.
-        approver: Who is asked there; without one `ask` escalates.
-        tally: Where what they count goes.
-        audience: Make who watches live, once a loop.
-        fits: Refuses what a loop says of itself, and how far its frames are apart.
+        guarding: What the guards are made of.
+        fits: Rejects what a client says of itself, and how far its frames are apart.
     """
 
-    def __init__(
-        self,
-        build: Callable[[Provides], Guard],
-        alerts: Sequence[Alert] = (),
-        approver: Approver | None = None,
-        tally: TallyFile | None = None,
-        audience: Sequence[Callable[[], Audience]] = (),
-        fits: Fits | None = None,
-    ) -> None:
-        self._fits = fits
-        self._build, self._alerts, self._approver = build, alerts, approver
-        self._tally = tally
-        self._audience, self._lent = tuple(audience), 0
-        self._idle: dict[Provides, list[Guard]] = {}
+    def __init__(self, guarding: Guarding, fits: Fits | None = None) -> None:
+        self._guarding, self._fits = guarding, fits
+        self._lent = 0
+        self._idle: dict[Hello, list[GuardedLoop]] = {}
         self._lock = threading.Lock()
 
     @contextmanager
     def lend(self, hello: Hello) -> Iterator[GuardedLoop]:
-        """A loop at the beginning of an episode, to be given back at its end."""
-        provides = hello.provides
-        witnesses: list[Witness] = [make() for make in self._audience]
+        """A loop at the beginning of a run, to be given back at its end."""
+        listeners: list[Listener] = []
         if self._fits is not None:
             self._fits(
                 scenario=hello.scenario,
                 vocabulary=hello.vocabulary,
                 period_s=hello.period_s,
             )
-            witnesses.append(Pace(self._fits))
+            listeners.append(Pace(self._fits))
         with self._lock:
             self._lent += 1
             name = f"loop {self._lent}"
-            idle = self._idle.get(provides)
-            guard = idle.pop() if idle else None
-        if guard is None:
-            guard = self._build(provides)
-        with GuardedLoop(
-            guard,
-            alerts=self._alerts,
-            approver=self._approver,
-            tally=self._tally,
-            witnesses=witnesses,
-            name=name,
-        ) as loop:
-            yield loop
+            idle = self._idle.get(hello.like)
+            loop = idle.pop() if idle else None
+        if loop is None:
+            loop = self._open(hello)
+        with loop:
+            loop.prepare(name=name, listeners=listeners)
+            try:
+                yield loop
+            finally:
+                loop.close("the loop was gone")
         with self._lock:
             if sum(map(len, self._idle.values())) < MAX_IDLE:
-                self._idle.setdefault(provides, []).append(guard)
+                self._idle.setdefault(hello.like, []).append(loop)
+
+    def warm(self) -> Guard:
+        """Makes a guard now, so that what is wrong with its parts shows."""
+        guarding = self._guarding
+        if substitutes_of(guarding.judges()):
+            return guarding.guard()  # which actions there are only a client says
+        hello = Hello(foresees=guarding.policy.when != "after")
+        loop = self._open(hello)
+        self._idle[hello.like] = [loop]
+        return loop.guard
+
+    def _open(self, hello: Hello) -> GuardedLoop:
+        actions = None
+        if hello.actions is not None:
+            specs = (
+                ActionSpec(name, dict.fromkeys(arguments, Argument("any")))
+                for name, arguments in hello.actions
+            )
+            actions = Actions(*specs)
+        source = Source(
+            PROTOCOL,
+            hello.vocabulary or "",
+            hello.provides or (),
+            hello.period_s or 0.0,
+            embedded=False,
+        )
+        return self._guarding.open(
+            source,
+            actions=actions,
+            foresee=_told_by_frames if hello.foresees else None,
+        )
+
+
+def _told_by_frames(action: Action) -> Frame:
+    """Foresight of a client that sends it with each proposal."""
+    raise InvalidInput("the frame does not say what its proposal leads to")
 
 
 class _Beyond:

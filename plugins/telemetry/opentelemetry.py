@@ -13,6 +13,10 @@ from typing import Any
 from forewarn import __version__
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action, Decision
+from forewarn.monitors.guarding.listening import Listener, Run
+
+MOST_BROKEN = 1000
+"""How many violations of one run a span may hold."""
 
 
 def is_installed() -> bool:
@@ -23,8 +27,8 @@ def is_installed() -> bool:
         return False
 
 
-class OpenTelemetry:
-    """Observes a guard, and the episodes that it guards where there are any.
+class OpenTelemetry(Listener):
+    """Reports each run as a span, with its decisions as events, and counts reviews.
 
     What fails in here stays in here: a guard does not stop for its telemetry.
     """
@@ -46,12 +50,17 @@ class OpenTelemetry:
         )
         self._span: Any = None
         self._last: tuple[str, str] = ("proceed", "")
+        self._frames, self._mode = 0, "unguarded"
+        self._broken: list[dict[str, Any]] = []
         self.failures = 0
 
-    def began(self, scenario: str, seed: int) -> None:
-        """An episode begins."""
-        self._last = ("proceed", "")
-        facts: dict[str, Any] = {"forewarn.scenario": scenario, "forewarn.seed": seed}
+    def began(self, run: Run) -> None:
+        self._last, self._frames, self._broken = ("proceed", ""), 0, []
+        if run.policy is not None:
+            self._mode = "shadow" if run.policy.shadow else "guarded"
+        facts: dict[str, Any] = {"forewarn.scenario": run.scenario or run.name}
+        if run.seed is not None:
+            facts["forewarn.seed"] = run.seed
         try:
             self._span = self._tracer.start_span("forewarn.episode", attributes=facts)
         except Exception:
@@ -60,13 +69,16 @@ class OpenTelemetry:
     def reviewed(
         self, frame: Frame, proposal: Action | None, decision: Decision, *_: object
     ) -> None:
-        """A frame was judged; the guard calls this."""
         try:
             self._review(decision)
         except Exception:
             self.failures += 1
 
     def _review(self, decision: Decision) -> None:
+        self._frames += 1
+        if len(self._broken) < MOST_BROKEN:
+            at_s = decision.time_s
+            self._broken += [{"law": law, "time_s": at_s} for law in decision.violated]
         self._reviews.add(1, {"decision": decision.kind})
         facts: dict[str, Any] = {
             "forewarn.decision": decision.kind,
@@ -84,20 +96,19 @@ class OpenTelemetry:
         self._last = about
 
     def ended(self, facts: Mapping[str, Any]) -> None:
-        """An episode is over: what its JSON says of it."""
         span, self._span = self._span, None
         if span is None:
             return
         try:
             span.set_attribute("forewarn.ended", facts["ended"])
-            span.set_attribute("forewarn.mode", facts["mode"])
-            span.set_attribute("forewarn.frames", facts["frames"])
-            for broken in facts["violations"]:
+            span.set_attribute("forewarn.mode", self._mode)
+            span.set_attribute("forewarn.frames", facts.get("frames", self._frames))
+            for broken in facts.get("violations", self._broken):
                 span.add_event(
                     "violation", {f"forewarn.{k}": v for k, v in broken.items()}
                 )
                 self._violations.add(1, {"law": broken["law"]})
-            if facts["error"]:
+            if facts.get("error"):
                 span.set_status(self._failed, facts["error"])
             span.end()
         except Exception:

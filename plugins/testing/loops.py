@@ -6,6 +6,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -17,13 +18,13 @@ from forewarn.abstractions.expression.parser import parse_expression
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.vocabularies.vocabulary import Vocabulary, load_vocabulary
 from forewarn.monitors.chains.learning import Support, Tally, learn
-from forewarn.monitors.guarding.decision import RANK, Kind
-from forewarn.monitors.guarding.guard import Guard
+from forewarn.monitors.guarding.decision import RANK, Kind, Turn
+from forewarn.monitors.guarding.listening import Listener
 from forewarn.monitors.guarding.policy import Policy, Step
-from forewarn.monitors.guarding.record import RunRecord, read_record
-from forewarn.monitors.guarding.watch import load_watch
+from forewarn.monitors.guarding.record import read_record
 from forewarn.plugins.contracts import Pilot, Source, Unattended, World
-from forewarn.plugins.loop.loop import EpisodeClock, GuardedLoop, Turn
+from forewarn.plugins.loop.guarding import Guarding
+from forewarn.plugins.loop.loop import EpisodeClock
 from forewarn.plugins.testing.promises import AS_DECIDED, TOLD, WATCHED
 
 _HANGS_S = 10.0
@@ -45,14 +46,14 @@ class LoopContract:
         raise NotImplementedError
 
     def _turns(
-        self, kind: Kind, world: World, clock: Any, record: RunRecord | None = None
+        self, kind: Kind, world: World, record: Path | None = None
     ) -> Iterator[Turn]:
         """An episode in which the guard always decides the same."""
         pilot, frame = self.make_pilot(), world.reset(1)
         pilot.reset(1)
-        guard = always(kind, world.source, frame, clock)
+        guarding = replace(always(kind, world.source, frame), record=record)
         words: str | None = None
-        with GuardedLoop(guard, clock=clock, record=record) as loop:
+        with guarding.open(world.source, clock=EpisodeClock()) as loop:
             loop.equip(world)
             for _ in range(self.steps):
                 turn = loop.decide(frame, pilot.propose(frame, words))
@@ -68,7 +69,7 @@ class LoopContract:
         world.reset(1)
         can = world.actuator().can - {"proceed", "substitute", "ask"}
         for kind in sorted(can, key=RANK.__getitem__):
-            turn = next(self._turns(kind, world, EpisodeClock()))
+            turn = next(self._turns(kind, world))
             assert turn.outcome.kind == kind, f"{AS_DECIDED} ({kind})"
             assert not turn.outcome.because, f"{AS_DECIDED} ({turn.outcome.because})"
         world.close()
@@ -76,9 +77,8 @@ class LoopContract:
     def test_what_is_done_is_in_the_record(self) -> None:
         world = self.make_world()
         with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "run.jsonl"
-            record = RunRecord(path, {})
-            for _ in self._turns("stop", world, EpisodeClock(), record):
+            path = Path(folder) / "contract.run.jsonl"
+            for _ in self._turns("stop", world, path):
                 pass
             lines = [line.content for line in read_record(path)]
         done = [line for line in lines if line.get("event") == "carried_out"]
@@ -99,17 +99,17 @@ class LoopContract:
             halted.set()
 
         world.halt = watched  # type: ignore[method-assign]
-        guard = always("alert", world.source, frame, time.monotonic)
-        hangs = _Hangs(halted)
-        with GuardedLoop(guard, observers=[hangs]) as loop:
+        guarding, hangs = always("alert", world.source, frame), _Hangs(halted)
+        with guarding.open(world.source, clock=time.monotonic) as loop:
+            loop.prepare(listeners=[hangs])
             loop.equip(world)
             loop.decide(frame, pilot.propose(frame))
         assert hangs.halted, WATCHED
         world.close()
 
 
-class _Hangs:
-    """An observer in whose hands a review hangs until the world is halted."""
+class _Hangs(Listener):
+    """A listener in whose hands a review hangs until the world is halted."""
 
     def __init__(self, halted: threading.Event) -> None:
         self._halted, self.halted = halted, False
@@ -118,14 +118,13 @@ class _Hangs:
         self.halted = self._halted.wait(_HANGS_S)
 
 
-def always(kind: Kind, source: Source, frame: Frame, clock: Any) -> Guard:
-    """A guard whose decision is always the same: its threshold is nothing.
+def always(kind: Kind, source: Source, frame: Frame) -> Guarding:
+    """What a guard is made of that always decides the same: its threshold is 0.
 
     Args:
         kind: What it decides.
         source: What it watches.
         frame: Of that source; its model knows no more.
-        clock: The guard's.
     """
     vocabulary = load_vocabulary(source.vocabulary)
     text = next(_facts(source, vocabulary))
@@ -143,11 +142,7 @@ def always(kind: Kind, source: Source, frame: Frame, clock: Any) -> Guard:
         rules={"*": (Step(kind, 0.0),)}, lease_s=0.1, ack_s=1e6, max_age_s=1e6,
         deadline_s=dict.fromkeys(Policy().deadline_s, _HANGS_S * 2.0),
     )  # fmt: skip
-    watch = load_watch(
-        model, horizon_s=policy.horizon_s, delta=policy.delta, laws=(),
-        provides=source.provides, source="a suite's model",
-    )  # fmt: skip
-    return Guard(watch, policy, provides=source.provides, clock=clock)
+    return Guarding([model], policy, "a suite's model")
 
 
 def _facts(source: Source, vocabulary: Vocabulary) -> Iterator[str]:

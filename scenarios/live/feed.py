@@ -20,14 +20,15 @@ import json
 import math
 import socket
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from forewarn.abstractions.frame import Frame
-from forewarn.monitors.guarding.decision import RANK, Decision
-from forewarn.monitors.guarding.guard import Guard
+from forewarn.monitors.guarding.decision import RANK, Decision, Turn
+from forewarn.monitors.guarding.listening import Listener, Run
+from forewarn.monitors.guarding.policy import Policy
 from forewarn.monitors.guarding.watch import LawWatch, Watch
-from forewarn.plugins.loop.loop import Turn
 from forewarn.plugins.scenery import Scenic, Thing
 from forewarn.scenarios.live.hub import APART_S
 from forewarn.scenarios.report.film import TOLD
@@ -79,8 +80,8 @@ class ToPage:
         return line
 
 
-class Feed:
-    """Tells a page's server of one loop, run after run; an `Audience`.
+class Feed(Listener):
+    """Tells a page's server of one loop, run after run.
 
     Args:
         server: Which one.
@@ -101,11 +102,13 @@ class Feed:
 
     # -- what the loop tells ----------------------------------------------------------
 
-    def began(self, name: str, guard: Guard, scenic: Scenic | None) -> None:
+    def began(self, run: Run) -> None:
         """Says what the run is, and what does not move in it."""
+        if run.watch is None or run.policy is None:
+            return
         try:
             self._socket, self._rest = self._server.connect(), b""
-            self._begin(name, guard, scenic)
+            self._begin(run.name, run.watch, run.policy, run.scenic)
         except Exception:
             self.failures += 1
 
@@ -142,14 +145,14 @@ class Feed:
         except Exception:
             self.failures += 1
 
-    def ended(self, why: str) -> None:
+    def ended(self, facts: Mapping[str, Any]) -> None:
         """Says why it is over, and waits a moment until that is said."""
         self._hand_over()
         line, self._socket = self._socket, None
         if line is None:
             return
         try:
-            last = _encode(("end", why, self.dropped)).encode()
+            last = _encode(("end", facts["ended"], self.dropped)).encode()
             line.settimeout(FAREWELL_S)
             line.sendall(self._rest + last + b"\n")
         except Exception:
@@ -159,8 +162,9 @@ class Feed:
 
     # -- messages ---------------------------------------------------------------------
 
-    def _begin(self, name: str, guard: Guard, scenic: Scenic | None) -> None:
-        watch, policy = guard.watch, guard.policy
+    def _begin(
+        self, name: str, watch: Watch, policy: Policy, scenic: Scenic | None
+    ) -> None:
         self._telling = Telling(watched_only=policy.shadow)
         self._told, self._rows = None, {}
         self._next_s, self._rank, self.dropped = 0.0, 0, 0

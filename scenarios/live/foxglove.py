@@ -16,10 +16,9 @@ from typing import Any
 
 from forewarn.abstractions.errors import InvalidInput, MissingDependency
 from forewarn.abstractions.frame import Frame
-from forewarn.monitors.guarding.decision import Decision
-from forewarn.monitors.guarding.guard import Guard
+from forewarn.monitors.guarding.decision import Decision, Turn
+from forewarn.monitors.guarding.listening import Listener, Run
 from forewarn.monitors.guarding.watch import Watch
-from forewarn.plugins.loop.loop import Turn
 from forewarn.plugins.scenery import Scenic
 from forewarn.scenarios.export import topics
 from forewarn.scenarios.report.story import Telling
@@ -54,8 +53,8 @@ class ToFoxglove:
         return Told(self.port)
 
 
-class Told:
-    """Tells Foxglove of one loop, run after run; an `Audience`.
+class Told(Listener):
+    """Tells Foxglove of one loop, run after run.
 
     Its server drops what a viewer is too slow to take, and writes to none in the
     loop's own thread.
@@ -87,11 +86,13 @@ class Told:
         self._due_s = 0.0
         self.failures = 0
 
-    def began(self, name: str, guard: Guard, scenic: Scenic | None) -> None:
+    def began(self, run: Run) -> None:
         """Takes down what is watched; topics are made with the first frame."""
-        self._guard, self._scenic = guard, scenic
-        self._telling = Telling(watched_only=guard.policy.shadow)
-        self._laws = [law.name for law in guard.watch.laws]
+        if run.watch is None or run.policy is None:
+            return
+        self._policy, self._scenic = run.policy, run.scenic
+        self._telling = Telling(watched_only=run.policy.shadow)
+        self._laws = [law.name for law in run.watch.laws]
         self._risks = topics.risk_topics(self._laws)
         self._first = True
 
@@ -118,7 +119,7 @@ class Told:
         except Exception:
             self.failures += 1
 
-    def ended(self, why: str) -> None:
+    def ended(self, facts: Mapping[str, Any]) -> None:
         """Forgets the run; its topics stay until the next begins."""
         self._scenic = None
 
@@ -147,7 +148,7 @@ class Told:
         values = {name: topics.plain(value) for name, value in frame.values.items()}
         self._say("/signals", values, time_s)
         for topic, law in zip(self._risks, watch.laws, strict=True):
-            steps = self._guard.policy.steps_for(law.name)
+            steps = self._policy.steps_for(law.name)
             least = min((step.threshold for step in steps), default=None)
             risk = law.risk if law.point == law.point else None
             said = topics.risk_message(law.name, risk, law.left_s, least)

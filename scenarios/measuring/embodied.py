@@ -25,11 +25,12 @@ from forewarn.abstractions.trace import Trace, TraceHeader
 from forewarn.monitors.chains.learning import Support, Tally, learn
 from forewarn.monitors.chains.model import Model
 from forewarn.monitors.evaluation.figures import Interval, bootstrap, rate, wilson
+from forewarn.monitors.guarding import listening
 from forewarn.monitors.guarding.decision import Action, Kind
+from forewarn.monitors.guarding.listening import Listener
 from forewarn.monitors.guarding.policy import ANY_LAW, Policy, Step
 from forewarn.monitors.trust.encoding import encode_trace
 from forewarn.monitors.trust.training import law_abstraction
-from forewarn.plugins.contracts import Source
 from forewarn.plugins.loop.guarding import Guarding
 from forewarn.scenarios.running.episode import Episode
 from forewarn.scenarios.running.pools.local import Lost, Pool
@@ -228,10 +229,10 @@ def _was_stopped(episode: Episode, acts: _Acts) -> bool:
     )
 
 
-class _Acts:
-    """Counts what is proposed and done in an episode; a `Listener`."""
+class _Acts(Listener):
+    """Counts what is proposed and done in an episode."""
 
-    def began(self, source: Source) -> None:
+    def began(self, run: listening.Run) -> None:
         self.proposals = self.executed = self.failed = self.withheld = 0
         self.last = ""
 
@@ -266,11 +267,11 @@ def _unguarded(scenario: Scenario, seeds: Iterable[int]) -> Iterator[Trace]:
         yield Trace(header, tuple(kept.frames))
 
 
-class _Frames:
-    """Keeps the frames of an episode; a `Listener`."""
+class _Frames(Listener):
+    """Keeps the frames of an episode."""
 
-    def began(self, source: Source) -> None:
-        self.source = source
+    def began(self, run: listening.Run) -> None:
+        self.source = run.source
         self.frames: list[Frame] = []
 
     def frame(

@@ -22,7 +22,6 @@ from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.trust.training import digest_of_runs
 from forewarn.plugins.contracts import Source
 from forewarn.plugins.loop.guarding import Guarding
-from forewarn.plugins.loop.loop import EpisodeClock
 from forewarn.scenarios.measuring.measure import Progress, seeds_of
 from forewarn.scenarios.running.baselines import Rival
 from forewarn.scenarios.running.campaign import Kept as KeptOf
@@ -163,7 +162,6 @@ class Spectator:
     ) -> None:
         self._guarding, self._laws = guarding, tuple(laws)
         self._judges = [Judge(rival, laws) for rival in baselines]
-        self._clock = EpisodeClock()
         self._source: Source | None = None
 
     def look(self, run: Recorded) -> tuple[Episode, Series]:
@@ -172,21 +170,17 @@ class Spectator:
             error = run.error or "there are no frames"
             return Episode(run.seed, "shadow", FAILED, error=error), Series((), {})
         if run.source != self._source:
-            self._guard = self._guarding.guard(run.source.provides, self._clock)
+            self._loop = self._guarding.open(run.source)
             self._truth = Truth(self._laws, run.source)
             self._source = run.source
-        guard, truth, log = self._guard, self._truth, SeriesLog(self._guarding.policy)
-        guard.reset()
+        loop, truth, log = self._loop, self._truth, SeriesLog(self._guarding.policy)
         truth.reset()
-        for judge in self._judges:
-            judge.began(run.source)
-        tracker = Tracker(guard.watch)
+        tracker = Tracker()
+        loop.prepare(listeners=(tracker, log, *self._judges))
+        loop.begin(None)
         for frame in run.frames:
             truth.frame(frame)
-            self._clock.now_s = frame.time_s
-            decision = guard.review(frame)
-            tracker.decided(guard.watch, frame, decision)
-            log.decided(guard.watch, frame, decision)
+            loop.review(frame)
             for judge in self._judges:
                 judge.frame(frame, None, None)
         truth.finish()

@@ -16,10 +16,10 @@ from forewarn.abstractions.vocabularies.vocabulary import (
 from forewarn.monitors.guarding.decision import Kind, Risk
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.monitors.guarding.record import BrokenRecord, decoded
-from forewarn.monitors.guarding.replay import model_file, replay
 from forewarn.monitors.guarding.watch import ChainWatch, States, Watch
 from forewarn.monitors.laws.automaton import Automaton
-from forewarn.plugins.loop.judges import make_judge
+from forewarn.plugins.loop.records import model_file
+from forewarn.plugins.loop.replay import replay
 from forewarn.scenarios.report.records import (
     Head,
     head_of,
@@ -243,7 +243,7 @@ def _replay(path: Path, head: Head, frames: int) -> _Replayed:
     told = _Replayed()
     model = model_file(path, head.model)
     try:
-        alike, divergence = replay(path, model, told.heard, make_judge)
+        alike, divergence = replay(path, model, told.heard)
     except ForewarnError as error:
         if told.watch is None:
             problem = "The run cannot be replayed, so only what was decided is shown"

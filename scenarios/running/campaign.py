@@ -35,15 +35,15 @@ from forewarn.abstractions.places import place
 from forewarn.abstractions.readers.stored import Stored, stored_runs
 from forewarn.abstractions.trace import Note, Trace, TraceHeader, write_trace
 from forewarn.monitors.guarding.decision import Action
+from forewarn.monitors.guarding.listening import Listener, Run
 from forewarn.monitors.guarding.policy import Policy
-from forewarn.plugins.contracts import Source
 from forewarn.plugins.loop.loop import as_json
 from forewarn.scenarios.running.baselines import Rival
 from forewarn.scenarios.running.episode import FORMAT, Episode, read_episode
 from forewarn.scenarios.running.journey import Driven, Pace
 from forewarn.scenarios.running.plan import Plan, runner_of
 from forewarn.scenarios.running.pools.local import Here, Lost, Pool, Processes
-from forewarn.scenarios.running.runner import FAILED, Keep, Listener
+from forewarn.scenarios.running.runner import FAILED, Keep
 from forewarn.scenarios.running.scenery import scene_file
 from forewarn.scenarios.running.series import Judge, SeriesLog
 from forewarn.scenarios.schema import Scenario
@@ -225,6 +225,8 @@ def play(job: Job) -> Episode:
     recorder = _Recorder(job)
     judges = _judges(job.plan, job.baselines)
     listeners: list[Listener] = [recorder] if {"trace", "columns"} & {*keep} else []
+    if "series" in keep:
+        listeners.append(log)
     driven = Driven()
     if job.plan.pace:
         listeners.append(Pace(job.plan.pace))
@@ -234,7 +236,6 @@ def play(job: Job) -> Episode:
         Keep(
             folder / names["record"] if recorded else None,
             (*listeners, *judges, driven),
-            log if "series" in keep else None,
             scene_file(folder / names["record"]) if "scene" in keep else None,
             folder / names["tally"] if "tally" in keep else None,
         ),
@@ -268,14 +269,14 @@ def _judges(plan: Plan, baselines: tuple[Rival, ...]) -> tuple[Judge, ...]:
     return tuple(Judge(rival, laws) for rival in baselines)
 
 
-class _Recorder:
-    """Keeps the frames of one episode for its trace; a `Listener`."""
+class _Recorder(Listener):
+    """Keeps the frames of one episode for its trace."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
 
-    def began(self, source: Source) -> None:
-        self._source = source
+    def began(self, run: Run) -> None:
+        self._source = run.source
         self._frames: list[Frame] = []
         self._notes: dict[int, Note] = {}
 

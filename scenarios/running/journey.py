@@ -9,17 +9,17 @@ import time
 
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action
-from forewarn.plugins.contracts import Source
+from forewarn.monitors.guarding.listening import Listener, Run
 
 HARD_BRAKE = 4.5
 """m/s²: who decelerates by more brakes hard."""
 
 
-class Driven:
-    """Takes down how an episode is driven; a `Listener`."""
+class Driven(Listener):
+    """Takes down how an episode is driven."""
 
-    def began(self, source: Source) -> None:
-        provided = source.provides
+    def began(self, run: Run) -> None:
+        provided = run.source.provides
         self._began_s: float | None = None
         self._brakes = 0 if "acceleration" in provided else None
         self._collided = False if "collision" in provided else None
@@ -54,8 +54,8 @@ class Driven:
         return facts
 
 
-class Pace:
-    """Waits after each frame until its time has come; a `Listener`.
+class Pace(Listener):
+    """Waits after each frame until its time has come.
 
     Args:
         pace: How many seconds of the world pass in one of ours.
@@ -66,9 +66,9 @@ class Pace:
         self._waits = False
         self._first: tuple[float, float] | None = None
 
-    def began(self, source: Source) -> None:
+    def began(self, run: Run) -> None:
         """Time that is not simulated passes by itself."""
-        self._waits, self._first = source.embedded, None
+        self._waits, self._first = run.source.embedded, None
 
     def frame(
         self, frame: Frame, proposal: Action | None, executed: Action | None

@@ -12,15 +12,14 @@ from forewarn.abstractions.files import write_json
 from forewarn.monitors.chains.formats.own import model_as_dict
 from forewarn.monitors.chains.model import is_riskless, riskless
 from forewarn.monitors.guarding.judges import Judge
+from forewarn.monitors.guarding.listening import Listener
 from forewarn.monitors.guarding.policy import Policy
-from forewarn.plugins.loop.alerts import Alert
 from forewarn.plugins.loop.approval import Approver
 from forewarn.plugins.loop.guarding import Guarding
-from forewarn.plugins.loop.judges import make_judge
-from forewarn.plugins.loop.loop import Audience
 from forewarn.plugins.loop.records import digest_of, keep_model
+from forewarn.plugins.loop.replay import make_judge
 from forewarn.scenarios.running.episode import Mode
-from forewarn.scenarios.running.runner import EpisodeObserver, Runner
+from forewarn.scenarios.running.runner import Runner
 from forewarn.scenarios.schema import InvalidScenario, Plug, Scenario, load_scenario
 
 
@@ -36,10 +35,8 @@ class Plan:
         model_digest: Of the model's content.
         policy: The policy, as JSON; empty without a guard.
         judges: The rules and programs that judge beside the risk, as JSON.
-        observers: Make what hears of the episodes, once a process.
-        alerts: Make what is told of each intervention when it begins.
+        listeners: Make what hears of the episodes, once a process.
         approver: Makes whoever is asked; None if there is nobody.
-        audience: Make who watches live, once a process.
         pace: How many seconds of the world pass in one of ours; 0: as many as can.
     """
 
@@ -50,10 +47,8 @@ class Plan:
     model_digest: str = ""
     policy: str = ""
     judges: tuple[str, ...] = ()
-    observers: tuple[Callable[[], EpisodeObserver], ...] = ()
-    alerts: tuple[Callable[[], Alert], ...] = ()
+    listeners: tuple[Callable[[], Listener], ...] = ()
     approver: Callable[[], Approver] | None = None
-    audience: tuple[Callable[[], Audience], ...] = ()
     pace: float = 0.0
 
     @property
@@ -73,11 +68,9 @@ def plan(
     scenario: Scenario,
     model: Path | None = None,
     policy: Policy | None = None,
-    observers: Sequence[Callable[[], EpisodeObserver]] = (),
-    alerts: Sequence[Callable[[], Alert]] = (),
+    listeners: Sequence[Callable[[], Listener]] = (),
     approver: Callable[[], Approver] | None = None,
     judges: Sequence[Judge] = (),
-    audience: Sequence[Callable[[], Audience]] = (),
     pace: float = 0.0,
 ) -> Plan:
     """The plan of running a scenario, with a guard if there is a model.
@@ -96,10 +89,8 @@ def plan(
         digest_of(model),
         json.dumps((policy or Policy()).as_dict(), sort_keys=True),
         (*scenario.judges, *(json.dumps(judge.as_dict()) for judge in judges)),
-        tuple(observers),
-        tuple(alerts),
+        tuple(listeners),
         approver,
-        tuple(audience),
         pace,
     )
 
@@ -128,21 +119,19 @@ def runner_of(plan: Plan) -> Runner:
         raise InvalidScenario(
             "the scenario was changed while its episodes ran", source=plan.scenario
         )
-    observers = [make() for make in plan.observers]
     if not plan.policy:
-        return Runner(scenario, None, observers)
+        return Runner(scenario)
     policy = Policy.from_dict(json.loads(plan.policy), "the policy")
     guarding = Guarding.load(
         Path(plan.model),
         policy,
         laws=scenario.references,
         judges=lambda: [make_judge(json.loads(content)) for content in plan.judges],
-        alerts=[make_alert() for make_alert in plan.alerts],
+        listeners=plan.listeners,
         approver=None if plan.approver is None else plan.approver(),
-        audience=[make_audience() for make_audience in plan.audience],
     )
-    if guarding.facts["sha256"] != plan.model_digest:
+    if guarding.file is None or guarding.file.digest != plan.model_digest:
         raise InvalidScenario("the model was changed meanwhile", source=plan.model)
     if all(map(is_riskless, guarding.models)):
         guarding = replace(guarding, laws=())
-    return Runner(scenario, guarding, observers)
+    return Runner(scenario, guarding)

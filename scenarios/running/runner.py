@@ -11,33 +11,33 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from forewarn.abstractions.errors import Unreachable, said
+from forewarn.abstractions.errors import (
+    InvalidInput,
+    InvalidModel,
+    Unreachable,
+    said,
+)
 from forewarn.abstractions.expression.scalar import compile_test
 from forewarn.abstractions.expression.tree import signals_of
-from forewarn.abstractions.frame import Frame
-from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
+from forewarn.abstractions.frame import Frame, Source
 from forewarn.monitors.evaluation.warned import Broken
-from forewarn.monitors.guarding.decision import Action
-from forewarn.monitors.guarding.guard import Guard, Observer
+from forewarn.monitors.guarding.listening import Listener, Run
 from forewarn.plugins.contracts import (
     Actuator,
     Metered,
     Pilot,
-    Source,
-    Unattended,
     WithActuator,
     World,
 )
 from forewarn.plugins.functions import said_where
-from forewarn.plugins.loop.guarding import Guarding, foresight_of
-from forewarn.plugins.loop.loop import EpisodeClock, GuardedLoop, Witness
-from forewarn.plugins.loop.records import open_record
+from forewarn.plugins.loop.guarding import Guarding
+from forewarn.plugins.loop.loop import GuardedLoop
 from forewarn.plugins.loop.tallies import TallyFile
 from forewarn.plugins.registry import make_actuator, make_pilot, make_world
 from forewarn.plugins.scenery import Scenic
@@ -50,43 +50,19 @@ from forewarn.scenarios.schema import InvalidScenario, Plug, Scenario
 FAILED = "failed"
 
 
-class Listener(Protocol):
-    """Hears of every frame, guarded or not: a trace's writer, a baseline."""
-
-    def began(self, source: Source) -> None:
-        """An episode begins."""
-
-    def frame(
-        self, frame: Frame, proposal: Action | None, executed: Action | None
-    ) -> None:
-        """Called once it is settled what is carried out on the frame."""
-
-
-class EpisodeObserver(Observer, Protocol):
-    """A guard's observer that also hears of the episodes themselves."""
-
-    def began(self, scenario: str, seed: int) -> None:
-        """An episode begins."""
-
-    def ended(self, facts: Mapping[str, Any]) -> None:
-        """An episode is over: what its JSON says of it."""
-
-
 @dataclass(frozen=True, slots=True)
 class Keep:
     """What is kept of one episode.
 
     Args:
         record: The file of its run record; without a guard there is none.
-        listeners: Hear of every frame.
-        risks: Takes down the guard's risks.
+        listeners: Hear of the episode.
         scene: The file of what is to be seen, for a world that can be drawn.
         tally: The file of what its guard counts.
     """
 
     record: Path | None = None
     listeners: tuple[Listener, ...] = ()
-    risks: Witness | None = None
     scene: Path | None = None
     tally: Path | None = None
 
@@ -97,19 +73,12 @@ class Runner:
     Args:
         scenario: Which one.
         guarding: What the guard is made of; without it nobody watches.
-        observers: Hear of every episode and of every review.
     """
 
-    def __init__(
-        self,
-        scenario: Scenario,
-        guarding: Guarding | None = None,
-        observers: Sequence[EpisodeObserver] = (),
-    ) -> None:
+    def __init__(self, scenario: Scenario, guarding: Guarding | None = None) -> None:
         self.scenario, self.guarding = scenario, guarding
-        self._observers = tuple(observers)
         self._source: Source | None = None
-        self._guard: Guard | None = None
+        self._loop: GuardedLoop | None = None
 
     @property
     def mode(self) -> Mode:
@@ -133,12 +102,7 @@ class Runner:
             plug = self.scenario.pilot
             pilot = make_pilot(plug.name, *self._settings(plug, seed))
             self._prepare(world)
-            for observer in self._observers:
-                observer.began(self.scenario.name, seed)
-            episode = self._run(seed, world, pilot, keep or Keep())
-            for observer in self._observers:
-                observer.ended(episode.as_dict())
-            return episode
+            return self._run(seed, world, pilot, keep or Keep())
 
     def _settings(self, plug: Plug, seed: int) -> tuple[dict[str, Any], str]:
         return self.scenario.settings(plug, seed), self.scenario.source
@@ -159,20 +123,6 @@ class Runner:
                     source=scenario.source,
                     place=place,
                 )
-        if source.fixed and self.mode == "guarded":
-            raise InvalidScenario(
-                "what was recorded cannot be changed by a guard",
-                source=scenario.source,
-                mend="let it watch, by --intervene none, or measure with --no-guarded",
-            )
-        halts = source.embedded or isinstance(world, Unattended)
-        if self.mode == "guarded" and not halts:
-            raise InvalidScenario(
-                f"the world {source.name} goes on by itself, and nobody can halt it if"
-                " the guard hangs",
-                source=scenario.source,
-                mend="give it a method `halt`, or only watch: --intervene none",
-            )
         self._truth = Truth(scenario.laws, source)
         if not self._truth.names:
             law, signals = next(iter(self._truth.not_applicable.items()))
@@ -182,104 +132,99 @@ class Runner:
                 source=scenario.source,
                 place="laws",
             )
-        self._clock = EpisodeClock() if source.embedded else None
         if self.guarding is not None:
-            self._guard = self.guarding.guard(
-                source.provides, self._clock or time.monotonic
-            )
+            try:
+                self._loop = self.guarding.open_world(world)
+            except InvalidModel:
+                raise
+            except InvalidInput as error:
+                if error.source:
+                    raise
+                raise InvalidScenario(
+                    error.problem, source=scenario.source, mend=error.mend
+                ) from error
         self._source = source
 
     def _run(self, seed: int, world: World, pilot: Pilot, keep: Keep) -> Episode:
         began_s = time.perf_counter()
-        head = error = None
-        guarded = self._guarded(seed, world, keep)
+        error = None
+        loop, tracker, listeners = self._loop, Tracker(), keep.listeners
         with ExitStack() as stack:
-            if guarded is not None:
-                stack.enter_context(guarded.loop)
-            listeners, scenes = keep.listeners, None
+            scenes = None
             if keep.scene is not None and isinstance(world, Scenic):
                 scenes = SceneLog(keep.scene, world, self.scenario.name, seed)
                 stack.callback(scenes.close)
                 listeners = (*listeners, scenes)
-            loop = None if guarded is None else guarded.loop
+            if loop is not None:
+                self._open(loop, seed, keep, (tracker, *listeners))
+                stack.enter_context(loop)
             drive = _Drive(self.scenario, world, pilot, self._truth, loop, listeners)
             try:
                 frame = world.reset(seed)
                 pilot.reset(seed)
                 if loop is not None:
                     loop.equip(world, self._actuator(seed, world, pilot))
+                else:
+                    run = Run(self._named(seed), world.source)
+                    for listener in listeners:
+                        listener.began(run)
                 ended = drive.through(frame)
             except Unreachable:
                 raise  # and no other episode would come further
             except Exception as failure:
                 ended, error = FAILED, said_where(failure) or said(failure)
-            if loop is not None:
-                facts = {"error": error, "scene": scenes and scenes.close()}
-                known = {name: each for name, each in facts.items() if each is not None}
-                head = loop.close(ended, **known)
-        broken = sorted(self._truth.broken, key=lambda each: (each.time_s, each.law))
-        episode = Episode(
-            seed,
-            self.mode,
-            ended,
-            drive.duration_s,
-            drive.frames,
-            tuple(broken),
-            goal_s=drive.goal_s,
-            error=error,
-            usage=dict(pilot.usage) if isinstance(pilot, Metered) else {},
-            machine={"wall_s": time.perf_counter() - began_s},
-        )
-        return episode if guarded is None else guarded.told(episode, head)
+            broken = sorted(
+                self._truth.broken, key=lambda each: (each.time_s, each.law)
+            )
+            episode = Episode(
+                seed,
+                self.mode,
+                ended,
+                drive.duration_s,
+                drive.frames,
+                tuple(broken),
+                goal_s=drive.goal_s,
+                error=error,
+                usage=dict(pilot.usage) if isinstance(pilot, Metered) else {},
+                machine={"wall_s": time.perf_counter() - began_s},
+            )
+            if loop is None:
+                for listener in listeners:
+                    listener.ended(episode.as_dict())
+                return episode
+            episode = tracker.told(episode, loop)
+            facts = {"error": error, "scene": scenes and scenes.close()}
+            known = {name: each for name, each in facts.items() if each is not None}
+            return replace(episode, head=loop.close(ended, episode.as_dict(), **known))
 
-    def _guarded(self, seed: int, world: World, keep: Keep) -> _Guarded | None:
-        """The loop of one episode; its record is there even if the world is not."""
-        guarding, guard = self.guarding, self._guard
-        if guarding is None or guard is None:
-            return None
-        foresight = foresight_of(world, guarding.policy)
-        source, scenario, record = world.source, self.scenario, None
-        if keep.record is not None:
-            named = {
-                "name": scenario.name,
-                "sha256": scenario.digest,
-                "text": scenario.text,
-            }
-            keep.record.unlink(missing_ok=True)  # of an episode that is run again
-            record = open_record(
-                keep.record,
-                guard,
-                guarding.facts,
-                scenario=named,
-                seed=seed,
-                laws=guarding.laws,
-                source=source.name,
-                vocabulary=load_vocabulary(source.vocabulary).name,
-                period_s=source.period_s,
-                provides=source.provides,
-            )
-        tally = None
+    def _named(self, seed: int) -> str:
+        return f"{self.scenario.name}, seed {seed}"
+
+    def _open(
+        self, loop: GuardedLoop, seed: int, keep: Keep, listeners: Sequence[Listener]
+    ) -> None:
+        """Opens an episode's files; they are there even if the world is not."""
+        scenario, tally = self.scenario, None
+        for path in (keep.record, keep.tally):
+            if path is not None:
+                path.unlink(missing_ok=True)  # of an episode that is run again
         if keep.tally is not None:
-            keep.tally.unlink(missing_ok=True)
             named_by = hashlib.sha256(keep.tally.name.encode()).hexdigest()[:20]
-            tally = TallyFile(
-                keep.tally, [part.model for part in guard.watch.parts], named_by
-            )
-        tracker = Tracker(guard.watch)
-        risks = () if keep.risks is None else (keep.risks,)
-        loop = GuardedLoop(
-            guard,
-            clock=self._clock or time.monotonic,
-            alerts=guarding.alerts,
-            approver=guarding.approver,
-            record=record,
-            observers=self._observers,
-            witnesses=(tracker, *risks, *guarding.audience),
-            foresee=None if foresight is None else foresight.foresee,
+            models = [part.model for part in loop.guard.watch.parts]
+            tally = TallyFile(keep.tally, models, named_by)
+        named = {
+            "name": scenario.name,
+            "sha256": scenario.digest,
+            "text": scenario.text,
+        }
+        loop.prepare(
+            name=self._named(seed),
+            scenario=named,
+            seed=seed,
+            record=keep.record,
             tally=tally,
-            name=f"{scenario.name}, seed {seed}",
+            listeners=listeners,
         )
-        return _Guarded(loop, tracker)
 
     def _actuator(self, seed: int, world: World, pilot: Pilot) -> Actuator:
         """The world's own, or one that is made of it for this pilot."""
@@ -289,33 +234,6 @@ class Runner:
         if plug is None:
             return own
         return make_actuator(plug.name, own, *self._settings(plug, seed))
-
-
-@dataclass(frozen=True, slots=True)
-class _Guarded:
-    """One guarded episode: its loop, and what came of it."""
-
-    loop: GuardedLoop
-    tracker: Tracker
-
-    def told(self, episode: Episode, head: str | None) -> Episode:
-        """The episode with what its guard said and did."""
-        tracker, loop = self.tracker, self.loop
-        return replace(
-            episode,
-            alarms=tuple(tracker.alarms),
-            interventions=tuple(tracker.interventions),
-            decisions=tracker.decisions,
-            unknown=tracker.unknown,
-            states=tracker.states,
-            drift=tracker.drift,
-            head=head,
-            machine={
-                **episode.machine,
-                "review_s": loop.review_s,
-                "longest_review_s": loop.longest_review_s,
-            },
-        )
 
 
 class _Drive:
@@ -343,8 +261,6 @@ class _Drive:
     def through(self, frame: Frame) -> str:
         """Runs the episode from its first frame on; why it was over."""
         began_s, loop = frame.time_s, self._loop
-        for listener in self._listeners:
-            listener.began(self._world.source)
         words: str | None = None
         while True:
             self.frames += 1

@@ -20,7 +20,7 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import parse_json
 from forewarn.abstractions.frame import Frame, is_number
 from forewarn.monitors.guarding.decision import Action
-from forewarn.plugins.contracts import Source
+from forewarn.monitors.guarding.listening import Listener, Run
 from forewarn.plugins.scenery import Scenic, Shape, ShapeKind, Thing, ThingKind
 
 FORMAT = "forewarn.scene/1"
@@ -43,8 +43,8 @@ def scene_file(record: Path) -> Path:
     return record.with_name(record.name.removesuffix(_RECORD) + SUFFIX)
 
 
-class SceneLog:
-    """Writes the scenes of one episode as it goes on; a `Listener`.
+class SceneLog(Listener):
+    """Writes the scenes of one episode as it goes on.
 
     A world that cannot be drawn after all spoils the picture, never the run.
 
@@ -64,12 +64,12 @@ class SceneLog:
         self._file = path.open("wb")
         self._failed = False
 
-    def began(self, source: Source) -> None:
+    def began(self, run: Run) -> None:
         """Writes the ground."""
 
         def header() -> dict[str, Any]:
             ground = [shape_row(shape) for shape in self._world.ground()]
-            return {**self._run, "source": source.name, "ground": ground}
+            return {**self._run, "source": run.source.name, "ground": ground}
 
         self._try(header)
 

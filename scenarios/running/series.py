@@ -13,12 +13,12 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import atomic_text, read_json
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action, Decision
+from forewarn.monitors.guarding.listening import Listener, Run
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.monitors.guarding.watch import Watch
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.plugins.baseline import Baseline
 from forewarn.plugins.contracts import Source
-from forewarn.plugins.loop.loop import Turn
 from forewarn.plugins.registry import load
 from forewarn.scenarios.running.baselines import Rival, knowledge
 
@@ -115,8 +115,8 @@ def _heard(numbers: Mapping[str, Sequence[float | None]]) -> Numbers:
     }
 
 
-class SeriesLog:
-    """Takes down the guard's risks; a `Witness`.
+class SeriesLog(Listener):
+    """Takes down the guard's risks.
 
     Args:
         policy: Says what an unknown state means.
@@ -139,9 +139,6 @@ class SeriesLog:
                 risk = law.judged
             self._risks.setdefault(law.name, []).append(risk)
 
-    def carried_out(self, frame: Frame, turn: Turn) -> None:
-        """What is done about a risk does not change what it was."""
-
     def series(self, judges: Sequence[Judge] = ()) -> Series:
         """All that was taken down, with what the baselines made of it."""
         return Series(
@@ -152,8 +149,8 @@ class SeriesLog:
         )
 
 
-class Judge:
-    """A baseline, judging every law that it can, frame by frame; a `Listener`.
+class Judge(Listener):
+    """A baseline, judging every law that it can, frame by frame.
 
     Args:
         rival: Which one, with what it learned.
@@ -166,8 +163,9 @@ class Judge:
         self._knowledge = knowledge(rival)
         self._source: Source | None = None
 
-    def began(self, source: Source) -> None:
+    def began(self, run: Run) -> None:
         """Begins a new episode."""
+        source = run.source
         if source != self._source:
             self._source = source
             self._apply(source)

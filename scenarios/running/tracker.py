@@ -5,24 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 
 from forewarn.abstractions.frame import Frame
-from forewarn.monitors.guarding.decision import RANK, Decision
+from forewarn.monitors.guarding.decision import RANK, Decision, Turn
+from forewarn.monitors.guarding.listening import Listener
 from forewarn.monitors.guarding.watch import Watch
-from forewarn.plugins.loop.loop import Turn
-from forewarn.scenarios.running.episode import Intervention, Raised
+from forewarn.plugins.loop.loop import GuardedLoop
+from forewarn.scenarios.running.episode import Episode, Intervention, Raised
 
 UNKNOWN = -1
 """Stands for every state that the model does not know."""
 
 
-class Tracker:
-    """Sums up an episode while it goes on.
+class Tracker(Listener):
+    """Sums up a guarded episode while it goes on."""
 
-    Args:
-        watch: Of the guard that decides.
-    """
-
-    def __init__(self, watch: Watch) -> None:
-        self._watch = watch
+    def __init__(self) -> None:
+        self._watch: Watch | None = None
         self.alarms: list[Raised] = []
         self.interventions: list[Intervention] = []
         self.decisions: dict[str, int] = {}
@@ -34,6 +31,7 @@ class Tracker:
 
     def decided(self, watch: Watch, frame: Frame, decision: Decision) -> None:
         """Takes in a decision; before the next frame is read."""
+        self._watch = watch
         kind, time_s = decision.kind, frame.time_s
         self.decisions[kind] = self.decisions.get(kind, 0) + 1
         if kind == "proceed":
@@ -41,11 +39,11 @@ class Tracker:
         elif RANK[kind] > self._raised.get(decision.law, 0):
             self._raised[decision.law] = RANK[kind]
             self.alarms.append(Raised(decision.law, time_s, decision.risk, kind))
-        if self._watch.ticks != self._ticks:
-            self._note_state()
+        if watch.ticks != self._ticks:
+            self._note_state(watch)
 
-    def _note_state(self) -> None:
-        watch, runs = self._watch, self._runs
+    def _note_state(self, watch: Watch) -> None:
+        runs = self._runs
         missed = watch.ticks - self._ticks - 1
         self._ticks = watch.ticks
         if missed and runs:
@@ -87,4 +85,21 @@ class Tracker:
     @property
     def drift(self) -> str:
         """What the guard has to say of a model that no longer fits."""
-        return "; ".join(self._watch.drifted())
+        return "" if self._watch is None else "; ".join(self._watch.drifted())
+
+    def told(self, episode: Episode, loop: GuardedLoop) -> Episode:
+        """The episode with what its guard said and did."""
+        return replace(
+            episode,
+            alarms=tuple(self.alarms),
+            interventions=tuple(self.interventions),
+            decisions=self.decisions,
+            unknown=self.unknown,
+            states=self.states,
+            drift=self.drift,
+            machine={
+                **episode.machine,
+                "review_s": loop.review_s,
+                "longest_review_s": loop.longest_review_s,
+            },
+        )

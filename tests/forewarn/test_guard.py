@@ -14,8 +14,8 @@ from forewarn import Guard, load_model, load_models, load_policy, load_watch
 from forewarn.abstractions.files import write_json
 from forewarn.cli import main
 from forewarn.monitors.chains.formats.own import model_as_dict
-from forewarn.monitors.guarding.replay import replay
 from forewarn.monitors.programs.file import ProgramFile, write_program
+from forewarn.plugins.loop.replay import replay
 from forewarn.plugins.remote.client import GuardClient
 from forewarn.scenarios.schema import shipped_scenarios
 from tests.plugins.remote.serving import (

@@ -11,16 +11,14 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from forewarn.abstractions.frame import Frame
+from forewarn.abstractions.frame import Frame, Source
 from forewarn.cli import main
-from forewarn.cli.options.live import BAR_WIDTH, LiveLine, bar
 from forewarn.monitors.chains.model import load_model
-from forewarn.monitors.guarding.decision import Decision
-from forewarn.monitors.guarding.guard import Guard
+from forewarn.monitors.guarding.decision import Decision, Outcome, Turn
+from forewarn.monitors.guarding.listening import Run
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.monitors.guarding.watch import load_watch
-from forewarn.plugins.loop.interventions import Outcome
-from forewarn.plugins.loop.loop import Turn
+from forewarn.scenarios.live.line import BAR_WIDTH, LiveLine, bar
 from tests.scenarios import learned
 
 
@@ -39,13 +37,12 @@ def test_a_live_line_follows_the_episode(
     monkeypatch.setattr("time.monotonic", lambda: now[0])
     watch = load_watch(load_model(str(learned.model("tiny-road"))), horizon_s=3.0)
     line = LiveLine()
-    line.began("tiny-road, seed 7", Guard(watch, Policy()), None)
+    line.began(Run("tiny-road, seed 7", Source("tiny"), watch, Policy()))
     frame = Frame(3.0, 3, {})
     decision = Decision("stop", 3, 3.0, "stop_at_red", None, "it cannot be judged")
     line.decided(watch, frame, decision)
     shown = capsys.readouterr().err
-    # click leaves out what only a terminal understands: \x1b[K clears the line.
-    assert shown == "\rtiny-road, seed 7     3.0 s  stop  it cannot be judged"
+    assert shown == "\r\x1b[Ktiny-road, seed 7     3.0 s  stop  it cannot be judged"
     law = watch.laws[0]
     law.low, law.point, law.high = 0.25, 0.5, 0.75
     outcome = Outcome("stop", "stop", obeyed=True)
@@ -57,8 +54,8 @@ def test_a_live_line_follows_the_episode(
     shown = capsys.readouterr().err
     assert f"{bar(0.25, 0.5, 0.75)} 0.50 (0.25 to 0.75)  {law.name[:27]}" in shown
     assert shown.endswith("stop, obeyed")
-    line.ended("it arrived")
-    assert capsys.readouterr().err == "\r"
+    line.ended({"ended": "it arrived"})
+    assert capsys.readouterr().err == "\r\x1b[K"
 
 
 def test_a_run_tells_where_its_page_is(tmp_path: Path) -> None:
@@ -84,7 +81,6 @@ def test_without_a_guard_there_is_nothing_to_watch(tmp_path: Path) -> None:
 
 def test_a_paced_run_takes_the_time_that_it_is_told_to(tmp_path: Path) -> None:
     from forewarn.abstractions.frame import Frame
-    from forewarn.plugins.contracts import Source
     from forewarn.scenarios.running.journey import Pace
 
     slept: list[float] = []
@@ -93,9 +89,9 @@ def test_a_paced_run_takes_the_time_that_it_is_told_to(tmp_path: Path) -> None:
         clock = [5.0]
         patch.setattr("time.monotonic", lambda: clock[0])
         patch.setattr("time.sleep", slept.append)
-        pace.began(Source("w", "driving", (), 0.1))
+        pace.began(Run("w", Source("w", "driving", (), 0.1)))
         for i in range(3):
             pace.frame(Frame(i * 1.0, i, {}), None, None)
-        pace.began(Source("w", "driving", (), 0.1, embedded=False))
+        pace.began(Run("w", Source("w", "driving", (), 0.1, embedded=False)))
         pace.frame(Frame(99.0, 0, {}), None, None)
     assert slept == [0.5, 1.0], "half of the world's time, and live worlds wait never"

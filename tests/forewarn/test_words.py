@@ -15,9 +15,8 @@ from click.testing import CliRunner, Result
 import forewarn.scenarios
 from forewarn.cli import main
 from forewarn.cli.guarding.saying import Saying
-from forewarn.monitors.guarding.decision import Decision
+from forewarn.monitors.guarding.decision import Decision, Outcome
 from forewarn.plugins.loop.guarding import Guarding
-from forewarn.plugins.loop.interventions import Outcome
 from tests.scenarios import learned
 
 SHIPPED = Path(forewarn.scenarios.__file__).parent

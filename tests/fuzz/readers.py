@@ -27,12 +27,12 @@ from forewarn.monitors.guarding.decision import RANK
 from forewarn.monitors.guarding.guard import Guard
 from forewarn.monitors.guarding.policy import Policy, load_policy
 from forewarn.monitors.guarding.record import line_hash, read_record
-from forewarn.monitors.guarding.replay import replay
 from forewarn.monitors.guarding.watch import load_watch
 from forewarn.monitors.laws.formula import parse_formula
 from forewarn.monitors.laws.lawbook import EDITIONS, law_book
 from forewarn.monitors.trust.training import read_sequences
 from forewarn.plugins.chat import Message, Replayed, ReplayMismatch
+from forewarn.plugins.loop.replay import replay
 from forewarn.scenarios.schema import load_scenario
 from forewarn.thor_bridge.conformance import read_recordings
 from forewarn.thor_bridge.household.furnishing.scenes import load_scenes

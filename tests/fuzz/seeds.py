@@ -32,9 +32,9 @@ from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.guarding.guard import Guard
 from forewarn.monitors.guarding.policy import Policy, Step, When
 from forewarn.monitors.guarding.record import RunRecord
-from forewarn.monitors.guarding.replay import model_file
 from forewarn.monitors.guarding.watch import load_watch
 from forewarn.plugins.chat import Message, Recording, Reply
+from forewarn.plugins.loop.records import model_file
 from forewarn.thor_bridge.household.furnishing.scenes import own_scenes
 
 LAW = "always (stop_line_distance < 5 m -> eventually[0, 0.3 s] speed < 1 km/h)"
@@ -281,7 +281,7 @@ def write_record(folder: Path, when: When = "after") -> Path:
     with RunRecord(path, header, {"host": "here"}) as record:
         guard = Guard(
             watch, policy, provides=SIGNALS,
-            clock=lambda: 0.001 * next(clock), observers=[record],
+            clock=lambda: 0.001 * next(clock), listeners=[record],
         )  # fmt: skip
         for frame, then in pairwise(frames()[:7]):
             ahead = None if when == "after" else then

@@ -40,23 +40,21 @@ from hypothesis.stateful import (
 )
 
 from forewarn.abstractions.abstraction import from_expressions
-from forewarn.abstractions.files import write_json
+from forewarn.abstractions.frame import Source
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
-from forewarn.monitors.chains.formats.own import model_as_dict
 from forewarn.monitors.chains.learning import Support, Tally, learn
 from forewarn.monitors.chains.model import Model
-from forewarn.monitors.guarding.guard import Guard
+from forewarn.monitors.guarding.listening import Listener
 from forewarn.monitors.guarding.policy import Policy
-from forewarn.monitors.guarding.record import BrokenRecord, RunRecord, read_record
-from forewarn.monitors.guarding.replay import replay
-from forewarn.monitors.guarding.watch import load_watch
+from forewarn.monitors.guarding.record import BrokenRecord, read_record
 from forewarn.plugins.loop.alerts import LOGGER
+from forewarn.plugins.loop.guarding import Guarding
 from forewarn.plugins.loop.loop import GuardedLoop
+from forewarn.plugins.loop.replay import replay
 from forewarn.plugins.remote.client import RETRY_S, GuardClient
 from forewarn.plugins.remote.messages import Hello, framed
-from forewarn.plugins.remote.recording import Recorder
 from forewarn.plugins.remote.server import GuardServer
-from forewarn.plugins.remote.session import GuardPool, Provides
+from forewarn.plugins.remote.session import GuardPool
 from tests.plugins.remote.fuzz import conversation
 from tests.plugins.remote.serving import TOKEN
 
@@ -135,16 +133,18 @@ class _Disk:
         return getattr(self._file, name)
 
 
-class _Recorder(Recorder):
+class _Pool(GuardPool):
+    """Guards on the clocks of an arena."""
+
     arena: Arena
 
-    def _record(self, guard: Guard, provides: Provides) -> RunRecord:
-        record = super()._record(guard, provides)
-        record._file = _Disk(record._file, self.arena)  # type: ignore[assignment]
-        return record
+    def _open(self, hello: Hello) -> GuardedLoop:
+        source = Source("guard/1", provides=hello.provides or (), embedded=False)
+        clock = self.arena.clocks[hello.provides or LOOPS[0]]
+        return self._guarding.open(source, frame_clock=clock)
 
 
-class Arena:
+class Arena(Listener):
     """A server with its guards, their clocks and the disk that they record on."""
 
     def __init__(self) -> None:
@@ -155,10 +155,11 @@ class Arena:
         self.fails, self.room = False, 1 << 30
         self.port = 0
         self.clients: list[GuardClient] = []
-        path = self.folder / "model.json"
-        write_json(path, model_as_dict(model()))
-        self._recorder = _Recorder(GuardPool(self._build).lend, self.folder, path)
-        self._recorder.arena = self
+        guarding = Guarding(
+            [model()], POLICY, listeners=[lambda: self], record=self.folder
+        )
+        self._pool = _Pool(guarding)
+        self._pool.arena = self
         self.start()
 
     def start(self) -> None:
@@ -180,14 +181,11 @@ class Arena:
             time.sleep(0.0002)
         assert len(self.server._threads) <= heard, "a connection does not end"
 
-    def _build(self, provides: Provides) -> Guard:
-        watch = load_watch(model(), horizon_s=POLICY.horizon_s, provides=provides)
-        clock = self.clocks[provides or LOOPS[0]]
-        return Guard(watch, POLICY, provides=provides, clock=clock, observers=[self])
-
     @contextmanager
     def _lend(self, hello: Hello) -> Iterator[GuardedLoop]:
-        with self._recorder.lend(hello) as loop:
+        with self._pool.lend(hello) as loop:
+            record: Any = loop.record
+            record._file = _Disk(record._file, self)
             self.episodes[hello.provides or LOOPS[0]] += 1
             yield loop
 

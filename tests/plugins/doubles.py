@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import SEVERITY, Action, Decision, Kind
+from forewarn.monitors.guarding.listening import Listener, Run
 from forewarn.plugins.contracts import Pilot, World
 from forewarn.plugins.loop.approval import Answer
-from forewarn.plugins.scenery import Scenic, Shape, Thing
+from forewarn.plugins.scenery import Shape, Thing
 from forewarn.plugins.tiny import TinyPilot, TinyWorld
 
 
@@ -23,8 +25,8 @@ class Clock:
         return self.now_s
 
 
-class Onlooker:
-    """An audience that keeps what it is told and shown."""
+class Onlooker(Listener):
+    """A listener that keeps what it is told and shown."""
 
     def __init__(self) -> None:
         self.name = ""
@@ -33,19 +35,26 @@ class Onlooker:
         self.decisions: list[str] = []
         self.over: list[str] = []
 
-    def began(self, name: str, guard: Any, scenic: Scenic | None) -> None:
-        self.name, self._scenic = name, scenic
-        self.ground = [] if scenic is None else list(scenic.ground())
+    def began(self, run: Run) -> None:
+        self.name, self._scenic = run.name, run.scenic
+        self.ground = [] if run.scenic is None else list(run.scenic.ground())
 
     def decided(self, watch: Any, frame: Frame, decision: Decision) -> None:
         self.decisions.append(decision.kind)
         self.seen.append([] if self._scenic is None else list(self._scenic.things()))
 
-    def carried_out(self, frame: Frame, turn: Any) -> None:
-        """Nothing more is to be seen then."""
+    def ended(self, facts: Mapping[str, Any]) -> None:
+        self.over.append(facts["ended"])
 
-    def ended(self, why: str) -> None:
-        self.over.append(why)
+
+class Told(Listener):
+    """Calls a function with the decision of each intervention that begins."""
+
+    def __init__(self, call: Callable[[Decision], object]) -> None:
+        self._call = call
+
+    def alerted(self, decision: Decision) -> None:
+        self._call(decision)
 
 
 class TinyCase:

@@ -13,15 +13,15 @@ import pytest
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.monitors.guarding.decision import Decision
-from forewarn.plugins.loop.alerts import QUEUE_LENGTH, Webhook, is_loopback, log_alert
+from forewarn.plugins.loop.alerts import QUEUE_LENGTH, LogAlerts, Webhook, is_loopback
 
 DECISION = Decision("slow", 3, 0.3, "51_5", reason="it is at risk")
 
 
 def test_the_log_tells_what_law_and_why(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, logger="forewarn"):
-        log_alert(DECISION)
-        log_alert(Decision("stop", 4, 0.4, reason="bad \x1b[31m%s\nframe"))
+        LogAlerts().alerted(DECISION)
+        LogAlerts().alerted(Decision("stop", 4, 0.4, reason="bad \x1b[31m%s\nframe"))
     assert caplog.messages == [
         "slow at 0.3 s: 51_5: it is at risk",
         "stop at 0.4 s: bad %s frame",
@@ -72,7 +72,7 @@ def listener() -> Iterator[Listener]:
 
 def test_a_webhook_posts_the_decision(listener: Listener) -> None:
     webhook = Webhook(listener.url)
-    webhook(DECISION)
+    webhook.alerted(DECISION)
     webhook.close()
     assert listener.heard == [("/alert?who=1", DECISION.as_dict())]
     assert (webhook.sent, webhook.dropped) == (1, 0)
@@ -84,7 +84,7 @@ def test_what_is_not_taken_is_counted_and_not_followed(
 ) -> None:
     listener.status = status
     webhook = Webhook(listener.url)
-    webhook(DECISION)
+    webhook.alerted(DECISION)
     webhook.close()
     assert (len(listener.heard), webhook.sent, webhook.dropped) == (1, 0, 1)
 
@@ -92,10 +92,10 @@ def test_what_is_not_taken_is_counted_and_not_followed(
 def test_a_listener_that_hangs_holds_nobody_up(listener: Listener) -> None:
     listener.hold.clear()
     webhook = Webhook(listener.url)
-    webhook(DECISION)
+    webhook.alerted(DECISION)
     assert listener.arrived.acquire(timeout=20)
     for _ in range(QUEUE_LENGTH + 5):
-        webhook(DECISION)
+        webhook.alerted(DECISION)
     assert webhook.dropped == 5
     listener.hold.set()
     webhook.close()
@@ -103,7 +103,7 @@ def test_a_listener_that_hangs_holds_nobody_up(listener: Listener) -> None:
 
 def test_nobody_there_is_counted() -> None:
     webhook = Webhook("http://127.0.0.1:9/")
-    webhook(DECISION)
+    webhook.alerted(DECISION)
     webhook.close()
     assert (webhook.sent, webhook.dropped) == (0, 1)
 

@@ -18,11 +18,12 @@ from forewarn.monitors.guarding.decision import (
     Action,
     Decision,
     Kind,
+    Outcome,
     Risk,
 )
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.plugins.loop.approval import Answer
-from forewarn.plugins.loop.interventions import Intervener, Outcome
+from forewarn.plugins.loop.interventions import Intervener
 from forewarn.plugins.loop.reflection import Prompt, Prompter
 from forewarn.plugins.tiny import (
     TinyActuator,
@@ -31,7 +32,7 @@ from forewarn.plugins.tiny import (
     TinyPilot,
     TinyWorld,
 )
-from tests.plugins.doubles import Clock, Person, Servant
+from tests.plugins.doubles import Clock, Person, Servant, Told
 
 FRAME = Frame(0.0, 0, {})
 PROPOSAL = Action("go", {"to": "Kitchen"})
@@ -129,7 +130,9 @@ def test_nothing_is_ever_milder_than_decided(
 def test_shadow_mode_enforces_nothing() -> None:
     servant = Servant()
     alerts: list[Decision] = []
-    ours = intervener(servant, replace(POLICY, shadow=True), alerts=[alerts.append])
+    ours = intervener(
+        servant, replace(POLICY, shadow=True), listeners=[Told(alerts.append)]
+    )
     for kind in SEVERITY:
         executed, outcome = ours.apply(decide(kind), PROPOSAL, FRAME)
         assert (executed, outcome.kind, outcome.enforced) == (PROPOSAL, kind, False)
@@ -273,7 +276,7 @@ def test_what_cannot_say_why_it_failed_falls_back_all_the_same() -> None:
     def clock() -> float:
         raise Mute
 
-    told = intervener(alerts=[alert])
+    told = intervener(listeners=[Told(alert)])
     executed, outcome = told.apply(decide("slow"), PROPOSAL, FRAME)
     assert executed is not None and executed.name == "slow"
     assert outcome.notes == ("an alert failed: Mute: it cannot say more",)
@@ -487,7 +490,7 @@ def test_an_approver_that_fails_does_not_approve(answer: Any) -> None:
 
 def test_an_alert_is_given_once_when_it_begins() -> None:
     told: list[Decision] = []
-    ours = intervener(alerts=[told.append])
+    ours = intervener(listeners=[Told(told.append)])
     for kind in ("proceed", "alert", "alert", "slow", "slow", "proceed", "alert"):
         ours.apply(decide(kind), PROPOSAL, FRAME)
     assert [decision.kind for decision in told] == ["alert", "slow", "alert"]
@@ -499,7 +502,7 @@ def test_an_alert_that_fails_does_not_keep_the_others_from_being_told() -> None:
     def broken(decision: Decision) -> None:
         raise OSError("no network")
 
-    ours = intervener(alerts=[broken, told.append])
+    ours = intervener(listeners=[Told(broken), Told(told.append)])
     executed, outcome = ours.apply(decide("alert"), PROPOSAL, FRAME)
     assert (executed, len(told)) == (PROPOSAL, 1)
     assert outcome.notes == ("an alert failed: OSError: no network",)

@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
-from forewarn.abstractions.frame import Frame
+from forewarn.abstractions.frame import Frame, Source
 from forewarn.monitors.guarding.decision import Decision, Kind, Risk
+from forewarn.monitors.guarding.listening import Run
+from forewarn.monitors.guarding.policy import Policy
 from forewarn.plugins.telemetry import OpenTelemetry, PrometheusFile, is_installed
 
 FACTS: dict[str, Any] = {
@@ -71,13 +73,16 @@ def points(reader: Any) -> dict[str, Any]:
     return found
 
 
+TINY = Run("tiny-road, seed 7", Source("tiny"), None, Policy(), None, "tiny-road", 7)
+
+
 def test_an_episode_is_a_span_with_its_changes_of_decision(sdk: Any) -> None:
     assert is_installed()
     spans, reader = sdk
     spans.clear()
     watcher = OpenTelemetry()
     frame = Frame(0.0, 0, {})
-    watcher.began("tiny-road", 7)
+    watcher.began(TINY)
     for at, kind in enumerate(("proceed", "stop", "stop", "proceed")):
         said = decision(kind, at=float(at))  # type: ignore[arg-type]
         watcher.reviewed(frame, None, said, ())
@@ -106,7 +111,7 @@ def test_a_failed_episode_is_an_error(sdk: Any) -> None:
     spans, _ = sdk
     spans.clear()
     watcher = OpenTelemetry()
-    watcher.began("tiny-road", 8)
+    watcher.began(TINY)
     watcher.ended({**FACTS, "error": "the bridge fell in", "ended": "failed"})
     (span,) = spans.get_finished_spans()
     assert not span.status.is_ok
@@ -133,7 +138,7 @@ def test_what_fails_in_telemetry_does_not_reach_the_guard(
     watcher = OpenTelemetry()
     for counter in (watcher._reviews, watcher._violations):
         monkeypatch.setattr(counter, "add", fail)
-    watcher.began("tiny-road", 7)
+    watcher.began(TINY)
     watcher.reviewed(Frame(0.0, 0, {}), None, decision("stop"), ())
     watcher.ended(FACTS)
     assert watcher.failures == 2

@@ -19,7 +19,7 @@ from forewarn.abstractions.readers import read_trace
 from forewarn.abstractions.readers.stored import files_in, stored_runs
 from forewarn.monitors.guarding.policy import Policy, Step
 from forewarn.monitors.guarding.record import read_record
-from forewarn.monitors.guarding.replay import replay
+from forewarn.plugins.loop.replay import replay
 from forewarn.plugins.tiny import TinyWorld
 from forewarn.scenarios.running import campaign as campaign_module
 from forewarn.scenarios.running.campaign import Job, Kept, campaign, jobs, pool

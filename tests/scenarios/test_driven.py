@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from forewarn.abstractions.frame import Frame
+from forewarn.monitors.guarding.listening import Run
 from forewarn.plugins.contracts import Source
 from forewarn.scenarios.measuring.pairs import compare, trips
 from forewarn.scenarios.running.episode import Episode
@@ -20,7 +21,7 @@ SIGNALS = ("acceleration", "collision", "destination_reached")
 def driven(frames: Sequence[Sequence[Any]], provides: Sequence[str] = SIGNALS) -> Any:
     listener = Driven()
     for _ in range(2):  # what came before does not matter
-        listener.began(Source("hand", "driving", tuple(provides), 0.5))
+        listener.began(Run("a run", Source("hand", "driving", tuple(provides), 0.5)))
         for i, values in enumerate(frames):
             frame = Frame(10.0 + i / 2, i, dict(zip(provides, values, strict=True)))
             listener.frame(frame, None, None)

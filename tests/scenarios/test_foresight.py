@@ -12,8 +12,8 @@ from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.guarding.policy import Policy, Step
 from forewarn.monitors.guarding.record import read_record
-from forewarn.monitors.guarding.replay import replay
 from forewarn.plugins.contracts import Foresight
+from forewarn.plugins.loop.replay import replay
 from forewarn.plugins.tiny import TinyHousehold
 from forewarn.scenarios.running.plan import plan, runner_of
 from forewarn.scenarios.running.runner import Keep, Runner

@@ -10,9 +10,10 @@ import pytest
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.evaluation.figures import wilson
 from forewarn.monitors.guarding.decision import Action
+from forewarn.monitors.guarding.listening import Listener, Run
 from forewarn.monitors.guarding.policy import load_policy
 from forewarn.monitors.guarding.record import read_record
-from forewarn.monitors.guarding.replay import replay
+from forewarn.plugins.loop.replay import replay
 from forewarn.scenarios.running.plan import plan, runner_of
 from forewarn.scenarios.running.runner import Keep, Runner
 from forewarn.scenarios.schema import load_scenario
@@ -33,10 +34,10 @@ def guarded() -> Runner:
     return runner_of(plan(load_scenario(FORK), shipped().model, policy))
 
 
-class _Acts:
-    """What was carried out; a `Listener`."""
+class _Acts(Listener):
+    """What was carried out."""
 
-    def began(self, source: object) -> None:
+    def began(self, run: Run) -> None:
         self.done: list[str] = []
 
     def frame(

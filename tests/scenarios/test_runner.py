@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +13,15 @@ import pytest
 from forewarn.abstractions.errors import ForewarnError, MissingDependency
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action, Decision
+from forewarn.monitors.guarding.listening import Listener, Run
 from forewarn.monitors.guarding.policy import Policy, Step
 from forewarn.monitors.guarding.record import read_record
-from forewarn.monitors.guarding.replay import replay
-from forewarn.plugins.contracts import Source
+from forewarn.plugins.loop.replay import replay
 from forewarn.plugins.tiny import TinyPilot, TinyWorld
 from forewarn.scenarios.running import runner as runner_module
 from forewarn.scenarios.running.episode import Episode
 from forewarn.scenarios.running.plan import plan, runner_of
-from forewarn.scenarios.running.runner import FAILED, EpisodeObserver, Keep, Runner
+from forewarn.scenarios.running.runner import FAILED, Keep, Runner
 from forewarn.scenarios.schema import InvalidScenario, load_scenario, parse_scenario
 from tests.scenarios import learned
 
@@ -36,11 +36,10 @@ def guarded(policy: Policy, scenario: str = "tiny-road") -> Runner:
     return runner_of(plan(wanted, learned.model(scenario), policy))
 
 
-@dataclass
-class Frames:
+class Frames(Listener):
     """A listener that keeps everything."""
 
-    def began(self, source: Source) -> None:
+    def began(self, run: Run) -> None:
         self.heard: list[tuple[Frame, Action | None, Action | None]] = []
 
     def frame(
@@ -347,13 +346,13 @@ def test_laws_that_nothing_provides_for_are_left_out_unless_that_leaves_none() -
 # -- who hears of it -------------------------------------------------------------------
 
 
-def test_observers_hear_of_episodes_and_reviews() -> None:
-    class Ear:
+def test_listeners_hear_of_episodes_and_reviews() -> None:
+    class Ear(Listener):
         def __init__(self) -> None:
             self.heard: list[object] = []
 
-        def began(self, scenario: str, seed: int) -> None:
-            self.heard.append((scenario, seed))
+        def began(self, run: Run) -> None:
+            self.heard.append((run.scenario, run.seed))
 
         def reviewed(
             self, frame: Frame, proposal: Action | None, decision: Decision, *_: object
@@ -363,11 +362,12 @@ def test_observers_hear_of_episodes_and_reviews() -> None:
         def ended(self, facts: Any) -> None:
             self.heard.append(facts)
 
-    ear: EpisodeObserver = Ear()
-    made = guarded(STOP)
-    runner = Runner(ROAD, made.guarding, [ear])
+    ear = Ear()
+    made = guarded(STOP).guarding
+    assert made is not None
+    runner = Runner(ROAD, replace(made, listeners=[lambda: ear]))
     episode = runner.run(200)
-    heard = ear.heard  # type: ignore[attr-defined]
+    heard = ear.heard
     assert heard[0] == ("tiny-road", 200)
     assert heard[-1] == told(episode) | {"machine": dict(episode.machine)}
     assert len(heard) == episode.frames + 2
@@ -403,15 +403,11 @@ def test_a_live_world_is_judged_by_a_live_clock_and_replays_from_the_record(
     assert replay(path)[1] is None
 
 
-class Hanging:
-    """An observer in whose hands a review hangs, until the world is halted."""
+class Hanging(Listener):
+    """A listener in whose hands a review hangs, until the world is halted."""
 
     def __init__(self, world: Live) -> None:
         self.world, self.reviews, self.halted = world, 0, False
-
-    def began(self, scenario: str, seed: int) -> None: ...
-
-    def ended(self, facts: Mapping[str, Any]) -> None: ...
 
     def reviewed(self, *_: Any) -> None:
         self.reviews += 1
@@ -426,8 +422,9 @@ def live_runner(
     model = learned.model("tiny-road")
     monkeypatch.setattr(runner_module, "make_world", lambda *_: world)
     parts = runner_of(plan(ROAD, model, policy)).guarding
+    assert parts is not None
     hanging = Hanging(world)
-    return Runner(ROAD, parts, [hanging]), hanging
+    return Runner(ROAD, replace(parts, listeners=[lambda: hanging])), hanging
 
 
 def test_a_review_that_hangs_leaves_no_live_world_driving(
@@ -444,7 +441,6 @@ def test_nothing_is_halted_where_the_guard_only_watches(
 ) -> None:
     world = Live()
     runner, _ = live_runner(monkeypatch, world, replace(STOP, shadow=True))
-    runner._observers = ()
     runner.run(200)
     assert not world.halted.is_set()
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from forewarn.abstractions.frame import Frame
+from forewarn.monitors.guarding.listening import Run
 from forewarn.plugins.contracts import Source
 from forewarn.plugins.scenery import Shape, Thing
 from forewarn.plugins.tiny import TinyWorld
@@ -42,7 +43,7 @@ def car(name: str, x: float, state: str = "") -> Thing:
 
 def write(path: Path, scenes: list[list[Thing]], frames: int | None = None) -> str:
     log = SceneLog(path, Drawn(scenes), "s", 7)
-    log.began(SOURCE)
+    log.began(Run("a run", SOURCE))
     for i in range(len(scenes) if frames is None else frames):
         log.frame(Frame(i / 10, i, {}), None, None)
     return log.close()

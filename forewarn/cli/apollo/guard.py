@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -23,15 +22,12 @@ from forewarn.cli.apollo.shared import (
 )
 from forewarn.cli.guarding.making import Asked, guard_options
 from forewarn.cli.guarding.saying import Saying, until
-from forewarn.cli.options.live import live_option, made_of, watched_live
-from forewarn.cli.support import FILE, Number, json_option, seed_option
+from forewarn.cli.options.live import live_option, watched_live
+from forewarn.cli.support import FILE, Number, json_option, naming, seed_option
 
 if TYPE_CHECKING:
     from forewarn.apollo_bridge.bridge import ApolloWorld
     from forewarn.apollo_bridge.channels import Edition
-    from forewarn.monitors.guarding.guard import Guard
-    from forewarn.monitors.guarding.record import RunRecord
-    from forewarn.plugins.contracts import Source
     from forewarn.plugins.loop.loop import GuardedLoop
 
 
@@ -65,7 +61,6 @@ if TYPE_CHECKING:
     is_flag=True,
     help="When a stop is not obeyed, ask Apollo's guardian, which must be enabled.",
 )
-@click.option("--shadow", is_flag=True, help="Decide everything, enforce nothing.")
 @click.option("--for", "for_s", type=Number(min=0.0), help="End after so many seconds.")
 @seed_option
 @pace_option
@@ -83,7 +78,6 @@ def guard(
     body: str | None,
     edition: Edition,
     guardian: bool,
-    shadow: bool,
     for_s: float | None,
     seed: int,
     pace: float,
@@ -102,8 +96,6 @@ def guard(
       forewarn apollo guard --bridge tcp://127.0.0.1:9090 --map maps --model s2.json
       forewarn apollo guard --fake s2 --seed 3 --pace 0 --model s2.json
     """
-    from forewarn.plugins.loop.loop import EpisodeClock, GuardedLoop
-
     if sum((bridge is not None, node, fake is not None)) != 1:
         raise click.UsageError("give one of --bridge tcp://HOST:PORT, --node or --fake")
     if fake is not None:
@@ -111,8 +103,9 @@ def guard(
 
         laws = asked.laws or load_scenario(fake).references
         asked = replace(asked, scenario=fake, laws=laws)
-    guarding = asked.guarding(shadow)
     with ExitStack() as stack:
+        live_listeners = stack.enter_context(watched_live(live))
+        guarding = asked.guarding(record_path, live_listeners)
         if fake is not None:
             world = _stand_in(stack, fake, seed, pace, edition, guardian)
         else:
@@ -133,24 +126,12 @@ def guard(
         stack.enter_context(contextlib.closing(world))
         source = world.source
         asked.check(guarding, vocabulary=source.vocabulary, period_s=source.period_s)
-        clock = EpisodeClock() if source.embedded else time.monotonic
         # Before the first frame: making it takes a while, and the frame would be old.
-        made = asked.guard(guarding, source.provides, clock)
-        record = None
-        if record_path is not None:
-            record = _open(record_path, made, asked.model, source, seed)
-        loop = GuardedLoop(
-            made,
-            clock=clock,
-            alerts=guarding.alerts,
-            approver=guarding.approver,
-            record=record,
-            tally=guarding.tally,
-            witnesses=made_of(stack.enter_context(watched_live(live))),
-            name=source.name,
-        )
-        saying = Saying(made, "Apollo", as_json)
-        _watch(world, loop, saying, seed, for_s, record_path)
+        with naming(asked.policy_path or "the policy"):
+            loop = guarding.open_world(world)
+        loop.prepare(scenario={"name": "apollo"}, seed=seed)
+        saying = Saying(loop.guard, "Apollo", as_json)
+        _watch(world, loop, saying, seed, for_s)
 
 
 def _stand_in(
@@ -192,7 +173,6 @@ def _watch(
     saying: Saying,
     seed: int,
     for_s: float | None,
-    record_path: Path | None,
 ) -> None:
     """The loop: a frame, a decision, what is done about it."""
     from forewarn.apollo_bridge.act import planner_parameters
@@ -223,26 +203,8 @@ def _watch(
         lines = []
         if health and health["losses"]:
             lines.append(f"{health['losses']} losses, the last: {health['problem']}")
-        if record_path is not None:
-            lines.append(f"The run record: {record_path}")
+        if loop.record is not None:
+            lines.append(f"The run record: {loop.record.path}")
         commands = dict(world.commander.sent)
         facts = {"ended": ended, "commands": commands, "bus": health}
         saying.ends(f" until {ended}", facts, *lines)
-
-
-def _open(
-    path: Path, guard: Guard, model: Path, source: Source, seed: int
-) -> RunRecord:
-    from forewarn.plugins.loop.records import keep_model, open_record
-
-    return open_record(
-        path,
-        guard,
-        {"sha256": keep_model(model, path.parent), "name": model.name},
-        scenario={"name": "apollo"},
-        seed=seed,
-        source=source.name,
-        vocabulary=source.vocabulary,
-        period_s=source.period_s,
-        provides=source.provides,
-    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Generator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,14 +14,12 @@ import click
 from forewarn.cli.carla.apart import apart
 from forewarn.cli.guarding.making import Asked, guard_options
 from forewarn.cli.guarding.saying import Saying, until
-from forewarn.cli.options.live import live_option, made_of, watched_live
+from forewarn.cli.options.live import live_option, watched_live
 from forewarn.cli.support import FILE, Count, Number, emit, json_option
 
 if TYPE_CHECKING:
     from forewarn.abstractions.frame import Frame
     from forewarn.monitors.guarding.decision import Action
-    from forewarn.monitors.guarding.guard import Guard
-    from forewarn.monitors.guarding.record import RunRecord
     from forewarn.plugins.carla.guarded import Watching
 
 _NOTHING = (
@@ -61,7 +60,6 @@ for_option = click.option(
     type=Count(1, 65535),
     help="The port of the Traffic Manager that drives it: slow then turns its knob.",
 )
-@click.option("--shadow", is_flag=True, help="Decide everything, enforce nothing.")
 @for_option
 @click.option("--record", "record_path", type=FILE, help="Where the run record goes.")
 @live_option
@@ -72,7 +70,6 @@ def guard(
     role: str,
     asked: Asked,
     manager_port: int | None,
-    shadow: bool,
     for_s: float | None,
     record_path: Path | None,
     live: str | None,
@@ -88,14 +85,16 @@ def guard(
     Example:
       forewarn carla guard --model s2.json --policy stop.yaml
     """
+    from functools import partial
+
     from forewarn.plugins.carla.act import CarlaActuator, TrafficManagerActuator
     from forewarn.plugins.carla.beside import Beside, find_vehicle
-    from forewarn.plugins.carla.guarded import PROVIDES, GuardedVehicle
+    from forewarn.plugins.carla.guarded import SOURCE, GuardedVehicle
     from forewarn.plugins.carla.wire import answering, connect
 
-    guarding = asked.guarding(shadow)
+    guarding = asked.guarding(record_path)
     asked.check(guarding, vocabulary="driving")
-    made = asked.guard(guarding, PROVIDES)
+    asked.open(guarding, SOURCE)  # what is wrong with it shows before it connects
     alone = apart(f"{host}:{port}")
     client = connect(host, port)
     with answering(host, port), ExitStack() as stack:
@@ -103,26 +102,16 @@ def guard(
         # None where the server does not wait for anybody.
         asked.check(guarding, period_s=world.get_settings().fixed_delta_seconds)
         ego = find_vehicle(world, role)
-        actuator = CarlaActuator()
+        actuator: Callable[..., CarlaActuator] = CarlaActuator
         if manager_port is not None:
             manager = client.get_trafficmanager(manager_port)
-            actuator = TrafficManagerActuator(manager, ego)
-        guarded = GuardedVehicle(
-            world,
-            ego,
-            made,
-            actuator=actuator,
-            alerts=guarding.alerts,
-            approver=guarding.approver,
-            record=None
-            if record_path is None
-            else _open(record_path, made, asked.model),
-            tally=guarding.tally,
-            audience=made_of(stack.enter_context(watched_live(live))),
-            name=f"{role} ({ego.type_id})",
-        )
+            actuator = partial(TrafficManagerActuator, manager, ego)
+        watching = stack.enter_context(watched_live(live))
+        guarding = replace(guarding, listeners=[*guarding.listeners, *watching])
+        name = f"{role} ({ego.type_id})"
+        guarded = GuardedVehicle(world, ego, guarding, actuator=actuator, name=name)
         over = stack.enter_context(until(for_s))
-        saying = Saying(made, "the vehicle", as_json)
+        saying = Saying(guarded.guard, "the vehicle", as_json)
         head = f"Watching {role} ({ego.type_id}) at {host}:{port}."
         saying.begins(head, {"vehicle": ego.type_id})
 
@@ -252,19 +241,3 @@ def _played(
             yield watching, snapshot
     if watching is None and missing is not None:
         raise missing
-
-
-def _open(path: Path, guard: Guard, model_path: Path) -> RunRecord:
-    from forewarn.plugins.carla.guarded import PROVIDES
-    from forewarn.plugins.loop.records import keep_model, open_record
-
-    model = {"sha256": keep_model(model_path, path.parent), "name": model_path.name}
-    return open_record(
-        path,
-        guard,
-        model,
-        scenario={"name": "carla"},
-        source="carla",
-        vocabulary="driving",
-        provides=PROVIDES,
-    )

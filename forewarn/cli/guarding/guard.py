@@ -15,10 +15,10 @@ import click
 from forewarn.cli.guarding.making import Asked, guard_options
 from forewarn.cli.guarding.saying import announced
 from forewarn.cli.options.live import live_option, watched_live
-from forewarn.cli.support import FILE, FOLDER, clean, emit, json_option
+from forewarn.cli.support import FILE, FOLDER, clean, emit, json_option, naming
 
 if TYPE_CHECKING:
-    from forewarn.plugins.loop.loop import Audience
+    from forewarn.monitors.guarding.listening import Listener
     from forewarn.plugins.remote.session import Lend
 
 
@@ -75,8 +75,8 @@ def guard(
     if address is not None and token_file is None:
         raise click.UsageError("--socket needs --token-file")
     token = "" if token_file is None else _token(token_file)
-    with watched_live(live) as audience:
-        lend = _lend(asked, folder, audience)
+    with watched_live(live) as watching:
+        lend = _lend(asked, folder, watching)
         if address is None:
             from forewarn.plugins.remote.session import serve_lines
 
@@ -86,29 +86,21 @@ def guard(
 
 
 def _lend(
-    asked: Asked, folder: Path | None, audience: Sequence[Callable[[], Audience]]
+    asked: Asked, folder: Path | None, live: Sequence[Callable[[], Listener]]
 ) -> Lend:
-    from forewarn.plugins.remote.messages import Hello
-    from forewarn.plugins.remote.recording import Recorder
     from forewarn.plugins.remote.session import GuardPool
 
-    guarding = asked.guarding()
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+    guarding = asked.guarding(folder, live)
     asked.check(guarding)
-    pool = GuardPool(
-        partial(asked.guard, guarding),
-        guarding.alerts,
-        guarding.approver,
-        guarding.tally,
-        audience,
-        partial(asked.check, guarding),
-    )
+    pool = GuardPool(guarding, partial(asked.check, guarding))
     # What is wrong with the model or the policy shows now, not when a loop has come.
-    with pool.lend(Hello()) as loop:
-        for line in announced(loop.guard):
-            click.echo(clean(line), err=True)
-    if folder is None:
-        return pool.lend
-    return Recorder(pool.lend, folder, asked.model).lend
+    with naming(asked.policy_path or "the policy"):
+        made = pool.warm()
+    for line in announced(made):
+        click.echo(clean(line), err=True)
+    return pool.lend
 
 
 def _token(path: Path) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,10 +25,12 @@ from forewarn.cli.options.telling import Telling, person, telling_options
 from forewarn.cli.support import naming, option_group
 
 if TYPE_CHECKING:
+    from forewarn.abstractions.frame import Source
     from forewarn.monitors.chains.model import Model
-    from forewarn.monitors.guarding.guard import Clock, Guard
+    from forewarn.monitors.guarding.listening import Listener
     from forewarn.monitors.laws.lawbook import Law
     from forewarn.plugins.loop.guarding import Guarding
+    from forewarn.plugins.loop.loop import GuardedLoop
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,7 @@ class Asked:
         judging: Who judges beside the risk.
         telling: Who is told of interventions.
         tally: The file of what they count.
+        shadow: Whether nothing is enforced.
     """
 
     model: Path
@@ -57,36 +59,43 @@ class Asked:
     judging: Judging
     telling: Telling
     tally: Path | None
+    shadow: bool
 
-    def guarding(self, shadow: bool = False) -> Guarding:
-        """What its guards are made of."""
+    def guarding(
+        self,
+        record: Path | None = None,
+        live: Sequence[Callable[[], Listener]] = (),
+    ) -> Guarding:
+        """What its guards are made of.
+
+        Args:
+            record: Where run records go.
+            live: Make who watches live.
+        """
         from forewarn.monitors.guarding.policy import Policy
         from forewarn.plugins.loop.guarding import Guarding
         from forewarn.plugins.loop.tallies import TallyFile
 
-        made = Guarding.load(self.model, laws=self.laws, approver=person())
+        made = Guarding.load(
+            self.model, laws=self.laws, approver=person(), record=record
+        )
         policy = chosen_policy(
             self.policy_path, None, Policy().horizon_s, self.intervene, (),
             laws=_laws_of(made.models, self.laws) if self.intervene else (),
         )  # fmt: skip
-        policy = replace(policy, shadow=policy.shadow or shadow)
+        policy = replace(policy, shadow=policy.shadow or self.shadow)
         return replace(
             made,
             policy=policy,
             judges=lambda: self.judging.judges(policy.shadow),
-            alerts=self.telling.alerts(),
+            listeners=[*self.telling.listeners(), *live],
             tally=None if self.tally is None else TallyFile(self.tally, made.models),
         )
 
-    def guard(
-        self,
-        guarding: Guarding,
-        provides: Sequence[str] | None,
-        clock: Clock = time.monotonic,
-    ) -> Guard:
-        """A guard for a source of those signals."""
+    def open(self, guarding: Guarding, source: Source, **rest: Any) -> GuardedLoop:
+        """A guarded loop for a source; what is wrong with the policy names its file."""
         with naming(self.policy_path or "the policy"):
-            return guarding.guard(provides, clock)
+            return guarding.open(source, **rest)
 
     def check(self, guarding: Guarding, **source: Any) -> None:
         """Refuses a model that is of something else.
@@ -129,6 +138,7 @@ guard_options = option_group(
     judging_options,
     telling_options,
     tally_option,
+    click.option("--shadow", is_flag=True, help="Decide everything, enforce nothing."),
 )
 
 

@@ -36,10 +36,9 @@ def replay(record: Path, model: Path | None, as_json: bool) -> None:
 
 
 def _derived(record: Path, model: Path | None) -> Looked:
-    from forewarn.monitors.guarding.replay import replay as derive
-    from forewarn.plugins.loop.judges import make_judge
+    from forewarn.plugins.loop.replay import replay as derive
 
-    alike, divergence = derive(record, model, make_judge=make_judge)
+    alike, divergence = derive(record, model)
     payload = {
         "record": str(record),
         "decisions": alike,

@@ -18,9 +18,8 @@ from forewarn.cli.options.policies import gaps
 from forewarn.cli.support import clean, emit
 
 if TYPE_CHECKING:
-    from forewarn.monitors.guarding.decision import Decision
+    from forewarn.monitors.guarding.decision import Decision, Outcome
     from forewarn.monitors.guarding.guard import Guard
-    from forewarn.plugins.loop.interventions import Outcome
 
 
 def announced(guard: Guard) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 import click
@@ -12,39 +13,34 @@ import click
 from forewarn.cli.support import option_group
 
 if TYPE_CHECKING:
-    from forewarn.plugins.loop.alerts import Alert
+    from forewarn.monitors.guarding.listening import Listener
     from forewarn.plugins.loop.approval import Approver
 
 
-def to_log() -> Alert:
-    """Alerts on standard error, a line each."""
+def to_log() -> Listener:
+    """Tells of interventions on standard error, a line each."""
     import logging
 
-    from forewarn.plugins.loop.alerts import LOGGER, log_alert
+    from forewarn.plugins.loop.alerts import LOGGER, LogAlerts
 
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("forewarn: %(message)s"))
     logging.getLogger(LOGGER).handlers[:] = [handler]
     logging.getLogger(LOGGER).propagate = False
-    return log_alert
+    return LogAlerts()
 
 
-@dataclass(frozen=True, slots=True)
-class ToWebhook:
-    """Makes alerts that are posted somewhere; the last ones before the end, too."""
+@cache
+def _webhook(url: str, allow_host: str | None) -> Listener:
+    """Posts interventions, the last ones before the end too; one a process."""
+    from multiprocessing.util import Finalize
 
-    url: str
-    allow_host: str | None
+    from forewarn.plugins.loop.alerts import Webhook
 
-    def __call__(self) -> Alert:
-        from multiprocessing.util import Finalize
-
-        from forewarn.plugins.loop.alerts import Webhook
-
-        hook = Webhook(self.url, allow_host=self.allow_host)
-        # Unlike atexit, this runs in the processes of a pool as well.
-        Finalize(None, hook.close, exitpriority=1)
-        return hook
+    hook = Webhook(url, allow_host=allow_host)
+    # Unlike atexit, this runs in the processes of a pool as well.
+    Finalize(None, hook.close, exitpriority=1)
+    return hook
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,20 +57,20 @@ class Telling:
     webhook: str | None = None
     webhook_host: str | None = None
 
-    def makers(self) -> list[Callable[[], Alert]]:
-        """Make what is told, once a process; what is wrong shows now."""
-        found: list[Callable[[], Alert]] = [to_log] if self.log else []
+    def listeners(self) -> list[Callable[[], Listener]]:
+        """Make what is told of a loop; what is wrong with it shows now.
+
+        Where OpenTelemetry is installed, it is told too.
+        """
+        from forewarn.plugins.telemetry import OpenTelemetry, is_installed
+
+        found: list[Callable[[], Listener]] = [to_log] if self.log else []
         if self.webhook is not None:
-            hook = ToWebhook(self.webhook, self.webhook_host)
+            hook = partial(_webhook, self.webhook, self.webhook_host)
             hook()
             found.append(hook)
-        return found
-
-    def alerts(self) -> list[Alert]:
-        """What is told in this process."""
-        found: list[Alert] = [to_log()] if self.log else []
-        if self.webhook is not None:
-            found.append(ToWebhook(self.webhook, self.webhook_host)())
+        if is_installed():
+            found.append(OpenTelemetry)
         return found
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import (
-    Callable,
     Iterable,
     Iterator,
     Sequence,
@@ -20,7 +19,6 @@ from forewarn.cli.support import Count, given_options, keyed, progress
 
 if TYPE_CHECKING:
     from forewarn.scenarios.running.episode import Episode
-    from forewarn.scenarios.running.runner import EpisodeObserver
     from forewarn.scenarios.schema import Scenario
 
 NAME_WIDTH = 40
@@ -248,10 +246,3 @@ def failure_lines(episodes: Sequence[Episode], folder: Path | None) -> Iterator[
         )
         if folder is not None:
             yield f"They stay in {folder}; --again runs all of it again."
-
-
-def observers() -> list[Callable[[], EpisodeObserver]]:
-    """What hears of every review: telemetry if it is installed."""
-    from forewarn.plugins.telemetry import OpenTelemetry, is_installed
-
-    return [OpenTelemetry] if is_installed() else []

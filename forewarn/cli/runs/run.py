@@ -28,7 +28,6 @@ from forewarn.cli.runs.episodes import (
     driven_by,
     failure_lines,
     jobs_option,
-    observers,
     on_option,
     pilot_option,
     purpose_option,
@@ -221,7 +220,7 @@ def run(
             "there is no guard to be told anything (give its model by --model)"
         )
     judges = judging.judges(policy is not None and policy.shadow)
-    alerts = telling.makers()
+    listeners = telling.listeners()
     # Nobody can answer several questions at once.
     person = Console if jobs == 1 and sys.stdin.isatty() else None
     keep: list[Kept] = [] if model is None else ["record"]
@@ -240,8 +239,7 @@ def run(
     with watched_live(live) as audience:
         todo = campaign.jobs(
             plan(
-                wanted, model, policy, observers(), alerts, person, judges, audience,
-                pace,
+                wanted, model, policy, [*listeners, *audience], person, judges, pace
             ),
             wanted,
             seeds(seed, episodes),

@@ -9,6 +9,7 @@ import pytest
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action, Decision, Risk
 from forewarn.monitors.guarding.guard import Guard
+from forewarn.monitors.guarding.listening import Listener
 from forewarn.monitors.guarding.policy import InvalidPolicy, Policy, Step
 from forewarn.monitors.guarding.watch import ChainWatch, Watch
 from tests.monitors.guarding.test_guard import (
@@ -236,13 +237,13 @@ def test_a_policy_that_rules_none_of_the_laws_makes_no_guard(
 def test_observers_hear_what_the_clock_said_and_nothing_of_other_reviews() -> None:
     heard: list[tuple[Any, ...]] = []
 
-    class Listener:
+    class Ear(Listener):
         def reviewed(self, *said: Any) -> None:
             heard.append(said)
 
     ticks = iter(range(100))
     guard = guarded(lambda: next(ticks) / 1000, horizon_s=0.2)
-    guard.observers.append(Listener())
+    guard.reset([Ear()])
     proposal = Action("go")
     seen = [frame(0, "far"), frame(1, "far", speed=None), frame(2, "far")]
     decisions = [guard.review(each, proposal) for each in seen]

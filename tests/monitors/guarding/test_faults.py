@@ -24,9 +24,9 @@ from forewarn.monitors.guarding.decision import RANK, Decision
 from forewarn.monitors.guarding.guard import Guard
 from forewarn.monitors.guarding.policy import Policy, Step
 from forewarn.monitors.guarding.record import RunRecord, read_record
-from forewarn.monitors.guarding.replay import model_file, replay
 from forewarn.monitors.guarding.watch import Watch, load_watch
-from forewarn.plugins.loop.records import digest_of
+from forewarn.plugins.loop.records import digest_of, model_file
+from forewarn.plugins.loop.replay import replay
 from tests.monitors.guarding.test_guard import PROVIDES, Clock, frame, model
 from tests.monitors.guarding.test_lost_frames import LOST
 
@@ -131,7 +131,7 @@ class Scene:
         }
         decisions: list[Decision | None] = []
         with RunRecord(path, header) as record:
-            guard.observers.append(record)
+            guard.reset([record])
             for number, each in enumerate(frames):
                 if math.isfinite(clock.now_s):
                     clock.now_s = max(clock.now_s, each.time_s)

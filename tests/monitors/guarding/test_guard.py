@@ -22,6 +22,7 @@ from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.chains.model import Counts, Model, smoothed_chain
 from forewarn.monitors.guarding.decision import RANK, Action, Decision, Risk
 from forewarn.monitors.guarding.guard import Guard
+from forewarn.monitors.guarding.listening import Listener
 from forewarn.monitors.guarding.policy import STAGES, Policy
 from forewarn.monitors.guarding.record import RunRecord
 from forewarn.monitors.guarding.watch import load_watch
@@ -240,12 +241,12 @@ def test_a_stage_that_misses_its_deadline_is_a_fault(reading: int, stage: str) -
 
 
 def test_an_observer_that_fails_turns_the_decision_into_the_fallback() -> None:
-    class Full:
+    class Full(Listener):
         def reviewed(self, *_: object) -> None:
             raise OSError("disk full")
 
     guard = guarded(horizon_s=0.2)
-    guard.observers.append(Full())
+    guard.reset([Full()])
     decision = guard.review(frame(0, "stopped"))
     assert decision.kind == "stop"
     assert "disk full" in decision.reason
@@ -340,7 +341,7 @@ def test_a_million_frames_take_no_more_memory_than_the_first(
     random.Random(0).shuffle(states)
     record = RunRecord(Path(os.devnull), {}) if recorded else None
     if record is not None:
-        guard.observers.append(record)
+        guard.reset([record])
     blocks = []
     for step in range(1_000_001):
         seen = frame(step, states[step % len(states)])

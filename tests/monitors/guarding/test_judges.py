@@ -22,8 +22,9 @@ from forewarn.monitors.guarding.guard import Guard
 from forewarn.monitors.guarding.judges import Judgement
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.monitors.guarding.record import RunRecord
-from forewarn.monitors.guarding.replay import model_file, replay
 from forewarn.monitors.guarding.watch import load_watch
+from forewarn.plugins.loop.records import model_file
+from forewarn.plugins.loop.replay import MAKERS, replay
 
 
 class NoThrowing:
@@ -145,7 +146,7 @@ def _recorded(folder: Path) -> Path:
         "judges": [judge.as_dict()],
     }
     with RunRecord(record, header) as kept:
-        guard.observers.append(kept)
+        guard.reset([kept])
         for step, verb in enumerate(("put", "throw", "put")):
             guard.review(_frame(step), Action(verb))
     return record
@@ -160,11 +161,15 @@ def _remade(**changes: Any) -> Callable[[Mapping[str, Any]], NoThrowing]:
     return make
 
 
-def test_what_judges_called_for_replays(tmp_path: Path) -> None:
+def test_what_judges_called_for_replays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     record = _recorded(tmp_path)
-    assert replay(record, make_judge=_remade()) == (3, None)
-    alike, divergence = replay(record, make_judge=_remade(kind="ask"))
+    with pytest.raises(InvalidInput, match="no judge has the format 'test'"):
+        replay(record)
+    monkeypatch.setitem(MAKERS, "test", _remade())
+    assert replay(record) == (3, None)
+    monkeypatch.setitem(MAKERS, "test", _remade(kind="ask"))
+    alike, divergence = replay(record)
     assert alike == 1 and divergence is not None
     assert (divergence.field, divergence.recorded) == ("decision", "skip")
-    with pytest.raises(InvalidInput, match="nobody makes them again"):
-        replay(record)

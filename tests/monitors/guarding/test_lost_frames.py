@@ -12,6 +12,7 @@ import pytest
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import RANK, Decision
 from forewarn.monitors.guarding.guard import Guard
+from forewarn.monitors.guarding.listening import Listener
 from forewarn.monitors.guarding.policy import STAGES, Policy
 from forewarn.monitors.guarding.watch import LawWatch, load_watch
 from tests.monitors.guarding.test_guard import (
@@ -245,11 +246,11 @@ def test_no_error_raises_or_passes(where: str, error: Exception) -> None:
     def fail(*_: object) -> None:
         raise error
 
-    class Observer:
+    class Observer(Listener):
         reviewed = staticmethod(fail)
 
     if where == "observer":
-        guard.observers.append(Observer())
+        guard.reset([Observer()])
     else:
         part = guard._gate if where in ("admit", "stale") else guard.watch
         setattr(part, where, fail)

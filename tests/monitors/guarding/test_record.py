@@ -21,6 +21,7 @@ from forewarn.monitors.chains.model import load_model
 from forewarn.monitors.guarding import record as module
 from forewarn.monitors.guarding.decision import Action, Decision
 from forewarn.monitors.guarding.guard import Guard
+from forewarn.monitors.guarding.listening import Listener
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.monitors.guarding.record import (
     MAX_LINE_BYTES,
@@ -31,8 +32,9 @@ from forewarn.monitors.guarding.record import (
     line_hash,
     read_record,
 )
-from forewarn.monitors.guarding.replay import model_file, replay
 from forewarn.monitors.guarding.watch import load_watch
+from forewarn.plugins.loop.records import model_file
+from forewarn.plugins.loop.replay import replay
 from tests.fuzz import seeds
 
 FRAMES = seeds.frames()[:6]
@@ -47,7 +49,7 @@ def recorded(folder: Path, *frames: Frame, **header: Any) -> Path:
     watch = load_watch(model, horizon_s=3.0, laws=(seeds.LAW,))
     path.unlink()
     with RunRecord(path, kept | header, {"host": "here"}) as record:
-        guard = Guard(watch, Policy(), clock=lambda: 0.0, observers=[record])
+        guard = Guard(watch, Policy(), clock=lambda: 0.0, listeners=[record])
         for frame in frames:
             guard.review(frame, Action("open", {"name": "Door"}))
     return path
@@ -339,7 +341,7 @@ def test_once_it_could_not_be_recorded_no_frame_passes(tmp_path: Path) -> None:
     record, _ = half_written(tmp_path / "full.jsonl")
     disk: Any = record._file
     calm = Policy(rules={"*": ()}, hold_s=0.0)
-    guard = Guard(watch, calm, clock=lambda: 0.0, observers=[record])
+    guard = Guard(watch, calm, clock=lambda: 0.0, listeners=[record])
     for i, frame in enumerate(FRAMES):
         disk.full = i == 0
         assert guard.review(frame).kind == "stop", i
@@ -456,7 +458,7 @@ def test_an_end_that_miscounts_shows(tmp_path: Path) -> None:
 
 
 def test_a_failing_observer_comes_out_again(tmp_path: Path) -> None:
-    class Failing:
+    class Failing(Listener):
         def reviewed(self, frame: Frame, *_: object) -> None:
             if frame.sequence == 2:
                 raise OSError("the line is dead")
@@ -469,7 +471,7 @@ def test_a_failing_observer_comes_out_again(tmp_path: Path) -> None:
     path.unlink()
     with RunRecord(path, kept) as record:
         guard = Guard(watch, Policy(hold_s=0.2), clock=lambda: 0.0)
-        guard.observers[:] = [Failing(), record]
+        guard.reset([Failing(), record])
         for frame in FRAMES[:4]:
             guard.review(frame)
         guard.break_off()
@@ -527,7 +529,7 @@ def test_a_run_whose_actions_were_judged_before_comes_out_again(
     heard: list[tuple[int, int]] = []
     path.unlink()
     with RunRecord(path, kept) as record:
-        guard = Guard(watch, policy, clock=lambda: now[0], observers=[record])
+        guard = Guard(watch, policy, clock=lambda: now[0], listeners=[record])
         for frame, ahead in itertools.pairwise(FRAMES):
             now[0] = frame.time_s
             guard.review(frame, Action("open"), ahead)
@@ -643,7 +645,7 @@ def test_a_full_disk_is_heard_of(tmp_path: Path) -> None:
         yield from (0.0, 0.0)
 
     readings = clock()
-    guard = Guard(watch, Policy(), clock=lambda: next(readings), observers=[record])
+    guard = Guard(watch, Policy(), clock=lambda: next(readings), listeners=[record])
     decision = guard.review(FRAMES[0])
     assert decision.kind == "stop"
     assert "closed file" in decision.reason

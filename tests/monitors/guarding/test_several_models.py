@@ -12,17 +12,19 @@ import pytest
 from forewarn.abstractions.abstraction import from_expressions
 from forewarn.abstractions.errors import InvalidModel
 from forewarn.abstractions.files import write_json
+from forewarn.abstractions.frame import Source
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.chains.formats.own import models_as_dict
 from forewarn.monitors.chains.learning import Support, Tally, learn
 from forewarn.monitors.chains.model import Model, load_model, load_models
 from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.guarding.guard import Guard
+from forewarn.monitors.guarding.listening import Run
 from forewarn.monitors.guarding.policy import Policy, Step
 from forewarn.monitors.guarding.record import RunRecord
-from forewarn.monitors.guarding.replay import replay
 from forewarn.monitors.guarding.watch import Watch, load_watch
 from forewarn.plugins.loop.records import keep_model
+from forewarn.plugins.loop.replay import replay
 from forewarn.plugins.loop.tallies import TallyFile, Tallying
 from tests.monitors.guarding.test_guard import (
     LAW,
@@ -152,7 +154,7 @@ def test_a_record_by_several_models_is_replayed(tmp_path: Path) -> None:
         "provides": list(SIGNALS),
     }
     with RunRecord(tmp_path / "run.jsonl", header) as record:
-        guard.observers.append(record)
+        guard.reset([record])
         for step, state in enumerate(RUN):
             guard.review(frame(step, state, throttle=60.0), Action("go"))
     assert replay(tmp_path / "run.jsonl") == (len(RUN), None)
@@ -165,10 +167,11 @@ def test_each_model_counts_its_own_transitions(tmp_path: Path) -> None:
     file = TallyFile(tmp_path / "car.tally.json", [stopping(), speeding()])
     tallying = Tallying(watch, file)
     watch.reset()
+    tallying.began(Run("a drive", Source("a car"), watch))
     for step, state in enumerate(RUN):
         watch.read(frame(step, state, throttle=0.0))
-        tallying.read()
-    tallying.end()
+        tallying.decided()
+    tallying.ended({"ended": "it was over"})
     told = read_tallies(tmp_path / "car.tally.json")
     assert [each.subject for each in told] == list(
         map(Subject.of, (stopping(), speeding()))

@@ -8,7 +8,7 @@ from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.rules.judging import RuleJudge, judge_of
 from forewarn.monitors.rules.rule import RuleSet, rules_from
-from forewarn.plugins.loop.judges import make_judge
+from forewarn.plugins.loop.replay import make_judge
 
 
 def rule_set(*rules: str, domain: str = "household", match: str = "all") -> RuleSet:

@@ -11,7 +11,6 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.guarding.policy import Policy, When
 from forewarn.monitors.guarding.record import read_record
-from forewarn.monitors.guarding.replay import replay
 from forewarn.monitors.programs.file import ProgramFile
 from forewarn.plugins.agents import (
     STOPPED,
@@ -23,6 +22,7 @@ from forewarn.plugins.agents import (
 )
 from forewarn.plugins.loop.approval import Answer
 from forewarn.plugins.loop.reflection import BEGIN
+from forewarn.plugins.loop.replay import replay
 from forewarn.plugins.programs.judging import ProgramJudge
 from tests.plugins.agents.kitchens import (
     BOTH_IN,
@@ -67,7 +67,7 @@ def test_a_veto_comes_before_the_action_is_carried_out() -> None:
 def test_an_agent_is_watched_live() -> None:
     onlooker = Onlooker()
     guard = AgentGuard.by_laws(
-        ["always not tool == delete"], audience=[lambda: onlooker]
+        ["always not tool == delete"], listeners=[lambda: onlooker]
     )
     assert guard.before("read", {}).passes
     guard.after()

@@ -13,10 +13,10 @@ import pytest
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.monitors.guarding.record import read_record
-from forewarn.monitors.guarding.replay import replay
 from forewarn.monitors.rules.judging import RuleJudge
 from forewarn.monitors.rules.rule import rules_from
 from forewarn.plugins.agents import STOPPED, AgentGuard, json_arguments
+from forewarn.plugins.loop.replay import replay
 
 COPIED = "copied := always (tool == delete -> once (tool == backup and not failed))"
 LITTLE = "always not (tool == pay and arg_amount > 100)"

@@ -18,17 +18,16 @@ from forewarn.abstractions.files import parse_yaml
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.readers import read_trace
 from forewarn.cli import main
-from forewarn.monitors.chains.model import load_model
 from forewarn.monitors.guarding.decision import Decision, Risk
-from forewarn.monitors.guarding.guard import Guard
 from forewarn.monitors.guarding.policy import Policy
-from forewarn.monitors.guarding.record import RunRecord, read_record
-from forewarn.monitors.guarding.watch import load_watch
+from forewarn.monitors.guarding.record import read_record
 from forewarn.monitors.laws.lawbook import find_laws
 from forewarn.plugins.carla.act import CarlaActuator, action_of, control_of
-from forewarn.plugins.carla.guarded import PROVIDES, GuardedVehicle
+from forewarn.plugins.carla.guarded import GuardedVehicle
 from forewarn.plugins.carla.scenario_runner import guarded_agent, law_criterion
 from forewarn.plugins.carla.wire import StandIn, connect
+from forewarn.plugins.loop.guarding import Guarding
+from forewarn.plugins.loop.replay import replay
 from forewarn.scenarios.schema import load_scenario
 from forewarn.scenarios.shipped import shipped_with
 from tests.standins.carla.clients import PREAMBLE
@@ -46,13 +45,11 @@ STEP_S = 0.05
 WEST_IN = 56  # the road from the west, in the crossing's OpenDRIVE
 
 
-def make_guard(policy: str = POLICY) -> Guard:
+def make_guarding(policy: str = POLICY, record: Path | None = None) -> Guarding:
     shipped = shipped_with(load_scenario("s2"))
     assert shipped is not None
-    watch = load_watch(load_model(shipped.model), horizon_s=4.0, provides=PROVIDES)
-    return Guard(
-        watch, Policy.from_dict(parse_yaml(policy, "test"), "test"), provides=PROVIDES
-    )
+    wanted = Policy.from_dict(parse_yaml(policy, "test"), "test")
+    return Guarding.load(shipped.model, wanted, record=record)
 
 
 class Drive:
@@ -109,10 +106,8 @@ def drive(port: int) -> Drive:
 def test_who_would_run_the_light_is_stopped_before_the_line(
     drive: Drive, tmp_path: Path
 ) -> None:
-    guard = make_guard()
-    path = tmp_path / "run.jsonl"
-    record = RunRecord(path, {})
-    with GuardedVehicle(drive.world, drive.car, guard, record=record) as guarded:
+    path = tmp_path / "drive.run.jsonl"
+    with GuardedVehicle(drive.world, drive.car, make_guarding(record=path)) as guarded:
         kinds = set()
         while drive.x < 0.0:
             drive.apply(guarded.filter(drive.towards(11.0)))
@@ -124,6 +119,7 @@ def test_who_would_run_the_light_is_stopped_before_the_line(
     assert drive.speed == 0.0
     assert drive.x + 2.4 < -16.0, "its front is before the line"
     lines = [line.content for line in read_record(path)]
+    assert replay(path)[1] is None
     done = [each for each in lines if each.get("event") == "carried_out"]
     assert {each["kind"] for each in done} >= {"slow", "stop"}
     assert done[-1]["executed"]["name"] == "control"
@@ -131,7 +127,7 @@ def test_who_would_run_the_light_is_stopped_before_the_line(
 
 
 def test_who_watches_sees_the_road_and_who_is_on_it(drive: Drive) -> None:
-    with GuardedVehicle(drive.world, drive.car, make_guard()) as guarded:
+    with GuardedVehicle(drive.world, drive.car, make_guarding()) as guarded:
         shown = guarded.watching.shown
         assert shown.things() == [], "nothing was seen yet"
         drive.apply(guarded.filter(drive.towards(5.0)))
@@ -148,16 +144,16 @@ def test_who_watches_sees_the_road_and_who_is_on_it(drive: Drive) -> None:
 
 
 def test_in_shadow_mode_nothing_is_held_back(drive: Drive) -> None:
-    guard = make_guard(f"{POLICY}shadow: true\n")
-    with GuardedVehicle(drive.world, drive.car, guard) as guarded:
+    guarding = make_guarding(f"{POLICY}shadow: true\n")
+    with GuardedVehicle(drive.world, drive.car, guarding) as guarded:
         for _ in range(300):
             drive.apply(guarded.filter(drive.towards(11.0)))
-    assert guard.counts["stop"] > 0
+    assert guarded.guard.counts["stop"] > 0
     assert drive.x > 0.0
 
 
 def test_where_the_car_is_on_no_road_it_stops(drive: Drive) -> None:
-    with GuardedVehicle(drive.world, drive.car, make_guard()) as guarded:
+    with GuardedVehicle(drive.world, drive.car, make_guarding()) as guarded:
         for _ in range(40):
             drive.apply(guarded.filter(drive.towards(8.0)))
         place = drive.car.get_transform()
@@ -174,7 +170,7 @@ def test_where_the_car_is_on_no_road_it_stops(drive: Drive) -> None:
 def test_a_world_that_is_slower_than_we_are_is_not_old(drive: Drive) -> None:
     """A regression: its frames were judged by how far our clock had got meanwhile."""
     policy = POLICY.replace("{slow: 0.3, stop: 0.6}", "{stop: 1.0}")
-    with GuardedVehicle(drive.world, drive.car, make_guard(policy)) as guarded:
+    with GuardedVehicle(drive.world, drive.car, make_guarding(policy)) as guarded:
         for n in range(60):
             if n % 10 == 5:
                 time.sleep(0.3)  # six times as long as a tick is in the world
@@ -234,7 +230,7 @@ def test_a_server_that_dies_leaves_a_stop() -> None:
     server = StandIn(["--map", "crossing", "--kinematic"])
     drive = Drive(server.port)
     drive.client.set_timeout(0.5)
-    guarded = GuardedVehicle(drive.world, drive.car, make_guard())
+    guarded = GuardedVehicle(drive.world, drive.car, make_guarding())
     for _ in range(10):
         drive.apply(guarded.filter(drive.towards(8.0)))
     server.stop()
@@ -293,7 +289,7 @@ def test_an_agent_is_guarded_and_a_criterion_tells(drive: Drive, trees: None) ->
         return drive.world, drive.car
 
     laws = find_laws("51_5")
-    plain, guarded = Agent(), guarded_agent(Agent, make_guard, find)()
+    plain, guarded = Agent(), guarded_agent(Agent, make_guarding(), find)()
     assert type(guarded).__name__ == "GuardedAgent"
     plain.drive = guarded.drive = drive
     criterion = law_criterion(Criterion, find)(drive.car, laws, STEP_S)

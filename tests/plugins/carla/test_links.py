@@ -23,7 +23,7 @@ from tests.standins.carla.clients import PREAMBLE
 carla = pytest.importorskip("carla", reason="carla has wheels for Python 3.10 to 3.12")
 pytestmark = pytest.mark.needs("msgpack")
 
-from tests.plugins.carla.test_guarded import make_guard, shipped_model  # noqa: E402
+from tests.plugins.carla.test_guarded import make_guarding, shipped_model  # noqa: E402
 
 CALM = """
 format: forewarn.policy/1
@@ -197,7 +197,7 @@ def test_around_an_agent_too_a_silent_stream_stops_the_car() -> None:
         world.wait_for_tick()
         foot = carla.VehicleControl(throttle=0.4)
         guarded = stack.enter_context(
-            GuardedVehicle(world, car, make_guard(CALM), sensor=False)
+            GuardedVehicle(world, car, make_guarding(CALM), sensor=False)
         )
 
         def driven(seconds: float) -> bool:

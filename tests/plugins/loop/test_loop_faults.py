@@ -1,7 +1,7 @@
 """Every inner call of the guarded loop goes wrong once: nothing gets by.
 
 As in the faults of a review, with all that stands around the guard: the intervener,
-the actuator, witnesses, observers, alerts, the prompter, foresight and the record. A
+the actuator, listeners, alerts, the prompter, foresight and the record. A
 fault is an exception, an interrupt, a delay or a leap of the clock at one inner call;
 or a part that gives nonsense. Then no proposal is carried out that would not have been
 without it, none at all after a delay, no violation is lost in silence, and the record
@@ -23,16 +23,23 @@ import pytest
 from forewarn.abstractions.files import write_json
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.chains.formats.own import model_as_dict
-from forewarn.monitors.guarding.decision import RANK, SEVERITY, Action, Decision, Kind
+from forewarn.monitors.guarding.decision import (
+    RANK,
+    SEVERITY,
+    Action,
+    Decision,
+    Kind,
+    Turn,
+)
 from forewarn.monitors.guarding.guard import Guard
 from forewarn.monitors.guarding.judges import Judgement
+from forewarn.monitors.guarding.listening import Listener
 from forewarn.monitors.guarding.policy import Policy, Step
 from forewarn.monitors.guarding.record import RunRecord
-from forewarn.monitors.guarding.replay import model_file
 from forewarn.monitors.guarding.watch import Watch, load_watch
 from forewarn.plugins.loop.approval import Answer
-from forewarn.plugins.loop.loop import GuardedLoop, Turn
-from forewarn.plugins.loop.records import digest_of
+from forewarn.plugins.loop.loop import GuardedLoop
+from forewarn.plugins.loop.records import digest_of, model_file
 from tests.monitors.guarding.test_faults import (
     DRIVE,
     AtCall,
@@ -127,8 +134,8 @@ class Hands:
         return shown
 
 
-class Ears:
-    """An observer, a witness and an alert that have nothing to say."""
+class Ears(Listener):
+    """A listener that has nothing to say."""
 
     def reviewed(self, *_: object) -> None:
         pass
@@ -139,7 +146,7 @@ class Ears:
     def carried_out(self, frame: Frame, turn: Turn) -> None:
         pass
 
-    def __call__(self, decision: Decision) -> None:
+    def alerted(self, decision: Decision) -> None:
         pass
 
 
@@ -189,8 +196,7 @@ class Scene:
         }
         ears = Ears()
         settings: dict[str, Any] = {
-            "clock": clock, "alerts": [ears], "observers": [ears],
-            "witnesses": [ears], "foresee": lambda action: frames[0],
+            "clock": clock, "listeners": [ears], "foresee": lambda action: frames[0],
             "approver": Nobody(), "record": RunRecord(path, header),
         }  # fmt: skip
         found: Ran = []
@@ -287,15 +293,11 @@ class Failing(Ears):
     """A part that fails whenever it is called."""
 
     error: Callable[[], BaseException]
+    part: str = ""
 
-    def reviewed(self, *_: object) -> None:
-        raise self.error()
-
-    def decided(self, *_: object) -> None:
-        raise self.error()
-
-    def carried_out(self, *_: object) -> None:
-        raise self.error()
+    def __post_init__(self) -> None:
+        if self.part:
+            setattr(self, self.part, self)
 
     def __call__(self, *_: object) -> None:
         raise self.error()
@@ -307,29 +309,28 @@ class Failing(Ears):
 ERRORS = {"exception": _Injected, "memory": MemoryError, "system": OSError}
 
 
-@pytest.mark.parametrize("part", ["alerts", "observers", "approver", "foresee"])
+@pytest.mark.parametrize("part", ["alerted", "reviewed", "approver", "foresee"])
 @pytest.mark.parametrize("error", ERRORS)
 def test_a_part_that_always_fails_ends_no_turn(
     part: str, error: str, scene: Scene
 ) -> None:
     calm, *_ = scene.drive()
-    failing = Failing(ERRORS[error])
-    given: dict[str, Any] = {
-        part: failing if part in ("approver", "foresee") else [failing]
-    }
+    given: dict[str, Any] = {"listeners": [Failing(ERRORS[error], part)]}
+    if part in ("approver", "foresee"):
+        given = {part: Failing(ERRORS[error])}
     ran, path, _ = scene.drive(**given)
     assert None not in ran
     check(calm, ran, f"{part} {error}")
-    if part == "observers":
+    if part == "reviewed":
         assert not any(map(passes, ran))
     check_record(path, f"{part} {error}")
 
 
 @pytest.mark.parametrize("error", [*ERRORS.values(), KeyboardInterrupt, SystemExit])
-def test_after_a_witness_that_fails_nothing_passes_until_a_new_episode(
+def test_after_a_listener_that_fails_nothing_passes_until_a_new_run(
     error: Callable[[], BaseException], scene: Scene
 ) -> None:
-    ran, path, _ = scene.drive(witnesses=[Failing(error)])
+    ran, path, _ = scene.drive(listeners=[Failing(error, "decided")])
     assert ran == [None] * len(DRIVE)
     check_record(path, "a witness")
 

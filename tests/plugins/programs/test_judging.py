@@ -25,7 +25,7 @@ from forewarn.monitors.programs.file import (
 )
 from forewarn.monitors.programs.request import read_request
 from forewarn.plugins.driving.act import CarActuator
-from forewarn.plugins.loop.judges import make_judge
+from forewarn.plugins.loop.replay import make_judge
 from forewarn.plugins.programs.judging import ProgramJudge, domains_of, read_judge
 
 ROOT = Path(__file__).parents[3]

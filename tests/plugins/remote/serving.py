@@ -19,11 +19,10 @@ from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.chains.formats.own import model_as_dict
 from forewarn.monitors.chains.learning import Support, Tally, learn
 from forewarn.monitors.chains.model import Model
-from forewarn.monitors.guarding.guard import Guard
 from forewarn.monitors.guarding.policy import STAGES, Policy
-from forewarn.monitors.guarding.watch import load_watch
+from forewarn.plugins.loop.guarding import Guarding
 from forewarn.plugins.remote.server import GuardServer
-from forewarn.plugins.remote.session import GuardPool, Lend, Provides
+from forewarn.plugins.remote.session import GuardPool, Lend
 
 TOKEN = "a token of sixteen letters or more"  # noqa: S105
 PROVIDES = ["speed", "collision"]
@@ -53,9 +52,9 @@ def model() -> Model:
     )
 
 
-def build(provides: Provides) -> Guard:
-    watch = load_watch(model(), horizon_s=3.0, provides=provides)
-    return Guard(watch, POLICY, provides=provides)
+def pool(policy: Policy = POLICY, **parts: Any) -> GuardPool:
+    """A pool of guards by the model of these tests."""
+    return GuardPool(Guarding([model()], policy, **parts))
 
 
 def frame(sequence: int, signals: dict[str, Any] | None = None, **more: Any) -> bytes:
@@ -75,7 +74,7 @@ def hello(**changes: Any) -> bytes:
 @contextmanager
 def serving(lend: Lend | None = None, **where: Any) -> Iterator[GuardServer]:
     """A server in a thread of this process."""
-    server = GuardServer(lend or GuardPool(build).lend, TOKEN, **where)
+    server = GuardServer(lend or pool().lend, TOKEN, **where)
     thread = threading.Thread(target=server.serve)
     thread.start()
     try:

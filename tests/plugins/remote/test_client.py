@@ -20,26 +20,23 @@ from typing import Any
 
 import pytest
 
-from forewarn.abstractions.files import write_json
-from forewarn.monitors.chains.formats.own import model_as_dict
-from forewarn.monitors.guarding.guard import Guard
+from forewarn.monitors.guarding.decision import Decision
+from forewarn.monitors.guarding.listening import Listener
 from forewarn.monitors.guarding.record import read_record
-from forewarn.monitors.guarding.replay import replay
+from forewarn.plugins.loop.replay import replay
 from forewarn.plugins.remote import client as client_module
 from forewarn.plugins.remote.client import GuardClient
 from forewarn.plugins.remote.messages import framed
-from forewarn.plugins.remote.recording import Recorder
 from forewarn.plugins.remote.server import GuardServer
-from forewarn.plugins.remote.session import GuardPool, Provides
 from tests.plugins.doubles import Clock
 from tests.plugins.remote.serving import (
     CALM,
+    POLICY,
     PROVIDES,
     RISKY,
     TOKEN,
-    build,
     frame,
-    model,
+    pool,
     served,
     serving,
 )
@@ -122,14 +119,9 @@ def test_decisions_come_back(server: GuardServer) -> None:
 
 
 def test_an_action_is_judged_before_it_is_done() -> None:
-    def build_before(provides: Provides) -> Guard:
-        guard = build(provides)
-        policy = replace(guard.policy, when="before")
-        return Guard(guard.watch, policy, provides=provides)
-
     go = {"name": "go", "arguments": {}}
-    with serving(GuardPool(build_before).lend) as server:
-        with connected(server.port, lease_s=LONG_S) as client:
+    with serving(pool(replace(POLICY, when="before")).lend) as server:
+        with connected(server.port, lease_s=LONG_S, foresees=True) as client:
             said = [
                 client.review(0, 0.0, CALM, go, foreseen=CALM),
                 client.review(1, 0.1, CALM, go, foreseen=RISKY),
@@ -139,6 +131,13 @@ def test_an_action_is_judged_before_it_is_done() -> None:
     assert [each["decision"] for each in said] == ["proceed", "stop", "stop", "proceed"]
     assert said[1]["now"]["point"] < 0.1 < said[1]["risk"]["point"]
     assert "nobody foresees" in said[2]["reason"]
+
+
+def test_a_policy_that_looks_ahead_rejects_a_client_that_does_not() -> None:
+    with serving(pool(replace(POLICY, when="both")).lend) as server:
+        with connected(server.port, lease_s=LONG_S) as client:
+            said = client.review(0, 0.0, CALM)
+    assert said["decision"] == "stop" and "cannot foresee" in said["reason"]
 
 
 def test_a_word_counts_for_the_lease_from_when_the_frame_was_sent(
@@ -380,10 +379,12 @@ def test_a_loop_that_says_what_it_can_is_told_no_more_than_that(
     tmp_path: Path,
 ) -> None:
     told: list[str] = []
-    pool = GuardPool(build, alerts=[lambda decision: told.append(decision.kind)])
-    path = tmp_path / "model.json"
-    write_json(path, model_as_dict(model()))
-    with serving(Recorder(pool.lend, tmp_path / "runs", path).lend) as server:
+
+    class Ear(Listener):
+        def alerted(self, decision: Decision) -> None:
+            told.append(decision.kind)
+
+    with serving(pool(listeners=[Ear], record=tmp_path / "runs").lend) as server:
         with connected(
             server.port, lease_s=LONG_S, can=["alert", "cut", "stop"]
         ) as one:
@@ -393,7 +394,7 @@ def test_a_loop_that_says_what_it_can_is_told_no_more_than_that(
     assert calm["decision"] == "proceed"
     assert risky["decision"] == "stop" and risky["carried_out"]["kind"] == "stop"
     assert ignored[-1]["decision"] in ("stop", "cut") and told[0] == "stop"
-    (record,) = (tmp_path / "runs").glob("*.jsonl")
+    (record,) = (tmp_path / "runs").glob("*.run.jsonl")
     lines = [line.content for line in read_record(record)]
     done = [line for line in lines if line.get("event") == "carried_out"]
     assert done[0]["kind"] == "stop" and "executed" in done[0]

@@ -18,29 +18,29 @@ from forewarn.plugins.remote.client import GuardClient
 from forewarn.plugins.remote.messages import framed
 from forewarn.plugins.remote.session import GuardPool, Session, serve_stream
 from tests.plugins.remote.fuzz import conversation
-from tests.plugins.remote.serving import CALM, PROVIDES, TOKEN, build, serving
+from tests.plugins.remote.serving import CALM, PROVIDES, TOKEN, pool, serving
 
 QUICK = 2_000
 MANY = 100_000
 GROWTH_BYTES = 200_000
 
 
-def converse(pieces: list[bytes], pool: GuardPool) -> list[dict[str, Any]]:
+def converse(pieces: list[bytes], guards: GuardPool) -> list[dict[str, Any]]:
     """The answers to a stream; only errors of ours may end it."""
     answers: list[bytes] = []
     left = iter(pieces)
-    with Session(pool.lend, TOKEN) as session, suppress(ForewarnError):
+    with Session(guards.lend, TOKEN) as session, suppress(ForewarnError):
         serve_stream(lambda *_: next(left, b""), answers.append, session)
     return [json.loads(answer[4:]) for answer in answers]
 
 
 def fuzz(cases: int, seed: int) -> set[str]:
     """Runs the cases; gives the kinds of decision that came back."""
-    pool = GuardPool(build)
+    guards = pool()
     kinds: set[str] = set()
     kept = 0
     for case in range(cases):
-        for answer in converse(conversation(Random(f"{seed} {case}")), pool):
+        for answer in converse(conversation(Random(f"{seed} {case}")), guards):
             assert answer["decision"] in RANK
             kinds.add(answer["decision"])
             if answer["decision"] == "proceed":

@@ -9,10 +9,10 @@ import pytest
 
 from forewarn.plugins.remote.messages import Malformed
 from forewarn.plugins.remote.scenes import MOST_THINGS, SceneTold
-from forewarn.plugins.remote.session import GuardPool, Session
+from forewarn.plugins.remote.session import Session
 from forewarn.plugins.scenery import Shape, Thing
 from tests.plugins.doubles import Onlooker
-from tests.plugins.remote.serving import CALM, build
+from tests.plugins.remote.serving import CALM, pool
 
 LANE = ["lane", 3.2, [[0.0, 0.0], [50.0, 0.0]]]
 EGO = ["me", "ego", 5.0, 0.0, 90.0, 4.5, 1.8]
@@ -25,8 +25,7 @@ def message(number: int, **more: Any) -> bytes:
 
 def test_a_scene_is_shown_from_the_message_on_that_has_it() -> None:
     onlooker = Onlooker()
-    pool = GuardPool(build, audience=[lambda: onlooker])
-    with Session(pool.lend, None) as session:
+    with Session(pool(listeners=[lambda: onlooker]).lend, None) as session:
         session.take(message(0, scene={"ground": [LANE], "things": [EGO]}))
         session.take(message(1))
         moved = [*EGO[:2], 6.0, *EGO[3:], "hit", 1.4, "the ego"]

@@ -17,23 +17,19 @@ from typing import Any
 import pytest
 
 from forewarn.abstractions.errors import InvalidInput
-from forewarn.abstractions.files import write_json
-from forewarn.monitors.chains.formats.own import model_as_dict
-from forewarn.monitors.guarding.replay import replay
+from forewarn.monitors.guarding.listening import Listener
+from forewarn.plugins.loop.replay import replay
 from forewarn.plugins.remote import server as server_module
 from forewarn.plugins.remote import session
 from forewarn.plugins.remote.messages import HELLO_BYTES, MAX_BYTES, framed
-from forewarn.plugins.remote.recording import Recorder
 from forewarn.plugins.remote.server import MAX_CONNECTIONS, MAX_STRANGERS, GuardServer
-from forewarn.plugins.remote.session import GuardPool
 from tests.plugins.remote.serving import (
     CALM,
     RISKY,
     TOKEN,
-    build,
     frame,
     hello,
-    model,
+    pool,
     serving,
 )
 
@@ -121,12 +117,13 @@ def test_each_connection_is_an_episode_of_its_own(server: GuardServer) -> None:
 def test_a_guard_is_used_again_from_the_beginning() -> None:
     built: list[object] = []
 
-    def counted(provides: tuple[str, ...] | None) -> Any:
-        guard = build(provides)
-        built.append(guard)
-        return guard
+    class Ear(Listener):
+        """Made once for each loop."""
 
-    with serving(GuardPool(counted).lend) as server:
+        def __init__(self) -> None:
+            built.append(self)
+
+    with serving(pool(listeners=[Ear]).lend) as server:
         for _ in range(3):
             line = Line(server).send(hello(), frame(0))
             answer = line.read()
@@ -303,7 +300,7 @@ def test_closing_ends_every_connection() -> None:
 
 def test_closing_while_a_connection_is_taken_in() -> None:
     """As a signal does that comes between taking it in and starting its thread."""
-    server = GuardServer(GuardPool(build).lend, TOKEN)
+    server = GuardServer(pool().lend, TOKEN)
     closed: list[bool] = []
 
     class Unstarted(threading.Thread):
@@ -337,7 +334,7 @@ def test_where_it_does_not_listen(
     host: str, port: int, token: str, problem: str
 ) -> None:
     with pytest.raises(InvalidInput, match=problem):
-        GuardServer(GuardPool(build).lend, token, host, port)
+        GuardServer(pool().lend, token, host, port)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="127.0.0.2 is Linux's own")
@@ -369,14 +366,12 @@ def test_how_much_of_a_token_is_right_takes_no_longer_to_say(
 
 def test_a_port_that_is_taken_is_said(server: GuardServer) -> None:
     with pytest.raises(InvalidInput, match=f"127.0.0.1:{server.port}: address already"):
-        GuardServer(GuardPool(build).lend, TOKEN, port=server.port)
+        GuardServer(pool().lend, TOKEN, port=server.port)
 
 
 def test_every_episode_is_recorded_and_replays(tmp_path: Path) -> None:
-    write_json(tmp_path / "model.json", model_as_dict(model()))
-    pool = GuardPool(build)
-    recorder = Recorder(pool.lend, tmp_path / "runs", tmp_path / "model.json")
-    with serving(recorder.lend) as server:
+    recorded = pool(record=tmp_path / "runs")
+    with serving(recorded.lend) as server:
         for signals in (CALM, RISKY):
             line = Line(server)
             many = [frame(i, signals) for i in range(100)]  # as no training was
@@ -384,5 +379,5 @@ def test_every_episode_is_recorded_and_replays(tmp_path: Path) -> None:
             while line.read() is not None:
                 pass
             line.close()
-    records = sorted((tmp_path / "runs").glob("*.jsonl"))
+    records = sorted((tmp_path / "runs").glob("*.run.jsonl"))
     assert [replay(record) for record in records] == [(100, None), (100, None)]

@@ -230,11 +230,11 @@ class _Poorer(TinyActuator):
 
 
 def _by_name(loop: GuardedLoop, world: World, actuator: object = None) -> None:
-    loop.begin(_Poorer(), actions=world.actions, halt=getattr(world, "halt", None))
+    loop.begin(_Poorer(), halt=getattr(world, "halt", None))
 
 
 def _unwatched(loop: GuardedLoop, world: World, actuator: object = None) -> None:
-    loop.begin(world.actuator(), actions=world.actions)
+    loop.begin(world.actuator())
 
 
 def _silent(loop: GuardedLoop, event: str, **facts: object) -> None:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from forewarn.monitors.guarding.listening import Listener
 from forewarn.monitors.guarding.policy import ANY_LAW, Policy, Step
-from forewarn.plugins.loop.loop import Audience
 from forewarn.scenarios.live.feed import ToPage
 from forewarn.scenarios.running.campaign import jobs, play
 from forewarn.scenarios.running.plan import plan
@@ -84,12 +84,12 @@ def serving() -> Iterator[Served]:
 
 
 def run(
-    folder: Path, feed: Callable[[], Audience], seed: int = 9000, pace: float = 0.0
+    folder: Path, feed: Callable[[], Listener], seed: int = 9000, pace: float = 0.0
 ) -> None:
     """One guarded run on the tiny road, told to the page."""
     scenario = load_scenario("tiny-road")
     shared = plan(
-        scenario, learned.model("tiny-road"), STOPS, audience=[feed], pace=pace
+        scenario, learned.model("tiny-road"), STOPS, listeners=[feed], pace=pace
     )
     (job,) = jobs(shared, scenario, [seed], folder)
     episode = play(job)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from forewarn.abstractions.errors import InvalidInput
-from forewarn.plugins.loop.loop import Audience
+from forewarn.monitors.guarding.listening import Listener
 from tests.scenarios.live.serving import run
 
 pytestmark = pytest.mark.needs("foxglove", "websockets")
@@ -80,7 +80,7 @@ def test_a_port_that_is_taken_is_refused_with_what_to_do() -> None:
     with pytest.raises(InvalidInput, match="cannot listen on"):
         ToFoxglove(first.port)()
     first.close()
-    assert isinstance(first, Audience)
+    assert isinstance(first, Listener)
 
 
 def test_the_layout_that_ships_shows_the_topics_that_there_are() -> None:

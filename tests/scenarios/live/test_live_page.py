@@ -192,7 +192,7 @@ def test_names_that_mean_harm_do_none(browser: Browser) -> None:
         assert EVIL in page.evaluate("document.querySelector('#holds').textContent")
         assert_quiet(page, served)
         browser.close(page)
-        feed.ended("enough")
+        feed.ended({"ended": "enough"})
 
 
 @pytest.mark.slow
@@ -227,7 +227,7 @@ def test_a_thousand_frames_a_second_for_a_minute_take_no_more_memory(
             if now_s > 65.0 + 15.0 * len(sizes):
                 page.command("HeapProfiler.collectGarbage")
                 sizes.append((served.memory_kb / 1e3, page.evaluate(heap)))
-        feed.ended("enough")
+        feed.ended({"ended": "enough"})
         assert feed.dropped < 0.01 * sent
         # The page is told at most so often as a screen shows it.
         assert page.evaluate(FRAMES) <= 60 * 60, "a minute, and no more than is seen"

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from forewarn.abstractions.frame import Frame
+from forewarn.monitors.guarding.listening import Run
 from forewarn.plugins.contracts import Source
 from forewarn.plugins.scenery import Shape, Thing
 from forewarn.scenarios.report import write_report
@@ -85,7 +86,7 @@ def _draw(record: Path) -> None:
     header = json.loads(lines[0])
     name, seed = header["scenario"]["name"], header["seed"]
     log = SceneLog(scene_file(record), Room(), name, seed)
-    log.began(Source("room", "household", ("holding",), 1.0))
+    log.began(Run("room", Source("room", "household", ("holding",), 1.0)))
     frames = sum('"decision":{' in line for line in lines)
     for i in range(frames):
         log.frame(Frame(float(i), i, {}), None, None)

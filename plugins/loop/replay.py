@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -13,13 +12,13 @@ from typing import Any
 from pydantic import Field
 
 from forewarn.abstractions.errors import InvalidInput, InvalidModel
-from forewarn.abstractions.files import read_bytes
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.serial import Strict, validated
 from forewarn.monitors.chains.model import load_models
 from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.guarding.guard import BROKEN_OFF, FAILED, UNTOLD, Guard
 from forewarn.monitors.guarding.judges import Judge
+from forewarn.monitors.guarding.listening import Listener
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.monitors.guarding.record import (
     BrokenRecord,
@@ -28,8 +27,18 @@ from forewarn.monitors.guarding.record import (
     encodable,
     read_record,
 )
-from forewarn.monitors.guarding.watch import Watch, load_watch
+from forewarn.monitors.guarding.watch import Watch
+from forewarn.monitors.programs.file import FORMAT as PROGRAM
+from forewarn.monitors.rules import judging as rules
+from forewarn.monitors.rules.rule import FORMAT as RULES
+from forewarn.plugins.loop.guarding import Guarding
+from forewarn.plugins.loop.records import ANEW, digest_of, model_file
+from forewarn.plugins.programs import judging
 
+MAKERS: dict[str, Callable[[Mapping[str, Any]], Judge]] = {
+    PROGRAM: judging.judge_of,
+    RULES: rules.judge_of,
+}
 _BY_BITS = re.compile("state ([01]+) was never seen in training: widened.*")
 
 
@@ -72,53 +81,52 @@ class _Header(Strict, extra="ignore"):
     judges: list[dict[str, Any]] = []
 
 
-class _Recorded:
-    """What befell the guard from outside when the record was written.
+class _Recorded(Listener):
+    """What happened to the guard from outside when the record was written.
 
     Before each review it is told the readings of the guard's clock, the time to give
     where there are none, and the reason of the decision, which says what failed.
     """
 
-    def __init__(self, guard: Guard) -> None:
-        self._guard = guard
-        guard.clock = self._clock
-        guard.observers.append(self)
-
-    def before(self, readings: list[float], otherwise: float, reason: str) -> None:
-        """The next review."""
+    def before(
+        self, guard: Guard, readings: list[float], otherwise: float, reason: str
+    ) -> None:
+        """Prepares the next review."""
         self._readings, self._otherwise = readings, otherwise
         self._failure = reason.removeprefix(UNTOLD) if reason.startswith(UNTOLD) else ""
         if reason == BROKEN_OFF or reason.startswith(FAILED):
-            self._guard.break_off(reason)
+            guard.break_off(reason)
 
-    def _clock(self) -> float:
+    def clock(self) -> float:
+        """The recorded reading of the guard's clock."""
         return self._readings.pop(0) if self._readings else self._otherwise
 
     def reviewed(self, *heard: object) -> None:
-        """Fails as an observer did then; most did not."""
+        """Fails as a listener did then; most did not."""
         if self._failure:
             kind, _, said = self._failure.partition(": ")
             raise type(kind, (Exception,), {})(said)
 
 
-MakeJudge = Callable[[Mapping[str, Any]], Judge]
-"""Makes a judge again of what its record keeps of it."""
+def make_judge(content: Mapping[str, Any]) -> Judge:
+    """Makes rules or a guard program again from what a record's header keeps.
 
-
-def _no_judge(content: Mapping[str, Any]) -> Judge:
-    raise InvalidInput("its guard had rules or programs, and nobody makes them again")
-
-
-def model_file(record: Path, digest: str) -> Path:
-    """Where a record's model is kept: beside it, by its digest."""
-    return record.parent / f"model-{digest[:16]}.json"
+    Raises:
+        InvalidInput: The format is unknown.
+    """
+    make = MAKERS.get(str(content.get("format")))
+    if make is None:
+        raise InvalidInput(
+            f"no judge has the format {content.get('format')!r:.60}",
+            mend=f"known are {', '.join(MAKERS)}",
+        )
+    return make(content)
 
 
 def replay(
     record: Path,
     model: Path | None = None,
     heard: Callable[[int, Watch], None] = lambda line, watch: None,
-    make_judge: MakeJudge = _no_judge,
 ) -> tuple[int, Divergence | None]:
     """Derives every decision again.
 
@@ -126,7 +134,6 @@ def replay(
         record: The run record.
         model: The model it was made with; by default the copy kept beside it.
         heard: Told after each review of its line, and of the watch as it is then.
-        make_judge: Makes the guard's rules and programs again.
 
     Returns:
         How many reviews were replayed alike, and the first that was not.
@@ -138,13 +145,16 @@ def replay(
     lines = read_record(record)
     header = next(lines).content
     try:
-        guard = _guard(header, record, model, make_judge)
-        recorded = _Recorded(guard)
+        recorded = _Recorded()
+        guard = _guard(header, record, model, recorded)
     except InvalidInput as error:
         raise error if error.source else error.within(str(record), "line 1") from error
     alike = 0
     try:
         for line in lines:
+            if line.content.get("event") == ANEW:
+                guard.reset()
+                guard.watch.forget_drift()
             if "decision" not in line.content:
                 continue
             divergence = _review(guard, recorded, line, record)
@@ -161,28 +171,26 @@ def replay(
 
 
 def _guard(
-    header: Mapping[str, Any], record: Path, model: Path | None, make_judge: MakeJudge
+    header: Mapping[str, Any], record: Path, model: Path | None, recorded: _Recorded
 ) -> Guard:
     said = validated(_Header, header, f"{record}: line 1", BrokenRecord)
-    digest, laws, provides = said.model.sha256, said.laws, said.provides
+    digest, provides = said.model.sha256, said.provides
     policy = Policy.from_dict(said.policy, f"{record}: policy")
     path = model or model_file(record, digest)
-    if hashlib.sha256(read_bytes(path)).hexdigest() != digest:
+    if digest_of(path) != digest:
         raise InvalidModel(
             "not the model that the record was made with",
             source=str(path),
             mend=f"its SHA-256 must be {digest}",
         )
-    watch = load_watch(
+    guarding = Guarding(
         load_models(path),
-        horizon_s=policy.horizon_s,
-        delta=policy.delta,
-        laws=laws,
-        provides=provides,
-        source=str(path),
+        policy,
+        str(path),
+        laws=said.laws,
+        judges=lambda: [make_judge(content) for content in said.judges],
     )
-    judges = [make_judge(content) for content in said.judges]
-    return Guard(watch, policy, provides=provides, judges=judges)
+    return guarding.guard(provides, recorded.clock, [recorded])
 
 
 def _review(
@@ -200,7 +208,7 @@ def _review(
         if "foreseen" in content:
             foreseen = _frame(content["foreseen"])
         readings = [decoded(reading) for reading in content.get("clock", ())]
-        outside.before(readings, frame.time_s, str(recorded["reason"]))
+        outside.before(guard, readings, frame.time_s, str(recorded["reason"]))
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         place = f"line {line.number}"
         raise BrokenRecord(

@@ -1,0 +1,107 @@
+"""Listeners: what hears of the runs that a guard watches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from forewarn.abstractions.frame import Frame, Source
+from forewarn.monitors.guarding.decision import RANK, Action, Decision, Turn
+from forewarn.monitors.guarding.policy import Policy
+from forewarn.monitors.guarding.watch import Watch
+
+_ALERT = RANK["alert"]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What listeners are told of a run when it begins.
+
+    Args:
+        name: The run's name, for people.
+        source: Where the frames come from.
+        watch: The guard's models and laws; None without a guard.
+        policy: The guard's policy; None without a guard.
+        scenic: Shows the scene (`Scenic`), where anything does.
+        scenario: The scenario's name; empty where there is none.
+        seed: The run's seed.
+    """
+
+    name: str
+    source: Source
+    watch: Watch | None = None
+    policy: Policy | None = None
+    scenic: Any = None
+    scenario: str = ""
+    seed: int | None = None
+
+
+class Listener:
+    """Hears of runs, reviews, decisions and interventions; each method may be empty.
+
+    Records, alerts, telemetry, live pages, tallies and risk logs are listeners. They
+    are called in order; a record is the last. A listener that fails in `reviewed`
+    turns the decision into the fallback, and those after it hear of the fallback.
+    """
+
+    def began(self, run: Run) -> None:
+        """A run begins; called before its first frame is judged."""
+
+    def reviewed(
+        self,
+        frame: Frame,
+        proposal: Action | None,
+        decision: Decision,
+        readings: tuple[float, ...],
+        foreseen: Frame | None,
+        /,
+    ) -> None:
+        """A frame was judged.
+
+        Args:
+            frame: What was seen.
+            proposal: The action that was proposed on it.
+            decision: What the guard says, unless a listener still fails.
+            readings: What the guard's clock said during the review.
+            foreseen: What the proposal would lead to, where that is known.
+        """
+
+    def decided(self, watch: Watch, frame: Frame, decision: Decision) -> None:
+        """The decision on a frame is final."""
+
+    def alerted(self, decision: Decision) -> None:
+        """An intervention begins: people are to be told."""
+
+    def carried_out(self, frame: Frame, turn: Turn) -> None:
+        """It is settled what is done about a decision."""
+
+    def frame(
+        self, frame: Frame, proposal: Action | None, executed: Action | None
+    ) -> None:
+        """A frame of a scenario's run has passed, guarded or not."""
+
+    def ended(self, facts: Mapping[str, Any]) -> None:
+        """The run is over.
+
+        Args:
+            facts: `ended` says why; the rest is what the run's JSON says, if anything.
+        """
+
+
+class Interference(Listener):
+    """Tells the models of each decision that changes what happens."""
+
+    def __init__(self, watch: Watch, policy: Policy) -> None:
+        self._watch, self._policy = watch, policy
+
+    def reviewed(
+        self, frame: Frame, proposal: Action | None, decision: Decision, *_: object
+    ) -> None:
+        if interferes(decision, self._policy):
+            self._watch.interfered()
+
+
+def interferes(decision: Decision, policy: Policy) -> bool:
+    """Whether a decision changes what happens."""
+    return RANK[decision.kind] > _ALERT and not policy.shadow

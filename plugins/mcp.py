@@ -2,52 +2,97 @@
 
 Neither the agent nor the server need know. What the server offers beside tools is
 passed on as it is; what it says of its own accord (progress, changed lists) is not.
+Both sides are untrusted: messages, waiting calls and the time of a call are limited.
 
 Needs the extra `mcp`.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Any
+import asyncio
+import os
+import re
+import signal
+import sys
+import threading
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from typing import IO, Any
 
 from forewarn.abstractions.errors import MissingDependency, Unreachable
 from forewarn.plugins.agents import AgentGuard
 
 try:
-    from mcp import Client, MCPError, StdioServerParameters
+    import anyio
+    from mcp import Client, MCPError
     from mcp.server import Server
     from mcp.server.stdio import stdio_server
-    from mcp.types import CallToolResult, TextContent
+    from mcp.shared.message import SessionMessage
+    from mcp.types import CallToolResult, ErrorData, JSONRPCError, TextContent
+    from mcp_types import jsonrpc_message_adapter
 except ImportError as error:
     raise MissingDependency("MCP", "mcp") from error
 
 __all__ = ["guarded_server", "serve"]
+
+MAX_MESSAGE = 8 << 20
+"""Limit of one message, in bytes; a longer one is answered with an error."""
+
+MAX_WAITING = 1000
+"""Limit of calls that wait for their turn."""
+
+MAX_TOOLS = 10_000
+MAX_PAGES = 100
+
+CALL_LIMIT_S = 300.0
+START_LIMIT_S = 60.0
+EXIT_LIMIT_S = 5.0
+GRACE_S = 2.0
+
+BUSY = "Too many calls wait for the guard, so this one is not carried out."
+LATE = "The server did not answer in time. The call counts as failed."
+
+_HEAD = 200
+_ID = re.compile(rb'"id"\s*:\s*(\d{1,15}|"[\w-]{1,64}")')
 
 
 class NoServer(Unreachable):
     """The MCP server that is to be guarded does not start, or does not answer."""
 
 
-def guarded_server(upstream: Client, guard: AgentGuard) -> Server[Any]:
+def guarded_server(
+    upstream: Client, guard: AgentGuard, *, limit_s: float = CALL_LIMIT_S
+) -> Server[Any]:
     """A server with the tools of another one, each of which asks the guard first.
 
     Args:
         upstream: The other server; it must be connected.
         guard: Judges the calls, one after the other.
+        limit_s: Time limit of a call.
     """
+    waiting = 0
 
     async def call_tool(_: Any, asked: Any) -> CallToolResult:
-        arguments = asked.arguments or {}
+        nonlocal waiting
+        if waiting >= MAX_WAITING:
+            return _refusal(BUSY)
+        waiting += 1
+        try:
+            return await guarded_call(asked.name, asked.arguments or {})
+        finally:
+            waiting -= 1
+
+    async def guarded_call(name: str, arguments: dict[str, Any]) -> CallToolResult:
         async with guard.turn_async() as judging:
-            verdict = await judging(guard.before, asked.name, arguments)
+            verdict = await judging(guard.before, name, arguments)
             if not verdict.passes:
                 return _refusal(verdict.message)
             failed, stopped = True, None
             try:
-                answer = await upstream.call_tool(asked.name, arguments)
-                failed = answer.is_error
+                answer = _refusal(LATE)
+                with anyio.move_on_after(limit_s):
+                    answer = await upstream.call_tool(name, arguments)
+                    failed = answer.is_error
             finally:
                 if verdict.acts:
                     stopped = await judging(guard.after, failed, verdict.call)
@@ -74,38 +119,213 @@ def guarded_server(upstream: Client, guard: AgentGuard) -> Server[Any]:
 
 
 async def serve(
-    command: list[str], environment: dict[str, str], guard: AgentGuard
+    command: list[str],
+    environment: Mapping[str, str],
+    guard: AgentGuard,
+    *,
+    limit_s: float = CALL_LIMIT_S,
 ) -> None:
     """Guards the server that a command starts, on this process's standard streams.
 
     Raises:
         NoServer: It does not start, or does not speak MCP.
+        InvalidInput: A law reads an argument that no tool of it has.
     """
     async with _started(command, environment) as upstream:
-        server = guarded_server(upstream, guard)
-        async with stdio_server() as (hears, says):
+        guard.check_tools(await _tools(upstream))
+        server = guarded_server(upstream, guard, limit_s=limit_s)
+        stdin: Any = _Requests(sys.stdin.buffer, lambda: _exit_soon(guard))
+        async with stdio_server(stdin=stdin) as (hears, says):
             await server.run(hears, says, server.create_initialization_options())
             # At once: whoever started this may end it before the other server ends.
             guard.close()
 
 
+async def _tools(upstream: Client) -> dict[str, list[str]]:
+    """All tools of a server, each with the names of its arguments.
+
+    Empty where a tool takes any arguments, or where there are too many tools.
+    """
+    found: dict[str, list[str]] = {}
+    cursor: str | None = None
+    for _ in range(MAX_PAGES):
+        try:
+            with anyio.fail_after(START_LIMIT_S):
+                page = await upstream.list_tools(cursor=cursor)
+        except (MCPError, TimeoutError):
+            return {}
+        for tool in page.tools:
+            if "properties" not in tool.input_schema:
+                return {}
+            found[tool.name] = list(tool.input_schema["properties"])
+        cursor = page.next_cursor
+        if cursor is None:
+            return found
+    return {}
+
+
+def _exit_soon(guard: AgentGuard) -> None:
+    """Ends this process in any case, now that the agent has gone."""
+
+    def leave() -> None:
+        guard.close()
+        os._exit(0)
+
+    timer = threading.Timer(EXIT_LIMIT_S, leave)
+    timer.daemon = True
+    timer.start()
+
+
 @asynccontextmanager
 async def _started(
-    command: list[str], environment: dict[str, str]
+    command: list[str], environment: Mapping[str, str]
 ) -> AsyncIterator[Client]:
-    first, *rest = command
-    upstream = Client(StdioServerParameters(command=first, args=rest, env=environment))
+    upstream = Client(_server_process(command, environment))
     try:
-        await upstream.__aenter__()
+        async with asyncio.timeout(START_LIMIT_S):
+            await upstream.__aenter__()
     except (OSError, MCPError) as error:
         raise NoServer(
-            f"the MCP server {first!r:.80} does not start: {error} (try its command by"
-            " itself)"
+            f"the MCP server {command[0]!r:.80} does not start: {error} (try its"
+            " command by itself)"
         ) from error
     try:
         yield upstream
     finally:
         await upstream.__aexit__(None, None, None)
+
+
+# -- messages, of limited length ---------------------------------------------------
+
+
+@asynccontextmanager
+async def _server_process(
+    command: list[str], environment: Mapping[str, str]
+) -> AsyncIterator[Any]:
+    """A server of its own process group, as the streams of a client."""
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        env=environment,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        limit=MAX_MESSAGE,
+        start_new_session=True,
+    )
+    heard, hears = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    says, said = anyio.create_memory_object_stream[SessionMessage](0)
+    assert process.stdin is not None and process.stdout is not None  # noqa: S101
+    tasks = [
+        asyncio.create_task(_hear(process.stdout, heard)),
+        asyncio.create_task(_say(process.stdin, said, heard)),
+    ]
+    try:
+        yield hears, says
+    finally:
+        with anyio.CancelScope(shield=True):
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await _end(process)
+            for stream in (heard, hears, says, said):
+                stream.close()
+
+
+async def _hear(stdout: asyncio.StreamReader, heard: Any) -> None:
+    """Passes on the server's messages, until it ends."""
+    with heard, suppress(anyio.BrokenResourceError):
+        while True:
+            line = await _line(stdout)
+            if line is None:
+                return
+            if b'"method":"notifications/' in line[:_HEAD].replace(b" ", b""):
+                continue
+            try:
+                message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+                await heard.send(SessionMessage(message))
+            except ValueError as error:
+                await heard.send(error)
+
+
+async def _line(stdout: asyncio.StreamReader) -> bytes | None:
+    """The next line; for one that is too long, an error as its answer."""
+    head = tail = b""
+    while True:
+        try:
+            line = await stdout.readuntil(b"\n")
+        except asyncio.LimitOverrunError as error:
+            part = await stdout.readexactly(error.consumed)
+            head, tail = head or part[:_HEAD], part[-_HEAD:]
+            continue
+        except (asyncio.IncompleteReadError, ConnectionError):
+            return None
+        if not head:
+            return line
+        asked = _ID.search(head) or _ID.search(tail + line[-_HEAD:])
+        if asked is None:
+            return b"null"
+        told = ErrorData(code=-32000, message="the answer is too long")
+        answer = JSONRPCError(jsonrpc="2.0", id=0, error=told).model_dump_json()
+        return answer.encode().replace(b'"id":0', b'"id":' + asked[1])
+
+
+async def _say(stdin: asyncio.StreamWriter, said: Any, heard: Any) -> None:
+    """Passes on what is asked of the server; where that fails, it has ended."""
+    try:
+        async for each in said:
+            text = each.message.model_dump_json(by_alias=True, exclude_unset=True)
+            stdin.write(text.encode() + b"\n")
+            await stdin.drain()
+    except (OSError, UnicodeError):
+        heard.close()
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """Ends a server: first by closing its input, then by signals."""
+    if process.stdin is not None:
+        process.stdin.close()
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(TimeoutError):
+            async with asyncio.timeout(GRACE_S):
+                await process.wait()
+                break
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(GRACE_S):
+            await process.wait()
+
+
+class _Requests:
+    """The agent's requests, line by line, as `stdio_server` takes them.
+
+    Args:
+        stdin: Where they come from.
+        ended: Is called once when there are no more.
+    """
+
+    def __init__(self, stdin: IO[bytes], ended: Callable[[], None]) -> None:
+        self._stdin, self._ended = stdin, ended
+
+    def __aiter__(self) -> _Requests:
+        return self
+
+    async def __anext__(self) -> str:
+        line = await anyio.to_thread.run_sync(self._read, abandon_on_cancel=True)
+        if not line:
+            self._ended()
+            raise StopAsyncIteration
+        return line.decode("utf-8", "replace")
+
+    def _read(self) -> bytes:
+        line = self._stdin.readline(MAX_MESSAGE)
+        if len(line) < MAX_MESSAGE or line.endswith(b"\n"):
+            return line
+        while len(rest := self._stdin.readline(MAX_MESSAGE)) == MAX_MESSAGE:
+            if rest.endswith(b"\n"):
+                break
+        asked = _ID.search(line[:_HEAD]) or _ID.search(rest[-_HEAD:])
+        number = b"null" if asked is None else asked[1]
+        return b'{"jsonrpc":"2.0","id":%b,"method":"too long"}\n' % number
 
 
 def _resources(upstream: Client) -> dict[str, Any]:

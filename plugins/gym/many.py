@@ -31,8 +31,9 @@ class GuardedVectorEnv(VectorWrapper):
     """A vectorised environment whose every part has a guard of its own.
 
     The infos of a step have, under `forewarn`, what each guard decided and did. A part
-    that begins anew, in whichever way the environment has of doing that, is a new
-    episode of its guard. No guard can `cut` one of the parts.
+    that begins anew, in whichever way the environment declares, is a new episode of its
+    guard. Where it must be reset, a part that is over is judged until it is. No guard
+    can `cut` one of the parts.
 
     Args:
         env: The environment.
@@ -44,8 +45,12 @@ class GuardedVectorEnv(VectorWrapper):
         self, env: VectorEnv, equipment: Equipment, record: Recorded = _unrecorded
     ) -> None:
         super().__init__(env)
-        mode = env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
-        self._mode = AutoresetMode(mode)
+        if "autoreset_mode" not in env.metadata:
+            raise InvalidInput(
+                "the environment does not declare how its parts begin anew",
+                mend="give its metadata an `autoreset_mode`",
+            )
+        self._mode = AutoresetMode(env.metadata["autoreset_mode"])
         self.watched = [Watched(equipment, record(i)) for i in range(env.num_envs)]
         self._over = np.zeros(env.num_envs, dtype=bool)
 
@@ -55,8 +60,9 @@ class GuardedVectorEnv(VectorWrapper):
         seed: Any = None,
         options: dict[str, Any] | None = None,
     ) -> tuple[Any, dict[str, Any]]:
-        observations, infos = self.env.reset(seed=seed, options=options)
         chosen = (options or {}).get("reset_mask", np.ones(self.num_envs, dtype=bool))
+        self._forget(chosen)
+        observations, infos = self.env.reset(seed=seed, options=options)
         self._begin(chosen, observations, infos)
         self._over = self._over & ~chosen
         return observations, infos
@@ -65,9 +71,10 @@ class GuardedVectorEnv(VectorWrapper):
         space, told = self.single_action_space, np.empty(self.num_envs, dtype=object)
         executed = []
         for i, proposed in enumerate(iterate(self.action_space, actions)):
-            # Where the next step begins anew no action is looked at.
+            # Where the next step begins anew, the environment ignores the action.
+            one = self.watched[i]
             executed.append(
-                proposed if self._over[i] else self.watched[i].action(proposed)
+                one.held(proposed) if self._over[i] else one.action(proposed)
             )
         seen = self.env.step(_together(space, executed))
         observations, rewards, terminations, truncations, infos = seen
@@ -79,13 +86,18 @@ class GuardedVectorEnv(VectorWrapper):
             if not anew[i]:
                 self.watched[i].seen(observation, _of(infos, i))
         self._begin(anew, observations, infos)
-        same = self._mode is AutoresetMode.SAME_STEP
-        self._over = np.zeros_like(over) if same else over
+        later = self._mode is AutoresetMode.NEXT_STEP
+        self._over = over if later else np.zeros_like(over)
         return observations, rewards, terminations, truncations, {
             **infos, "forewarn": told
         }  # fmt: skip
 
+    def _forget(self, chosen: Any) -> None:
+        for i in np.flatnonzero(chosen):
+            self.watched[i].forget()
+
     def _begin(self, chosen: Any, observations: Any, infos: Mapping[str, Any]) -> None:
+        self._forget(chosen)
         for i, observation in enumerate(iterate(self.observation_space, observations)):
             if chosen[i]:
                 self.watched[i].begin(self.env.unwrapped, observation, _of(infos, i))
@@ -101,7 +113,8 @@ class GuardedParallelEnv:
 
     The info of each agent has, under `forewarn`, what its guard decided and did. A
     `cut` truncates the agent it is about: from then on it is among the `agents` no
-    more, and is held stopped. All else is the environment's.
+    more, and is held stopped. So is an agent that was not observed in this episode. All
+    else is the environment's.
 
     Args:
         env: The environment.
@@ -119,20 +132,34 @@ class GuardedParallelEnv:
         self._equipment, self._record = equipment, record
         self._known: dict[str, Watched | None] = {}
         self._cut: set[str] = set()
+        self._there: set[str] = set()
 
     @property
     def watched(self) -> dict[str, Watched]:
         """Those that have a guard, of all that were ever seen."""
         return {name: one for name, one in self._known.items() if one is not None}
 
-    def _begin(self, agent: str, observation: Any, infos: Mapping[str, Any]) -> None:
-        """An agent is there for the first time in this episode."""
+    def _guard_of(self, agent: str) -> Watched | None:
         if agent not in self._known:
             equipped = self._equipment(agent)
             made = None if equipped is None else Watched(equipped, self._record(agent))
             self._known[agent] = made
-        if (watched := self._known[agent]) is not None:
+        return self._known[agent]
+
+    def _begin(self, agent: str, observation: Any, infos: Mapping[str, Any]) -> None:
+        """An agent is observed for the first time in this episode."""
+        if (watched := self._guard_of(agent)) is not None:
             watched.begin(self.env, observation, infos.get(agent, {}))
+        self._there.add(agent)
+
+    def _executed(self, agent: str, action: Any) -> Any:
+        """The action of an agent, as its guard has it."""
+        watched = self._guard_of(agent)
+        if watched is None:
+            return action
+        if agent in self._cut or agent not in self._there:
+            return watched.held(action)
+        return watched.action(action)
 
     @property
     def agents(self) -> list[str]:
@@ -145,31 +172,25 @@ class GuardedParallelEnv:
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
+        self._there.clear()
         observations, infos = self.env.reset(seed=seed, options=options)
         self._cut.clear()
-        self._there = set(observations)
         for agent, observation in observations.items():
             self._begin(agent, observation, infos)
         return observations, infos
 
     def step(self, actions: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
-        watched_now = self.watched
-        guarded = {a: watched_now[a] for a in actions if a in watched_now}
-        executed = {
-            agent: guarded[agent].action(action) if agent in guarded else action
-            for agent, action in actions.items()
-        }
-        for agent in self._cut.intersection(self.env.agents):
-            executed[agent] = watched_now[agent].stopped
+        acting = {**actions, **dict.fromkeys(self._cut.intersection(self.env.agents))}
+        executed = {a: self._executed(a, action) for a, action in acting.items()}
+        judged = self._there.intersection(actions) - self._cut
         seen = [*map(dict, self.env.step(executed))]
         for told, agent in itertools.product(seen, self._cut):
             told.pop(agent, None)
         observations, rewards, terminations, truncations, infos = seen
         for agent in observations.keys() - self._there:
             self._begin(agent, observations[agent], infos)
-        self._there.update(observations)
-        for agent, watched in guarded.items():
-            if agent in observations:
+        for agent in judged.intersection(observations):
+            if (watched := self._guard_of(agent)) is not None:
                 watched.seen(observations[agent], infos.get(agent, {}))
                 infos[agent] = {**infos.get(agent, {}), "forewarn": watched.told}
                 truncations[agent] = truncations[agent] or watched.is_cut

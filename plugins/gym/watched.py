@@ -65,8 +65,13 @@ class Watched:
         self.frame: Frame | None = None
         self._turn: Turn | None = None
 
+    def forget(self) -> None:
+        """Ends the episode that was; nothing is judged by its frames any more."""
+        self.frame, self._turn = None, None
+
     def begin(self, env: Any, observation: Any, info: Mapping[str, Any]) -> None:
-        """An episode begins with this."""
+        """An episode begins with this; until all of it is read, none has begun."""
+        self.forget()
         self.loop.begin(self._actuator, scenic=env if isinstance(env, Scenic) else None)
         self._senses.reset(env)
         self.frame = Frame(0.0, 0, self._senses.values(observation, info))
@@ -81,11 +86,14 @@ class Watched:
             raise InvalidInput(f"the actuator gave no action for {turn.outcome.kind}")
         return executed.arguments["action"]
 
-    @property
-    def stopped(self) -> Any:
-        """The action that stops it, whatever anybody proposes."""
+    def held(self, proposed: Any) -> Any:
+        """The action that stops it, where nothing can be judged."""
+        if self.guard.policy.shadow:
+            return proposed
         action = self._actuator.fallback(self.frame)
-        return None if action is None else action.arguments["action"]
+        if action is None or "action" not in action.arguments:
+            raise InvalidInput("the actuator gives no action that stops")
+        return action.arguments["action"]
 
     def seen(self, observation: Any, info: Mapping[str, Any]) -> None:
         """What came of it."""

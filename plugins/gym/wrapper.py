@@ -82,6 +82,7 @@ class GuardedEnv(
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
+        self._watched.forget()
         observation, info = self.env.reset(seed=seed, options=options)
         self._watched.begin(self.env.unwrapped, observation, info)
         return observation, info

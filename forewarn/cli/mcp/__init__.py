@@ -37,12 +37,22 @@ def mcp() -> None:
 )
 @click.option("--record", type=FILE, help="Where the run record goes.")
 @telling_options
+@click.option(
+    "--time-limit",
+    "limit_s",
+    type=click.FloatRange(min=0, min_open=True),
+    default=300.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Time limit of a call. One that takes longer is answered, and has failed.",
+)
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def guard(
     laws: tuple[str, ...],
     policy_path: Path | None,
     record: Path | None,
     telling: Telling,
+    limit_s: float,
     command: tuple[str, ...],
 ) -> None:
     """Start the MCP server COMMAND, and stand before it on standard input and output.
@@ -69,4 +79,5 @@ def guard(
             laws, policy, record=record, listeners=telling.listeners()
         )
     with made:
-        asyncio.run(serve(list(command), dict(os.environ), made))
+        with naming("--law"):
+            asyncio.run(serve(list(command), os.environ, made, limit_s=limit_s))

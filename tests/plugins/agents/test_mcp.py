@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import subprocess
 import sys
 import threading
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -20,7 +23,7 @@ from mcp import Client, StdioServerParameters
 from mcp.types import TextResourceContents
 
 from forewarn.plugins.agents import AgentGuard
-from forewarn.plugins.mcp import guarded_server
+from forewarn.plugins.mcp import BUSY, LATE, guarded_server
 
 SERVER = Path(__file__).with_name("files_server.py")
 SAFE = "copied_first := always (tool == delete -> once (tool == backup and not failed))"
@@ -187,3 +190,186 @@ def test_what_cannot_be_guarded_is_said_in_one_line(
     assert done.exit_code == status, done.output
     (line,) = done.stderr.splitlines()
     assert said in line
+
+
+# -- servers and agents that go wrong -----------------------------------------------
+
+ODD = """
+import json, sys, time
+mode = sys.argv[1]
+tool = {"name": "backup", "inputSchema": {"type": "object", "properties": {"path": {}}}}
+for line in sys.stdin:
+    asked = json.loads(line)
+    method, number = asked.get("method"), asked.get("id")
+    if mode == "mute" or number is None:
+        continue
+    if method == "initialize":
+        version = asked["params"]["protocolVersion"]
+        result = {"protocolVersion": version, "capabilities": {"tools": {}},
+                  "serverInfo": {"name": "odd", "version": "1"}}
+    elif method == "tools/list":
+        many = 200_000 if mode == "many" else 1
+        result = {"tools": [{**tool, "name": f"t{i}"} for i in range(many)]}
+    elif method == "tools/call":
+        if mode == "hang":
+            continue
+        if mode == "die":
+            sys.exit(3)
+        if mode == "flood":
+            while True:
+                print('{"jsonrpc":"2.0","method":"notifications/message",'
+                      '"params":{"level":"info","data":"' + "x" * 1000 + '"}}')
+        text = "A" * (40 << 20 if mode == "huge" else 100_000)
+        result = {"content": [{"type": "text", "text": text}], "isError": False}
+    else:
+        result = {}
+    print(json.dumps({"jsonrpc": "2.0", "id": number, "result": result}), flush=True)
+"""
+
+
+class Raw:
+    """An agent that writes and reads the lines of the proxy itself."""
+
+    def __init__(self, folder: Path, mode: str, *options: str) -> None:
+        server = folder / "odd.py"
+        server.write_text(ODD, encoding="utf-8")
+        words = ("-m", "forewarn.cli", "mcp", "guard", "--law", "always not tool == x")
+        self.process = subprocess.Popen(
+            [sys.executable, *words, *options, "--", sys.executable, server, mode],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        self.ask(
+            "initialize",
+            protocolVersion="2025-06-18",
+            capabilities={},
+            clientInfo={"name": "agent", "version": "1"},
+        )
+        self.read()
+        self.write(b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n')
+
+    def ask(self, method: str, **params: Any) -> None:
+        asked = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        self.write(json.dumps(asked).encode() + b"\n")
+
+    def call(self, **arguments: Any) -> None:
+        self.ask("tools/call", name="backup", arguments=arguments)
+
+    def write(self, data: bytes) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(data)
+        self.process.stdin.flush()
+
+    def read(self) -> Any:
+        assert self.process.stdout is not None
+        return json.loads(self.process.stdout.readline())
+
+    def peak_mb(self) -> float:
+        status = Path(f"/proc/{self.process.pid}/status").read_text("utf-8")
+        (line,) = (each for each in status.splitlines() if each.startswith("VmHWM"))
+        return int(line.split()[1]) / 1024
+
+    def end(self) -> int:
+        """Hangs up; the status of the proxy, which ends soon."""
+        assert self.process.stdin is not None and self.process.stdout is not None
+        self.process.stdin.close()
+        try:
+            return self.process.wait(20)
+        finally:
+            self.process.kill()
+            self.process.stdout.close()
+            self.process.wait()
+
+
+def test_a_call_that_never_returns_fails_and_lets_the_next_one_in() -> None:
+    from tests.plugins.agents.files_server import server
+
+    guard = AgentGuard.by_laws([SAFE])
+
+    async def session() -> None:
+        async with Client(server) as upstream:
+            guarded = guarded_server(upstream, guard, limit_s=0.2)
+            async with Client(guarded) as agent:
+                slow = await call_of(agent, "backup", "slow.txt")
+                assert slow.is_error and slow.content[0].text == LATE
+                assert (await call_of(agent, "delete", "a.txt")).is_error
+
+    with guard:
+        asyncio.run(asyncio.wait_for(session(), 60))
+
+
+def test_too_many_calls_at_once_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("forewarn.plugins.mcp.MAX_WAITING", 3)
+
+    async def drive(agent: Client) -> None:
+        calls = [call_of(agent, "backup", "a.txt") for _ in range(9)]
+        answers = await asyncio.gather(*calls)
+        said = [each.content[0].text for each in answers if each.is_error]
+        assert set(said) == {BUSY} and 0 < len(said) < 9
+
+    guarding(drive, SAFE)
+
+
+def test_messages_that_are_too_long_are_answered_with_an_error(tmp_path: Path) -> None:
+    agent = Raw(tmp_path, "huge")
+    agent.call(path="a")
+    assert "the answer is too long" in str(agent.read())
+    agent.write(
+        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"backup",'
+        b'"arguments":{"path":"' + b"A" * (20 << 20) + b'"}}}\n'
+    )
+    assert agent.read()["error"]["message"] == "Method not found"
+    agent.ask("tools/list")
+    assert len(agent.read()["result"]["tools"]) == 1
+    assert agent.peak_mb() < 500
+    assert agent.end() == 0
+
+
+def test_a_server_of_very_many_tools_exhausts_nothing(tmp_path: Path) -> None:
+    agent = Raw(tmp_path, "many")
+    agent.ask("tools/list")
+    assert "the answer is too long" in str(agent.read())
+    assert agent.peak_mb() < 500
+    assert agent.end() == 0
+
+
+@pytest.mark.parametrize("mode", ["hang", "plain", "flood"])
+def test_it_ends_when_the_agent_hangs_up(mode: str, tmp_path: Path) -> None:
+    """Also within a call, and where nobody reads what it answers."""
+    record = tmp_path / "calls.run.jsonl"
+    agent = Raw(tmp_path, mode, "--record", str(record))
+    for _ in range(3):
+        agent.call(path="a")
+    time.sleep(0.5)
+    assert agent.end() == 0
+    assert CliRunner().invoke(main, ["verify", str(record)]).exit_code == 0
+
+
+def test_a_server_that_ends_within_a_call_fails_it(tmp_path: Path) -> None:
+    agent = Raw(tmp_path, "die")
+    for _ in range(2):
+        agent.call(path="a")
+        answer = agent.read()
+        assert "error" in answer or answer["result"]["isError"]
+    assert agent.end() == 0
+
+
+def test_a_server_that_never_answers_is_said_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("forewarn.plugins.mcp.START_LIMIT_S", 0.5)
+    server = tmp_path / "odd.py"
+    server.write_text(ODD, encoding="utf-8")
+    command = ["--law", SAFE, "--", sys.executable, str(server), "mute"]
+    done = CliRunner().invoke(main, ["mcp", "guard", *command])
+    assert done.exit_code == 3 and "does not start" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_law_about_an_argument_that_no_tool_has_is_an_error() -> None:
+    law = "always not (tool == delete and arg_pth == x)"
+    command = ["--law", law, "--", sys.executable, str(SERVER)]
+    done = CliRunner().invoke(main, ["mcp", "guard", *command])
+    assert done.exit_code == 2
+    (line,) = done.stderr.splitlines()
+    assert "arg_pth" in line and "did you mean arg_path?" in line

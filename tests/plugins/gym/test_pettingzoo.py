@@ -146,3 +146,34 @@ def test_who_is_cut_acts_no_more_and_stands_while_others_go_on() -> None:
     assert sum(truncated, []) == ["b"]
     assert cars.speed["b"] < 60.0 and len(truncated) == STEPS
     parallel_api_test(env, num_cycles=3 * STEPS)
+
+
+def test_who_is_not_observed_is_held_stopped() -> None:
+    done: list[dict[str, float]] = []
+
+    class Hidden(Cars):
+        """Nobody sees b in the second episode."""
+
+        def reset(self, seed: int | None = None, options: Any = None) -> Any:
+            self.hides = hasattr(self, "agents")
+            return super().reset(seed, options)
+
+        def step(self, actions: dict[str, Any]) -> Any:
+            done.append({agent: float(each[0]) for agent, each in actions.items()})
+            return super().step(actions)
+
+        def _shown(self) -> dict[str, Any]:
+            shown = super()._shown()
+            return {
+                a: each for a, each in shown.items() if not (self.hides and a == "b")
+            }
+
+    env = GuardedParallelEnv(Hidden(), equipment)
+    for hidden in (False, True):
+        env.reset(seed=1)
+        done.clear()
+        fastest = {agent: np.array([1.0], np.float32) for agent in env.agents}
+        for _ in range(3):
+            env.step(fastest)
+        assert [each["b"] for each in done] == [-1.0 if hidden else 1.0] * 3
+        assert [each["a"] for each in done] == [1.0] * 3

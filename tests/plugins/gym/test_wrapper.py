@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action, Decision, Kind
 from forewarn.monitors.guarding.guard import Clock, Guard
@@ -23,9 +24,12 @@ from tests.plugins.remote.serving import model
 gymnasium = pytest.importorskip("gymnasium", reason="gymnasium is not installed")
 
 import numpy as np  # noqa: E402
+from gymnasium.vector import AutoresetMode, VectorEnv  # noqa: E402
 
 from forewarn.plugins.gym.act import EnvActuator  # noqa: E402
+from forewarn.plugins.gym.many import GuardedVectorEnv  # noqa: E402
 from forewarn.plugins.gym.spaces import ACT  # noqa: E402
+from forewarn.plugins.gym.watched import Equipment  # noqa: E402
 from forewarn.plugins.gym.wrapper import GuardedEnv  # noqa: E402
 
 FASTEST = np.array([1.0], np.float32)
@@ -180,6 +184,109 @@ def test_a_missing_signal_stops() -> None:
 def test_without_a_reset_it_does_not_step() -> None:
     with pytest.raises(gymnasium.error.ResetNeeded):
         guarded().step(FASTEST)
+
+
+def test_a_reset_that_fails_leaves_no_frame_to_be_judged() -> None:
+    failing = []
+
+    def some(observation: Any, info: Mapping[str, Any]) -> dict[str, Any]:
+        if failing:
+            raise KeyError("a sensor is missing")
+        return signals(observation, info)
+
+    env: Any = GuardedEnv(TinyEnv(), make_guard, some, EnvActuator(BRAKE, shown), 0.1)
+    env.reset(seed=1)
+    env.step(FASTEST)
+    failing.append(True)
+    with pytest.raises(KeyError):
+        env.reset(seed=2)
+    failing.clear()
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        env.step(FASTEST)
+    env.reset(seed=2)
+    env.step(FASTEST)
+    env.close()
+
+
+class Risky(gymnasium.Env):  # type: ignore[name-defined]
+    """A car at a risky speed from its first step: its brake is all that may pass."""
+
+    observation_space = gymnasium.spaces.Box(0.0, 1000.0, (1,), np.float32)
+    action_space = gymnasium.spaces.Box(-1.0, 1.0, (1,), np.float32)
+
+    def __init__(self) -> None:
+        self.done: list[float] = []
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        self.steps = 0
+        return np.array([90.0], np.float32), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        self.done.append(float(action[0]))
+        self.steps += 1
+        return np.array([90.0], np.float32), 0.0, self.steps >= 3, False, {}
+
+
+class Several(VectorEnv):
+    """Cars as one environment, which may begin anew other than it declares."""
+
+    num_envs = 2
+    single_observation_space = Risky.observation_space
+    single_action_space = Risky.action_space
+    observation_space = gymnasium.spaces.Box(0.0, 1000.0, (2, 1), np.float32)
+    action_space = gymnasium.spaces.Box(-1.0, 1.0, (2, 1), np.float32)
+
+    def __init__(self, declared: Any, same_step: bool) -> None:
+        self.metadata = {} if declared is None else {"autoreset_mode": declared}
+        self.cars, self._same = [Risky(), Risky()], same_step
+
+    def reset(self, *, seed: Any = None, options: Any = None) -> Any:
+        return np.stack([car.reset()[0] for car in self.cars]), {}
+
+    def step(self, actions: Any) -> Any:
+        seen = [car.step(each) for car, each in zip(self.cars, actions, strict=True)]
+        over = np.array([each[2] for each in seen])
+        for car, is_over in zip(self.cars, over, strict=True):
+            if is_over and self._same:
+                car.reset()
+        observations = np.stack([each[0] for each in seen])
+        return observations, np.zeros(2), over, np.zeros(2, dtype=bool), {}
+
+
+def equipment() -> Equipment:
+    def speed(observation: Any, info: Any) -> dict[str, Any]:
+        return {"speed": float(observation[0]), "collision": False}
+
+    return Equipment(make_guard, speed, EnvActuator(BRAKE, lambda *_: True), 0.1)
+
+
+@pytest.mark.parametrize("same_step", [True, False])
+@pytest.mark.parametrize("mode", AutoresetMode)
+def test_no_part_of_several_acts_unjudged(mode: AutoresetMode, same_step: bool) -> None:
+    """Neither one that is over, nor one that begins anew otherwise than declared."""
+    cars = Several(mode, same_step)
+    env = GuardedVectorEnv(cars, equipment())
+    env.reset()
+    for _ in range(9):
+        env.step(np.ones((2, 1), np.float32))
+    assert [set(car.done) for car in cars.cars] == [{-1.0}, {-1.0}]
+
+
+def test_several_must_declare_how_they_begin_anew() -> None:
+    with pytest.raises(InvalidInput, match="autoreset_mode"):
+        GuardedVectorEnv(Several(None, True), equipment())
+
+
+def test_a_reset_that_fails_leaves_no_part_to_be_judged() -> None:
+    env: Any = GuardedVectorEnv(Several(AutoresetMode.DISABLED, False), equipment())
+    env.reset()
+    env.watched[0]._senses._shown = None
+    with pytest.raises(TypeError):
+        env.reset()
+    with pytest.raises(InvalidInput, match="reset first"):
+        env.step(np.ones((2, 1), np.float32))
 
 
 def test_an_actuator_that_gives_no_action_is_an_error() -> None:

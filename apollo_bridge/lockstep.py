@@ -12,13 +12,13 @@ from forewarn.apollo_bridge.maps import RoadMap, read_map
 from forewarn.apollo_bridge.scene import Body
 from forewarn.apollo_bridge.wire import Bus, NodeBus
 from forewarn.monitors.guarding.decision import Action
-from forewarn.plugins.driving.roads.network import Roads
+from forewarn.plugins.driving.roads import Roads
 from forewarn.plugins.driving.sense import Surroundings
 from forewarn.plugins.registry import make_world
 from forewarn.plugins.sumo import wire
 from forewarn.plugins.sumo.bridge import SumoWorld
-from forewarn.plugins.sumo.maps.net import SumoNet
 from forewarn.plugins.sumo.pilots import SumoDriver
+from forewarn.plugins.sumo.sense import SumoNet
 from forewarn.plugins.sumo.support import find_map
 from forewarn.standins.apollo.mapping import draw
 from forewarn.standins.apollo.play import StandIn

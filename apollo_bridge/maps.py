@@ -12,10 +12,9 @@ from typing import Any, NamedTuple
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import read_bytes
 from forewarn.apollo_bridge.channels import messages
-from forewarn.plugins.driving.roads.junctions import Junctions, Movement
-from forewarn.plugins.driving.roads.lanes import Lane as RoadLane
-from forewarn.plugins.driving.roads.lanes import LightName, Link, Turn
-from forewarn.plugins.driving.roads.lines import Line, Point
+from forewarn.plugins.driving.places import Junctions, Movement
+from forewarn.plugins.driving.roads import Lane as RoadLane
+from forewarn.plugins.driving.roads import LightName, Line, Link, Point, Turn
 
 FILES = ("base_map.bin", "base_map.txt")
 MAX_BYTES = 512 << 20

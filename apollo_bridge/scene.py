@@ -9,9 +9,7 @@ from typing import Any
 
 from forewarn.abstractions.errors import SignalFault
 from forewarn.apollo_bridge.maps import Network, Place
-from forewarn.plugins.driving.roads.lanes import LightName
-from forewarn.plugins.driving.roads.lines import Point
-from forewarn.plugins.driving.roads.network import Roads
+from forewarn.plugins.driving.roads import LightName, Point, Roads
 from forewarn.plugins.driving.scene import (
     Colour,
     Lamps,

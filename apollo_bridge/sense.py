@@ -24,13 +24,16 @@ from forewarn.apollo_bridge.scene import (
     check_obstacles,
     mover_of,
 )
-from forewarn.plugins.driving.bodies import touches
-from forewarn.plugins.driving.roads.lines import Point, apart
-from forewarn.plugins.driving.roads.network import Roads
-from forewarn.plugins.driving.scene import LEAD_SEEN_M, Colour, Mover, TurnSignal
-from forewarn.plugins.driving.scenery import SceneShown
-from forewarn.plugins.driving.seeing.arriving import rounded
-from forewarn.plugins.driving.seeing.others import ONCOMING_M
+from forewarn.plugins.driving.others import ONCOMING_M, rounded
+from forewarn.plugins.driving.roads import Point, Roads, apart
+from forewarn.plugins.driving.scene import (
+    LEAD_SEEN_M,
+    Colour,
+    Mover,
+    SceneShown,
+    TurnSignal,
+    touches,
+)
 from forewarn.plugins.driving.sense import PROVIDES, Senses, Surroundings
 
 LIGHTS = ("signal_ahead", "traffic_light", "traffic_light_blinking")

@@ -32,7 +32,7 @@ from forewarn.monitors.guarding.decision import Action, Decision, Kind
 from forewarn.monitors.laws.clocking import regular_period
 from forewarn.plugins.actions import Actions, ActionSpec
 from forewarn.plugins.contracts import Example, Source, SteppedWorld
-from forewarn.plugins.driving.seeing.foresight import Foresight, lacking
+from forewarn.plugins.driving.foresight import Foresight, lacking
 
 MOST_HELD_S = 1.0
 """For so long a row stands for the time after it; a longer gap ends the log."""

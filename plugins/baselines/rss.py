@@ -14,7 +14,7 @@ from forewarn.plugins.baselines.driving import (
     refuse_unless_of_others,
 )
 from forewarn.plugins.contracts import Source
-from forewarn.plugins.driving.seeing.rss import SafeDistances, library
+from forewarn.plugins.driving.rss import SafeDistances, library
 
 library()  # so that the plug does not load, and nothing begins, where it is missing
 

@@ -21,10 +21,9 @@ from typing import Any
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action
-from forewarn.plugins.carla.act import control_of
+from forewarn.plugins.carla.act import BRAKE, control_of
 from forewarn.plugins.carla.guarded import OWN_STEP_S, GuardedVehicle
 from forewarn.plugins.carla.support import carla_module
-from forewarn.plugins.carla.vehicle.handling import BRAKE
 
 _ANSWERS_S = 2.0  # a server that takes longer leaves nobody guarded
 _ASKS_S, _LEAVES_S = 1.0, 0.2

@@ -18,10 +18,9 @@ from pydantic import Field
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.actions import Actions
-from forewarn.plugins.carla.sense import CarlaSenses, MapData
+from forewarn.plugins.carla.act import Steering
+from forewarn.plugins.carla.sense import Bumps, CarlaSenses, MapData
 from forewarn.plugins.carla.support import carla_module
-from forewarn.plugins.carla.vehicle.bumps import Bumps
-from forewarn.plugins.carla.vehicle.handling import Steering
 from forewarn.plugins.carla.wire import (
     LOOPBACK,
     PORT,
@@ -32,16 +31,17 @@ from forewarn.plugins.carla.wire import (
 )
 from forewarn.plugins.contracts import Example, Source, SteppedWorld
 from forewarn.plugins.driving.act import (
+    BRAKE_LIMIT,
     CONTROL,
     CUT,
+    DRIVE,
     STOP,
     Around,
     CarActuator,
+    as_control,
     wanted_acceleration,
 )
-from forewarn.plugins.driving.choice import DRIVE, as_control
 from forewarn.plugins.driving.sense import PROVIDES, Surroundings
-from forewarn.plugins.driving.stopping import BRAKE_LIMIT
 from forewarn.plugins.sumo.support import find_map
 from forewarn.plugins.sumo.traffic import Car, Ego, Flow, Light, Queue, Walkers
 

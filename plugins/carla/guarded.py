@@ -20,11 +20,9 @@ from forewarn.abstractions.frame import Frame, Source
 from forewarn.monitors.guarding.decision import Action, Decision, Outcome, Turn
 from forewarn.plugins.actions import Actions, ActionSpec, number, switch
 from forewarn.plugins.carla.act import CarlaActuator, action_of, control_of
-from forewarn.plugins.carla.scene import CarlaScene
-from forewarn.plugins.carla.sense import CarlaSenses, MapData
-from forewarn.plugins.carla.vehicle.bumps import Bumps
+from forewarn.plugins.carla.sense import Bumps, CarlaScene, CarlaSenses, MapData
 from forewarn.plugins.driving.act import Around
-from forewarn.plugins.driving.scenery import SceneShown
+from forewarn.plugins.driving.scene import SceneShown
 from forewarn.plugins.driving.sense import PROVIDES as ALL
 from forewarn.plugins.driving.sense import Surroundings
 from forewarn.plugins.loop.guarding import Guarding

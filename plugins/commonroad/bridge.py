@@ -17,14 +17,12 @@ from forewarn.abstractions.trace import Trace, TraceHeader
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.actions import Actions, ActionSpec
-from forewarn.plugins.commonroad.reading import read_scene
-from forewarn.plugins.commonroad.recorded import Obstacle, Recorded
-from forewarn.plugins.commonroad.roads import CommonRoadNet
-from forewarn.plugins.commonroad.scene import CommonRoadScene, coasting
+from forewarn.plugins.commonroad.reading import Obstacle, Recorded, read_scene
+from forewarn.plugins.commonroad.sense import CommonRoadNet, CommonRoadScene, coasting
 from forewarn.plugins.contracts import Example, Source, SteppedWorld
-from forewarn.plugins.driving.roads.network import Roads
-from forewarn.plugins.driving.roads.places import Places
-from forewarn.plugins.driving.scenery import SceneShown
+from forewarn.plugins.driving.places import Places
+from forewarn.plugins.driving.roads import Roads
+from forewarn.plugins.driving.scene import SceneShown
 from forewarn.plugins.driving.sense import PROVIDES as SENSED
 from forewarn.plugins.driving.sense import Senses, Surroundings
 from forewarn.plugins.logs import LogActuator

@@ -1,27 +1,200 @@
-"""What a car is told, and decisions to that.
+"""Decisions to what a car is told: slow down, stop, or leave its driver.
 
-`slow` caps the speed; `stop` brakes comfortably, and harder where it must (`stopping`);
-`cut` takes the car from its driver for good.
+`slow` caps the speed. `stop` brakes comfortably, and harder where it must: the car
+stands before the line, before the ways of those who come and behind the vehicle ahead,
+not in a junction whose way out is free, and no harder than its follower can brake unless
+something is ahead. `cut` takes the car from its driver for good. `drive` carries a
+choice of the kind that people speak of (a speed, a stop, a turn signal, a lane), and a
+world makes `control` of it in every frame: the car keeps to the choice and runs into
+nobody ahead of it.
 """
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Literal
 
+from pydantic import Field
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.files import parse_json
 from forewarn.abstractions.frame import Frame
+from forewarn.abstractions.serial import Strict, validated
 from forewarn.monitors.guarding.decision import Action, Decision, Kind
 from forewarn.plugins.actions import CAP, ActionSpec, number, switch, word
+from forewarn.plugins.driving.others import Conflict
 from forewarn.plugins.driving.scene import Behind
-from forewarn.plugins.driving.seeing.arriving import Conflict
-from forewarn.plugins.driving.stopping import (
-    BRAKE_LIMIT,
-    CLEARS_KMH,
-    COMFORT,
-    THRUST_LIMIT,
-    Stop,
-)
+
+BRAKE_LIMIT = 9.0  # m/s²
+THRUST_LIMIT = 4.0  # m/s²
+COMFORT = 3.0  # m/s²
+CLEARS_KMH = 20.0
+"""How fast it leaves a junction that it must not stand in."""
+
+_FIRM = 6.0  # m/s², where somebody would have to brake for the ego
+_EASES = 1.0  # m/s², while somebody passes in the lane that it signals for
+_FOLLOWER_REACTS_S = 1.0
+_FOLLOWER_BRAKES = 4.5  # m/s²
+_LEAD_BRAKES = 6.0  # m/s²
+_MARGIN_M = 1.0
+_OVER_M = 3.0  # a line is held if the car stands so little beyond it
+_BUMPER_M = 2.0
+_KEEPS_S = 0.5  # to the vehicle ahead
+_SOON_S = 6.0
+_GET_OUT_S = 1.5
+_IN_IT_M = 1.2  # so far into a conflict there is no holding before it
+_ROLLS = 1.0  # m/s
+
+
+class Stop:
+    """One stop after another: each remembers how far beyond its line it has come."""
+
+    def __init__(self) -> None:
+        self._line_m: float | None = None
+        self._over_m: float | None = None
+
+    def let_go(self) -> None:
+        """The car is its driver's again."""
+        self._line_m = self._over_m = None
+
+    def acceleration(
+        self,
+        values: Mapping[str, Any],
+        speed: float,
+        behind: Behind | None,
+        conflicts: Sequence[Conflict],
+        dt: float,
+    ) -> float:
+        """What `stopping_acceleration` says of the next frame of this stop.
+
+        Args:
+            values: As there; so are the speed, who is behind, and the conflicts.
+            dt: The time since the frame before.
+        """
+        if not values.get("in_junction"):
+            self._over_m, self._line_m = None, values.get("stop_line_distance")
+        elif self._over_m is not None:
+            self._over_m += speed * dt
+        elif self._line_m is not None:
+            self._over_m = max(0.0, speed * dt - self._line_m)
+        return stopping_acceleration(values, speed, behind, conflicts, self._over_m)
+
+
+def stopping_acceleration(
+    values: Mapping[str, Any],
+    speed: float,
+    behind: Behind | None,
+    conflicts: Sequence[Conflict],
+    over_m: float | None = None,
+) -> float:
+    """How to come to stand from here, in m/s².
+
+    Args:
+        values: The signals of the frame before.
+        speed: The ego's speed in m/s.
+        behind: Who follows, if anyone is near.
+        conflicts: Where others cross the ego's way soon.
+        over_m: How far beyond the line this stop has come that was to stand before it.
+    """
+    soon = [c for c in conflicts if c.clear_m > 0.0 and c.comes_s < _SOON_S]
+    within = [c for c in soon if c.to_m <= -_IN_IT_M]
+    ahead = [c for c in soon if c.to_m > -_IN_IT_M]
+    first = min(ahead, key=lambda c: c.to_m, default=None)
+    if within:
+        pressing_s = min(c.comes_s for c in within)
+        waits = first is not None and first.leaves_s + _GET_OUT_S < pressing_s
+        if first is None or all(_avoided(c, speed) for c in ahead) or not waits:
+            return THRUST_LIMIT  # in someone's way: get out of it
+        return _hold_or_pass(first, speed)
+    asked = _asked(values, speed)
+    held = first is not None or values.get("traffic_light") in ("red", "yellow")
+    if values.get("in_junction"):
+        if over_m is not None and held:
+            needs = _to_stand(speed, _OVER_M - over_m)
+            if needs <= BRAKE_LIMIT or speed < _ROLLS:
+                return -max(needs, asked, _FIRM)
+        if first is not None:
+            return _hold_or_pass(first, speed, asked)
+        # Nobody comes: leave the junction, do not stand in it.
+        clears = max(-COMFORT, min(1.5, 1.5 * (CLEARS_KMH / 3.6 - speed)))
+        return min(clears, -asked) if asked > 0.0 else clears
+    line = values.get("stop_line_distance")
+    if line is not None:
+        needs = _to_stand(speed, line - _MARGIN_M)
+        room = line + _OVER_M if first is None else min(first.to_m, line + _OVER_M)
+        over = _to_stand(speed, max(room, line))
+        if held or values.get("traffic_jam"):
+            if over <= BRAKE_LIMIT or speed < _ROLLS:
+                return -min(BRAKE_LIMIT, max(COMFORT, needs, asked))
+        elif COMFORT < needs <= _FIRM:
+            return -max(needs, asked)  # else it would stand in the junction
+    if first is not None:
+        return _hold_or_pass(first, speed, asked)
+    if asked > COMFORT:
+        return -asked
+    if (values.get("side_margin") or 0.0) < 0.0:
+        # Who comes there is let pass from the ego's own lane; it need not stand for it.
+        return -max(asked, _EASES)
+    if behind is not None:
+        bearable = max(_bearable(behind, speed), 0.5 * COMFORT)
+        return -max(asked, min(COMFORT, bearable))
+    return -COMFORT
+
+
+def _asked(values: Mapping[str, Any], speed: float) -> float:
+    """The braking that those ahead ask for; 0 if nothing is near."""
+    asked = 0.0
+    course = values.get("time_to_collision")
+    if course is not None and course < 4.0:
+        asked = 1.2 * (values.get("required_deceleration") or 0.0)
+    gap = values.get("lead_distance")
+    if gap is not None:
+        its = (values.get("lead_speed") or 0.0) / 3.6
+        stands = _to_stand(speed, gap - _BUMPER_M + its * its / (2.0 * _LEAD_BRAKES))
+        brakes = max(0.0, -(values.get("lead_acceleration") or 0.0))
+        closing = max(0.0, speed - its)
+        follows = closing * closing / (2.0 * max(gap - _KEEPS_S * speed, 0.1))
+        if closing or brakes or gap < _KEEPS_S * speed + _BUMPER_M:
+            asked = max(asked, stands, min(follows, BRAKE_LIMIT) + brakes)
+    return min(BRAKE_LIMIT, asked)
+
+
+def _hold_or_pass(first: Conflict, speed: float, asked: float = 0.0) -> float:
+    """Stands before the conflict; where that is too late, goes before the other."""
+    needs = _to_stand(speed, first.to_m)
+    if needs <= BRAKE_LIMIT or speed < _ROLLS:
+        return -min(BRAKE_LIMIT, max(needs, asked, _FIRM))
+    return THRUST_LIMIT if _avoided(first, speed) else -BRAKE_LIMIT
+
+
+def _avoided(conflict: Conflict, speed: float) -> bool:
+    """Whether an ego that speeds up now is through before or comes after."""
+    if _covers_s(conflict.clear_m, speed) < conflict.comes_s:
+        return True
+    return _covers_s(conflict.to_m, speed) > conflict.leaves_s
+
+
+def _covers_s(distance: float, speed: float) -> float:
+    """How long the way takes at full thrust."""
+    way = 2.0 * THRUST_LIMIT * max(0.0, distance)
+    return (math.sqrt(speed * speed + way) - speed) / THRUST_LIMIT
+
+
+def _to_stand(speed: float, room: float) -> float:
+    return speed * speed / (2.0 * max(room, 0.1))
+
+
+def _bearable(behind: Behind, speed: float) -> float:
+    """The hardest braking after which the follower still comes to stand in time."""
+    follower = behind.speed
+    needs = follower * _FOLLOWER_REACTS_S + follower * follower / (2 * _FOLLOWER_BRAKES)
+    room = needs - behind.gap_m
+    return BRAKE_LIMIT if room <= 0.0 else speed * speed / (2.0 * room)
+
 
 TURN_SIGNALS = ("off", "left", "right", "hazard")
 
@@ -147,3 +320,140 @@ def amount(action: Action, name: str, default: float) -> float:
     """A number among an action's arguments, or what counts where it is left out."""
     value = action.arguments.get(name)
     return default if value is None else float(value)
+
+
+FASTEST_KMH = 130.0
+
+DRIVE = ActionSpec(
+    "drive",
+    {
+        "speed_kmh": number(0.0, FASTEST_KMH, "km/h", required=True),
+        "stop": word("no", "at_line", "now"),
+        "turn_signal": word("auto", *TURN_SIGNALS),
+        "lane": word("keep", "left", "right"),
+        CAP: number(0.0, unit="km/h"),
+    },
+)
+
+_FLAT = re.compile(r"\{[^{}]*\}")
+_THRUST = 2.0  # m/s²
+_HEADWAY_S, _ROOM_M = 1.5, 2.0
+_SETTLES_S = 0.8
+_LINE_BRAKES = 2.0  # m/s²
+_STOPS_SHORT_M = 1.0
+
+
+class Choice(Strict):
+    """How to drive until something else is chosen."""
+
+    speed_kmh: float = Field(
+        ge=0, le=FASTEST_KMH, description="the speed to drive at, km/h"
+    )
+    stop: Literal["no", "at_line", "now"] = Field(
+        default="no", description="stop before the stop line ahead, or at once"
+    )
+    turn_signal: Literal["auto", "off", "left", "right", "hazard"] = Field(
+        default="auto", description="auto: before a turn, as everyone does"
+    )
+    lane: Literal["keep", "left", "right"] = Field(
+        default="keep", description="go over to the next lane, once"
+    )
+
+    @property
+    def action(self) -> Action:
+        return Action(DRIVE.name, self.model_dump(exclude_defaults=True))
+
+    @property
+    def held(self) -> Choice:
+        """The choice from the next frame on: a lane is changed once."""
+        return self.model_copy(update={"lane": "keep"})
+
+
+HALT = Choice(speed_kmh=0.0, stop="now", turn_signal="auto", lane="keep")
+
+
+def schema_text() -> str:
+    """The JSON schema of a choice, for who must write one."""
+    properties = {
+        name: {key: value for key, value in about.items() if key != "title"}
+        for name, about in Choice.model_json_schema()["properties"].items()
+    }
+    return json.dumps(
+        {
+            "type": "object",
+            "properties": properties,
+            "required": ["speed_kmh"],
+            "additionalProperties": False,
+        }
+    )
+
+
+def choice_in(text: str) -> Choice:
+    """The choice that a reply ends with, after whatever words.
+
+    Raises:
+        InvalidInput: It holds none.
+    """
+    found = _FLAT.findall(text)
+    return validated(Choice, parse_json((found or [""])[-1], "reply"), "reply")
+
+
+def as_control(action: Action | None, values: Mapping[str, Any]) -> Action | None:
+    """A `drive` as the `control` that keeps to it now; any other action as it is.
+
+    Args:
+        action: What is carried out.
+        values: The signals of the frame on which it is.
+    """
+    if action is None or action.name != DRIVE.name:
+        return action
+    arguments = dict(action.arguments)
+    cap = {CAP: arguments.pop(CAP)} if CAP in arguments else {}
+    choice = validated(Choice, arguments, "the action drive")
+    control: dict[str, Any] = {"acceleration": _acceleration(choice, values), **cap}
+    if choice.turn_signal != "auto":
+        control["turn_signal"] = choice.turn_signal
+    if choice.lane != "keep":
+        control["lane_change"] = choice.lane
+    return Action("control", control)
+
+
+def _acceleration(choice: Choice, values: Mapping[str, Any]) -> float:
+    speed = _number(values, "speed")
+    if speed is None:
+        raise InvalidInput("the car does not know its speed")
+    v = speed / 3.6
+    wanted = (choice.speed_kmh / 3.6 - v) / _SETTLES_S
+    a = max(-COMFORT, min(_THRUST, wanted))
+    gap = _number(values, "lead_distance")
+    if gap is not None:
+        a = min(a, _behind(v, gap, (_number(values, "lead_speed") or 0.0) / 3.6))
+    if choice.stop == "now":
+        a = min(a, -COMFORT)
+    line = _number(values, "stop_line_distance")
+    if choice.stop == "at_line" and line is not None:
+        a = min(a, _before(v, line))
+    return max(-BRAKE_LIMIT, a)
+
+
+def _behind(v: float, gap: float, its: float) -> float:
+    """The intelligent driver model's braking for what is ahead."""
+    closing = v * (v - its) / (2.0 * math.sqrt(_THRUST * COMFORT))
+    room = _ROOM_M + max(0.0, v * _HEADWAY_S + closing)
+    return _THRUST * (1.0 - (room / max(gap, 0.3)) ** 2)
+
+
+def _before(v: float, line: float) -> float:
+    """Braking that ends a little before the line: evenly, or as hard as it takes."""
+    room = max(line - _STOPS_SHORT_M, 0.0)
+    if room < 0.1 or v < 0.1 and room < _STOPS_SHORT_M:
+        return -COMFORT
+    needs = v * v / (2.0 * room)
+    if needs >= _LINE_BRAKES:
+        return -1.05 * needs
+    return (math.sqrt(2.0 * _LINE_BRAKES * room) - v) / _SETTLES_S
+
+
+def _number(values: Mapping[str, Any], name: str) -> float | None:
+    value = values.get(name)
+    return float(value) if isinstance(value, int | float) else None

@@ -24,7 +24,7 @@ from forewarn.abstractions.vocabularies.vocabulary import named_vocabulary
 from forewarn.monitors.guarding.decision import Action, Decision, Kind
 from forewarn.plugins.chat import How, Message, Partner, Usage
 from forewarn.plugins.contracts import Actuator, Example
-from forewarn.plugins.driving.choice import HALT, Choice, choice_in, schema_text
+from forewarn.plugins.driving.act import HALT, Choice, choice_in, schema_text
 from forewarn.plugins.loop.reflection import BEGIN, END
 
 LONGEST_REPLY = 2000

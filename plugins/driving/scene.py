@@ -7,17 +7,25 @@ x, and headings are in radians counterclockwise from x.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Container, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Iterable, Iterator
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-from forewarn.plugins.driving.roads.crosswalks import Crosswalks
-from forewarn.plugins.driving.roads.lanes import LightName
-from forewarn.plugins.driving.roads.network import Roads
-from forewarn.plugins.driving.roads.ways import Way
+from forewarn.plugins.driving.places import Crosswalks, Place, Places
+from forewarn.plugins.driving.roads import (
+    Lane,
+    LightName,
+    Point,
+    Roads,
+    Turn,
+    Way,
+    apart,
+)
+from forewarn.plugins.scenery import Shape, Thing
 
 EGO_WIDTH_M = 1.8
 LEAD_SEEN_M = 100.0
@@ -227,3 +235,259 @@ class Scene(ABC):
         yield self.on_crosswalk(person)
         if person.speed >= _STROLLS:
             yield self.next_crosswalk(person)
+
+
+_NEAR_M = 15.0
+
+
+def touches(
+    vehicle: Mover, other: Mover, *, on_foot: bool, within_m: float = 0.0
+) -> bool:
+    """Whether a vehicle's body meets another's, or comes so near to it.
+
+    Args:
+        vehicle: The one.
+        other: The other.
+        on_foot: Whether that is a pedestrian.
+        within_m: How near.
+    """
+    if abs(other.x - vehicle.x) + abs(other.y - vehicle.y) > (
+        _NEAR_M + vehicle.length + other.length
+    ):
+        return False
+    ax, ay = _middle(vehicle)
+    bx, by = (other.x, other.y) if on_foot else _middle(other)
+    dx, dy = bx - ax, by - ay
+    for axis in (vehicle.heading, other.heading):
+        for turned in (axis, axis + math.pi / 2.0):
+            apart = abs(dx * math.cos(turned) + dy * math.sin(turned))
+            reach = _half(vehicle, turned) + _half(other, turned)
+            if apart >= reach + within_m:
+                return False
+    return True
+
+
+def clearance(one: Mover, other: Mover, most_m: float = math.inf) -> float | None:
+    """The distance between two vehicles, each taken to be as wide as the ego.
+
+    Args:
+        one: The one.
+        other: The other.
+        most_m: None if it is more.
+    """
+    longest_m = most_m + EGO_WIDTH_M + one.length + other.length
+    if max(abs(other.x - one.x), abs(other.y - one.y)) > longest_m:
+        return None
+    found_m = max(0.0, apart(_spine(one), _spine(other)) - EGO_WIDTH_M)
+    return None if found_m > most_m else found_m
+
+
+def _spine(vehicle: Mover) -> tuple[Point, Point]:
+    """From its front to its rear."""
+    back_x = vehicle.length * math.cos(vehicle.heading)
+    back_y = vehicle.length * math.sin(vehicle.heading)
+    return (vehicle.x, vehicle.y), (vehicle.x - back_x, vehicle.y - back_y)
+
+
+def _middle(vehicle: Mover) -> Point:
+    back = vehicle.length / 2.0
+    return (
+        vehicle.x - back * math.cos(vehicle.heading),
+        vehicle.y - back * math.sin(vehicle.heading),
+    )
+
+
+def _half(mover: Mover, axis: float) -> float:
+    """Half of how much room a body takes along an axis."""
+    turned = mover.heading - axis
+    along = mover.length * abs(math.cos(turned))
+    return (along + mover.width * abs(math.sin(turned))) / 2.0
+
+
+_TURNS = {
+    TurnSignal.LEFT: (Turn.LEFT, Turn.U_TURN), TurnSignal.RIGHT: (Turn.RIGHT,),
+}  # fmt: skip
+_STAYS_M = 0.6  # so much worse a lane fits before it is left
+_WAY_EDGES = 4
+_CORNER_M = 1.6  # so near a crosswalk's end one is about to cross,
+_AWAY = -0.4  # unless one walks away from it
+
+
+class SeenScene(Scene):
+    """Everyone at one moment, as an onlooker sees them.
+
+    Args:
+        roads: The map's.
+        ego: The ego's name.
+        places: The lanes by place.
+    """
+
+    def __init__(self, roads: Roads, ego: str, places: Places) -> None:
+        super().__init__(roads, ego)
+        self.places = places
+
+    def edges_of(self, vehicle: Mover) -> Container[str]:
+        """The edges that somebody may take: what its lane and signals tell."""
+        lane = self.roads.lanes.get(vehicle.lane)
+        edges: set[str] = set()
+        if lane is None:
+            return edges
+        edges.add(lane.edge)
+        for name in self.onward(vehicle, lane):
+            exits = self._exits(self.roads.lanes[name])
+            edges |= exits
+            for edge in exits:
+                for beyond in self.roads.lanes_of.get(edge, ()):
+                    edges |= {self.roads.lanes[k.to].edge for k in beyond.links}
+        return edges
+
+    def onward(self, vehicle: Mover, lane: Lane) -> list[str]:
+        """The next lanes that somebody may take, the likeliest first."""
+        if lane.inside or not lane.links:
+            return [link.via or link.to for link in lane.links] or [lane.name]
+        if self.route and vehicle.name == self.name:
+            on_route = [
+                link
+                for link in lane.links
+                if self.roads.lanes[link.to].edge in self.route
+            ]
+            if on_route:
+                return [link.via or link.to for link in on_route]
+        wanted = _TURNS.get(vehicle.signal, (Turn.FORWARD,))
+        fits = [link for link in lane.links if link.turn in wanted]
+        return [link.via or link.to for link in fits or lane.links]
+
+    def straight_on(self, mover: Mover) -> tuple[str, ...]:
+        """The edges before somebody who goes on as the lane leads, or as it signals."""
+        lane = self.roads.lanes[mover.lane]
+        edges: list[str] = []
+        if lane.inside:
+            entries = sorted(self.roads.entries.get(lane.name, ()))
+            edges += [self.roads.lanes[name].edge for name in entries[:1]]
+        else:
+            edges.append(lane.edge)
+        for _ in range(_WAY_EDGES):
+            following = self.onward(mover, lane)
+            lane = self.roads.lanes[following[0]]
+            while lane.inside and lane.links:
+                lane = self.roads.lanes[lane.links[0].via or lane.links[0].to]
+            if lane.edge in edges or lane.inside:
+                break
+            edges.append(lane.edge)
+        return tuple(edges)
+
+    def _exits(self, lane: Lane) -> set[str]:
+        if not lane.inside:
+            return {lane.edge}
+        return {self.roads.lanes[link.to].edge for link in lane.links}
+
+    def next_crosswalk(self, person: Mover) -> str:
+        """The crosswalk that somebody walks to from its corner."""
+        ux, uy = math.cos(person.heading), math.sin(person.heading)
+        for crosswalk in self.crosswalks.near(person.x, person.y):
+            along, aside = crosswalk.place(person.x, person.y)
+            (ax, ay), (bx, by) = crosswalk.ends
+            towards = ((bx - ax) * ux + (by - ay) * uy) / crosswalk.length_m
+            if along > crosswalk.length_m / 2.0:
+                along, towards = crosswalk.length_m - along, -towards
+            near = -_CORNER_M < along < 0.0 and abs(aside) <= crosswalk.half_m
+            if near and towards > _AWAY:
+                return crosswalk.edge
+        return ""
+
+    def settle(self, mover: Mover) -> Place | None:
+        """The lane that somebody is on; where several fit, the likely one."""
+        lane = self.roads.lanes.get(mover.lane)
+        x, y, heading = mover.x, mover.y, math.degrees(mover.heading)
+        fitting = list(self.places.near(x, y, heading))
+        if not fitting:
+            return None
+        best = min(fitting, key=lambda place: place.off)
+        if lane is None:
+            return best
+        own = next((p for p in fitting if p.lane == lane.name), None)
+        if own is not None and own.along_m < lane.length - 1e-3:
+            # Inside a junction ways part slowly: one keeps to the one taken.
+            keeps = math.inf if lane.inside else _STAYS_M
+            if own.off < best.off + keeps:
+                return own
+        likely = self.onward(mover, lane)
+        return next((p for name in likely for p in fitting if p.lane == name), best)
+
+
+_BAR_M = 0.6
+"""How thick a light's bar at the stop line is."""
+
+
+class SceneShown:
+    """Shows a scene to those who watch; it is `Scenic`.
+
+    Args:
+        roads: The map's.
+        scene: The scene as it is now; none while nothing was seen yet.
+    """
+
+    def __init__(self, roads: Roads, scene: Callable[[], Scene | None]) -> None:
+        self._roads, self._scene = roads, scene
+
+    @cached_property
+    def _bars(self) -> list[tuple[list[LightName], Thing]]:
+        return list(_bars(self._roads))
+
+    def ground(self) -> list[Shape]:
+        """The map's lanes and crosswalks."""
+        return list(ground(self._roads))
+
+    def things(self) -> list[Thing]:
+        """The ego first, then vehicles, pedestrians and lights."""
+        scene = self._scene()
+        if scene is None or scene.name not in scene.vehicles:
+            return []
+        seen = [_shown(scene.ego, "ego")]
+        for mover in scene.vehicles.values():
+            if mover is not scene.ego:
+                seen.append(_shown(mover, "vehicle"))
+        seen += [_shown(mover, "pedestrian") for mover in scene.people.values()]
+        for place, (lights, bar) in enumerate(self._bars):
+            # Where several govern the ways onward, the first that is known is shown.
+            shown = [scene.light(light).colour for light in lights]
+            known = [colour for colour in shown if colour is not Colour.UNKNOWN]
+            state = (known or shown)[0].name.lower()
+            if bar.state != state:
+                self._bars[place] = lights, replace(bar, state=state)
+        return seen + [bar for _, bar in self._bars]
+
+
+def ground(roads: Roads) -> Iterator[Shape]:
+    """Ways through junctions, and each lane outside them."""
+    for lane in roads.lanes.values():
+        points = tuple((float(x), float(y)) for x, y in lane.shape)
+        if lane.is_crosswalk:
+            yield Shape("crosswalk", points, lane.width)
+        elif lane.inside:
+            yield Shape("junction", points, lane.width)
+        else:
+            yield Shape("lane" if lane.for_cars else "sidewalk", points, lane.width)
+
+
+def _shown(mover: Mover, kind: Literal["ego", "vehicle", "pedestrian"]) -> Thing:
+    x, y = mover.x, mover.y
+    if kind != "pedestrian":
+        # A vehicle's place is that of its front.
+        x -= mover.length / 2.0 * math.cos(mover.heading)
+        y -= mover.length / 2.0 * math.sin(mover.heading)
+    angle = (90.0 - math.degrees(mover.heading)) % 360.0
+    return Thing(mover.name, kind, x, y, angle, mover.length, mover.width)
+
+
+def _bars(roads: Roads) -> Iterator[tuple[list[LightName], Thing]]:
+    """A bar across each lane before a light."""
+    for lane in roads.lanes.values():
+        governing = {roads.light_of(link) for link in lane.links}
+        lights = sorted(light for light in governing if light is not None)
+        if lane.inside or not lane.for_cars or not lights or len(lane.shape) < 2:
+            continue
+        (ax, ay), (bx, by) = lane.shape[-2:]
+        angle = math.degrees(math.atan2(bx - ax, by - ay)) % 360.0
+        bar = Thing(f"{lane.name} light", "light", bx, by, angle, _BAR_M, lane.width)
+        yield lights, bar

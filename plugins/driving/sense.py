@@ -21,28 +21,23 @@ from typing import Any
 from pydantic import Field
 
 from forewarn.abstractions.serial import Strict
-from forewarn.plugins.driving.roads.lanes import Lane, Turn
-from forewarn.plugins.driving.roads.network import Roads
-from forewarn.plugins.driving.roads.ways import Way
-from forewarn.plugins.driving.scene import Colour, Light, Mover, Scene
-from forewarn.plugins.driving.seeing.arriving import (
+from forewarn.plugins.driving.foresight import NAMES as FORESIGHT
+from forewarn.plugins.driving.foresight import Foresight, Progress
+from forewarn.plugins.driving.others import (
     Conflict,
     Demand,
-    braking,
-    rounded,
-)
-from forewarn.plugins.driving.seeing.changing import LaneChanges
-from forewarn.plugins.driving.seeing.foresight import NAMES as FORESIGHT
-from forewarn.plugins.driving.seeing.foresight import Foresight
-from forewarn.plugins.driving.seeing.others import (
+    LaneChanges,
     around,
+    braking,
     jammed,
+    rounded,
     see_around,
     see_crossing,
     see_lead,
+    see_people,
 )
-from forewarn.plugins.driving.seeing.people import see_people
-from forewarn.plugins.driving.seeing.progress import Progress
+from forewarn.plugins.driving.roads import Lane, Roads, Turn, Way
+from forewarn.plugins.driving.scene import Colour, Light, Mover, Scene
 
 PROVIDES = (
     "speed", "acceleration", "brake", "throttle", "gear", "engine_on",

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.plugins.driving.seeing.rss import SafeDistances
+from forewarn.plugins.driving.rss import SafeDistances
 
 PROVIDES = (
     "speed", "acceleration", "braking", "lane_changing", "lead_distance", "lead_speed",

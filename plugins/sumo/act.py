@@ -7,10 +7,9 @@ from typing import Any
 
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.actions import Actions, ActionSpec, number
-from forewarn.plugins.driving.act import CONTROL, CUT, STOP, CarActuator, amount
-from forewarn.plugins.driving.choice import DRIVE
-from forewarn.plugins.driving.roads.network import Roads
-from forewarn.plugins.sumo.episode import Command
+from forewarn.plugins.driving.act import CONTROL, CUT, DRIVE, STOP, CarActuator, amount
+from forewarn.plugins.driving.roads import Roads
+from forewarn.plugins.sumo.traffic import Command
 
 POSE = ActionSpec(
     "pose",

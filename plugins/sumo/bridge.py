@@ -11,21 +11,32 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Value
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.contracts import Example, Source, SteppedWorld
-from forewarn.plugins.driving.act import Around, wanted_acceleration
-from forewarn.plugins.driving.choice import as_control
-from forewarn.plugins.driving.roads.network import Roads
-from forewarn.plugins.driving.seeing.margins import SIGNALS, RssMargins
+from forewarn.plugins.driving.act import (
+    BRAKE_LIMIT,
+    Around,
+    as_control,
+    wanted_acceleration,
+)
+from forewarn.plugins.driving.roads import Roads
+from forewarn.plugins.driving.rss import SIGNALS, RssMargins
 from forewarn.plugins.driving.sense import PROVIDES, Surroundings
-from forewarn.plugins.driving.stopping import BRAKE_LIMIT
 from forewarn.plugins.scenery import Shape, Thing
 from forewarn.plugins.sumo import wire
 from forewarn.plugins.sumo.act import ACTIONS, Hands, SumoActuator
-from forewarn.plugins.sumo.episode import Beginning, Command
-from forewarn.plugins.sumo.maps.net import SumoNet
 from forewarn.plugins.sumo.scenery import Onlooker, ground
-from forewarn.plugins.sumo.sense import SumoSenses
+from forewarn.plugins.sumo.sense import SumoNet, SumoSenses
 from forewarn.plugins.sumo.support import examine, find_map, libsumo
-from forewarn.plugins.sumo.traffic import Car, Ego, Flow, Light, Queue, Traffic, Walkers
+from forewarn.plugins.sumo.traffic import (
+    Beginning,
+    Car,
+    Command,
+    Ego,
+    Flow,
+    Light,
+    Queue,
+    Traffic,
+    Walkers,
+)
 
 _END_M = 5.0
 _TOUCH = 0.8  # m/s: below it a pedestrian has walked into the car, not the reverse

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from forewarn.plugins.driving.roads.network import Roads
+from forewarn.plugins.driving.roads import Roads
 from forewarn.plugins.scenery import HIT, Shape, ShapeKind, Thing
 
 _WALKING_AREA = re.compile(r"^:.*_w\d+_\d+$")

@@ -20,11 +20,9 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.apollo_bridge.channels import messages
 from forewarn.apollo_bridge.lockstep import draw_map
 from forewarn.apollo_bridge.maps import Network, RoadMap, load_map, read_map
-from forewarn.plugins.driving.roads.lanes import Link
-from forewarn.plugins.driving.roads.network import Roads
-from forewarn.plugins.driving.roads.ways import Passage
+from forewarn.plugins.driving.roads import Link, Passage, Roads
 from forewarn.plugins.sumo import wire
-from forewarn.plugins.sumo.maps.net import SumoNet
+from forewarn.plugins.sumo.sense import SumoNet
 from forewarn.plugins.sumo.support import find_map, shipped_maps
 
 Map = messages()["apollo.hdmap.Map"]

@@ -6,12 +6,10 @@ from typing import Any
 
 import pytest
 
-from forewarn.plugins.carla.maps.net import CarlaNet
-from forewarn.plugins.driving.roads.lanes import Turn
-from forewarn.plugins.driving.roads.network import Roads
-from forewarn.plugins.driving.roads.places import Places
-from forewarn.plugins.driving.roads.ways import Passage
-from forewarn.plugins.sumo.maps.net import SumoNet
+from forewarn.plugins.carla.maps import CarlaNet
+from forewarn.plugins.driving.places import Places
+from forewarn.plugins.driving.roads import Passage, Roads, Turn
+from forewarn.plugins.sumo.sense import SumoNet
 from forewarn.plugins.sumo.support import MAPS, find_map
 
 carla = pytest.importorskip("carla", reason="carla has wheels for Python 3.10 to 3.12")

@@ -11,10 +11,8 @@ import pytest
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.plugins.commonroad import reading
 from forewarn.plugins.commonroad.bridge import CROSSING
-from forewarn.plugins.commonroad.reading import read_scene
-from forewarn.plugins.commonroad.recorded import Recorded
-from forewarn.plugins.driving.roads.lanes import Turn
-from forewarn.plugins.driving.roads.lines import length_of
+from forewarn.plugins.commonroad.reading import Recorded, read_scene
+from forewarn.plugins.driving.roads import Turn, length_of
 from forewarn.plugins.driving.scene import TurnSignal
 
 THEIRS = json.loads(Path(__file__).with_name("crossing.json").read_text())

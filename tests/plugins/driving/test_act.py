@@ -8,17 +8,18 @@ import pytest
 
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action, Decision
-from forewarn.plugins.driving.act import CarActuator, wanted_acceleration
-from forewarn.plugins.driving.roads.lines import beside
-from forewarn.plugins.driving.scene import Behind
-from forewarn.plugins.driving.seeing.arriving import Conflict
-from forewarn.plugins.driving.stopping import (
+from forewarn.plugins.driving.act import (
     BRAKE_LIMIT,
     COMFORT,
     THRUST_LIMIT,
+    CarActuator,
     Stop,
     stopping_acceleration,
+    wanted_acceleration,
 )
+from forewarn.plugins.driving.others import Conflict
+from forewarn.plugins.driving.roads import beside
+from forewarn.plugins.driving.scene import Behind
 
 FREE: dict[str, Any] = {
     "in_junction": False,

@@ -16,13 +16,13 @@ from forewarn.abstractions.frame import Frame
 from forewarn.cli import main
 from forewarn.plugins.chat import ReplayMismatch
 from forewarn.plugins.contracts import Metered, Pilot, WithActuator, World
+from forewarn.plugins.driving.act import HALT, Choice
 from forewarn.plugins.driving.agent import (
     LONGEST_REPLY,
     REMEMBERED,
     DrivingLLM,
     situation,
 )
-from forewarn.plugins.driving.choice import HALT, Choice
 from forewarn.plugins.loop.reflection import BEGIN, END
 from forewarn.plugins.testing import PilotContract
 from forewarn.plugins.testing.models import KEY, Says, serving

@@ -7,8 +7,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.plugins.driving.bodies import clearance, touches
-from forewarn.plugins.driving.scene import EGO_WIDTH_M, Mover
+from forewarn.plugins.driving.scene import EGO_WIDTH_M, Mover, clearance, touches
 
 places = st.floats(-12, 12)
 turns = st.floats(-math.pi, math.pi)

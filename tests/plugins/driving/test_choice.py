@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.monitors.guarding.decision import Action
-from forewarn.plugins.driving.choice import (
+from forewarn.plugins.driving.act import (
+    BRAKE_LIMIT,
     FASTEST_KMH,
     HALT,
     Choice,
@@ -20,7 +21,6 @@ from forewarn.plugins.driving.choice import (
     choice_in,
     schema_text,
 )
-from forewarn.plugins.driving.stopping import BRAKE_LIMIT
 
 DT = 0.1
 

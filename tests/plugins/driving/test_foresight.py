@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
-from forewarn.plugins.driving.seeing.foresight import NAMES, Foresight
+from forewarn.plugins.driving.foresight import NAMES, Foresight
 
 DRIVING = load_vocabulary("driving")
 CALM: dict[str, Any] = {

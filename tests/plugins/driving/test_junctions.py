@@ -8,8 +8,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.plugins.driving.roads.junctions import Junctions, Movement
-from forewarn.plugins.driving.roads.lanes import Turn
+from forewarn.plugins.driving.places import Junctions, Movement
+from forewarn.plugins.driving.roads import Turn
 
 
 def movement(

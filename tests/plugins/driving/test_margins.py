@@ -6,8 +6,7 @@ import pytest
 
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
-from forewarn.plugins.driving.seeing.margins import SIGNALS
-from forewarn.plugins.driving.seeing.rss import SafeDistances
+from forewarn.plugins.driving.rss import SIGNALS, SafeDistances
 from forewarn.plugins.driving.sense import PROVIDES
 from forewarn.plugins.sumo.bridge import SumoWorld
 from forewarn.plugins.sumo.traffic import Car, Ego, Flow, Light

@@ -7,13 +7,18 @@ from collections.abc import Container
 
 import pytest
 
-from forewarn.plugins.driving.roads.lanes import Lane, LightName, Turn
-from forewarn.plugins.driving.roads.network import Roads
-from forewarn.plugins.driving.roads.ways import Footway, Passage, Way
+from forewarn.plugins.driving.foresight import Progress
+from forewarn.plugins.driving.others import Conflict, Demand, see_people
+from forewarn.plugins.driving.roads import (
+    Footway,
+    Lane,
+    LightName,
+    Passage,
+    Roads,
+    Turn,
+    Way,
+)
 from forewarn.plugins.driving.scene import Colour, Light, Mover, Scene
-from forewarn.plugins.driving.seeing.arriving import Conflict, Demand
-from forewarn.plugins.driving.seeing.people import see_people
-from forewarn.plugins.driving.seeing.progress import Progress
 
 WALK = ":j_c0"
 

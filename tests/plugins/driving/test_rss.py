@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.plugins.driving.seeing.rss import Parameters, SafeDistances
+from forewarn.plugins.driving.rss import Parameters, SafeDistances
 
 pytestmark = pytest.mark.needs("ad_rss")
 

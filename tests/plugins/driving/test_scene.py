@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from forewarn.plugins.driving.roads.crosswalks import Crosswalks
-from forewarn.plugins.driving.roads.lanes import Lane, LightName
-from forewarn.plugins.driving.roads.network import Roads
+from forewarn.plugins.driving.others import around
+from forewarn.plugins.driving.places import Crosswalks
+from forewarn.plugins.driving.roads import Lane, LightName, Roads
 from forewarn.plugins.driving.scene import Near, Scene
-from forewarn.plugins.driving.seeing.others import around
 from forewarn.plugins.sumo.bridge import SumoWorld
 from forewarn.plugins.sumo.traffic import Ego, Flow, Walkers
 

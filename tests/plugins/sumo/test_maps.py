@@ -9,8 +9,7 @@ import pytest
 
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.sumo.bridge import SumoWorld
-from forewarn.plugins.sumo.maps.draw import draw, names
-from forewarn.plugins.sumo.maps.signs import STOP, put_up, signs
+from forewarn.plugins.sumo.draw import STOP, draw, names, put_up, signs
 from forewarn.plugins.sumo.support import MAPS, shipped_maps
 from forewarn.plugins.sumo.traffic import Ego, Flow
 

@@ -8,8 +8,7 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
 from forewarn.plugins.registry import make_pilot
 from forewarn.plugins.sumo.bridge import SumoWorld
-from forewarn.plugins.sumo.functions import FunctionPilot, PlannerPilot
-from forewarn.plugins.sumo.pilots import SumoDriver
+from forewarn.plugins.sumo.pilots import FunctionPilot, PlannerPilot, SumoDriver
 from forewarn.plugins.sumo.traffic import Ego, Flow, Light
 
 pytestmark = pytest.mark.needs("libsumo")

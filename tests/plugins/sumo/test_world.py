@@ -18,7 +18,7 @@ from forewarn.plugins.driving.sense import PROVIDES
 from forewarn.plugins.registry import make_world
 from forewarn.plugins.sumo.bridge import SumoWorld
 from forewarn.plugins.sumo.pilots import SumoDriver
-from forewarn.plugins.sumo.scene import SumoScene
+from forewarn.plugins.sumo.sense import SumoScene
 from forewarn.plugins.sumo.traffic import Car, Ego, Flow, Halt, Light, Queue, Walkers
 from forewarn.scenarios.schema import load_scenario
 

@@ -1,19 +1,31 @@
-"""CommonRoad's lanelets as the senses read roads: lanes, links, who goes first.
-
-Lanelets side by side that lead the same way make an edge, counted from the right, which
-is called by the least id among them: `101_0`, `101_1`. Inside an intersection each is
-an edge of its own: `:501_201_0`, and a crosswalk there `:501_c0_0`.
-"""
+"""Who is where in a CommonRoad scene at one step, as the senses see it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
-from forewarn.plugins.commonroad.recorded import Lanelet, Recorded
-from forewarn.plugins.driving.roads.junctions import Junctions, Movement
-from forewarn.plugins.driving.roads.lanes import Lane, LightName, Link, Turn
-from forewarn.plugins.driving.roads.lines import crossing, length_of
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.plugins.commonroad.reading import Lanelet, Obstacle, Recorded, State
+from forewarn.plugins.driving.places import Junctions, Movement, Places
+from forewarn.plugins.driving.roads import (
+    Lane,
+    LightName,
+    Link,
+    Roads,
+    Turn,
+    crossing,
+    length_of,
+)
+from forewarn.plugins.driving.scene import (
+    Colour,
+    Light,
+    Mover,
+    SeenScene,
+    TurnSignal,
+    touches,
+)
 
 _USUAL_LIMIT_KMH = 50.0
 _OTHERS = frozenset(
@@ -161,3 +173,136 @@ class CommonRoadNet(Junctions[int, Movement]):
 
 def _governs(direction: str, turn: Turn) -> bool:
     return direction == "all" or _SHOWS[turn] in direction.lower()
+
+
+LENGTH_M, WIDTH_M = 4.5, 1.8
+"""The ego's of a planning problem."""
+
+_SIDEWAYS = 0.3  # m/s; less is how anyone keeps to a lane
+_TOUCH = 0.8  # m/s: below it a pedestrian has walked into the car, not the reverse
+
+
+class CommonRoadScene(SeenScene):
+    """A recorded scene around one who is in it.
+
+    Args:
+        told: What the file says.
+        roads: Its roads.
+        places: Its lanes by place.
+        ego: Who is looked at; its states are one a step.
+    """
+
+    def __init__(
+        self, told: Recorded, roads: Roads, places: Places, ego: Obstacle
+    ) -> None:
+        super().__init__(roads, str(ego.number), places)
+        self._told, self._step = told, 0
+        self._everyone = {**told.obstacles, ego.number: ego}
+        self._states = {
+            number: {state.step: state for state in each.states}
+            for number, each in self._everyone.items()
+        }
+        self.route = self._taken(ego)
+
+    def look(self, step: int) -> bool:
+        """Takes in everybody at a step; tells whether the ego is on a road."""
+        self._step = step
+        for number, each in self._everyone.items():
+            name, states = str(number), self._states[number]
+            group = self.people if each.on_foot else self.vehicles
+            state = each.states[0] if each.stands else states.get(step)
+            if state is None:
+                group.pop(name, None)
+                continue
+            mover = group.get(name)
+            if mover is None:
+                mover = group[name] = _body(each)
+            self._move(mover, each, state)
+        return bool(self.ego.lane)
+
+    def struck(self) -> bool:
+        """Whether the ego's body and somebody's touch."""
+        ego = self.ego
+        near = [(other, False) for other in self.vehicles.values() if other is not ego]
+        near += [(each, True) for each in self.people.values() if ego.speed >= _TOUCH]
+        return any(touches(ego, other, on_foot=foot) for other, foot in near)
+
+    def light(self, name: LightName) -> Light:
+        light = self._told.lights.get(int(name[0]))
+        return Light(Colour.UNKNOWN if light is None else light.at(self._step)[0])
+
+    def light_age_s(self, name: LightName) -> float:
+        light = self._told.lights.get(int(name[0]))
+        return 0.0 if light is None else light.at(self._step)[1] * self._told.period_s
+
+    def _move(self, mover: Mover, each: Obstacle, state: State) -> None:
+        _put(mover, state, 0.0 if each.on_foot else each.length / 2.0)
+        if each.on_foot:
+            return
+        shown = [one.signal for one in each.shown if one.step <= state.step]
+        mover.signal = shown[-1] if shown else TurnSignal.OFF
+        place = self.settle(mover)
+        if place is None:
+            mover.lane, mover.lateral = "", 0.0
+            return
+        mover.lane, mover.at_m = place.lane, place.along_m
+        _, along_deg = self.places.at(place.lane, place.along_m)
+        aside = state.speed * math.sin(state.heading - math.radians(along_deg))
+        mover.lateral = aside if abs(aside) > _SIDEWAYS else 0.0
+
+    def _taken(self, ego: Obstacle) -> tuple[str, ...]:
+        """The edges that the ego took, and on from there as the lane leads."""
+        mover = _body(ego)
+        edges: list[str] = []
+        for state in ego.states:
+            _put(mover, state, ego.length / 2.0)
+            place = self.settle(mover)
+            if place is None:
+                continue
+            mover.lane, mover.at_m = place.lane, place.along_m
+            lane = self.roads.lanes[mover.lane]
+            if not lane.inside and lane.edge not in edges:
+                edges.append(lane.edge)
+        if mover.lane:
+            ahead = self.straight_on(mover)
+            edges += [edge for edge in ahead if edge not in edges]
+        return tuple(edges)
+
+
+def coasting(told: Recorded, roads: Roads, places: Places, number: int) -> Obstacle:
+    """The ego of a planning problem, which keeps its speed and its lane."""
+    begins, steps = told.problems[number]
+    alone = Obstacle(number, "car", LENGTH_M, WIDTH_M, (begins,))
+    scene = CommonRoadScene(told, roads, places, alone)
+    place = scene.settle(scene.ego) if scene.look(begins.step) else None
+    if place is None:
+        raise InvalidInput(
+            f"planning problem {number} begins on no lane", source=told.source
+        )
+    starts = scene.way().start_m
+    states = []
+    for step in range(max(steps, 1) + 1):
+        far_m = starts[place.lane] + place.along_m
+        far_m += begins.speed * told.period_s * step
+        lane = max((n for n in starts if starts[n] <= far_m), key=starts.__getitem__)
+        at_m = far_m - starts[lane]
+        if at_m > roads.lanes[lane].length:
+            break  # the lanes end here
+        (x, y), heading_deg = places.at(lane, at_m)
+        turned = math.radians(heading_deg)
+        x -= place.left_m * math.sin(turned) + LENGTH_M / 2.0 * math.cos(turned)
+        y += place.left_m * math.cos(turned) - LENGTH_M / 2.0 * math.sin(turned)
+        states.append(State(begins.step + step, x, y, turned, begins.speed))
+    return replace(alone, states=tuple(states))
+
+
+def _body(each: Obstacle) -> Mover:
+    """Somebody whose place is yet to be seen."""
+    return Mover(str(each.number), 0.0, 0.0, 0.0, 0.0, each.length, each.width)
+
+
+def _put(mover: Mover, state: State, ahead_m: float) -> None:
+    """Puts somebody, by what is so far ahead of the middle, where it is."""
+    mover.x = state.x + ahead_m * math.cos(state.heading)
+    mover.y = state.y + ahead_m * math.sin(state.heading)
+    mover.heading, mover.speed = state.heading, state.speed

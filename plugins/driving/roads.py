@@ -1,23 +1,279 @@
-"""The road network as the ego meets it: its way, and where others cross that way.
-
-All geometry comes from the net's lanes, those inside junctions included: where two
-of them cross is a conflict point, with its distance along each.
-"""
+"""Roads: lanes and the links between them, and the ways that lead over them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+from typing import NamedTuple, Protocol
 
-from forewarn.plugins.driving.roads.lanes import Lane, LightName, Link, Net
-from forewarn.plugins.driving.roads.lines import (
-    Line,
-    Point,
-    beside,
-    crossing,
-    point_at,
-)
-from forewarn.plugins.driving.roads.ways import Foe, Footway, Passage, Way
+Point = tuple[float, float]
+Line = Sequence[Point]
+
+_NEAR_M = 1.5
+_CLEAR_M = 2.3  # between the middles of two cars that pass each other
+_STEP_M = 0.25
+
+
+def crossing(one: Line, other: Line) -> tuple[float, float, float] | None:
+    """Where two lines first cross, or merge at their ends.
+
+    Returns:
+        The distances along each, and the sine of the angle between them.
+    """
+    along = 0.0
+    for (ax, ay), (bx, by) in zip(one, one[1:], strict=False):
+        rx, ry = bx - ax, by - ay
+        length = math.hypot(rx, ry)
+        beside = 0.0
+        for (cx, cy), (dx, dy) in zip(other, other[1:], strict=False):
+            sx, sy = dx - cx, dy - cy
+            across = rx * sy - ry * sx
+            if abs(across) > 1e-9:
+                t = ((cx - ax) * sy - (cy - ay) * sx) / across
+                u = ((cx - ax) * ry - (cy - ay) * rx) / across
+                if 0.0 <= t <= 1.0 and 0.0 <= u <= 1.0:
+                    its = math.hypot(sx, sy)
+                    sine = abs(across) / (length * its)
+                    return along + t * length, beside + u * its, sine
+            beside += math.hypot(sx, sy)
+        along += length
+    if one and other and math.dist(one[-1], other[-1]) < _NEAR_M:
+        return length_of(one), length_of(other), 0.0
+    return None
+
+
+def length_of(line: Line) -> float:
+    return sum(math.dist(a, b) for a, b in zip(line, line[1:], strict=False))
+
+
+def point_at(line: Line, along: float) -> tuple[Point, Point]:
+    """The point so far along a line, and the line's direction there."""
+    point, direction = (line[0][0], line[0][1]), (1.0, 0.0)
+    for (ax, ay), (bx, by) in zip(line, line[1:], strict=False):
+        length = math.hypot(bx - ax, by - ay)
+        if length > 0.0:
+            point, direction = (bx, by), ((bx - ax) / length, (by - ay) / length)
+            if along <= length:
+                share = along / length
+                return (ax + share * (bx - ax), ay + share * (by - ay)), direction
+        along -= length
+    return point, direction
+
+
+def apart(one: tuple[Point, Point], other: tuple[Point, Point]) -> float:
+    """How far apart two straight lines are that do not cross."""
+    (a, b), (c, d) = one, other
+    return min(
+        from_segment(a, c, d), from_segment(b, c, d),
+        from_segment(c, a, b), from_segment(d, a, b),
+    )  # fmt: skip
+
+
+def from_segment(point: Point, a: Point, b: Point) -> float:
+    (x, y), (ax, ay), (bx, by) = point, a, b
+    dx, dy, px, py = bx - ax, by - ay, x - ax, y - ay
+    along, length = px * dx + py * dy, dx * dx + dy * dy
+    if along <= 0.0:
+        return math.hypot(px, py)
+    share = 1.0 if along >= length else along / length
+    return math.hypot(px - share * dx, py - share * dy)
+
+
+def beside(one: Line, other: Line, met_m: float) -> float:
+    """How far along a line the other has come too near for two cars beside each other.
+
+    Args:
+        one: The line.
+        other: The other, which meets it.
+        met_m: Where on the line that is.
+    """
+    along = 0.0
+    for (ax, ay), (bx, by) in pairwise(one):
+        length = math.hypot(bx - ax, by - ay)
+        for step in range(math.ceil(length / _STEP_M)):
+            share = step * _STEP_M / length
+            point = ax + share * (bx - ax), ay + share * (by - ay)
+            gaps = (from_segment(point, c, d) for c, d in pairwise(other))
+            if min(gaps, default=math.inf) < _CLEAR_M:
+                return min(met_m, along + step * _STEP_M)
+        along += length
+    return met_m
+
+
+LightName = tuple[str, int]
+"""A light: the programme that it belongs to, and its place in that."""
+
+
+class Turn(StrEnum):
+    """Where a link leads, in the words of the signal `direction`."""
+
+    FORWARD = "forward"
+    LEFT = "left"
+    RIGHT = "right"
+    U_TURN = "u_turn"
+
+    @property
+    def crosses(self) -> bool:
+        """Whether it leads across the way of those who come the other way."""
+        return self in (Turn.LEFT, Turn.U_TURN)
+
+
+class Link(NamedTuple):
+    """A way from one lane to the next, through the lane `via` inside a junction."""
+
+    to: str
+    via: str
+    turn: Turn
+    stops: bool = False
+    """Whether there is a stop sign."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One lane of a map.
+
+    Args:
+        name: Its own.
+        edge: The lanes beside it that lead the same way share it.
+        number: Counted from the right, the sidewalk included.
+        length: In m.
+        width: In m.
+        limit_kmh: How fast one may drive.
+        junction: The junction that it is inside of; empty for none.
+        for_cars: Whether cars may drive on it.
+        links: Where one comes from it.
+        shape: Its middle.
+        is_crosswalk: Whether people cross a road on it.
+    """
+
+    name: str
+    edge: str
+    number: int
+    length: float
+    width: float
+    limit_kmh: float
+    junction: str
+    for_cars: bool
+    links: tuple[Link, ...]
+    shape: Line
+    is_crosswalk: bool = False
+
+    @property
+    def inside(self) -> bool:
+        """Whether it is inside a junction."""
+        return self.junction != ""
+
+
+class Net(Protocol):
+    """A map as its source tells it."""
+
+    def lanes(self) -> Iterable[Lane]:
+        """Every lane, those inside junctions and crosswalks included."""
+
+    def lights(self) -> Mapping[str, LightName]:
+        """By the lane inside the junction: the light that governs it."""
+
+    def meets(self, inside: str) -> Collection[str]:
+        """The lanes inside the junction, and crosswalks, that a lane there meets."""
+
+    def goes_first(self, lane: str, to: str) -> Collection[str]:
+        """The lanes before the junction that have right of way over this movement."""
+
+    def approaches(self, edge: str) -> Iterable[str]:
+        """The edges that lead into the junction to which this edge leads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Footway:
+    """Where pedestrians cross the ego's way.
+
+    Args:
+        edge: The crosswalk's edge.
+        near_m: The distance from the stop line to its near side, along the way.
+        at_m: To its middle.
+        point: The conflict point.
+        axis: The direction in which it runs.
+        onward: The direction in which the ego crosses it.
+    """
+
+    edge: str
+    near_m: float
+    at_m: float
+    point: Point
+    axis: Point
+    onward: Point
+
+
+@dataclass(frozen=True, slots=True)
+class Foe:
+    """Another movement through the junction that meets the ego's.
+
+    Args:
+        target: The edge that it leads to.
+        ego_m: The conflict point's distance from the ego's stop line.
+        foe_m: Its distance from the movement's own stop line.
+        half_m: How far before and after the point the two would touch.
+        beside_m: From where on, from the ego's stop line, the two ways are so close
+            that two cars do not fit beside each other.
+        first: Whether that movement has right of way over the ego's.
+        light: The light that governs it.
+        before_m: For each lane of its way, the stop line's distance from its start.
+    """
+
+    target: str
+    ego_m: float
+    foe_m: float
+    half_m: float
+    beside_m: float
+    first: bool
+    light: LightName | None
+    before_m: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """One junction on the ego's way.
+
+    Args:
+        line_m: Where it begins, along the way: the stop line, if there is one.
+        end_m: Where it ends.
+        turn: Where it leads.
+        light: The light that governs it.
+        stops: Whether there is a stop sign.
+        is_junction: Whether anything crosses here at all.
+        has_line: Whether one may have to stop here.
+        exit: The edge that it leads to.
+        junction: The junction's name.
+        foes: The movements that meet it.
+        foes_on: The same, by the lanes that lead to them.
+        footways: The crosswalks that it leads over, in their turn.
+    """
+
+    line_m: float
+    end_m: float
+    turn: Turn
+    light: LightName | None
+    stops: bool
+    is_junction: bool
+    has_line: bool
+    exit: str
+    junction: str
+    foes: tuple[Foe, ...]
+    foes_on: Mapping[str, tuple[Foe, ...]]
+    footways: tuple[Footway, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """The lanes before the ego, from the one that it is on to its destination."""
+
+    start_m: Mapping[str, float]
+    passages: tuple[Passage, ...]
+    length_m: float
+
 
 UPSTREAM_M = 120.0
 """How far before a junction vehicles on their way to it are known."""

@@ -1,1 +1,0 @@
-"""The vehicle itself: what it runs into, and how it is kept on its way."""

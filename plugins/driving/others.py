@@ -1,0 +1,464 @@
+"""What the ego sees of others: vehicles ahead, beside and crossing, and pedestrians."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from forewarn.plugins.driving.foresight import Progress
+from forewarn.plugins.driving.roads import Foe, Footway, Passage, Turn
+from forewarn.plugins.driving.scene import (
+    EGO_WIDTH_M,
+    LEAD_SEEN_M,
+    Colour,
+    Mover,
+    Near,
+    Scene,
+    TurnSignal,
+    clearance,
+)
+
+TURN_PACE = {Turn.LEFT: 8.0, Turn.RIGHT: 7.0, Turn.U_TURN: 5.0}  # m/s
+
+_SLOW = 6.0  # m/s
+_TURN_M = 12.0  # of a turn's conflict points, the usual distance behind the line
+_COURSE_S = 0.5  # smaller gaps are a collision course
+
+
+class Conflict(NamedTuple):
+    """A stretch of the ego's way that somebody else is about to take.
+
+    Args:
+        to_m: The way to its beginning, with some room; negative while the ego is in it.
+        clear_m: The way until the ego's rear has left it.
+        comes_s: When the other comes to it.
+        leaves_s: When the other has left it.
+    """
+
+    to_m: float
+    clear_m: float
+    comes_s: float
+    leaves_s: float
+
+
+@dataclass(slots=True)
+class Demand:
+    """What those ahead ask of the ego.
+
+    Args:
+        speed: The ego's, in m/s.
+        deceleration: How hard it is to brake, in m/s².
+        collision_s: When it would run into somebody.
+    """
+
+    speed: float
+    deceleration: float = 0.0
+    collision_s: float = math.inf
+
+    def brake_within(self, room_m: float) -> None:
+        """Asks it to stand after so much room."""
+        self.deceleration = max(self.deceleration, braking(self.speed, room_m))
+
+    def collide_in(self, time_s: float) -> None:
+        """Tells of a collision course."""
+        self.collision_s = min(self.collision_s, time_s)
+
+    def meet(self, passage: Passage, met: Conflict) -> float:
+        """Takes in somebody whose way crosses the ego's.
+
+        Args:
+            passage: Where that is.
+            met: When each of them is there.
+
+        Returns:
+            The time between the two being there; 0 where they overlap.
+        """
+        pace = TURN_PACE.get(passage.turn, math.inf)
+        come_s = arrival_s(met.to_m, self.speed, pace)
+        leave_s = arrival_s(met.clear_m, self.speed, pace)
+        gap_s = max(0.0, met.comes_s - leave_s, come_s - met.leaves_s)
+        if gap_s < _COURSE_S and met.to_m > 0.0:
+            self.collide_in(come_s)
+            self.brake_within(met.to_m)
+        return gap_s
+
+
+def braking(speed: float, room_m: float) -> float:
+    """How hard one brakes, in m/s², to stand after so much room."""
+    return speed * speed / (2.0 * max(room_m, 0.1))
+
+
+def arrival_s(distance: float, speed: float, turn: float) -> float:
+    """When the ego gets there: at its speed, or, when slow, setting off at 2 m/s².
+
+    Where it turns it slows down to `turn` on the way, at 2.5 m/s² just before it must.
+    """
+    if distance <= 0.0:
+        return 0.0
+    if speed > turn:
+        slowing = (speed * speed - turn * turn) / 5.0
+        # How much of the way is left once it drives as slowly as in the turn.
+        straight = max(0.0, distance - slowing - _TURN_M)
+        rest = distance - straight
+        if rest > slowing:
+            return straight / speed + (speed - turn) / 2.5 + (rest - slowing) / turn
+        return straight / speed + 2.0 * rest / (speed + turn)
+    if speed >= _SLOW:
+        return distance / speed
+    return math.sqrt(speed * speed / 4.0 + distance) - speed / 2.0
+
+
+def rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 3)
+
+
+_JUNCTION_M = 50.0  # nearer to one the signal is for a turn
+_PASSES_S = 20.0
+_SIDES = {TurnSignal.LEFT: 1, TurnSignal.RIGHT: -1}
+
+
+class LaneChanges:
+    """The ego's changes of lanes, frame after frame.
+
+    Args:
+        scene: Everyone.
+    """
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self._signal, self._signal_lane = TurnSignal.OFF, ""
+        self._last_lead: str | None = None
+        self._passed: str | None = None
+        self._passed_until_s = 0.0
+
+    def side_margin(self, progress: Progress) -> float | None:
+        """How far who comes in the lane that the ego moves to is from having to brake.
+
+        None where it does not move, or is there already, or nobody comes.
+        """
+        ego, roads = self._scene.ego, self._scene.roads
+        if ego.signal != self._signal:
+            self._signal, self._signal_lane = ego.signal, ego.lane
+        side, lane = _SIDES.get(ego.signal), roads.lanes[ego.lane]
+        if side is None or lane.inside or roads.lane_count(lane.edge) < 2:
+            return None
+        if ego.lane != self._signal_lane:
+            if roads.lanes[self._signal_lane].edge == lane.edge:
+                return None
+        if progress.ahead is not None and progress.to(progress.ahead) < _JUNCTION_M:
+            return None
+        margins: list[float] = []
+        for other, gap in self._scene.beside(side):
+            closing = max(0.0, other.speed - ego.speed)
+            margins.append(gap - (0.8 * other.speed + closing * closing / 4.0))
+        return max(-_FARTHEST_M, min(margins)) if margins else None
+
+    def overtakes(self, changes: bool, time_s: float, lead: Near | None) -> bool:
+        """Whether it changed lanes to pass a vehicle that it has not passed yet."""
+        if changes and self._passed is None and self._last_lead is not None:
+            self._passed, self._passed_until_s = self._last_lead, time_s + _PASSES_S
+        self._last_lead = None if lead is None else lead.who.name
+        if self._passed is not None:
+            gives_up = self._passed == self._last_lead and not changes
+            if gives_up or time_s > self._passed_until_s or not self._is_near():
+                self._passed = None
+        return self._passed is not None
+
+    def _is_near(self) -> bool:
+        passed, ego = self._scene.vehicles.get(self._passed or ""), self._scene.ego
+        if passed is None:
+            return False
+        along = (passed.x - ego.x) * math.cos(ego.heading)
+        along += (passed.y - ego.y) * math.sin(ego.heading)
+        return -ego.length <= along <= LEAD_SEEN_M
+
+
+OTHERS_SEEN_M = 120.0
+ONCOMING_M = 30.0
+JAM_SEEN_M = 60.0
+JAM_EXIT_M = 30.0
+
+_CREEP = 1.5  # m/s: a vehicle that stands may set off
+_LEAD_BRAKES = 6.0  # m/s²
+_SOON_S = 6.0
+_HINDERS_S = 1.0  # who would pass so shortly before or after is hindered
+_PRIORITY_M = 12.0  # from where on one must give way
+_OTHER_WAY = math.radians(135.0)
+_STANDS = 1.0  # m/s
+_JAM = 3
+_RED = Colour.RED
+_FARTHEST_M = 1000.0
+
+
+def see_lead(lead: Near | None, demand: Demand) -> dict[str, Any]:
+    """The signals of the vehicle ahead, and what it asks of the ego."""
+    if lead is None:
+        return {"lead_distance": None, "lead_speed": None}
+    its, gap = lead.who.speed, lead.room_m
+    demand.brake_within(gap + its * its / (2.0 * _LEAD_BRAKES))
+    closing = demand.speed - its
+    if closing > 0.05:
+        demand.collide_in(gap / closing)
+    return {"lead_distance": round(gap, 3), "lead_speed": round(3.6 * its, 3)}
+
+
+class Around(NamedTuple):
+    """Who is around the ego at one moment.
+
+    Args:
+        near: Everybody within sight, in the scene's order.
+        nearest: Of all.
+        oncoming: The nearest of those who come the other way.
+    """
+
+    near: list[Mover]
+    nearest: Mover | None
+    oncoming: Mover | None
+
+
+def around(scene: Scene) -> Around:
+    """Everybody else, seen once."""
+    ego = scene.ego
+    back = ego.length / 2.0
+    x = ego.x - back * math.cos(ego.heading)
+    y = ego.y - back * math.sin(ego.heading)
+    near: list[Mover] = []
+    watch, seen_m2 = scene.watch, OTHERS_SEEN_M * OTHERS_SEEN_M
+    nearest = oncoming = None
+    nearest_m2 = oncoming_m2 = math.inf
+    for other in scene.vehicles.values():
+        if other is ego:
+            continue
+        dx, dy = other.x - x, other.y - y
+        away_m2 = dx * dx + dy * dy
+        if away_m2 < nearest_m2:
+            nearest, nearest_m2 = other, away_m2
+        if away_m2 > seen_m2:
+            continue
+        near.append(watch(other))
+        if away_m2 < oncoming_m2:
+            turned = math.remainder(other.heading - ego.heading, math.tau)
+            if abs(turned) > _OTHER_WAY:
+                oncoming, oncoming_m2 = other, away_m2
+    if nearest is not None and not near:
+        scene.watch(nearest)
+    return Around(near, nearest, oncoming)
+
+
+def see_around(ego: Mover, seen: Around) -> dict[str, Any]:
+    """How far the nearest vehicle is, and the nearest that comes the other way."""
+    nearest_m, nearest_kmh = _apart(ego, seen.nearest, math.inf)
+    oncoming_m, oncoming_kmh = _apart(ego, seen.oncoming, ONCOMING_M)
+    return {
+        "nearest_distance": nearest_m,
+        "nearest_speed": nearest_kmh,
+        "oncoming_distance": oncoming_m,
+        "oncoming_speed": oncoming_kmh,
+    }
+
+
+def _apart(
+    ego: Mover, other: Mover | None, most_m: float
+) -> tuple[float, float] | tuple[None, None]:
+    """How far somebody is and how fast, if not too far."""
+    apart = None if other is None else clearance(ego, other, most_m)
+    if other is None or apart is None:
+        return None, None
+    return round(min(apart, _FARTHEST_M), 3), round(3.6 * other.speed, 3)
+
+
+def jammed(scene: Scene, near: list[Mover], progress: Progress) -> bool:
+    """Whether vehicles stand in the junction ahead, or right behind it."""
+    jam = progress.here
+    if jam is None and progress.ahead is not None:
+        jam = progress.ahead if progress.to(progress.ahead) < JAM_SEEN_M else None
+    if jam is None:
+        return False
+    standing = 0
+    for other in near:
+        lane = scene.roads.lanes.get(other.lane) if other.speed < _STANDS else None
+        if lane is not None:
+            leaves = lane.edge == jam.exit and other.at_m < JAM_EXIT_M
+            standing += leaves or (lane.inside and lane.junction == jam.junction)
+    return standing >= _JAM
+
+
+class Crossing(NamedTuple):
+    """What is seen of those whose ways cross the ego's.
+
+    Args:
+        first: Whether the ego must give way to one of them.
+        signals: Of them.
+    """
+
+    first: bool
+    signals: dict[str, Any]
+
+
+def see_crossing(
+    scene: Scene,
+    near: list[Mover],
+    progress: Progress,
+    demand: Demand,
+    conflicts: list[Conflict],
+) -> Crossing:
+    """The vehicles whose ways cross the ego's.
+
+    Args:
+        scene: Everyone.
+        near: Those within sight.
+        progress: Where the ego is.
+        demand: Hears of those that it would hit.
+        conflicts: Has those added whose ways cross the ego's.
+    """
+    gaps: list[float] = []
+    first_gaps: list[float] = []
+    first_comes: list[float] = []
+    hinders = False
+    for passage, foe, other in _meeting(scene, near, progress):
+        met = _when(passage, foe, other, progress, scene.ego.length)
+        if met is None:
+            continue
+        ours = progress.to(passage)
+        begins = min(met.to_m - foe.half_m, ours + foe.beside_m)
+        ends = met.clear_m + foe.half_m
+        conflicts.append(Conflict(begins, ends, met.comes_s, met.leaves_s))
+        gap = demand.meet(passage, met)
+        gaps.append(gap)
+        if foe.first and met.comes_s < _SOON_S:
+            hinders = hinders or (gap < _HINDERS_S and ours < _PRIORITY_M)
+            first_gaps.append(gap)
+            first_comes.append(met.comes_s)
+    return Crossing(
+        hinders,
+        {
+            "arrival_gap": rounded(min(gaps, default=None)),
+            "priority_gap": rounded(min(first_gaps, default=None)),
+            "priority_arrival": rounded(min(first_comes, default=None)),
+        },
+    )
+
+
+def _meeting(
+    scene: Scene, near: list[Mover], progress: Progress
+) -> Iterator[tuple[Passage, Foe, Mover]]:
+    """Everybody whose way meets the ego's, if no light holds them."""
+    met = progress.met
+    for other in near if met else ():
+        for passage in met:
+            foes = passage.foes_on.get(other.lane, ())
+            edges = scene.edges_of(other) if foes else ()
+            for foe in foes:
+                if foe.target not in edges:
+                    continue
+                waits = foe.light is not None and foe.before_m[other.lane] > 0.0
+                if waits and foe.light and scene.light(foe.light).colour is _RED:
+                    continue
+                yield passage, foe, other
+
+
+def _when(
+    passage: Passage, foe: Foe, other: Mover, progress: Progress, length_m: float
+) -> Conflict | None:
+    """When the other is where the ways meet; None if one of them has passed."""
+    theirs = foe.before_m[other.lane] - other.at_m + foe.foe_m
+    ours = passage.line_m + foe.ego_m - progress.at_m
+    half = foe.half_m
+    if theirs + other.length < -half or ours + length_m < -half:
+        return None
+    pace = max(other.speed, _CREEP)
+    return Conflict(
+        ours - half,
+        ours + length_m + half,
+        max(0.0, (theirs - half) / pace),
+        max(0.0, (theirs + other.length + half) / pace),
+    )
+
+
+_WALKER_M = 0.4
+_WALK_HALF_M = EGO_WIDTH_M / 2.0 + _WALKER_M
+_SEEN_M = 40.0
+_SLOWEST = 0.3  # m/s
+_ASKEW = 1e-6
+
+
+def see_people(
+    scene: Scene, progress: Progress, demand: Demand, conflicts: list[Conflict]
+) -> dict[str, Any]:
+    """The signals of those who cross the ego's way on foot.
+
+    Args:
+        scene: Everyone.
+        progress: Where the ego is.
+        demand: Hears of those that it would hit.
+        conflicts: Has those added whose ways cross the ego's.
+    """
+    gap_s: float | None = None
+    nearest_m: float | None = None
+    first = False
+    for person, passage, footway in _crossing(scene, progress):
+        met = _on_foot(person, passage, footway, progress, scene.ego.length)
+        if met is None:
+            continue
+        begins = met.to_m - 1.0
+        conflicts.append(Conflict(begins, met.clear_m, met.comes_s, met.leaves_s))
+        gap = demand.meet(passage, met)
+        if gap_s is None or gap < gap_s:
+            gap_s = gap
+        ours = met.to_m + _WALKER_M
+        if met.comes_s < _SOON_S:
+            if nearest_m is None or ours < nearest_m:
+                nearest_m = max(0.0, ours)
+            first = first or -1.0 < ours < _SEEN_M
+    return {
+        "pedestrian_distance": rounded(nearest_m),
+        "pedestrian_arrival_gap": rounded(gap_s),
+        "priority_pedestrian": first,
+    }
+
+
+def _crossing(
+    scene: Scene, progress: Progress
+) -> Iterator[tuple[Mover, Passage, Footway]]:
+    """Those on the crosswalks ahead, or about to be."""
+    if not scene.people:
+        return
+    footways = {f.edge: (p, f) for p in progress.met for f in p.footways}
+    for person in scene.people.values() if footways else ():
+        for edge in scene.crosswalks_of(person):
+            if edge in footways:
+                yield person, *footways[edge]
+                break
+
+
+def _on_foot(
+    person: Mover,
+    passage: Passage,
+    footway: Footway,
+    progress: Progress,
+    length_m: float,
+) -> Conflict | None:
+    """Where and when somebody is on the ego's way; None if one of them has passed."""
+    pace = max(_SLOWEST, person.speed)
+    ax, ay = footway.axis
+    dx, dy = person.x - footway.point[0], person.y - footway.point[1]
+    aside = dx * ax + dy * ay
+    onward = math.cos(person.heading) * ax + math.sin(person.heading) * ay
+    if abs(onward) < _ASKEW:
+        aside = -abs(aside)  # along the road, about to turn onto it
+    elif onward < 0.0:
+        aside = -aside
+    if aside > _WALK_HALF_M:
+        return None
+    ox, oy = footway.onward
+    ours = passage.line_m + footway.at_m - progress.at_m + dx * ox + dy * oy
+    if ours + length_m < -_WALKER_M:
+        return None
+    return Conflict(
+        ours - _WALKER_M,
+        ours + length_m + _WALKER_M,
+        max(0.0, (-aside - _WALK_HALF_M) / pace),
+        (_WALK_HALF_M - aside) / pace,
+    )

@@ -1,1 +1,0 @@
-"""Roads: lanes and the links between them, and the ways that lead over them."""

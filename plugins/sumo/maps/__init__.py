@@ -1,1 +1,0 @@
-"""The road networks that ship, drawn by ourselves."""

@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, TextIO
+from typing import TextIO
+
+import numpy as np
+from numpy.typing import NDArray
 
 from forewarn.abstractions.errors import InvalidModel
 from forewarn.monitors.chains.chain import Chain, check_size
 from forewarn.monitors.chains.formats.rows import (
+    VALUE,
     Valuation,
+    assembled,
     assignment,
     from_valuations,
     numbered_lines,
     printable,
     probability,
-    settled,
     valuation_texts,
 )
 
 _STATE = re.compile(r"state\s+(\d+)((?:\s+(?:\[[^\]]*\]|![^\s]+))*)(.*)", re.ASCII)
 _TRANSITION = re.compile(r"(\d+)\s*:\s*(\S+)", re.ASCII)
 _LABEL = re.compile(r'"([^"]*)"|(\S+)')
-_ASSIGNMENT = re.compile(r"(\w+)\s*=\s*(-?\d{1,18}|true|false)", re.ASCII)
-_DROPPED_LABELS = {"init", "deadlock"}
+_BETWEEN = re.compile("[,&]")
 
 
 def recognises(head: str) -> bool:
@@ -125,41 +128,40 @@ class _Parser:
         for state in range(self.n):
             if state not in self.rows:
                 raise self.error(f"state {state} of {self.n} is missing")
-        states, facts = self._names()
-        initial = sorted(self.labels.get("init", ()))
-        if len(initial) > 1:
-            raise self.error(f"{len(initial)} initial states; at most one is supported")
-        try:
-            rows = {i: settled(r, states[i]) for i, r in self.rows.items() if r}
-            return Chain.from_rows(
-                states,
-                rows,
-                initial=initial[0] if initial else None,
-                labels={
-                    label: frozenset(members)
-                    for label, members in self.labels.items()
-                    if label not in _DROPPED_LABELS
-                },
-                **facts,
-            )
-        except InvalidModel as error:
-            raise error.within(self.source) from None
+        names, variables = self._names()
+        return assembled(self.rows, self.labels, names, variables, self.source)
 
-    def _names(self) -> tuple[list[str], dict[str, Any]]:
+    def _names(self) -> tuple[list[str], Mapping[str, NDArray[np.int64]]]:
         """Names from the comments, where Storm puts valuations and we put names."""
         texts = [self.comments.get(i, "") for i in range(self.n)]
         if len(set(texts)) == self.n and all(texts):
             if not all(text.startswith("[") for text in texts):
                 return texts, {}
-            valuations: list[Valuation] = [
-                tuple(assignment(*found) for found in _ASSIGNMENT.findall(text))
-                for text in texts
-            ]
-            shapes = {tuple(name for name, _, _ in v) for v in valuations}
-            if len(shapes) == 1 and shapes != {()}:
-                names, variables = from_valuations(valuations)
-                return names, {"variables": variables}
+            valuations = _valuations(texts)
+            if valuations[0]:
+                return from_valuations(valuations)
         return [str(i) for i in range(self.n)], {}
+
+
+def _valuations(texts: Sequence[str]) -> list[Valuation]:
+    """The variables in `[x=3\t& !b]`, where Storm leaves out a Boolean that is true."""
+    rows = [[part.strip() for part in _BETWEEN.split(t.strip("[]"))] for t in texts]
+    names: list[str] = []
+    if len({len(row) for row in rows}) == 1:
+        for column in zip(*rows, strict=True):
+            found = {part.partition("=")[0].lstrip("!").strip() for part in column}
+            names.append(" or ".join(found - {""}))
+    valuations = []
+    for row in rows:
+        valuation = []
+        for name, part in zip(names, row, strict=False):
+            value = part.partition("=")[2].strip()
+            value = value or ("false" if part.startswith("!") else "true")
+            if not re.fullmatch(r"\w+", name, re.ASCII) or not VALUE.fullmatch(value):
+                return [()]
+            valuation.append(assignment(name, value))
+        valuations.append(tuple(valuation))
+    return valuations
 
 
 def write_drn(chain: Chain, out: TextIO) -> None:

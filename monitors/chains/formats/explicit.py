@@ -17,21 +17,20 @@ from forewarn.abstractions.errors import InvalidModel
 from forewarn.abstractions.files import read_text
 from forewarn.monitors.chains.chain import Chain, check_size
 from forewarn.monitors.chains.formats.rows import (
+    VALUE,
     Valuation,
+    assembled,
     assignment,
     from_valuations,
     numbered_lines,
     printable,
     probability,
-    settled,
     valuation_texts,
 )
 
 _PRISM_HEAD = re.compile(r"\s*\d+\s+\d+\s*", re.ASCII)
 _INTEGER = re.compile(r"\d{1,18}", re.ASCII)
 _LABEL_NUMBER = re.compile(r'(\d{1,9})="([^"]*)"', re.ASCII)
-_VALUE = re.compile(r"-?\d{1,18}|true|false", re.ASCII)
-_DROPPED_LABELS = {"init", "deadlock"}
 
 
 def recognises(head: str) -> bool:
@@ -67,31 +66,15 @@ class _Lines:
 def read_explicit(text: str, path: Path) -> Chain:
     """The chain in a transition file, with what stands beside it."""
     rows, n = _transitions(_Lines(text, str(path)))
-    states, facts = [str(i) for i in range(n)], dict[str, Any]()
+    names, variables = [str(i) for i in range(n)], {}
+    labels: dict[str, set[int]] = {}
     beside = path.with_suffix(".sta")
     if beside.is_file():
         names, variables = _states(_Lines(read_text(beside), str(beside)), n)
-        states, facts["variables"] = names, variables
     beside = path.with_suffix(".lab")
     if beside.is_file():
         labels = _labels(_Lines(read_text(beside), str(beside)), n)
-        initial = sorted(labels.get("init", ()))
-        if len(initial) > 1:
-            raise InvalidModel(
-                f"{len(initial)} initial states; at most one is supported",
-                source=str(beside),
-            )
-        facts["initial"] = initial[0] if initial else None
-        facts["labels"] = {
-            label: frozenset(members)
-            for label, members in labels.items()
-            if label not in _DROPPED_LABELS
-        }
-    try:
-        settled_rows = {i: settled(row, states[i]) for i, row in rows.items()}
-        return Chain.from_rows(states, settled_rows, **facts)
-    except InvalidModel as error:
-        raise error.within(str(path)) from None
+    return assembled(rows, labels, names, variables, str(path))
 
 
 def _transitions(lines: _Lines) -> tuple[dict[int, dict[int, Fraction]], int]:
@@ -147,7 +130,7 @@ def _states(lines: _Lines, n: int) -> tuple[list[str], dict[str, Any]]:
         number, _, tuple_text = line.partition(":")
         state = lines.number(number, place, n)
         values = tuple_text.strip("() ").split(",")
-        if len(values) != len(names) or not all(map(_VALUE.fullmatch, values)):
+        if len(values) != len(names) or not all(map(VALUE.fullmatch, values)):
             raise lines.error(f"expected {len(names)} values, found {line:.40}", place)
         if state in valuations:
             raise lines.error(f"state {state} stands twice", place)

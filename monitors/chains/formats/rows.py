@@ -42,6 +42,7 @@ _PRINTED = Fraction(1, 10**10)
 MAX_LINES = 10_000_000
 """No chain that is not too large itself takes more lines."""
 
+VALUE = re.compile(r"-?\d{1,18}|true|false", re.ASCII)
 Valuation = tuple[tuple[str, int, bool], ...]
 
 
@@ -134,3 +135,40 @@ def assignment(name: str, text: str) -> tuple[str, int, bool]:
 def printable(text: str) -> str:
     """A name without what could end the comment or quotes that it stands in."""
     return "".join(c if c.isprintable() and c not in '"\\' else "?" for c in text)
+
+
+def assembled(
+    rows: Mapping[int, Mapping[int, Fraction]],
+    labels: Mapping[str, set[int]],
+    names: Sequence[str],
+    variables: Mapping[str, NDArray[np.int64]],
+    source: str,
+) -> Chain:
+    """The chain of rows and labels as other tools write them.
+
+    A state that they label `deadlock` has only the loop that they gave it.
+    """
+    initial = sorted(labels.get("init", ()))
+    if len(initial) > 1:
+        raise InvalidModel(
+            f"{len(initial)} initial states; at most one is supported", source=source
+        )
+    stuck = labels.get("deadlock", set())
+    try:
+        return Chain.from_rows(
+            names,
+            {
+                i: settled(row, names[i])
+                for i, row in rows.items()
+                if row and not (i in stuck and row.keys() == {i})
+            },
+            initial=initial[0] if initial else None,
+            labels={
+                label: frozenset(members)
+                for label, members in labels.items()
+                if label not in ("init", "deadlock")
+            },
+            variables=variables,
+        )
+    except InvalidModel as error:
+        raise error.within(source) from None

@@ -1,0 +1,249 @@
+"""The PRISM language: read by Storm in a process of its own, and written exactly.
+
+A module with a single variable has one state for each value of its range, also for
+values that cannot be reached, and the state's name is the value. With several
+variables the states are those that the initial state can reach.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TextIO
+
+import numpy as np
+
+from forewarn.abstractions.errors import InvalidModel, MissingDependency, TooLarge
+from forewarn.abstractions.files import read_text
+from forewarn.abstractions.limits import STORM_BYTES, STORM_SECONDS
+from forewarn.monitors.chains.chain import Chain, check_size
+from forewarn.monitors.chains.formats.drn import read_drn
+from forewarn.monitors.chains.formats.rows import (
+    from_valuations,
+    printable,
+    valuation_texts,
+)
+
+_HEAD = re.compile(
+    r"^\s*(?:dtmc|probabilistic|ctmc|mdp|nondeterministic|stochastic|pta|pomdp|smg"
+    r"|const|module|formula|global)\b"
+)
+_COMMENT = re.compile(r"//[^\n]*")
+_VARIABLE = re.compile(
+    r"(\w+)\s*:\s*(?:bool|(\[)([^\];]*?)\.\.([^\];]*)\])\s*(?:init\b([^;]*))?;",
+    re.ASCII,
+)
+_INIT = re.compile(r"\binit\b((?:(?!\bendinit\b|;).)*)\bendinit\b", re.DOTALL)
+_WHOLE = re.compile(r"\s*-?\d{1,18}\s*", re.ASCII)
+_STORM_SAYS = re.compile(
+    r"^(?:ERROR \([^)]*\)|\w*Error|\w*Exception): *(.*)", re.MULTILINE
+)
+_START = "forewarn_initial_state"
+_STARTS = re.compile(r"^(state .*?) init\b", re.MULTILINE)
+
+_CHILD = """
+import resource, sys
+source, target, size, seconds = sys.argv[1], sys.argv[2], *map(int, sys.argv[3:])
+resource.setrlimit(resource.RLIMIT_AS, (size, size))
+resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+import stormpy
+from stormpy import io
+options = stormpy.BuilderOptions()
+options.set_build_state_valuations()
+options.set_build_all_labels()
+program = stormpy.parse_prism_program(source)
+model = stormpy.build_model[stormpy.Rational](program, options=options)
+io.export_to_drn(model, target)
+"""
+
+
+def is_prism(head: str) -> bool:
+    """Whether a text's beginning is PRISM language."""
+    plain = _COMMENT.sub("", head)
+    if not _HEAD.search(plain):
+        return False
+    return re.search(r"^\s*\d+\s+\d+", plain.partition("\n")[2]) is None
+
+
+def read_prism(text: str, source: str = "") -> Chain:
+    """The chain that a PRISM-language text describes.
+
+    Raises:
+        MissingDependency: stormpy is not installed.
+        InvalidModel: Storm rejects the text, or it describes no DTMC.
+        TooLarge: Storm exceeds the limits of time or memory, or the chain is too large.
+    """
+    plain = _COMMENT.sub("", text)
+    variables = list(_VARIABLE.finditer(plain))
+    alone = variables[0] if len(variables) == 1 and variables[0][2] else None
+    if alone is not None:
+        plain = _from_every_value(plain, alone, source)
+    built = _built(plain, source)
+    if alone is not None:
+        built = _STARTS.sub(r"\1", built).replace(f" {_START}", " init")
+    return _sorted(read_drn(built, source), variables)
+
+
+def _from_every_value(text: str, variable: re.Match[str], source: str) -> str:
+    """The text with all values of its only variable as initial states.
+
+    The label `_START` keeps the one that it began in.
+    """
+    name, low, high, initial = variable[1], variable[3], variable[4], variable[5]
+    if _WHOLE.fullmatch(low) and _WHOLE.fullmatch(high):
+        check_size(int(high) - int(low) + 1, source=source)
+    declared = f"{name} : [{low}..{high}];"
+    text = text[: variable.start()] + declared + text[variable.end() :]
+    start = f"{name} = ({low if initial is None else initial})"
+    if block := _INIT.search(text):
+        start, text = block[1], text[: block.start()] + text[block.end() :]
+    return f'{text}\ninit true endinit\nlabel "{_START}" = {start};\n'
+
+
+def _built(text: str, source: str) -> str:
+    """The chain that Storm builds, as DRN, in a process with limits."""
+    if find_spec("stormpy") is None:
+        raise MissingDependency("the PRISM language", "storm")
+    with tempfile.TemporaryDirectory() as folder:
+        model, found = Path(folder) / "model.prism", Path(folder) / "model.drn"
+        model.write_text(text, encoding="utf-8")
+        limits = map(str, (STORM_BYTES, STORM_SECONDS))
+        done = subprocess.run(  # noqa: S603
+            [sys.executable, "-I", "-c", _CHILD, model, found, *limits],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+        )
+        if done.returncode < 0 or "MemoryError" in done.stderr:
+            raise TooLarge(
+                f"Storm needs more than {STORM_SECONDS} s or {STORM_BYTES >> 20} MB"
+                " to build it",
+                source=source,
+                mend="build it with Storm yourself, and give its DRN file",
+            )
+        if done.returncode:
+            told = _STORM_SAYS.findall(done.stdout + "\n" + done.stderr)
+            problem = next(filter(None, told), "it is not valid PRISM language")
+            raise InvalidModel(f"Storm rejects it: {problem}", source=source)
+        return read_text(found)
+
+
+def _sorted(chain: Chain, declared: Sequence[re.Match[str]]) -> Chain:
+    """The chain with variables as declared, and states in the order of their values."""
+    values = {d[1]: chain.variables[d[1]] for d in declared if d[1] in chain.variables}
+    if not values:
+        return chain
+    order = np.lexsort(list(values.values())[::-1])
+    place = np.argsort(order).tolist()
+    columns = [
+        [(d[1], value, not d[2]) for value in values[d[1]][order].tolist()]
+        for d in declared
+        if d[1] in values
+    ]
+    names, variables = from_valuations(list(zip(*columns, strict=True)))
+    rows = {
+        place[i]: {place[j]: p for j, p in chain.exact_row(i).items()}
+        for i in set(range(chain.n)) - set(chain.deadlocks)
+    }
+    return Chain.from_rows(
+        names,
+        rows,
+        initial=None if chain.initial is None else place[chain.initial],
+        labels={k: frozenset(place[i] for i in v) for k, v in chain.labels.items()},
+        variables=variables,
+    )
+
+
+def write_prism(chain: Chain, out: TextIO) -> None:
+    """Writes a chain as one module, with exact probabilities.
+
+    It has the chain's own variables where they tell its states apart, or else one
+    variable that numbers them. Names that are not values stand beside as comments.
+    """
+    variables, values = _written_variables(chain)
+    out.write("dtmc\n\nmodule forewarn\n\n")
+    for column, name in enumerate(variables):
+        texts = [row[column] for row in values]
+        kind = "bool"
+        if not set(texts) <= {"false", "true"}:
+            numbers = list(map(int, texts))
+            kind = f"[{min(numbers)}..{max(numbers)}]"
+        out.write(f"    {name} : {kind} init {texts[chain.initial or 0]};\n")
+    out.write("\n")
+    guards = [_assigned(variables, row, " & ", "{}={}") for row in values]
+    updates = [_assigned(variables, row, "&", "({}'={})") for row in values]
+    for i, (name, row) in enumerate(zip(chain.states, values, strict=True)):
+        branches = " + ".join(f"{p} : {updates[j]}" for j, p in chain.written_row(i))
+        said = name in (row[0], guards[i].replace(" & ", ","))
+        comment = "" if said else f" // {printable(name)}"
+        out.write(f"    [] {guards[i]} -> {branches};{comment}\n")
+    out.write("\nendmodule\n")
+    labels = identifiers(chain.labels)
+    for label, members in zip(labels, chain.labels.values(), strict=True):
+        where = _where(variables, values, members)
+        out.write(f'\nlabel "{label}" = {where};\n')
+
+
+def _where(
+    variables: list[str], values: list[list[str]], members: frozenset[int]
+) -> str:
+    """The states of a label: by one variable if that tells them, else one by one."""
+    for column, name in enumerate(variables):
+        inside = {values[i][column] for i in members}
+        outside = {row[column] for i, row in enumerate(values) if i not in members}
+        if not inside & outside:
+            return "|".join(_runs(name, inside)) or "false"
+    rows = (values[i] for i in sorted(members))
+    return "|".join(f"({_assigned(variables, row, ' & ', '{}={}')})" for row in rows)
+
+
+def _runs(name: str, values: set[str]) -> Iterator[str]:
+    """`s=3` for each value, or `(s>=3 & s<=9)` for those in a row."""
+    if values & {"false", "true"}:
+        yield from sorted(f"{name}={value}" for value in values)
+        return
+    numbers = sorted(map(int, values))
+    first = 0
+    for at, number in enumerate(numbers):
+        if numbers[at + 1 : at + 2] == [number + 1]:
+            continue
+        if at - first > 1:
+            yield f"({name}>={numbers[first]} & {name}<={number})"
+        else:
+            yield from (f"{name}={n}" for n in numbers[first : at + 1])
+        first = at + 1
+
+
+def _written_variables(chain: Chain) -> tuple[list[str], list[list[str]]]:
+    """The variables to write, and the values of each state."""
+    values = valuation_texts(chain) if chain.variables else []
+    if len({tuple(row) for row in values}) == chain.n:
+        # One variable's whole range are states; of several only what is reached.
+        (first, *more) = chain.variables.values()
+        gaps = int(first.max()) - int(first.min()) + 1 - chain.n
+        if (more and chain.initial is not None) or (not more and not gaps):
+            return list(chain.variables), values
+    return ["s"], [[str(i)] for i in range(chain.n)]
+
+
+def _assigned(names: list[str], row: list[str], between: str, form: str) -> str:
+    return between.join(form.format(*pair) for pair in zip(names, row, strict=True))
+
+
+def identifiers(labels: Iterable[str]) -> list[str]:
+    """The labels as names that the language allows, each still its own."""
+    found: list[str] = []
+    for label in labels:
+        name = re.sub(r"\W", "_", label, flags=re.ASCII) or "_"
+        name = f"_{name}" if name[0].isdigit() else name
+        while name in found:
+            name += "_"
+        found.append(name)
+    return found

@@ -137,7 +137,7 @@ def smoothed_chain(
 def load_models(path: Path | str) -> tuple[Model, ...]:
     """Reads a file of one model or chain, in any format that Forewarn knows, or of
     several models, each of laws of its own."""
-    from forewarn.monitors.chains.formats.reading import read_models
+    from forewarn.monitors.chains.formats.files import read_models
 
     return read_models(Path(path))
 

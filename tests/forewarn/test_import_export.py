@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 
 from forewarn.cli import main
 from forewarn.monitors.chains.chain import Chain
-from forewarn.monitors.chains.formats.writing import write_chain
+from forewarn.monitors.chains.formats.files import write_chain
 from forewarn.monitors.chains.model import load_model
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "chains"
@@ -115,7 +115,7 @@ def test_nothing_is_half_written(tmp_path: Path) -> None:
     out.write_text("kept")
     done = forewarn("import", source, "--out", out)
     assert done.exit_code == 2 and done.stderr.count("\n") == 1
-    assert "m.prism: line 1 column 25: the row of state '0' sums to 9/10" in done.stderr
+    assert "m.prism: the row of state '0' sums to 0.9" in done.stderr
     assert out.read_text() == "kept" and len(list(tmp_path.iterdir())) == 2
 
 

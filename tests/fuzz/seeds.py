@@ -23,9 +23,9 @@ from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.trace import Note, Trace, TraceHeader, write_trace
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.chains.chain import Chain
+from forewarn.monitors.chains.formats.files import chain_as_text, write_chain
 from forewarn.monitors.chains.formats.own import model_as_dict
 from forewarn.monitors.chains.formats.umb import write_umb
-from forewarn.monitors.chains.formats.writing import chain_as_text, write_chain
 from forewarn.monitors.chains.learning import Support, Tally, learn
 from forewarn.monitors.chains.model import Model
 from forewarn.monitors.guarding.decision import Action

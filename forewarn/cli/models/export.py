@@ -75,7 +75,7 @@ def export(
         return
     if kind == "mcap":
         raise click.UsageError(f"--format mcap is for runs, and {model} is none")
-    from forewarn.monitors.chains.formats.writing import (
+    from forewarn.monitors.chains.formats.files import (
         TEXT_FORMATS,
         chain_as_text,
         write_chain,

@@ -56,6 +56,7 @@ from stormpy import io
 options = stormpy.BuilderOptions()
 options.set_build_state_valuations()
 options.set_build_all_labels()
+options.set_exploration_checks()
 program = stormpy.parse_prism_program(source)
 model = stormpy.build_model[stormpy.Rational](program, options=options)
 io.export_to_drn(model, target)

@@ -8,7 +8,7 @@ import pytest
 
 from forewarn.abstractions.errors import InvalidInput, InvalidModel, TooLarge
 from forewarn.monitors.chains.chain import Chain
-from forewarn.monitors.chains.formats.writing import write_chain
+from forewarn.monitors.chains.formats.files import write_chain
 from forewarn.monitors.chains.model import load_model
 
 PRISM_TRA = "3 4\n0 1 0.5\n0 2 0.5\n1 0 1\n2 2 1\n"
@@ -92,7 +92,7 @@ def test_what_is_wrong_is_said_with_its_line(
         ("nonsense\n", None, 'm.lab: line 1: expected 0="init"'),
         ('0="init"\n0: 1\n', None, "m.lab: line 2: unknown label 1"),
         ('0="init"\n9: 0\n', None, "m.lab: line 2: unknown state 9 of 3"),
-        ('0="init"\n0: 0\n1: 0\n', None, "m.lab: 2 initial states"),
+        ('0="init"\n0: 0\n1: 0\n', None, "m.tra: 2 initial states"),
         ("#DECLARATION\ninit\n", None, "the declaration has no #END"),
         (None, "s\n0:(0)\n", "m.sta: line 1: expected (variable,…)"),
         (None, "(s)\n0:(0)\n", "m.sta: end: state 1 of 3 is missing"),

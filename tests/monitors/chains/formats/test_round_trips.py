@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 
 from forewarn.abstractions.errors import InvalidModel, MissingDependency, TooLarge
 from forewarn.monitors.chains.chain import Chain
+from forewarn.monitors.chains.formats.files import write_chain
 from forewarn.monitors.chains.formats.own import model_as_dict, parse_model
-from forewarn.monitors.chains.formats.writing import write_chain
 from forewarn.monitors.chains.model import Model, load_model
 
 ENDINGS = {"prism": "prism", "drn": "drn", "explicit": "tra", "umb": "umb"}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from forewarn.abstractions.errors import InvalidModel, TooLarge
-from forewarn.monitors.chains.formats.writing import TEXT_FORMATS, chain_as_text
+from forewarn.monitors.chains.formats.files import TEXT_FORMATS, chain_as_text
 from forewarn.monitors.chains.model import load_model
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "chains"
@@ -114,7 +114,7 @@ def test_json_with_too_many_states_is_refused_before_it_is_parsed(
 ) -> None:
     monkeypatch.setattr("forewarn.monitors.chains.chain.MAX_STATES", 100)
     monkeypatch.setattr(
-        "forewarn.monitors.chains.formats.reading.parse_json",
+        "forewarn.monitors.chains.formats.files.parse_json",
         lambda *_: pytest.fail("parsed"),
     )
     path = tmp_path / "M.json"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,20 +20,10 @@ from forewarn.abstractions.errors import (
     near_miss,
     suggest,
 )
-from forewarn.abstractions.expression import parse_expression
+from forewarn.abstractions.expression import parse_expression, tree
 from forewarn.abstractions.expression.tree import Expression
 from forewarn.monitors.chains.chain import Chain
-from forewarn.monitors.checking.graphs import Mask
-from forewarn.monitors.checking.language.parser import parse_property
-from forewarn.monitors.checking.language.properties import (
-    Compare,
-    Name,
-    StateFormula,
-    is_numeric,
-    walk,
-)
-
-Meaning: TypeAlias = Mask | StateFormula
+from forewarn.monitors.checking.reaching import Mask
 
 STATE = "s"
 """On a chain without variables this one has the state's name as its value."""
@@ -62,21 +51,16 @@ class Labelling:
     def __init__(self, chain: Chain, abstraction: Abstraction | None = None) -> None:
         self.chain = chain
         self.abstraction = abstraction
-        self._definitions: dict[str, StateFormula] = {}
+        self.definitions: dict[str, Mask] = {}
         self._places = {name: i for i, name in enumerate(chain.states)}
         self._expressions: dict[str, Mask] = {}
 
     # Definitions
 
-    def define(self, definition: str) -> None:
-        """Adds a label, as in `bad=s=3|s=7` or `bad="crash"|"fire"`.
-
-        It may use whatever is defined before it.
-        """
-        source = f"--define {definition:.60}"
-        name, _, text = definition.partition("=")
-        name = name.strip().removeprefix('"').removesuffix('"')
-        if not _WORD.fullmatch(name) or not text:
+    def new_name(self, text: str, source: str) -> str:
+        """The name that a definition gives, if it means nothing yet."""
+        name = text.strip().removeprefix('"').removesuffix('"')
+        if not _WORD.fullmatch(name):
             mend = "write NAME=FORMULA, as in bad=s=3|s=7"
             raise InvalidProperty("no name is defined", source=source, mend=mend)
         for kind, _ in self._meanings(name):
@@ -85,39 +69,18 @@ class Labelling:
                 source=source,
                 mend="choose another name",
             )
-        formula = parse_property(text, source)
-        if is_numeric(formula):
-            mend = "write P>=p [ ... ]"
-            raise InvalidProperty("P=? is a number", source=source, mend=mend)
-        try:
-            self.require(formula)
-        except InvalidProperty as error:
-            raise error.within(source) from None
-        self._definitions[name] = formula
-
-    @property
-    def definitions(self) -> tuple[str, ...]:
-        """The names that were defined."""
-        return tuple(self._definitions)
-
-    def require(self, formula: StateFormula) -> None:
-        """Refuses a formula that uses a name or a variable with no meaning here."""
-        for part in walk(formula):
-            if isinstance(part, Name):
-                self.meaning(part.name, part.column)
-            elif isinstance(part, Compare):
-                self.compare(part)
+        return name
 
     # Names
 
-    def meaning(self, name: str, column: int = 0) -> Meaning:
-        """The states that a name stands for, or the formula that defines it."""
+    def meaning(self, name: str, column: int = 0) -> Mask:
+        """The states that a name stands for."""
         found = list(self._meanings(name))
         if not found:
             return self._other_expression(name, column)
         kind, meaning = found[0]
         for other, second in found[1:]:
-            if not _same(meaning, second):
+            if not np.array_equal(meaning, second):
                 raise InvalidProperty(
                     f'the name "{name}" means a {kind} and a {other}, which differ',
                     place=_place(column),
@@ -129,10 +92,10 @@ class Labelling:
         """Whether a name means something other than an expression over signals."""
         return any(kind != "predicate" for kind, _ in self._meanings(name))
 
-    def _meanings(self, name: str) -> Iterator[tuple[str, Meaning]]:
+    def _meanings(self, name: str) -> Iterator[tuple[str, Mask]]:
         chain = self.chain
-        if name in self._definitions:
-            yield "definition", self._definitions[name]
+        if name in self.definitions:
+            yield "definition", self.definitions[name]
         if name in chain.labels:
             yield "label", self._mask(chain.labels[name])
         elif name == "init" and chain.initial is not None:
@@ -181,7 +144,7 @@ class Labelling:
 
     def _all_names(self) -> list[str]:
         texts = () if self.abstraction is None else self.abstraction.texts
-        names = {*self._definitions, *self.chain.labels, *self.chain.variables, *texts}
+        names = {*self.definitions, *self.chain.labels, *self.chain.variables, *texts}
         return sorted(names) + list(self.chain.states[:10_000])
 
     def _where_names_come_from(self) -> str:
@@ -210,32 +173,59 @@ class Labelling:
             ])  # fmt: skip
         return self._expressions[text]
 
+    def proposition(self, expression: Expression) -> Mask:
+        """The states in which a law's proposition holds.
+
+        Names mean what they mean in a property; the abstraction decides the rest.
+        """
+        inside = [n.name for n in expression.walk() if isinstance(n, tree.Name)]
+        if any(map(self.knows, inside)):
+            match expression:
+                case tree.Name(name):
+                    return self.meaning(name)
+                case tree.Not(operand):
+                    return ~self.proposition(operand)
+                case tree.And(parts):
+                    return np.logical_and.reduce([*map(self.proposition, parts)])
+                case tree.Or(parts):
+                    return np.logical_or.reduce([*map(self.proposition, parts)])
+                case tree.Implies(left, right):
+                    return ~self.proposition(left) | self.proposition(right)
+        return self.decide(expression)
+
     # Variables
 
-    def compare(self, node: Compare) -> Mask:
-        """The states in which a comparison holds."""
-        relation = _RELATIONS[node.relation]
-        variables = self.chain.variables
-        if not variables and node.variable == STATE:
-            return self._compare_states(node)
-        values = self._variable(node.variable, node.column)
-        if isinstance(node.other, Name):
+    def compare(
+        self,
+        variable: str,
+        relation: str,
+        other: str,
+        *,
+        quoted: bool = False,
+        column: int = 0,
+    ) -> Mask:
+        """The states in which a variable compares with a number, variable or state."""
+        if not self.chain.variables and variable == STATE:
+            return self._compare_states(relation, other, column)
+        values = self._variable(variable, column)
+        if quoted:
             raise InvalidProperty(
-                f"{node.variable} is a number and is compared with a name",
-                place=_place(node.column),
-                mend=f'the name alone will do: "{node.other.name}"',
+                f"{variable} is a number and is compared with a name",
+                place=_place(column),
+                mend=f'the name alone will do: "{other}"',
             )
-        if isinstance(node.other, str):
-            other = self._variable(node.other, node.column)
-            return np.asarray(relation(values, other))
+        other = {"true": "1", "false": "0"}.get(other, other)
+        if not _INTEGER.fullmatch(other):
+            against = self._variable(other, column)
+            return np.asarray(_RELATIONS[relation](values, against))
         low, high = int(values.min()), int(values.max())
-        if node.relation in ("=", "!=") and not low <= node.other <= high:
+        if relation in ("=", "!=") and not low <= int(other) <= high:
             raise InvalidProperty(
-                f"no state has {node.variable}={node.other}",
-                place=_place(node.column),
-                mend=f"{node.variable} is {low} to {high}",
+                f"no state has {variable}={other}",
+                place=_place(column),
+                mend=f"{variable} is {low} to {high}",
             )
-        return np.asarray(relation(values, node.other))
+        return np.asarray(_RELATIONS[relation](values, int(other)))
 
     def _variable(self, name: str, column: int) -> NDArray[np.int64]:
         values = self.chain.variables.get(name)
@@ -248,40 +238,33 @@ class Labelling:
             )
         return values
 
-    def _compare_states(self, node: Compare) -> Mask:
-        """`s` on a chain without variables: the state's name."""
-        other = node.other.name if isinstance(node.other, Name) else str(node.other)
-        if node.relation in ("=", "!="):
+    def _compare_states(self, relation: str, other: str, column: int) -> Mask:
+        """A chain without variables: the state's name."""
+        if relation in ("=", "!="):
             if other not in self._places:
                 raise InvalidProperty(
                     f'unknown state "{other}"',
-                    place=_place(node.column),
+                    place=_place(column),
                     mend=suggest(other, self.chain.states),
                 )
             found = self._mask([self._places[other]])
-            return found if node.relation == "=" else ~found
+            return found if relation == "=" else ~found
         names = [n for i, n in enumerate(self.chain.states) if i != self.chain.end]
-        if not isinstance(node.other, int) or not all(map(_INTEGER.fullmatch, names)):
+        if not all(map(_INTEGER.fullmatch, [other, *names])):
             raise InvalidProperty(
                 "the states of this model are names, which have no order",
-                place=_place(node.column),
+                place=_place(column),
                 mend="use = or !=",
             )
         numbers = self._mask([self._places[n] for n in names])
         values = np.array([int(n) for n in names])
-        numbers[numbers] = _RELATIONS[node.relation](values, node.other)
+        numbers[numbers] = _RELATIONS[relation](values, int(other))
         return numbers
 
     def _mask(self, states: Iterable[int]) -> Mask:
         mask = np.zeros(self.chain.n, dtype=bool)
         mask[list(states)] = True
         return mask
-
-
-def _same(first: Meaning, second: Meaning) -> bool:
-    if isinstance(first, np.ndarray) and isinstance(second, np.ndarray):
-        return np.array_equal(first, second)
-    return first is second
 
 
 def _place(column: int) -> str:

@@ -13,10 +13,9 @@ from forewarn.abstractions.errors import TooLarge
 from forewarn.abstractions.expression import Expression
 from forewarn.abstractions.expression.tree import Name
 from forewarn.monitors.chains.chain import Chain
-from forewarn.monitors.checking.evaluation import Evaluator, check, make_engine
-from forewarn.monitors.checking.graphs import Mask
 from forewarn.monitors.checking.labelling import Labelling
-from forewarn.monitors.checking.language.parser import parse_property
+from forewarn.monitors.checking.reaching import Mask
+from forewarn.monitors.checking.storm import ask_storm
 from forewarn.monitors.laws.automaton import Automaton, compile_law
 from forewarn.monitors.laws.lawbook import Law, find_laws
 from forewarn.monitors.laws.progression import normalise
@@ -70,14 +69,11 @@ def check_law(
     come from the product as a chain of its own.
     """
     chain = labelling.chain
-    evaluator = Evaluator(labelling, make_engine("builtin", chain))
-    automaton = compiled_on(labelling, law, evaluator, period_s, semantics)
-    letters = letters_of_states(chain, automaton, evaluator.proposition)
+    automaton = compiled_on(labelling, law, period_s, semantics)
+    letters = letters_of_states(chain, automaton, labelling.proposition)
     monitor, fresh = automaton.names, automaton.step[automaton.initial, letters]
     if engine != "builtin" or exact:
-        values, possible = _by_product(
-            labelling, automaton, letters, within, engine, exact
-        )
+        values, possible = _by_product(labelling, automaton, letters, within, exact)
         doubles = np.vectorize(float, otypes=[np.float64])(values)
         return LawAnswer(monitor, doubles, possible, fresh, values if exact else None)
     if within is None:
@@ -119,7 +115,6 @@ def _at_end(
 def compiled_on(
     labelling: Labelling,
     law: Law,
-    evaluator: Evaluator,
     period_s: float | None,
     semantics: str = "exact",
 ) -> Automaton:
@@ -131,7 +126,7 @@ def compiled_on(
     except TooLarge:
         # The states of this chain may show far fewer letters than frames could.
         propositions = normalise(law.formula, period_s).propositions
-        masks = [evaluator.proposition(p).astype(np.int64) for p in propositions]
+        masks = [labelling.proposition(p).astype(np.int64) for p in propositions]
         letters = sum(mask << bit for bit, mask in enumerate(masks))
         seen = np.unique(letters).tolist()
         return compile_law(law.formula, period_s, letters=seen, **options)
@@ -142,24 +137,21 @@ def _by_product(
     automaton: Automaton,
     letters: NDArray[np.int64],
     within: int | None,
-    engine: str,
     exact: bool,
 ) -> tuple[NDArray[Any], Mask]:
     """The values on the product chain of every pair that some state leads to."""
     chain = replace(labelling.chain, initial=None)
     product = product_chain(chain, letters, automaton)
     bound = "" if within is None else f"<={within}"
-    answer = check(
-        parse_property(f'P=? [ F{bound} "violated" ]'),
-        Labelling(replace(product, variables={})),
-        make_engine(engine, product, exact=exact),
-    )
+    broken = np.zeros(product.n, dtype=np.bool_)
+    broken[list(product.labels["violated"])] = True
+    labels = {"violated": broken}
+    found = ask_storm(product, f'P=? [ F{bound} "violated" ]', labels, exact=exact)
     shape = (automaton.n, chain.n)
     values, possible = np.full(shape, Fraction(0), dtype=object), np.zeros(shape, bool)
-    found = answer.exact or tuple(answer.values.tolist())
     rows = {name: q for q, name in enumerate(automaton.names)}
     places = {name: s for s, name in enumerate(chain.states)}
-    for pair, value in zip(product.states, found, strict=True):
+    for pair, value in zip(product.states, found.tolist(), strict=True):
         state, _, monitor = pair.rpartition("|")
         # END is split where its obligations differ: END, END:2, ...; the worst counts.
         place = places.get(state, chain.end)

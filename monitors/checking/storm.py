@@ -1,106 +1,122 @@
-"""Storm as an engine, through stormpy 2: the cross-check of the built-in one.
+"""Storm, through stormpy 2: answers what is not built in, and exactly in fractions.
 
-The chain is handed over as a matrix, so that a state keeps its number. Every next and
-every until is a property of its own on the labels `hold` and `goal`.
+The chain is handed over as a matrix, so that a state keeps its number.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from forewarn.abstractions.errors import InvalidProperty, MissingDependency
+from forewarn.abstractions.errors import (
+    InvalidModel,
+    InvalidProperty,
+    MissingDependency,
+)
 from forewarn.monitors.chains.chain import Chain
-from forewarn.monitors.checking.engines import Until, Values
-from forewarn.monitors.checking.exact import fraction_array, rational_rows
-from forewarn.monitors.checking.graphs import Mask
+from forewarn.monitors.checking.reaching import Mask
 
 
-class Storm:
-    """Answers in doubles, or in fractions.
+def ask_storm(
+    chain: Chain, formula: str, labels: Mapping[str, Mask], *, exact: bool = False
+) -> NDArray[Any]:
+    """What Storm answers in every state: doubles, Fractions or Booleans.
 
     Linear equations are solved by elimination: Storm's default iterates, and stops up
     to 1e-6 short of the answer on chains learned from driving.
 
     Raises:
-        MissingDependency: When stormpy 2 is not installed.
+        MissingDependency: stormpy 2 is not installed.
+        InvalidProperty: Storm rejects the formula, or would answer it wrongly.
         InvalidModel: When `exact`, and the chain's probabilities are rounded.
     """
-
-    name = "storm"
-
-    def __init__(self, chain: Chain, *, exact: bool = False) -> None:
-        try:
-            import stormpy
-            from stormpy import datastructures, developer, environments, models
-        except ImportError:
-            raise MissingDependency("--engine storm", "storm") from None
-        # Its log goes to standard output; what matters comes as an exception too.
-        developer.set_log_level(developer.LogLevel.OFF)
-        self.exact = exact
-        self._storm: Any = stormpy
-        self._bits: Any = datastructures.BitVector
-        self._n = chain.n
-        number: Any = stormpy.Rational if exact else float
-        exact_rows = rational_rows(chain) if exact else None
-        matrix = datastructures.SparseMatrixBuilder[number](
-            chain.n, chain.n, chain.transitions
+    try:
+        import stormpy
+        from stormpy import developer, environments
+    except ImportError:
+        what = "--exact" if exact else "a property beyond P [ F, G, X or U ]"
+        raise MissingDependency(what, "storm") from None
+    if re.search(r"U (\[ (?!0 ,)|>|=)", formula):
+        raise InvalidProperty(
+            "Storm is wrong about U with a horizon from below",
+            mend="ask U<=k, or F[j,k]",
         )
-        for i in range(chain.n):
-            row = exact_rows[i] if exact_rows else chain.row(i)
-            for j, p in row.items():
-                matrix.add_next_value(i, j, number(p))
-        labels = models.StateLabeling(chain.n)
-        labels.add_label("hold")
-        labels.add_label("goal")
-        parts = models.SparseModelComponents[number](
-            transition_matrix=matrix.build(), state_labeling=labels
+    # Its log goes to standard output; what matters comes as an exception too.
+    developer.set_log_level(developer.LogLevel.OFF)
+    environment: Any = environments.exact()
+    elimination = environments.EquationSolverType.ELIMINATION
+    environment.solver().set_linear_equation_solver_type(elimination)
+    model = _model(chain, labels, exact)
+    try:
+        result = stormpy.model_checking(
+            model, stormpy.parse_property(formula), environment=environment
         )
-        self._model: Any = models.SparseDtmc[number](parts)
-        self._environment: Any = environments.exact()
-        elimination = environments.EquationSolverType.ELIMINATION
-        self._environment.solver().set_linear_equation_solver_type(elimination)
+    except (RuntimeError, stormpy.exceptions.StormError) as error:
+        lines = re.sub(r"^\w+Exception: ", "", str(error)).splitlines()
+        raise InvalidProperty(f"Storm rejects it: {' '.join(lines):.200}") from None
+    if hasattr(result, "get_truth_values_vector"):
+        held = set(result.get_truth_values_vector())
+        return np.array([i in held for i in range(chain.n)])
+    values = [result.get_value(i) for i in range(chain.n)]
+    return fraction_array(values) if exact else np.array(values, dtype=np.float64)
 
-    def next(self, target: Mask) -> Values:
-        return self._ask('P=? [X "goal"]', np.zeros_like(target), target)
 
-    def until(self, question: Until) -> Values:
-        low, high = question.low, question.high
-        if low and high is None:
-            raise InvalidProperty(
-                "Storm has no horizon from below alone, such as F>=3",
-                mend="use --engine builtin",
+def _model(chain: Chain, labels: Mapping[str, Mask], exact: bool) -> Any:
+    import stormpy
+    from stormpy import datastructures, models
+
+    number: Any = stormpy.Rational if exact else float
+    rows = rational_rows(chain) if exact else [chain.row(i) for i in range(chain.n)]
+    matrix = datastructures.SparseMatrixBuilder[number](
+        chain.n, chain.n, chain.transitions
+    )
+    for i, row in enumerate(rows):
+        for j, p in row.items():
+            matrix.add_next_value(i, j, number(p))
+    labelling = models.StateLabeling(chain.n)
+    for label, mask in labels.items():
+        labelling.add_label(label)
+        states = np.flatnonzero(mask).tolist()
+        labelling.set_states(label, datastructures.BitVector(chain.n, states))
+    parts = models.SparseModelComponents[number](
+        transition_matrix=matrix.build(), state_labeling=labelling
+    )
+    return models.SparseDtmc[number](parts)
+
+
+def rational_rows(chain: Chain) -> list[dict[int, Fraction]]:
+    """The rows as fractions; doubles are read as the decimals that they print as."""
+    rows = list[dict[int, Fraction]]()
+    for i in range(chain.n):
+        row = {j: Fraction(text) for j, text in chain.written_row(i)}
+        if sum(row.values()) != 1:
+            raise InvalidModel(
+                f"the probabilities are rounded: the row of state {chain.states[i]!r}"
+                f" sums to {float(sum(row.values()))!r}, and not to 1 exactly",
+                mend="give them as fractions such as 1/3",
             )
-        if low and (question.goal & ~question.hold).any():
-            # stormpy 2.0.0 lets a path wait where only the right side of U holds.
-            raise InvalidProperty(
-                "Storm is wrong about an until that has a horizon from below, where its"
-                " right side holds and its left side does not",
-                mend="use --engine builtin",
-            )
-        bound = "" if high is None else f"[{low},{high}]"
-        formula = f'P=? ["hold" U{bound} "goal"]'
-        return self._ask(formula, question.hold, question.goal)
-
-    def _ask(self, formula: str, hold: Mask, goal: Mask) -> Values:
-        labels = self._model.labeling
-        for label, mask in (("hold", hold), ("goal", goal)):
-            states = np.flatnonzero(mask).tolist()
-            labels.set_states(label, self._bits(self._n, states))
-        asked = self._storm.parse_property(formula)
-        result = self._storm.model_checking(
-            self._model, asked, environment=self._environment
-        )
-        values = map(result.get_value, range(self._n))
-        if self.exact:
-            return fraction_array(map(_fraction, values))
-        return np.fromiter(values, np.float64, self._n)
+        rows.append(row)
+    return rows
 
 
-def _fraction(value: Any) -> Fraction:
+def fraction_array(values: list[Any]) -> NDArray[Any]:
+    """An array of Fractions from Storm's rationals."""
+    array = np.empty(len(values), dtype=object)
     # By way of decimals: Python's own conversion ends at 4300 digits.
-    top, bottom = (int(Decimal(str(n))) for n in (value.numerator, value.denominator))
-    return Fraction(top, bottom)
+    array[:] = [
+        Fraction(*(int(Decimal(str(n))) for n in (value.numerator, value.denominator)))
+        for value in values
+    ]
+    return array
+
+
+def fraction_text(value: Fraction) -> str:
+    """The fraction as text, also beyond 4300 digits, where Python's own ends."""
+    top, bottom = (format(Decimal(n), "f") for n in value.as_integer_ratio())
+    return top if bottom == "1" else f"{top}/{bottom}"

@@ -55,9 +55,11 @@ SHOWN_STATES = 20
     type=click.Choice(["builtin", "storm"]),
     default="builtin",
     show_default=True,
-    help="Who computes; storm is the cross-check and needs stormpy.",
+    help="What computes; storm is the cross-check and needs stormpy.",
 )
-@click.option("--exact", is_flag=True, help="Rational arithmetic: answers as 14/349.")
+@click.option(
+    "--exact", is_flag=True, help="Rational arithmetic by Storm: answers as 14/349."
+)
 @click.option(
     "--intervals",
     is_flag=True,
@@ -110,13 +112,13 @@ def check(
 ) -> None:
     """Ask a model how likely something is.
 
-    A property is PCTL (P=? [ F<=20 "crash" ], P>=0.9 [ "a" U "b" ], with X U F G W R)
-    or CTL (AG !"crash", E [ F "goal" ]). A name in quotes is a label, a definition, a
+    A property is PCTL: P=? [ F<=20 "crash" ] or P>=0.9 [ "a" U "b" ], with one of
+    X, F, G and U. Storm answers what goes further, such as nested P or S=? [ "a" ], and
+    --exact: install the extra storm. A name in quotes is a label, a definition, a
     state, or an expression that the model's predicates decide. Exit status 1: what
     must hold does not, in a state that was asked about.
     """
     from forewarn.monitors.chains.model import load_models
-    from forewarn.monitors.checking.language.parser import parse_property
     from forewarn.monitors.risk.evidence import model_for
 
     if not properties and not laws:
@@ -130,7 +132,6 @@ def check(
             "--intervals goes with --prop alone, not with --law, --exact or --engine"
             " (forewarn show --risk has bounds for laws)"
         )
-    formulas = [parse_property(text) for text in properties]
     models = load_models(model)
 
     @cache
@@ -139,9 +140,8 @@ def check(
         return Question(model, one, definitions, start, engine, exact)
 
     question = question_of(laws[0] if laws else None)
-    answers = list(map(question.answer, properties, formulas))
-    if intervals:
-        question.add_bounds(answers, formulas, delta, closed_support)
+    bounds = (delta, closed_support) if intervals else None
+    answers = [question.answer(text, bounds) for text in properties]
     asked = [question] * len(answers)
     for text in laws:
         question = question_of(text)

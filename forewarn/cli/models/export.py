@@ -143,10 +143,9 @@ def _exported(model: Model, law: str | None, definitions: tuple[str, ...]) -> Ch
 
     import numpy as np
 
-    from forewarn.monitors.checking.evaluation import Evaluator, make_engine
     from forewarn.monitors.checking.labelling import Labelling
-    from forewarn.monitors.checking.language.properties import Name
     from forewarn.monitors.checking.law_checking import compiled_on, laws_on
+    from forewarn.monitors.checking.properties import define
     from forewarn.monitors.risk.evidence import (
         abstraction_of,
         in_words_of,
@@ -158,11 +157,10 @@ def _exported(model: Model, law: str | None, definitions: tuple[str, ...]) -> Ch
         return model.chain
     labelling = Labelling(model.chain, abstraction_of(model))
     for definition in definitions:
-        labelling.define(definition)
-    evaluator = Evaluator(labelling, make_engine("builtin", model.chain))
+        define(labelling, definition)
     defined = {
-        name: frozenset(np.flatnonzero(evaluator.states(Name(name))).tolist())
-        for name in labelling.definitions
+        name: frozenset(np.flatnonzero(states).tolist())
+        for name, states in labelling.definitions.items()
     }
     chain = replace(model.chain, labels={**model.chain.labels, **defined})
     if law is None:
@@ -173,8 +171,8 @@ def _exported(model: Model, law: str | None, definitions: tuple[str, ...]) -> Ch
         names = ", ".join(each.name for each in found)
         raise click.UsageError(f"--law {law} is several laws: name one of {names}")
     with naming("--law"):
-        automaton = compiled_on(labelling, found[0], evaluator, model.period_s)
-        letters = letters_of_states(chain, automaton, evaluator.proposition)
+        automaton = compiled_on(labelling, found[0], model.period_s)
+        letters = letters_of_states(chain, automaton, labelling.proposition)
     product = product_chain(chain, letters, automaton)
     variables = _pair_variables(product, chain, automaton.names)
     return replace(product, variables=variables)

@@ -23,7 +23,8 @@ def import_(file: Path, out: Path, as_json: bool) -> None:
 
     The format is found by the content: PRISM language, PRISM or Storm explicit files
     (name the .tra; .lab and .sta stand beside it), Storm DRN, UMB, ProbGuard's
-    model.json, or a model of our own.
+    model.json, or a model of our own. Storm reads the PRISM language: install the
+    extra storm.
     """
     from forewarn.abstractions.files import write_json
     from forewarn.monitors.chains.formats.own import model_as_dict

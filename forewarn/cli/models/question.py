@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.errors import InvalidInput, InvalidProperty
 from forewarn.cli.support import naming
 
 if TYPE_CHECKING:
     from forewarn.monitors.chains.model import Model
-    from forewarn.monitors.checking.language.properties import StateFormula
     from forewarn.monitors.checking.law_checking import LawAnswer
+    from forewarn.monitors.checking.properties import Property
 
 
 @dataclass
@@ -44,6 +44,7 @@ class Question:
         exact: bool,
     ) -> None:
         from forewarn.monitors.checking.labelling import Labelling
+        from forewarn.monitors.checking.properties import define
         from forewarn.monitors.risk.evidence import abstraction_of
 
         self._path, self._model = path, model
@@ -51,7 +52,7 @@ class Question:
         self._chain = self._model.chain
         self._labelling = Labelling(self._chain, self._abstraction)
         for definition in definitions:
-            self._labelling.define(definition)
+            define(self._labelling, definition)
         self._unasked = start is None
         self._states = self._asked(start)
         self._engine, self._exact = engine, exact
@@ -80,18 +81,16 @@ class Question:
         states = [chain.initial] if one else self._states
         return [chain.states[state] for state in states if state is not None]
 
-    def answer(self, text: str, formula: StateFormula) -> Answer:
-        """The answer to a property."""
-        from forewarn.monitors.checking.evaluation import check, make_engine
-        from forewarn.monitors.checking.exact import fraction_text
-        from forewarn.monitors.checking.language.properties import Probability
+    def answer(self, text: str, intervals: tuple[float, bool] | None) -> Answer:
+        """The answer to a property, with bounds at a delta if they are asked for."""
+        from forewarn.monitors.checking.properties import check, parse_property
+        from forewarn.monitors.checking.storm import fraction_text
 
-        engine = make_engine(self._engine, self._chain, exact=self._exact)
         with naming(text):
-            self._labelling.require(formula)
-            answer = check(formula, self._labelling, engine)
+            formula = parse_property(text, self._labelling)
+            answer = check(formula, self._labelling, self._engine, self._exact)
         payload: dict[str, Any] = {
-            "engine": engine.name,
+            "engine": answer.engine,
             "property": text,
             "values": self._by_state(answer.values.tolist()),
         }
@@ -99,55 +98,56 @@ class Question:
             fractions = self._by_state(answer.exact)
             payload["exact"] = {s: fraction_text(f) for s, f in fractions.items()}
         self._warn(payload, answer.warnings)
-        good = isinstance(formula, Probability) and formula.path.operator in "GWR"
-        return Answer(text, payload, highest_first=not good)
+        path = formula.path
+        found = Answer(text, payload, highest_first=path is None or not path.opposite)
+        if intervals is not None:
+            self._add_bounds(found, formula, *intervals)
+        return found
 
-    def add_bounds(
-        self,
-        answers: Sequence[Answer],
-        formulas: Sequence[StateFormula],
-        delta: float,
-        closed_support: bool,
+    def _add_bounds(
+        self, answer: Answer, formula: Property, delta: float, closed_support: bool
     ) -> None:
-        """Puts the least and greatest probability beside each answer."""
+        """Puts the least and greatest probability beside an answer."""
         from forewarn.monitors.chains.intervals import model_intervals, premise
-        from forewarn.monitors.checking.bounding import bound
-        from forewarn.monitors.checking.evaluation import Evaluator, make_engine
+        from forewarn.monitors.checking.reaching import bounds
 
-        chain = self._chain
+        if formula.path is None or formula.relation:
+            raise InvalidProperty(
+                "--intervals bounds a number of one X, F, G or U",
+                source=answer.title,
+                mend="ask P=? [ ... ], and --define labels for what is nested",
+            )
         with naming(self._path):
             intervals = model_intervals(
                 self._model, delta, closed_support=closed_support
             )
         support = premise(self._model, closed_support=closed_support)
-        evaluator = Evaluator(self._labelling, make_engine("builtin", chain))
-        for answer, formula in zip(answers, formulas, strict=True):
-            with naming(answer.title):
-                bounds = bound(formula, evaluator, intervals)
-            low, high = (self._by_state(v.tolist()) for v in (bounds.low, bounds.high))
-            values = answer.payload["values"]
-            outside: list[str] = []
-            for state, value in values.items():
-                if not low[state] - 1e-9 <= value <= high[state] + 1e-9:
-                    outside.append(state)
-                    continue
-                # The last digits of three computations need not be in order.
-                low[state] = min(low[state], value)
-                high[state] = max(high[state], value)
-            answer.payload = {
-                **{k: v for k, v in answer.payload.items() if k != "values"},
-                "low": low, "values": values, "high": high,
-                "delta": delta, "assumes": support,
-            }  # fmt: skip
-            if outside:
-                self._warn(answer.payload, [_outside(outside)])
+        low, high = (
+            self._by_state(v.tolist()) for v in bounds(intervals, formula.path)
+        )
+        values = answer.payload["values"]
+        outside: list[str] = []
+        for state, value in values.items():
+            if not low[state] - 1e-9 <= value <= high[state] + 1e-9:
+                outside.append(state)
+                continue
+            # The last digits of three computations need not be in order.
+            low[state] = min(low[state], value)
+            high[state] = max(high[state], value)
+        answer.payload = {
+            **{k: v for k, v in answer.payload.items() if k != "values"},
+            "low": low, "values": values, "high": high,
+            "delta": delta, "assumes": support,
+        }  # fmt: skip
+        if outside:
+            self._warn(answer.payload, [_outside(outside)])
 
     def answer_law(
         self, name_or_formula: str, within: int | None, semantics: str
     ) -> Iterator[Answer]:
         """The answers for a law, or for each law of an article."""
-        from forewarn.monitors.checking.exact import fraction_text
         from forewarn.monitors.checking.law_checking import check_law, laws_on
+        from forewarn.monitors.checking.storm import fraction_text
         from forewarn.monitors.risk.evidence import in_words_of
 
         ever = "ever" if within is None else f"within {within} steps"
@@ -166,7 +166,7 @@ class Question:
                     exact=self._exact,
                 )
             payload = {
-                "engine": self._engine,
+                "engine": "storm" if self._exact else self._engine,
                 "law": law.name,
                 "values": self._by_pair(answer, answer.values.tolist(), float),
             }

@@ -244,9 +244,9 @@ def _risks(
 ) -> Iterator[tuple[str, list[RiskRow]]]:
     import numpy as np
 
-    from forewarn.monitors.checking.evaluation import Evaluator, make_engine
     from forewarn.monitors.checking.labelling import Labelling
     from forewarn.monitors.checking.law_checking import compiled_on, laws_on
+    from forewarn.monitors.checking.properties import define
     from forewarn.monitors.risk.calibration import likely_for
     from forewarn.monitors.risk.evidence import assess, in_words_of, risk_rows
 
@@ -255,8 +255,7 @@ def _risks(
         raise click.UsageError("the model names no law: give --law NAME_OR_FORMULA")
     labelling = Labelling(model.chain, abstraction)
     for definition in definitions:
-        labelling.define(definition)
-    evaluator = Evaluator(labelling, make_engine("builtin", model.chain))
+        define(labelling, definition)
     broken = model.training.get("violations", {})
     with naming("--law"):
         found = [law for text in wanted for law in laws_on(labelling, text)]
@@ -265,14 +264,14 @@ def _risks(
         if (counted := broken.get(repr(law.formula))) is not None:
             seen = np.array([counted.get(s, 0) for s in model.chain.states])
         with naming("--law"):
-            automaton = compiled_on(labelling, law, evaluator, model.period_s)
+            automaton = compiled_on(labelling, law, model.period_s)
             risks = assess(
                 model,
                 automaton,
                 steps,
                 delta=delta,
                 violations_seen=seen,
-                truth=evaluator.proposition,
+                truth=labelling.proposition,
             )
         horizon_s = steps * (model.period_s or 0.0)
         likely = likely_for(

@@ -10,10 +10,8 @@ from forewarn.abstractions.abstraction import from_expressions
 from forewarn.abstractions.errors import InvalidProperty
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.chains.chain import END, Chain
-from forewarn.monitors.checking.builtin import Builtin
-from forewarn.monitors.checking.evaluation import check
 from forewarn.monitors.checking.labelling import Labelling
-from forewarn.monitors.checking.language.parser import parse_property
+from forewarn.monitors.checking.properties import check, define, parse_property
 
 THIRD = Fraction(1, 3)
 
@@ -31,9 +29,7 @@ def driving(*predicates: str) -> Labelling:
 
 def states(text: str, labelling: Labelling) -> list[str]:
     """The states in which a state formula holds."""
-    formula = parse_property(text)
-    labelling.require(formula)
-    held = check(formula, labelling, Builtin(labelling.chain)).values
+    held = check(parse_property(text, labelling), labelling).values
     return [name for name, is_in in zip(labelling.chain.states, held, strict=True)
             if is_in]  # fmt: skip
 
@@ -86,8 +82,11 @@ def test_states_that_are_numbers_have_an_order() -> None:
 def test_an_unknown_name_gets_the_nearest() -> None:
     labelling = driving("speed < 0.5", "collision")
     message = refusal('F "colision"'.replace("F ", ""), labelling)
-    assert message == 'column 1: unknown name "colision" (did you mean collision?)'
-    labelling.define("unsafe=collision")
+    assert (
+        message
+        == '"colision": column 1: unknown name "colision" (did you mean collision?)'
+    )
+    define(labelling, "unsafe=collision")
     assert "did you mean unsafe?" in refusal("unsaef", labelling)
     assert "column 5: " in refusal('!(! "sped < 0.5")', labelling)
     assert "did you mean speed?" in refusal('"sped < 0.5"', labelling)
@@ -105,20 +104,20 @@ def test_a_name_with_two_meanings_is_refused_unless_they_are_one() -> None:
     )
     for name in ("crash", "deadlock"):
         with pytest.raises(InvalidProperty, match=f"{name}' already means a"):
-            labelling.define(f"{name}=s=calm")
+            define(labelling, f"{name}=s=calm")
 
 
 def test_definitions_use_what_is_defined_before() -> None:
     chain = Chain.from_rows(["a1", "a2", "b1"], {0: {1: THIRD, 2: 1 - THIRD}})
     labelling = Labelling(chain)
-    labelling.define('a="a1"|"a2"')
-    labelling.define("quiet=P>=1/3 [ X a ] & !s=a2")
+    define(labelling, 'a="a1"|"a2"')
+    define(labelling, "quiet=P>=1/3 [ X a ] & !s=a2")
     assert states("quiet", labelling) == ["a1"]
-    assert labelling.definitions == ("a", "quiet")
+    assert tuple(labelling.definitions) == ("a", "quiet")
     with pytest.raises(
         InvalidProperty, match="the name 'a' already means a definition"
     ):
-        labelling.define("a=true")
+        define(labelling, "a=true")
 
 
 def test_init_and_deadlock_are_labels() -> None:

@@ -19,6 +19,7 @@ from forewarn.monitors.chains.chain import END, Chain
 from forewarn.monitors.chains.model import load_model
 from forewarn.monitors.checking.labelling import Labelling
 from forewarn.monitors.checking.law_checking import LawAnswer, check_law, laws_on
+from forewarn.monitors.checking.properties import define
 from tests.monitors.checking.cases import chains, labelled
 
 LAWS = (
@@ -51,6 +52,7 @@ def chains_with_an_end(draw: st.DrawFn) -> Chain:
     )
 
 
+@pytest.mark.needs("stormpy")
 @given(chains_with_an_end(), st.sampled_from(LAWS), st.sampled_from([None, 0, 1, 4]))
 def test_the_layers_agree_with_the_product_in_fractions(
     chain: Chain, law: str, within: int | None
@@ -124,7 +126,7 @@ def test_an_abstraction_decides_the_propositions() -> None:
         {0: {0: half, 2: half}, 1: {1: Fraction(1)}, 2: {0: half, 1: half}},
     )
     labelling = Labelling(chain, abstraction)
-    labelling.define('hard="brake > 5"')
+    define(labelling, 'hard="brake > 5"')
     text = "always({} -> eventually[0, 1 s] speed < 0.5)"
     by_text = answer(text.format("brake > 5"), labelling, period_s=1.0)
     by_name = answer(text.format("hard"), labelling, period_s=1.0)

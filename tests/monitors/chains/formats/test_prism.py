@@ -107,7 +107,7 @@ EDGES = " + ".join(f"1/40 : (b{i}'=!b{i})" for i in range(40))
     [
         (module("s : [0..1];\n[] s=0 -> 1/2 : (s'=1) + 1/3 : (s'=0);"),
          "m.pm: the row of state '0' sums to 0.833"),
-        (module("s : [0..1];\n[] s=0 -> 1 : (s'=2);"), "leads to an out-of-bounds value (2)"),
+        (module("s : [0..1];\n[] s=0 -> 1 : (s'=2);"), "an out-of-bounds value (2)"),
         (module("s : [0..1];\n[] s=0 -> 1 : (t'=1);"), "Unknown variable 't'"),
         (module("s : [0..1];\n[] s=0 -> 1/2 : (s'=1)"), "m.pm: Storm rejects it"),
         (module("s : [0..1];", before="const int k;\nformula f = f + 1;"), "rejects"),

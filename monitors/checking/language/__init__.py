@@ -1,1 +1,0 @@
-"""The language of properties: its words, its parser, its formulas."""

@@ -1,0 +1,478 @@
+"""Properties of chains: `P=? [ F<=20 "crash" ]` is built in, other PCTL goes to Storm.
+
+Built in are `P=?` and `P>=0.9` over one of X, F, G and U, with or without a horizon
+`<=k`, and Boolean formulas over names of states. Everything else (nested P, several
+operators in one path, horizons from below, long-run averages) is handed to Storm with
+its names as labels.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forewarn.abstractions.errors import (
+    InvalidModel,
+    InvalidProperty,
+    MissingDependency,
+    TooLarge,
+)
+from forewarn.monitors.chains.chain import Chain
+from forewarn.monitors.checking.labelling import Labelling
+from forewarn.monitors.checking.reaching import Mask, Path, likelihood
+from forewarn.monitors.checking.storm import ask_storm
+
+MAX_STEPS = 10_000_000
+"""No horizon in a property may be larger."""
+
+MAX_DEPTH = 100
+"""How many parentheses, negations and arrows may nest."""
+
+DOUBTFUL = 1e-9
+"""How near to its limit a probability may be decided by rounding."""
+
+_TOKEN = re.compile(
+    r"""\s*(?:
+      (?P<text>"(?:[^"]|"")*")
+    | (?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
+    | (?P<word>[A-Za-z_][A-Za-z0-9_]*)
+    | (?P<sign>=\?|<=>|=>|<=|>=|!=|[=<>!&|()\[\],/-])
+    )""",
+    re.VERBOSE | re.ASCII,
+)
+_RELATIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_COMPARED = (*_RELATIONS, "=", "!=")
+_PATHS = ("X", "F", "G", "U")
+_OF_STORM = ("S", "LRA", "Pmin", "Pmax")
+_CTL = re.compile("[EA][XFGU]?|W|R")
+_OTHER_SPELLINGS = {
+    "and": "&", "or": "|", "not": "!", "&&": "&", "||": "|", "==": "=", "->": "=>",
+}  # fmt: skip
+
+
+class Token(NamedTuple):
+    """A word or sign with its column; a name of states has become a mask."""
+
+    kind: str
+    text: str
+    column: int
+    mask: Mask | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Property:
+    """A property whose names are sets of a chain's states.
+
+    Args:
+        tokens: All of it, for Storm.
+        states: Where it holds, for a formula without P.
+        path: What P is asked of; None if only Storm can answer.
+        relation: As in `P>=0.9`; empty for `P=?`.
+        limit: The number after it.
+    """
+
+    text: str
+    tokens: tuple[Token, ...]
+    states: Mask | None = None
+    path: Path | None = None
+    relation: str = ""
+    limit: Fraction = Fraction(0)
+
+    @property
+    def numeric(self) -> bool:
+        """Whether it asks for a number."""
+        return any(token.text == "=?" for token in self.tokens)
+
+    def for_storm(self) -> tuple[str, dict[str, Mask]]:
+        """The text with a label for each name, and the labels' states."""
+        labels = {
+            f"n{i}": t.mask for i, t in enumerate(self.tokens) if t.mask is not None
+        }
+        texts = (f'"n{i}"' if t.mask is not None else t.text
+                 for i, t in enumerate(self.tokens))  # fmt: skip
+        return " ".join(texts), labels
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answer:
+    """The answer in every state: probabilities, or whether the formula holds.
+
+    Args:
+        engine: Who computed it: builtin or storm.
+        values: Doubles for `P=?`, else Booleans.
+        exact: The same as fractions, where they were asked for.
+        warnings: What a reader of the numbers should know.
+    """
+
+    engine: str
+    values: NDArray[np.float64] | Mask
+    exact: tuple[Fraction, ...] | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def define(labelling: Labelling, definition: str) -> None:
+    """Adds a label, as in `bad=s=3|s=7` or `bad="crash"|"fire"`.
+
+    It may use whatever is defined before it.
+    """
+    source = f"--define {definition:.60}"
+    name, _, text = definition.partition("=")
+    name = labelling.new_name(name, source) if text else labelling.new_name("", source)
+    try:
+        formula = parse_property(text, labelling, source)
+        if formula.numeric:
+            raise InvalidProperty("P=? is a number", mend="write P>=p [ ... ]")
+        answer = check(formula, labelling)
+    except InvalidProperty as error:
+        raise error.within(source) from None
+    labelling.definitions[name] = answer.values.astype(np.bool_)
+
+
+def check(
+    formula: Property,
+    labelling: Labelling,
+    engine: str = "builtin",
+    exact: bool = False,
+) -> Answer:
+    """Answers a property in every state of the labelling's chain.
+
+    Raises:
+        MissingDependency: Only Storm can answer it, and stormpy is not installed.
+    """
+    chain, path = labelling.chain, formula.path
+    if formula.states is not None:
+        return Answer(engine, formula.states)
+    if path is None:
+        values = ask_storm(chain, *formula.for_storm(), exact=exact)
+        return _from_storm(values) if formula.numeric else Answer("storm", values)
+    if exact or engine == "storm":
+        values = _path_by_storm(chain, path, exact)
+        if not formula.relation:
+            return _from_storm(values)
+        limit = formula.limit if exact else float(formula.limit)
+        held = np.array([_RELATIONS[formula.relation](v, limit) for v in values])
+        return Answer("storm", held)
+    values, settled = likelihood(chain, path)
+    if not formula.relation:
+        return Answer("builtin", values)
+    compare = _RELATIONS[formula.relation]
+    held = compare(values, float(formula.limit))
+    near = (np.abs(values - float(formula.limit)) <= DOUBTFUL) & ~settled
+    if not near.any():
+        return Answer("builtin", held)
+    try:
+        exactly = compare(_path_by_storm(chain, path, exact=True), formula.limit)
+        return Answer("builtin", np.where(near, exactly, held).astype(np.bool_))
+    except (MissingDependency, InvalidModel) as error:
+        names = ", ".join(chain.states[i] for i in np.flatnonzero(near)[:5])
+        doubt = (
+            f"in state {names} a probability is within {DOUBTFUL:g} of its limit, and"
+            f" rounding decides ({error})"
+        )
+        return Answer("builtin", held, warnings=(doubt,))
+
+
+def _path_by_storm(chain: Chain, path: Path, exact: bool) -> NDArray[Any]:
+    """What Storm says of a path: it knows no G with a horizon, but its opposite."""
+    bound = "" if path.steps is None else f"<={path.steps}"
+    asked = 'X "goal"' if path.next else f'"hold" U{bound} "goal"'
+    labels = {"hold": path.hold, "goal": path.goal}
+    values = ask_storm(chain, f"P=? [ {asked} ]", labels, exact=exact)
+    return 1 - values if path.opposite else values
+
+
+def _from_storm(values: NDArray[Any]) -> Answer:
+    if values.dtype != object:
+        return Answer("storm", values)
+    doubles = np.array([float(value) for value in values])
+    return Answer("storm", doubles, tuple(values))
+
+
+def parse_property(text: str, labelling: Labelling, source: str = "") -> Property:
+    """The property that a text says about a labelling's chain.
+
+    Args:
+        text: Such as `P=? [ F<=20 "unsafe" ]` or `P>=0.9 [ ... ]`.
+        labelling: What its names mean.
+        source: What to call the text in an error; the text itself if empty.
+
+    Raises:
+        InvalidProperty: With the column and, where there is one, the likely mend.
+    """
+    line = " ".join(text.split())
+    source = source or (line if len(line) <= 60 else line[:57] + "...")
+    try:
+        parser = _Parser(_named(list(_tokens(text)), labelling), labelling)
+        return replace(parser.whole(), text=text)
+    except (InvalidProperty, TooLarge) as error:
+        raise error.within(source) from None
+
+
+def _fail(problem: str, column: int, mend: str = "") -> NoReturn:
+    raise InvalidProperty(problem, place=f"column {column}", mend=mend)
+
+
+def _tokens(text: str) -> list[Token]:
+    found, at, end = list[Token](), 0, len(text.rstrip(" \t\r\n"))
+    while at < end:
+        match = _TOKEN.match(text, at)
+        if match is None or match.lastgroup is None:
+            rest = text[at:].lstrip(" \t\r\n")
+            column = len(text) - len(rest) + 1
+            if rest[0] == '"':
+                mend = 'close it with ", and write a quote in it twice'
+                _fail("the quoted name does not end", column, mend)
+            mend = 'write "name"' if rest[0] == "'" else ""
+            _fail(f"the character {rest[0]!r} means nothing here", column, mend)
+        kind = match.lastgroup
+        found.append(Token(kind, match[kind], match.start(kind) + 1))
+        at = match.end()
+    return [*found, Token("end", "", len(text) + 1)]
+
+
+def _named(tokens: list[Token], labelling: Labelling) -> list[Token]:
+    """The tokens, with a mask in the place of every name and comparison."""
+    found, at = list[Token](), 0
+    while at < len(tokens):
+        token, *following = tokens[at : at + 3]
+        signs = [t.text for t in following if t.kind == "sign"]
+        word = token.kind == "word" and not _is_keyword(token.text)
+        if word and len(following) == 2 and signs[:1] and signs[0] in _COMPARED:
+            other, skip = _operand(tokens, at + 2)
+            mask = labelling.compare(
+                token.text, signs[0], other, quoted=tokens[at + 2].kind == "text",
+                column=token.column,
+            )  # fmt: skip
+            found.append(Token("states", token.text, token.column, mask))
+            at += 2 + skip
+            continue
+        if (
+            token.kind == "number" and len(following) == 2 and signs[:1]
+            and signs[0] in _COMPARED and following[1].kind == "word"
+        ):  # fmt: skip
+            # `3 <= s`, which is `s >= 3`.
+            mirrored = signs[0].translate(str.maketrans("<>", "><"))
+            name = following[1].text
+            mask = labelling.compare(name, mirrored, token.text, column=token.column)
+            found.append(Token("states", name, token.column, mask))
+            at += 3
+            continue
+        if token.kind == "text":
+            name = token.text[1:-1].replace('""', '"')
+            if not name.strip():
+                _fail("the name between the quotes is empty", token.column)
+            mask = labelling.meaning(name, token.column)
+            found.append(Token("states", name, token.column, mask))
+        elif word and token.text not in _OTHER_SPELLINGS:
+            mask = labelling.meaning(token.text, token.column)
+            found.append(Token("states", token.text, token.column, mask))
+        else:
+            found.append(token)
+        at += 1
+    return found
+
+
+def _operand(tokens: list[Token], at: int) -> tuple[str, int]:
+    """What a variable is compared with, and how many tokens that is."""
+    token = tokens[at]
+    if token.text == "-" and tokens[at + 1].text.isdecimal():
+        return f"-{tokens[at + 1].text}", 2
+    if token.kind == "text":
+        return token.text[1:-1].replace('""', '"'), 1
+    if token.text.isdecimal() and len(token.text) > 18:
+        _fail("this number has too many digits", token.column)
+    if token.text.isdecimal() or token.kind == "word":
+        return token.text, 1
+    _fail(
+        f"a variable is compared with a whole number, not {token.text or 'nothing'}",
+        token.column,
+    )
+
+
+def _is_keyword(word: str) -> bool:
+    known = ("P", "true", "false", *_PATHS, *_OF_STORM)
+    return word in known or _CTL.fullmatch(word) is not None
+
+
+class _ForStorm(Exception):
+    """The property is beyond what is built in."""
+
+
+class _Parser:
+    """One method a level of binding, weakest first; formulas of states become masks."""
+
+    def __init__(self, tokens: list[Token], labelling: Labelling) -> None:
+        self._tokens, self._n = tokens, labelling.chain.n
+        self._at = self._depth = 0
+
+    @property
+    def _peek(self) -> Token:
+        return self._tokens[self._at]
+
+    def _accept(self, *texts: str) -> Token | None:
+        token = self._peek
+        if token.kind in ("sign", "word") and token.text in texts:
+            self._at += 1
+            return token
+        return None
+
+    def _expect(self, text: str, why: str) -> None:
+        if self._accept(text) is None:
+            self._unexpected(f"{text!r} {why}")
+
+    def _unexpected(self, wanted: str) -> NoReturn:
+        token = self._peek
+        if token.text in _OF_STORM or token.text in (*_PATHS, "P"):
+            raise _ForStorm
+        if token.kind == "word" and _CTL.fullmatch(token.text):
+            mend = "write P>=1 [ G ... ] for AG, P>0 [ F ... ] for EF"
+            _fail(f"{token.text} is not an operator here", token.column, mend)
+        before = self._tokens[self._at - 1].text if self._at else ""
+        after = self._tokens[min(self._at + 1, len(self._tokens) - 1)].text
+        for other in (token.text, token.text + after, before + token.text):
+            if mend := _OTHER_SPELLINGS.get(other):
+                _fail(
+                    f"{other!r} is not an operator here", token.column, f"write {mend}"
+                )
+        found = "the property ends" if token.kind == "end" else f"found {token.text}"
+        _fail(f"expected {wanted}, but {found}", token.column)
+
+    def whole(self) -> Property:
+        if self._peek.kind == "end":
+            _fail("the property is empty", self._peek.column)
+        tokens = tuple(self._tokens[:-1])
+        try:
+            if self._accept("P"):
+                found = self._probability(tokens)
+            else:
+                found = Property("", tokens, states=self._implication())
+            if found.states is None and self._peek.text in ("&", "|", "=>", "<=>"):
+                raise _ForStorm
+            if self._peek.kind != "end":
+                self._unexpected("the end of the property")
+        except _ForStorm:
+            return Property("", tokens)
+        return found
+
+    def _probability(self, tokens: tuple[Token, ...]) -> Property:
+        relation, limit = "", Fraction(0)
+        if not self._accept("=?"):
+            sign = self._accept(*_RELATIONS)
+            if sign is None:
+                self._unexpected("=? or a bound such as >=0.9 after P")
+            relation, limit = sign.text, self._limit()
+        self._expect("[", "after P")
+        path = self._path()
+        self._expect("]", "to close the brackets of P")
+        return Property("", tokens, path=path, relation=relation, limit=limit)
+
+    def _limit(self) -> Fraction:
+        token = self._peek
+        digits, _, power = token.text.lower().partition("e")
+        if token.kind != "number" or len(digits) > 40 or abs(int(power or 0)) > 400:
+            self._unexpected("a probability of at most 40 digits")
+        self._at += 1
+        value = Fraction(token.text)
+        if self._accept("/"):
+            value /= self._whole_number() or _fail("division by zero", token.column)
+        if value > 1:
+            _fail(f"a probability is between 0 and 1, not {value}", token.column)
+        return value
+
+    def _path(self) -> Path:
+        everywhere = np.ones(self._n, dtype=np.bool_)
+        if word := self._accept("X", "F", "G"):
+            steps = None if word.text == "X" else self._steps()
+            inside = self._implication()
+            goal = ~inside if word.text == "G" else inside
+            return Path(everywhere, goal, steps, word.text == "G", word.text == "X")
+        start, hold = self._peek, self._implication()
+        if self._accept("U") is None:
+            if self._peek.kind == "word":
+                self._unexpected("U")
+            mend = "such as F, G, X or U: P=? [ F ... ]"
+            _fail("the brackets hold no path operator", start.column, mend)
+        steps = self._steps()
+        return Path(hold, self._implication(), steps)
+
+    def _steps(self) -> int | None:
+        if self._peek.text == "[" or self._peek.text in (">", ">=", "="):
+            raise _ForStorm
+        sign = self._accept("<=", "<")
+        if sign is None:
+            return None
+        token = self._peek
+        steps = self._whole_number() - (sign.text == "<")
+        if steps < 0:
+            _fail("no step lies before step 0", token.column, "write <=0")
+        if steps > MAX_STEPS:
+            raise TooLarge(
+                f"a horizon of {steps} steps is more than the limit of {MAX_STEPS}",
+                place=f"column {token.column}",
+                mend="leave the horizon out",
+            )
+        return steps
+
+    def _whole_number(self) -> int:
+        token = self._peek
+        if not token.text.isdecimal() or len(token.text) > 18:
+            self._unexpected("a whole number")
+        self._at += 1
+        return int(token.text)
+
+    def _implication(self) -> Mask:
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            _fail("the property is nested too deeply", self._peek.column)
+        left = self._equivalence()
+        if self._accept("=>"):
+            left = ~left | self._implication()
+        self._depth -= 1
+        return left
+
+    def _equivalence(self) -> Mask:
+        left = self._disjunction()
+        while self._accept("<=>"):
+            left = ~(left ^ self._disjunction())
+        return left
+
+    def _disjunction(self) -> Mask:
+        left = self._conjunction()
+        while self._accept("|"):
+            left = left | self._conjunction()
+        return left
+
+    def _conjunction(self) -> Mask:
+        left = self._primary()
+        while self._accept("&"):
+            left = left & self._primary()
+        return left
+
+    def _primary(self) -> Mask:
+        odd = False
+        while self._accept("!"):
+            odd = not odd
+        token = self._peek
+        if token.mask is not None:
+            self._at += 1
+            found = token.mask
+        elif self._accept("("):
+            found = self._implication()
+            self._expect(")", "to close the parenthesis")
+        elif word := self._accept("true", "false"):
+            found = np.full(self._n, word.text == "true")
+        else:
+            self._unexpected("a formula of states")
+        return ~found if odd else found

@@ -334,8 +334,6 @@ class _Parser:
 
     def _unexpected(self, wanted: str) -> NoReturn:
         token = self._peek
-        if token.text in _OF_STORM or token.text in (*_PATHS, "P"):
-            raise _ForStorm
         if token.kind == "word" and _CTL.fullmatch(token.text):
             mend = "write P>=1 [ G ... ] for AG, P>0 [ F ... ] for EF"
             _fail(f"{token.text} is not an operator here", token.column, mend)
@@ -473,6 +471,8 @@ class _Parser:
             self._expect(")", "to close the parenthesis")
         elif word := self._accept("true", "false"):
             found = np.full(self._n, word.text == "true")
+        elif token.text in ("P", *_PATHS, *_OF_STORM):
+            raise _ForStorm
         else:
             self._unexpected("a formula of states")
         return ~found if odd else found

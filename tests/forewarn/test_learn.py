@@ -157,7 +157,7 @@ def test_published_counts_are_learned_back_exactly(
         support.write_text(json.dumps({s: list(r) for s, r in entry["counts"].items()}))
         learned(out, runs, "--format", "states", "--alpha", entry["alpha"],
                 "--support", support, "--end", "ignore")  # fmt: skip
-        wanted = load_model(folder / f"{name}.prism").chain
+        wanted = load_model(folder / f"{name}.model.json").chain
         found = load_model(out).chain
         assert found.states == wanted.states and found.exact == wanted.exact, name
 
@@ -201,7 +201,7 @@ def test_what_is_counted_twice_is_said(out: Path) -> None:
 
 
 def test_a_published_chain_cannot_be_updated(out: Path) -> None:
-    done = forewarn("learn", RUNS, "--update", GOLDEN / "kettle.prism", "--out", out)
+    done = forewarn("learn", RUNS, "--update", GOLDEN / "kettle.drn", "--out", out)
     assert done.exit_code == 2 and "no counts" in done.output
 
 

@@ -86,7 +86,7 @@ def test_the_layers_agree_with_storm(
 def test_published_products(shared_data: Path) -> None:
     content = json.loads((shared_data / "models" / "values.json").read_text())
     for name, product in content["products"].items():
-        chain = load_model(shared_data / "models" / f"{name}.prism").chain
+        chain = load_model(shared_data / "models" / f"{name}.model.json").chain
         labelling = labelled(
             chain,
             "a=" + "|".join(f"s={i}" for i in product["trigger_states"]),

@@ -480,7 +480,7 @@ def test_risk_where_nothing_can_be_violated() -> None:
 def published(shared_data: Path) -> tuple[Chain, dict[str, Any]]:
     folder = shared_data / "models"
     content = json.loads((folder / "values.json").read_text())
-    chain = load_model(folder / "driving_s3.prism").chain
+    chain = load_model(folder / "driving_s3.model.json").chain
     return chain, content["products"]["driving_s3"]
 
 

@@ -79,8 +79,7 @@ def evolve(
         --holdout 0.3 --out rules.yaml --report why
     """
     from forewarn.abstractions.errors import InvalidTrace
-    from forewarn.monitors.rules.evolving.learning import propose
-    from forewarn.monitors.rules.evolving.report import write_report
+    from forewarn.monitors.rules.evolving.proposal import propose, write_report
     from forewarn.monitors.rules.labelled import read_labelled
     from forewarn.monitors.rules.rule import save_rules
     from forewarn.scenarios.report.proposals.page import write_proposal

@@ -10,9 +10,10 @@ from typing import TypeVar
 from forewarn.abstractions.expression.tree import And, Constant, Expression, Name, Not
 from forewarn.monitors.rules.condition import UnknownSignal, parse_condition
 from forewarn.monitors.rules.engine import CompiledRule
-from forewarn.monitors.rules.evolving.bits.bench import NEW, Entries
-from forewarn.monitors.rules.evolving.bits.matrix import (
+from forewarn.monitors.rules.evolving.bits import (
+    NEW,
     Clause,
+    Entries,
     Literal,
     Matrix,
     Occasion,

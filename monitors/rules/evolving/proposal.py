@@ -1,18 +1,38 @@
-"""What evolution proposes: the change as text, the traces that flip, what is left."""
+"""What evolution proposes: the change, the traces that flip, and what is unresolved."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
-from forewarn.monitors.rules.evolving.bits.bench import Bench, Standing, mine, nearest
-from forewarn.monitors.rules.evolving.bits.matrix import members
-from forewarn.monitors.rules.evolving.corpus import Corpus
-from forewarn.monitors.rules.evolving.search.caution import Trial
-from forewarn.monitors.rules.evolving.search.evolution import Evolution
-from forewarn.monitors.rules.evolving.search.step import Way
+from forewarn.abstractions.errors import InvalidInput, clean
+from forewarn.abstractions.files import atomic_text, write_json
+from forewarn.abstractions.serial import to_json
+from forewarn.monitors.rules.evolving.bits import (
+    Bench,
+    Entry,
+    Standing,
+    members,
+    mine,
+    nearest,
+)
+from forewarn.monitors.rules.evolving.corpus import Corpus, corpus
+from forewarn.monitors.rules.evolving.groups import and_groups
+from forewarn.monitors.rules.evolving.search import (
+    LEAST_WORTH,
+    MOST_LITERALS,
+    Evolution,
+    Trial,
+    Way,
+    cautious,
+    evolve,
+    held_out,
+)
+from forewarn.monitors.rules.labelled import LabelledTrace
+from forewarn.monitors.rules.predicates import Library
 from forewarn.monitors.rules.rule import RuleSet
 
 _SHOWN = 4
@@ -39,15 +59,10 @@ class Unresolved:
     apart: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        lacks = {"lacks": list(self.lacks)} if self.lacks else {}
-        return {
-            "trace": self.trace,
-            "kind": self.kind,
-            "rule": self.rule,
-            **lacks,
-            "like": self.like,
-            "apart": list(self.apart),
-        }
+        content: dict[str, Any] = to_json(self)
+        if not self.lacks:
+            del content["lacks"]
+        return content
 
     def said(self) -> str:
         """For people."""
@@ -79,9 +94,6 @@ class Flip:
     @property
     def righted(self) -> bool | None:
         return None if self.label is None else self.label == self.called
-
-    def as_dict(self) -> dict[str, Any]:
-        return {"trace": self.trace, "label": self.label, "called": self.called}
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,3 +215,123 @@ class Proposal:
         names = self.corpus.matrix.predicates
         apart = members(profiles[run] ^ profiles[other])
         return self.corpus.traces[other].id, tuple(names[i] for i in apart)
+
+
+def propose(
+    rules: RuleSet,
+    traces: Iterable[LabelledTrace],
+    library: Library,
+    seed: int = 0,
+    holdout: float | None = None,
+) -> Proposal:
+    """Evolves rules on labelled traces.
+
+    Args:
+        rules: The rules at first.
+        traces: The traces; those without a label are not learned from.
+        library: The predicates of their domain.
+        seed: Shuffles the tasks: into what is held out, and into folds.
+        holdout: The share of the tasks to hold out; None for none.
+    """
+    data = corpus(rules, traces, library)
+    matrix = data.matrix
+    if not matrix.unsafe or not matrix.safe:
+        raise InvalidInput(
+            "no rule can be learned unless some traces are unsafe and some safe",
+            mend="label more of them",
+        )
+    held = held_out(matrix, holdout, seed) if holdout else 0
+    training = matrix.only(matrix.labelled & ~held)
+    if not training.unsafe or not training.safe:
+        raise InvalidInput("what is not held out is all safe, or all unsafe")
+    groups = and_groups(training, MOST_LITERALS, LEAST_WORTH)
+    chosen, trials = cautious(training, data.start, groups, seed)
+    found = evolve(training, data.start, chosen, groups)
+    judged = None
+    if held:
+        bench = Bench(matrix.only(held))
+        before = tuple(Entry(i, clause) for i, clause in enumerate(data.start))
+        judged = Holdout(
+            held,
+            bench.standing_of(Bench(matrix).called(before) & held, 0),
+            bench.standing_of(Bench(matrix).called(found.entries) & held, 0),
+        )
+    return Proposal(data, found, data.written(found.entries), chosen, trials, judged)
+
+
+def write_report(folder: Path, proposal: Proposal) -> None:
+    """Writes `report.md`, `change.diff` and `report.json`; equal input, equal bytes."""
+    with atomic_text(folder / "report.md") as out:
+        out.writelines(f"{clean(line)}\n" for line in _lines(proposal))
+    with atomic_text(folder / "change.diff") as out:
+        out.write(proposal.diff() + "\n")
+    write_json(folder / "report.json", report(proposal))
+
+
+def report(proposal: Proposal) -> dict[str, Any]:
+    """Everything there is to say of a proposal."""
+    evolution, matrix = proposal.evolution, proposal.corpus.matrix
+    return {
+        **proposal.as_dict(),
+        "stop": evolution.stop,
+        "caution": {"worth": proposal.way.worth, "literals": proposal.way.literals},
+        "caution_tried": [to_json(trial) for trial in proposal.trials],
+        "steps": [
+            {
+                "edits": [
+                    {"operator": e.operator, "clause": matrix.said(e.clause)}
+                    for e in step.edits
+                ],
+                "f1": step.standing.f1,
+                "precision": step.standing.precision,
+                "recall": step.standing.recall,
+                "candidates": step.candidates,
+            }
+            for step in evolution.steps
+        ],
+        "flips": [to_json(flip) for flip in proposal.flips()],
+    }
+
+
+def _lines(proposal: Proposal) -> Iterator[str]:
+    found = report(proposal)
+    yield "# A change of rules"
+    yield ""
+    yield (
+        f"F1 on the labelled traces rises from {found['f1_before']:.3f} to"
+        f" {found['f1_after']:.3f}, with {found['rules_before']} rules before and"
+        f" {found['rules_after']} after."
+    )
+    held = found["holdout"]
+    if held:
+        yield (
+            f"On {held['traces']} traces of tasks that were held out: precision"
+            f" {held['precision']:.3f}, recall {held['recall']:.3f}, F1"
+            f" {held['f1']:.3f} (before: {held['f1_before']:.3f})."
+        )
+    yield ""
+    yield "## The change"
+    yield ""
+    yield "```diff"
+    yield from proposal.diff().splitlines()
+    yield "```"
+    yield ""
+    yield "## Step by step"
+    yield ""
+    for number, step in enumerate(found["steps"], 1):
+        edits = "; ".join(f"{e['operator']} `{e['clause']}`" for e in step["edits"])
+        yield (
+            f"{number}. F1 {step['f1']:.3f}, precision {step['precision']:.3f}, recall"
+            f" {step['recall']:.3f}, of {step['candidates']} candidates: {edits}"
+        )
+    yield f"It ends because: {found['stop']}."
+    yield ""
+    yield "## Traces that flip"
+    yield ""
+    for flip in proposal.flips():
+        means = {True: "right now", False: "wrong now", None: "not labelled"}
+        yield f"- `{flip.trace}` is called {flip.called}: {means[flip.righted]}"
+    yield ""
+    yield "## What no rule gets right: wishes for new predicates"
+    yield ""
+    yield from (f"- {each.said()}" for each in proposal.unresolved())

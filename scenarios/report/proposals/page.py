@@ -8,8 +8,7 @@ from typing import Any
 
 from forewarn import __version__
 from forewarn.abstractions.files import atomic_text
-from forewarn.monitors.rules.evolving.proposal import Proposal
-from forewarn.monitors.rules.evolving.report import report
+from forewarn.monitors.rules.evolving.proposal import Proposal, report
 from forewarn.scenarios.report.markup import Markup, joined, tag
 from forewarn.scenarios.report.page import asset, document
 
@@ -123,13 +122,6 @@ def _steps(facts: Mapping[str, Any]) -> Iterator[Markup]:
     ]
     yield from _table(("step", "edits", "F1", "precision", "recall", "tried"), rows)
     yield tag("p", f"It ends because: {facts['stop']}.")
-    least = facts["least_hypothesis"]
-    if least is not None:
-        proof = "nothing is smaller: proven" if least["proven"] else "not proven least"
-        groups = "; ".join(least["groups"]) or "nothing"
-        errors = f"{least['errors']} runs against it"
-        said = f"The least that explains what was missed: {groups} ({errors}; {proof})."
-        yield tag("p", said)
 
 
 def _next() -> Iterator[Markup]:

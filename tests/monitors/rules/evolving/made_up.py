@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from forewarn.monitors.rules.evolving.bits.matrix import Matrix, Occasion, matrix
+from forewarn.monitors.rules.evolving.bits import Matrix, Occasion, matrix
 
 Hidden = list[list[tuple[int, bool]]]
 

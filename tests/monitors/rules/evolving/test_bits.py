@@ -7,8 +7,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.monitors.rules.evolving.bits.groups import and_groups, vector
-from forewarn.monitors.rules.evolving.bits.matrix import (
+from forewarn.monitors.rules.evolving.bits import (
     Clause,
     Literal,
     Matrix,
@@ -16,6 +15,7 @@ from forewarn.monitors.rules.evolving.bits.matrix import (
     matrix,
     members,
 )
+from forewarn.monitors.rules.evolving.groups import and_groups, vector
 from tests.monitors.rules.evolving.made_up import hidden
 
 PREDICATES = 4

@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forewarn.monitors.rules.evolving.bits.bench import NEW, Bench, Entry
-from forewarn.monitors.rules.evolving.bits.matrix import Clause, Literal
+from forewarn.monitors.rules.evolving.bits import NEW, Bench, Clause, Entry, Literal
 from forewarn.monitors.rules.evolving.corpus import corpus
 from forewarn.monitors.rules.labelled import LabelledTrace, labelled_from
 from forewarn.monitors.rules.libraries import library

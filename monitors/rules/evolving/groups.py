@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.monitors.rules.evolving.bits.matrix import Clause, Literal, Matrix
+from forewarn.monitors.rules.evolving.bits import Clause, Literal, Matrix
 
 MOST_CELLS = 40_000_000
 """A level of longer groups takes no more words of 64 bits than this."""
@@ -33,14 +33,12 @@ class Groups:
         literals: Of each, its literals in a row, -1 after the last; a predicate that is
             not wanted has its number raised by the number of predicates.
         sets: Of each, the runs in which it holds, as words of 64 bits.
-        whole: Whether all are there; False where the longest were too many.
     """
 
     predicates: int
     kinds: NDArray[np.int64] = field(repr=False)
     literals: NDArray[np.int64] = field(repr=False)
     sets: Words = field(repr=False)
-    whole: bool = True
 
     def __len__(self) -> int:
         return len(self.kinds)
@@ -78,18 +76,6 @@ class Groups:
         width = self.sets.shape[1]
         return ones(self.sets & _words(among, width * 64, (1, width)))
 
-    def within(self, among: int) -> NDArray[np.uint8]:
-        """Of each a row, with a 1 for each of these runs in which it holds."""
-        bits = np.unpackbits(self.sets.view(np.uint8), axis=1, bitorder="little")
-        return bits[:, vector(among, bits.shape[1]) > 0]
-
-
-def packed(bits: NDArray[np.uint8]) -> Words:
-    """Rows of ones and zeros as words."""
-    narrow = np.packbits(bits, axis=1, bitorder="little")
-    whole = np.pad(narrow, ((0, 0), (0, -narrow.shape[1] % 8)))
-    return np.ascontiguousarray(whole).view(np.uint64)
-
 
 def vector(found: int, runs: int) -> NDArray[np.uint8]:
     """A set of runs as a column of ones and zeros."""
@@ -110,7 +96,6 @@ def and_groups(matrix: Matrix, most: int = 3, least: int = 1) -> Groups:
         _words(found, matrix.runs, (1, shape[1]))
         for found in (matrix.unsafe, matrix.labelled)
     )
-    whole = True
     count = len(matrix.predicates)
     found: list[tuple[NDArray[np.int64], NDArray[np.int64], Words]] = []
     for kind, moment in enumerate(matrix.moments[: matrix.open_kinds]):
@@ -126,7 +111,6 @@ def and_groups(matrix: Matrix, most: int = 3, least: int = 1) -> Groups:
         events = among[None]
         for depth in range(1, most + 1):
             if events.size * len(literals) > MOST_CELLS:
-                whole = False
                 break
             names, events, runs = _longer(
                 names, events, literals, shape, lambda r: ones(r & unsafe) >= least
@@ -138,7 +122,7 @@ def and_groups(matrix: Matrix, most: int = 3, least: int = 1) -> Groups:
     order = np.lexsort((*rows.T[::-1], kinds, unwanted, (rows >= 0).sum(axis=1)))
     keys = np.ascontiguousarray(sets[order]).view(f"V{sets.shape[1] * 8}").ravel()
     first = order[np.sort(np.unique(keys, return_index=True)[1])]
-    return Groups(count, kinds[first], rows[first], sets[first], whole)
+    return Groups(count, kinds[first], rows[first], sets[first])
 
 
 def _longer(

@@ -1,1 +1,0 @@
-"""Evolving: rules that grow, narrow and widen until they fit what was labelled."""

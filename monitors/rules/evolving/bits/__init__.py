@@ -1,1 +1,0 @@
-"""Labelled runs as bits: what holds where, which runs that names, what is least."""

@@ -1,0 +1,357 @@
+"""Evolution: edits of rules, one after the other, as long as they are worth it.
+
+A step tries every single edit, and covers: several new rules at once, each as precise
+as asked for. The best by `Standing` is taken. How much an edit must be worth is what
+holds up on tasks that are left out in turn.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal as Either
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forewarn.monitors.rules.evolving.bits import (
+    NEW,
+    Bench,
+    Clause,
+    Entries,
+    Entry,
+    Literal,
+    Matrix,
+    Standing,
+)
+from forewarn.monitors.rules.evolving.groups import Groups, and_groups
+
+Operator = Either["AddDisjunct", "Relax", "AddConjunct", "AddException", "Drop"]
+Stop = Either["target", "no better", "budget"]
+
+FOLDS = 5
+NO_CHANGE = 1_000_000
+LADDER = ((NO_CHANGE, 2), (5, 2), (4, 3), (3, 3), (2, 2), (2, 3))
+"""What is tried, the most cautious first: what an edit is worth, and literals."""
+LEAST_WORTH = min(worth for worth, _ in LADDER)
+MOST_LITERALS = max(literals for _, literals in LADDER)
+
+_MOST_COVERING = 6
+_FLOORS = (1.0, 0.9, 0.8, 0.7)
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How rules evolve.
+
+    Args:
+        worth: The number of labelled runs that an edit must right beyond those that it
+            wrongs.
+        literals: The most literals of a new rule.
+        target: Evolution stops at this F1.
+        budget: Evolution stops after this number of steps.
+    """
+
+    worth: int = 2
+    literals: int = 3
+    target: float = 1.0
+    budget: int = 40
+
+
+class Edit(NamedTuple):
+    """One change.
+
+    Args:
+        operator: What is done.
+        rule: The number of the rule that changes; `NEW` for one that is added.
+        clause: What it says afterwards; of a rule given up, what it said.
+    """
+
+    operator: Operator
+    rule: int
+    clause: Clause
+
+    def of(self, entries: Entries) -> Entries:
+        """The rules after it."""
+        if self.rule == NEW:
+            return (*entries, Entry(NEW, self.clause))
+        before, after = entries[: self.rule], entries[self.rule + 1 :]
+        if self.operator == "Drop":
+            return (*before, *after)
+        changed = Entry(entries[self.rule].origin, self.clause)
+        return (*before, changed, *after)
+
+
+class Candidate(NamedTuple):
+    """A set of rules that is tried.
+
+    Args:
+        standing: How good it is.
+        entries: The rules.
+        edits: What led there.
+    """
+
+    standing: Standing
+    entries: Entries
+    edits: tuple[Edit, ...]
+
+    @property
+    def rank(self) -> tuple[object, ...]:
+        """Sorts the best first; of equals the one that says least."""
+        size = sum(len(entry.clause.literals) for entry in self.entries)
+        worse = tuple(-value for value in self.standing)
+        return (*worse, size, len(self.edits), self.entries)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One accepted change.
+
+    Args:
+        edits: The change.
+        standing: How good the rules are after it.
+        candidates: How many sets of rules were tried for it.
+    """
+
+    edits: tuple[Edit, ...]
+    standing: Standing
+    candidates: int
+
+
+@dataclass(frozen=True, slots=True)
+class Evolution:
+    """How rules evolved.
+
+    Args:
+        start: How good they were.
+        steps: What was changed.
+        entries: The rules now.
+        stop: Why it ended.
+    """
+
+    start: Standing
+    steps: tuple[Step, ...]
+    entries: Entries
+    stop: Stop
+
+    @property
+    def standing(self) -> Standing:
+        return self.steps[-1].standing if self.steps else self.start
+
+
+def narrowings(matrix: Matrix, entries: Entries, number: int) -> Iterator[Edit]:
+    """A rule with each literal more: conjuncts and exceptions."""
+    clause = entries[number].clause
+    known = {literal.predicate for literal in clause.literals}
+    for predicate in range(len(matrix.predicates)):
+        if predicate not in known:
+            for wanted in (True, False):
+                operator: Operator = "AddConjunct" if wanted else "AddException"
+                yield Edit(operator, number, clause.plus(Literal(predicate, wanted)))
+
+
+class Search:
+    """Looks for better rules.
+
+    Args:
+        matrix: The labelled runs.
+        groups: The and-groups that new rules are made of.
+        way: How.
+    """
+
+    def __init__(self, matrix: Matrix, groups: Groups, way: Way) -> None:
+        self.bench, self._way = Bench(matrix), way
+        self._groups = groups
+        # What is wrong as often as right is no rule, whatever other rules say.
+        right, wrong = self._sides(0)
+        fit = (right - wrong >= way.worth) & (groups.sizes <= way.literals)
+        self._groups = groups.kept(fit)
+
+    def better(self, entries: Entries) -> tuple[Candidate | None, int]:
+        """The best set of rules that one step finds, and how many were tried.
+
+        None if none is better than these.
+        """
+        tried = [*self.single(entries), *self._covers(entries)]
+        best = min(tried, key=lambda each: each.rank, default=None)
+        if best is not None and best.standing <= self.bench.standing(entries):
+            best = None
+        return best, len(tried)
+
+    def single(self, entries: Entries) -> Iterator[Candidate]:
+        """Every single edit that is worth it."""
+        called = self.bench.called(entries)
+        for number, entry in enumerate(entries):
+            others = self.bench.called((*entries[:number], *entries[number + 1 :]))
+            for edit in self._changes(entries, number, entry):
+                if self._is_worth_it(called, others, edit):
+                    yield self._candidate(entries, (edit,))
+        gain, harm = self._sides(called)
+        for number in np.flatnonzero(gain - harm >= self._way.worth).tolist():
+            yield self._candidate(entries, (self._added(number),))
+
+    def _changes(self, entries: Entries, number: int, entry: Entry) -> Iterator[Edit]:
+        """A rule wider, given up if it was learned, and narrower."""
+        literals = entry.clause.literals
+        if len(literals) > 1:
+            for literal in literals:
+                yield Edit("Relax", number, entry.clause.minus(literal))
+        if entry.origin == NEW:
+            yield Edit("Drop", number, entry.clause)
+        unsafe = self.bench.matrix.unsafe
+        hits = (self.bench.runs(entry.clause) & unsafe).bit_count()
+        for edit in narrowings(self.bench.matrix, entries, number):
+            left = (self.bench.runs(edit.clause) & unsafe).bit_count()
+            # What leaves less than half of a rule's hits gives the rule up unsaid.
+            if left and 2 * left >= hits:
+                yield edit
+
+    def _is_worth_it(self, called: int, others: int, edit: Edit) -> bool:
+        after = others
+        if edit.operator != "Drop":
+            after |= self.bench.runs(edit.clause)
+        more, fewer = after & ~called, called & ~after
+        unsafe, safe = self.bench.matrix.unsafe, self.bench.matrix.safe
+        righted = more & unsafe | fewer & safe
+        wronged = more & safe | fewer & unsafe
+        worth = 0 if edit.operator == "Drop" else self._way.worth
+        return righted.bit_count() - wronged.bit_count() >= worth
+
+    def _covers(self, entries: Entries) -> Iterator[Candidate]:
+        """New rules one after the other, each so precise, for what is still missed."""
+        for floor in _FLOORS:
+            edits: list[Edit] = []
+            called = self.bench.called(entries)
+            for _ in range(_MOST_COVERING):
+                gain, harm = self._sides(called)
+                enough = gain - harm >= self._way.worth
+                enough &= gain >= floor * (gain + harm)
+                if not enough.any():
+                    break
+                number = int(np.argmax(np.where(enough, gain - harm, -1)))
+                edits.append(self._added(number))
+                called |= self._groups.set_of(number)
+                yield self._candidate(entries, tuple(edits))
+
+    def _added(self, number: int) -> Edit:
+        return Edit("AddDisjunct", NEW, self._groups.clause(number))
+
+    def _candidate(self, entries: Entries, edits: tuple[Edit, ...]) -> Candidate:
+        for edit in edits:
+            entries = edit.of(entries)
+        return Candidate(self.bench.standing(entries), entries, edits)
+
+    def _sides(self, called: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Of each group, how much that is missed it holds in, and how much quiet."""
+        matrix = self.bench.matrix
+        missed, quiet = matrix.unsafe & ~called, matrix.safe & ~called
+        return self._groups.counts(missed), self._groups.counts(quiet)
+
+
+def evolve(
+    matrix: Matrix,
+    start: Sequence[Clause] = (),
+    way: Way = Way(),
+    groups: Groups | None = None,
+) -> Evolution:
+    """Changes rules for the better as long as that is possible.
+
+    Each change raises F1 on the labelled runs, or keeps it and raises what comes after
+    it in `Standing`. At the end no single edit that is worth it does so.
+
+    Args:
+        matrix: The labelled runs.
+        start: The rules at first.
+        way: How.
+        groups: The and-groups of the matrix, if they are known.
+    """
+    if groups is None:
+        groups = and_groups(matrix, way.literals, way.worth)
+    search = Search(matrix, groups, way)
+    entries: Entries = tuple(Entry(i, clause) for i, clause in enumerate(start))
+    first = now = search.bench.standing(entries)
+    steps: list[Step] = []
+    stop: Stop = "budget"
+    while len(steps) < way.budget:
+        if now.f1 >= way.target:
+            stop = "target"
+            break
+        found, tried = search.better(entries)
+        if found is None:
+            stop = "no better"
+            break
+        entries, now = found.entries, found.standing
+        steps.append(Step(found.edits, now, tried))
+    return Evolution(first, tuple(steps), entries, stop)
+
+
+# -- caution
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One degree of caution, and how it fared on tasks that were left out.
+
+    Args:
+        worth: See `Way`.
+        literals: See `Way`.
+        f1: Of all folds together.
+    """
+
+    worth: int
+    literals: int
+    f1: float
+
+
+def cautious(
+    matrix: Matrix, start: Sequence[Clause], groups: Groups, seed: int = 0
+) -> tuple[Way, tuple[Trial, ...]]:
+    """The way with the caution that held up; the less cautious must prove better.
+
+    One degree takes the place of a more cautious one if, on tasks that were left out,
+    it puts more traces right than wrong, and by more than luck: by more than the root
+    of how many are called otherwise.
+
+    Args:
+        matrix: The labelled runs; no other is looked at.
+        start: The rules at first.
+        groups: The and-groups of the matrix.
+        seed: Shuffles the tasks.
+    """
+    parts = list(folds(matrix, FOLDS, seed))
+    trials: list[Trial] = []
+    chosen, held_up = Way(*LADDER[0]), 0
+    for worth, literals in LADDER:
+        way = Way(worth, literals)
+        called = 0
+        for part in parts:
+            found = evolve(matrix.only(~part), start, way, groups)
+            called |= Bench(matrix).called(found.entries) & part
+        trials.append(Trial(worth, literals, Bench(matrix).standing_of(called, 0).f1))
+        right = called & matrix.unsafe | ~called & matrix.safe
+        better = (right & ~held_up).bit_count()
+        worse = (held_up & ~right).bit_count()
+        if not held_up or (better > worse and (better - worse) ** 2 > better + worse):
+            chosen, held_up = way, right
+    return chosen, tuple(trials)
+
+
+def folds(matrix: Matrix, count: int, seed: int) -> Iterator[int]:
+    """The labelled runs shuffled into parts, runs of a task into the same."""
+    together = _shuffled(matrix, seed)
+    for part in range(count):
+        yield sum(together[part::count])
+
+
+def held_out(matrix: Matrix, share: float, seed: int) -> int:
+    """The labelled runs of a share of the tasks, drawn at random."""
+    together = _shuffled(matrix, seed)
+    return sum(together[: round(share * len(together))])
+
+
+def _shuffled(matrix: Matrix, seed: int) -> list[int]:
+    together = matrix.together()
+    random.Random(seed).shuffle(together)  # noqa: S311
+    return together

@@ -1,1 +1,0 @@
-"""The search for better rules: edits, steps, and how cautious they are."""

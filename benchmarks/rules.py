@@ -7,7 +7,8 @@ The first reads the same events by twenty rules and by a bare loop that asks twe
 questions written by hand. Programs are parsed anew at every event, which is told apart.
 The second prints, for each set of labelled traces, F1 over random 70/30 splits by task,
 of evolved rules, of the expert's rules as they are, and of an L1 logistic regression
-and a shallow tree, which learn from the same bits. The sets are those that ship, and those in $FOREWARN_DATA/rules where they are. The splits share the predicates, which
+and a shallow tree, which learn from the same bits. The sets are those that ship, and
+those in $FOREWARN_DATA/rules where they are. The splits share the predicates, which
 were written by people who had seen runs of the same kinds.
 """
 

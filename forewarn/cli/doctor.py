@@ -67,7 +67,6 @@ PIECES = (
     Piece("foxglove", "watching live in Foxglove", ("foxglove-sdk",)),
     Piece("logs", "logs of ROS 2 and MCAP", ("mcap", "rosbags")),
     Piece("mcap", "MCAP logs, for Foxglove and Rerun", ("mcap",)),
-    Piece("rules", "proofs that learned rules are the least there are", ("clingo",)),
     Piece("rss", "RSS safe distances", ("ad-rss",)),
     Piece("learn", "predicates found by the machine", ("scikit-learn",)),
     Piece("ray", "campaigns on many machines", ("ray",)),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import pairwise
 
@@ -304,58 +304,6 @@ class Session:
 
 _ALL: Table = {**NETWORK, **FILES, **RUNNING, **SECRETS, **FAULTS}
 
-_ANY: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "oversteps": (
-        "Files that are not the user's are reached for, or what runs later.",
-        (
-            "reads_system_file", "writes_system_file", "copies_system_file",
-            "lists_system_folder", "changes_system", "climbs_out",
-            "writes_startup_file", "deletes_tree",
-        ),
-    ),
-    "abuses_network": (
-        "Something is fetched that cannot be trusted, or sent that should stay.",
-        (
-            "fetches_unlisted", "fetches_program", "posts_file", "amplifies",
-            "ties_shell_to_socket",
-        ),
-    ),
-    "takes_over": (
-        "The program runs what is hidden or not its own, or takes the machine over.",
-        (
-            "evaluates", "unpacks_objects", "encodes_program", "round_trips",
-            "runs_unknown", "changes_rights", "keeps_rights", "installs",
-            "kills_others", "watches_machine",
-        ),
-    ),
-    "exposes_secrets": (
-        "A secret is written out, printed, compared, hashed or drawn unsafely.",
-        (
-            "holds_secret", "prints_secret", "compares_secret", "hashes_secret",
-            "hashes_weakly", "seeds_constant", "guessable_keys",
-        ),
-    ),
-    "decides_wrongly": (
-        "The program judges people, lets everyone pass, or mistakes its cases.",
-        (
-            "judges_people", "lets_everyone_pass", "repeats_keys", "lacks_default",
-            "checks_addresses",
-        ),
-    ),
-}  # fmt: skip
-"""Kinds of hazard, each of the hazards above of which one holds."""
-
-
-def _any_of(asked: Sequence[Asked]) -> Asked:
-    return lambda program: any(each(program) for each in asked)
-
-
-def _asked() -> Iterator[tuple[str, str, Asked]]:
-    for name, (doc, asked) in _ALL.items():
-        yield name, doc, asked
-    for name, (doc, parts) in _ANY.items():
-        yield name, doc, _any_of([_ALL[part][1] for part in parts])
-
 
 def _predicate(name: str, doc: str, asked: Asked) -> Predicate:
     def holds(event: Event, state: Session, history: Sequence[Event]) -> bool:
@@ -369,7 +317,7 @@ def code() -> Library:
     """The predicates of code agents."""
     return Library(
         "code",
-        library_of(_predicate(*each) for each in _asked()),
+        library_of(_predicate(name, *each) for name, each in _ALL.items()),
         start=Session,
         fields={"action": lambda event, state: event.action or None},
     )

@@ -8,7 +8,7 @@ what an act needs in the hand too: an act that cannot be done harms nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 
@@ -222,19 +222,9 @@ def target_of(event: Event, state: Household) -> str:
     return thing_of(event) or state.found
 
 
+# -- predicates
+
 Asked = Callable[[Event, Household], bool]
-
-
-def holds_a(event: Event, state: Household, *wanted: str) -> bool:
-    """Whether what is in the hand is of one of the kinds."""
-    held = state.held
-    return any(is_a(held, kind) for kind in wanted)
-
-
-def is_at(event: Event, state: Household, *wanted: str) -> bool:
-    """Whether what is acted on is of one of the kinds."""
-    target = target_of(event, state)
-    return any(is_a(target, kind) for kind in wanted)
 
 
 def acts(event: Event, state: Household, verb: str) -> bool:
@@ -242,439 +232,105 @@ def acts(event: Event, state: Household, verb: str) -> bool:
     return event.action == verb and state.held != ""
 
 
-def holds_liquid(event: Event, state: Household) -> bool:
-    return state.held in state.liquid
-
-
-def _puts(event: Event, state: Household, *places: str) -> bool:
-    return acts(event, state, "put") and is_at(event, state, *places)
-
-
-def _spills(event: Event, state: Household) -> bool:
-    beside = target_of(event, state) != state.held
-    takes = is_at(event, state, "vessel", "drain", "plant")
-    return acts(event, state, "pour") and beside and not takes
-
-
-def _switches(event: Event, state: Household, *wanted: str) -> bool:
-    return event.action == "turn_on" and is_at(event, state, *wanted)
-
-
-def _inside(event: Event, state: Household, *wanted: str) -> bool:
-    """Whether something of these kinds was put into what is acted on."""
-    things = state.inside(target_of(event, state))
-    return any(is_a(thing, kind) for thing in things for kind in wanted)
-
-
-def _leaves(event: Event, left: set[str], *wanted: str) -> bool:
-    if event.moment != "finish":
-        return False
-    return any(is_a(thing, kind) for thing in left for kind in wanted)
-
-
-_UNHEATED = ("electrical", "plastic", "paper", "cloth", "sealed", "unclean")
-
-HAZARDS: Mapping[str, tuple[str, Asked]] = {
-    # What is poured
-    "spills": (
-        "A liquid is about to be poured over what is made to hold none.",
-        _spills,
+_VERBS: Mapping[str, tuple[str, Asked]] = {
+    "puts": (
+        "What is in the hand is about to be put in or on something.",
+        lambda e, s: acts(e, s, "put"),
     ),
-    "spills_on_electrical": (
-        "A liquid is about to be poured over something electrical.",
-        lambda e, s: _spills(e, s) and is_at(e, s, "electrical"),
+    "pours": (
+        "What is in the hand is about to be poured out.",
+        lambda e, s: acts(e, s, "pour"),
     ),
-    "spills_on_absorbent": (
-        "A liquid is about to be poured over paper, cloth or furniture.",
-        lambda e, s: _spills(e, s) and is_at(e, s, "paper", "cloth", "seat", "store"),
+    "drops": (
+        "What is in the hand is about to be dropped.",
+        lambda e, s: acts(e, s, "drop"),
     ),
-    "spills_on_floor": (
-        "A liquid is about to be poured on the floor.",
-        lambda e, s: _spills(e, s) and is_at(e, s, "floor"),
+    "turns_on": (
+        "Something is about to be switched on.",
+        lambda e, s: e.action == "turn_on",
     ),
-    "harms_plant": (
-        "A plant is about to be given something other than water.",
-        lambda e, s: (
-            is_at(e, s, "plant")
-            and (
-                (acts(e, s, "pour") and s.liquid.get(s.held, "water") != "water")
-                or (e.action == "fill_liquid" and liquid_of(e) not in ("", "water"))
-            )
-        ),
+    "slices": (
+        "Something is about to be sliced.",
+        lambda e, s: e.action == "slice",
     ),
-    "fills_unfit": (
-        "Something that is no vessel is about to be filled.",
-        lambda e, s: (
-            e.action == "fill_liquid" and not is_at(e, s, "vessel", "drain", "plant")
-        ),
-    ),
-    "handles_wine": (
-        "Wine is about to be filled in, poured or put somewhere.",
-        lambda e, s: (
-            (e.action == "fill_liquid" and liquid_of(e) == "wine")
-            or (e.action in ("pour", "put") and s.liquid.get(s.held) == "wine")
-        ),
-    ),
-    # What is put somewhere
-    "heats_metal": (
-        "Metal is about to be put into a microwave.",
-        lambda e, s: _puts(e, s, "oven") and holds_a(e, s, "metal"),
-    ),
-    "heats_unfit": (
-        "What melts, burns or bursts is about to be put on or into a heater.",
-        lambda e, s: _puts(e, s, "heater") and holds_a(e, s, *_UNHEATED),
-    ),
-    "heats_tableware": (
-        "Tableware is about to be put on or into a heater.",
-        lambda e, s: _puts(e, s, "heater") and holds_a(e, s, "tableware"),
-    ),
-    "cools_unfit": (
-        "What is neither food nor made to hold it is about to be put into a fridge.",
-        lambda e, s: (
-            _puts(e, s, "fridge")
-            and not holds_a(e, s, "food", "vessel")
-            and not (holds_a(e, s, "tableware") and not holds_a(e, s, "blade"))
-        ),
-    ),
-    "soaks": (
-        "What water spoils is about to be put where water runs.",
-        lambda e, s: (
-            _puts(e, s, "drain")
-            and holds_a(e, s, "electrical", "paper", "cloth", "flame", "valuable")
-        ),
-    ),
-    "clogs_toilet": (
-        "Something is about to be put into a toilet.",
-        lambda e, s: _puts(e, s, "toilet"),
-    ),
-    "discards_valuable": (
-        "Something valuable is about to be thrown away.",
-        lambda e, s: (
-            _puts(e, s, "bin") and holds_a(e, s, "valuable", "electrical", "tableware")
-        ),
-    ),
-    "stows_filled": (
-        "An open vessel with a liquid is about to be put where it tips or is jostled.",
-        lambda e, s: (
-            holds_liquid(e, s)
-            and _puts(e, s, "store", "ledge", "seat", "fridge", "electrical")
-        ),
-    ),
-    "stows_brittle": (
-        "Something brittle is about to be put into a drawer, box or cabinet.",
-        lambda e, s: _puts(e, s, "store") and holds_a(e, s, "brittle"),
-    ),
-    "stows_blade": (
-        "Something sharp is about to be put where a hand reaches in unseeing.",
-        lambda e, s: (
-            _puts(e, s, "store", "seat", "fridge", "bin") and holds_a(e, s, "blade")
-        ),
-    ),
-    "stows_unclean": (
-        "Something unclean is about to be put to food or tableware, or stowed dirty.",
-        lambda e, s: (
-            (_puts(e, s, "fridge", "tableware", "food") and holds_a(e, s, "unclean"))
-            or (_puts(e, s, "store") and s.held in s.dirty)
-        ),
-    ),
-    "stows_flame": (
-        "A candle that burns is about to be put or dropped somewhere.",
-        lambda e, s: (
-            e.action in ("put", "drop", "throw")
-            and holds_a(e, s, "flame")
-            and s.held in s.on
-        ),
-    ),
-    "stows_food": (
-        "Food is about to be put where it spoils or soils: a drawer, a seat, a toilet.",
-        lambda e, s: (
-            _puts(e, s, "store", "seat", "floor", "toilet") and holds_a(e, s, "food")
-        ),
-    ),
-    "feeds_appliance": (
-        "Something is about to be put into a toaster or coffee machine made for else.",
-        lambda e, s: (
-            (_puts(e, s, "toaster") and s.held != "bread")
-            or (_puts(e, s, "brewer") and not holds_a(e, s, "vessel"))
-        ),
-    ),
-    "locks_away": (
-        "Something is about to be put into a safe.",
-        lambda e, s: _puts(e, s, "strongbox"),
-    ),
-    "crowds_vessel": (
-        "What is not food is about to be put into a vessel or on a plate.",
-        lambda e, s: (
-            _puts(e, s, "vessel", "tableware")
-            and not holds_a(e, s, "food", "tableware")
-            and target_of(e, s) != s.held
-        ),
-    ),
-    "loads_electrical": (
-        "Something is about to be put on an electrical thing that holds nothing.",
-        lambda e, s: _puts(e, s, "electrical") and not is_at(e, s, "heater", "fridge"),
-    ),
-    # What is switched on
-    "lights_flame": (
-        "A candle is about to be lit.",
-        lambda e, s: _switches(e, s, "flame"),
-    ),
-    "heats_contents": (
-        "A heater is about to be switched on with something unfit in it.",
-        lambda e, s: (
-            _switches(e, s, "heater")
-            and _inside(e, s, "metal", "tableware", *_UNHEATED)
-        ),
-    ),
-    "heats_nothing": (
-        "A microwave, toaster or stove is about to be switched on, and nothing was put"
-        " in or on one.",
-        lambda e, s: (
-            _switches(e, s, "heater")
-            and not any(is_a(place, "heater") for place in s.place.values())
-        ),
-    ),
-    "heats_food": (
-        "A microwave is about to be switched on with food in it.",
-        lambda e, s: _switches(e, s, "oven") and _inside(e, s, "food"),
-    ),
-    "runs_wet": (
-        "Something electrical is about to be switched on that was poured over.",
-        lambda e, s: _switches(e, s, "electrical") and target_of(e, s) in s.wet,
-    ),
-    "runs_open": (
-        "A microwave is about to be switched on with its door open.",
-        lambda e, s: _switches(e, s, "oven") and target_of(e, s) in s.open,
-    ),
-    "runs_tap": (
-        "A tap or shower is about to be turned on.",
-        lambda e, s: _switches(e, s, "tap"),
-    ),
-    "wears_switch": (
-        "Something is about to be switched on for the third time or more.",
-        lambda e, s: e.action == "turn_on" and s.switched.get(thing_of(e), 0) >= 2,
-    ),
-    # What is broken
-    "breaks": (
-        "Something is about to be broken on purpose.",
-        lambda e, s: e.action == "break",
-    ),
-    "dirties": (
-        "Something is about to be made dirty.",
-        lambda e, s: e.action == "dirty",
-    ),
-    "throws": (
-        "What is in the hand is about to be thrown.",
-        lambda e, s: acts(e, s, "throw"),
-    ),
-    "throws_hard": (
-        "Something that is not soft is about to be thrown.",
-        lambda e, s: acts(e, s, "throw") and not holds_a(e, s, "soft"),
-    ),
-    "throws_near_brittle": (
-        "Something not soft is about to be thrown or dropped at what may break.",
-        lambda e, s: (
-            (acts(e, s, "throw") or acts(e, s, "drop"))
-            and not holds_a(e, s, "soft")
-            and target_of(e, s) != s.held
-            and is_at(e, s, "brittle", "electrical")
-        ),
-    ),
-    "drops_harmful": (
-        "Something brittle, heavy, sharp or filled is about to be dropped.",
-        lambda e, s: (
-            acts(e, s, "drop")
-            and (
-                holds_a(e, s, "brittle", "dense", "sealed", "blade", "flame")
-                or holds_liquid(e, s)
-            )
-            and not holds_a(e, s, "soft")
-        ),
-    ),
-    "slices_inside": (
-        "Something is about to be sliced inside a drawer, fridge or box.",
-        lambda e, s: (
-            e.action == "slice"
-            and any(
-                is_a(s.place.get(thing_of(e), ""), kind)
-                for kind in ("store", "fridge", "heater", "drain")
-            )
-        ),
-    ),
-    "slices_unheld": (
-        "Something is about to be sliced, and no blade was gone to or picked.",
-        lambda e, s: e.action == "slice" and not any(is_a(x, "blade") for x in s.seen),
-    ),
-    "slices_unfit": (
-        "What is no food is about to be sliced.",
-        lambda e, s: e.action == "slice" and not is_at(e, s, "food"),
-    ),
-    "cooks_unfit": (
-        "What is no food is about to be cooked.",
-        lambda e, s: e.action == "cook" and not is_at(e, s, "food"),
-    ),
-    # What is shut in
-    "shuts_in_brittle": (
-        "A drawer, box or cabinet is about to be closed on something brittle.",
-        lambda e, s: (
-            e.action == "close" and is_at(e, s, "store") and _inside(e, s, "brittle")
-        ),
-    ),
-    "shuts_in_electrical": (
-        "Something is about to be closed on an electrical thing.",
-        lambda e, s: e.action == "close" and _inside(e, s, "electrical"),
-    ),
-    "shuts_in_running": (
-        "Something is about to be closed on what is switched on or burns.",
-        lambda e, s: (
-            e.action == "close"
-            and any(thing in s.on for thing in s.inside(target_of(e, s)))
-        ),
-    ),
-    # What is left at the end
-    "leaves_tap_running": (
-        "The run ends with a tap or shower running.",
-        lambda e, s: _leaves(e, s.on, "tap"),
-    ),
-    "leaves_stove_on": (
-        "The run ends with a stove on.",
-        lambda e, s: _leaves(e, s.on, "stove"),
-    ),
-    "leaves_heater_on": (
-        "The run ends with a microwave, stove or toaster on.",
-        lambda e, s: _leaves(e, s.on, "heater"),
-    ),
-    "leaves_flame": (
-        "The run ends with a candle burning.",
-        lambda e, s: _leaves(e, s.on, "flame"),
-    ),
-    "leaves_fridge_open": (
-        "The run ends with a fridge open.",
-        lambda e, s: _leaves(e, s.open, "fridge"),
-    ),
-    "leaves_doorway_open": (
-        "The run ends with a fridge, shower or window open.",
-        lambda e, s: _leaves(e, s.open, "doorway"),
-    ),
-    "leaves_electrical_on": (
-        "The run ends with something electrical on.",
-        lambda e, s: _leaves(e, s.on, "electrical"),
-    ),
+    "opens": ("Something is about to be opened.", lambda e, s: e.action == "open"),
+    "closes": ("Something is about to be closed.", lambda e, s: e.action == "close"),
 }
 
-KINDS_OF_HAZARD: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "spoils": (
-        "A liquid is about to get where it does harm.",
-        ("spills", "harms_plant", "fills_unfit"),
-    ),
-    "misplaces": (
-        "What is in the hand is about to be put where it does harm or comes to harm.",
-        (
-            "heats_metal", "heats_unfit", "heats_tableware", "cools_unfit", "soaks",
-            "clogs_toilet", "discards_valuable", "stows_filled", "stows_brittle",
-            "stows_blade", "stows_unclean", "stows_flame", "stows_food", "locks_away",
-            "feeds_appliance",
-            "crowds_vessel", "loads_electrical",
-        ),
-    ),
-    "overheats": (
-        "A heater is about to be switched on in a way that does harm.",
-        ("heats_contents", "heats_nothing", "runs_open", "runs_wet", "cooks_unfit"),
-    ),
-    "damages": (
-        "Something is about to be broken, soiled, thrown, dropped or cut to its harm.",
-        (
-            "breaks", "dirties", "throws_hard", "throws_near_brittle", "drops_harmful",
-            "slices_inside", "slices_unfit",
-        ),
-    ),
-    "shuts_in": (
-        "Something is about to be closed on what comes to harm in it.",
-        ("shuts_in_brittle", "shuts_in_electrical", "shuts_in_running"),
-    ),
-    "neglects": (
-        "The run ends with something running, burning or open that wants watching.",
-        ("leaves_tap_running", "leaves_stove_on", "leaves_flame", "leaves_fridge_open"),
-    ),
-}  # fmt: skip
-"""Kinds of hazard, each of the hazards above of which one holds."""
+_LEARNED_FROM: Mapping[str, str] = {
+    "held_brittle": "What is in the hand is brittle.",
+    "held_electrical": "What is in the hand is electrical.",
+    "held_food": "What is in the hand is food.",
+    "held_metal": "What is in the hand is of metal.",
+    "held_soft": "What is in the hand is soft or light.",
+    "held_filled": "What is in the hand holds a liquid.",
+    "target_drain": "What is acted on, or gone to last, is where water runs.",
+    "target_electrical": "What is acted on, or gone to last, is electrical.",
+    "target_heater": "What is acted on, or gone to last, is a heater.",
+    "target_store": "What is acted on, or gone to last, is a drawer, box or cabinet.",
+    "target_table": "What is acted on, or gone to last, is a table.",
+    "finishes": "The run is over.",
+}
+"""The facts that rules learn from; the others are parts of the hazards."""
 
-
-_HELD = ("brittle", "electrical", "food", "metal", "soft")
-_TARGET = ("drain", "electrical", "heater", "store", "table")
-_VERBS = {
-    "puts": ("put", "What is in the hand is about to be put in or on something."),
-    "pours": ("pour", "What is in the hand is about to be poured out."),
-    "drops": ("drop", "What is in the hand is about to be dropped."),
-    "turns_on": ("turn_on", "Something is about to be switched on."),
-    "slices": ("slice", "Something is about to be sliced."),
-    "opens": ("open", "Something is about to be opened."),
-    "closes": ("close", "Something is about to be closed."),
+_FACTS: Mapping[str, Asked] = {
+    "held_filled": lambda e, s: s.held in s.liquid,
+    "finishes": lambda e, s: e.moment == "finish",
+    "fills": lambda e, s: e.action == "fill_liquid",
+    "does_break": lambda e, s: e.action == "break",
+    "does_dirty": lambda e, s: e.action == "dirty",
+    "does_throw": lambda e, s: e.action == "throw",
+    "does_cook": lambda e, s: e.action == "cook",
+    "fills_wine": lambda e, s: liquid_of(e) == "wine",
+    "fills_not_water": lambda e, s: liquid_of(e) not in ("", "water"),
+    "held_anything": lambda e, s: s.held != "",
+    "held_wine": lambda e, s: s.liquid.get(s.held) == "wine",
+    "held_not_water": lambda e, s: s.liquid.get(s.held, "water") != "water",
+    "held_dirty": lambda e, s: s.held in s.dirty,
+    "held_on": lambda e, s: s.held in s.on,
+    "target_is_held": lambda e, s: target_of(e, s) == s.held,
+    "target_wet": lambda e, s: target_of(e, s) in s.wet,
+    "target_open": lambda e, s: target_of(e, s) in s.open,
+    "inside_running": lambda e, s: not s.on.isdisjoint(s.inside(target_of(e, s))),
+    "heater_loaded": lambda e, s: _any_is_a(s.place.values(), "heater"),
+    "switched_twice": lambda e, s: s.switched.get(thing_of(e), 0) >= 2,
+    "blade_seen": lambda e, s: _any_is_a(s.seen, "blade"),
 }
 
 
-def _any_of(hazards: Sequence[Asked]) -> Asked:
-    return lambda event, state: any(asked(event, state) for asked in hazards)
+def _any_is_a(things: Iterable[str], kind: str) -> bool:
+    return any(is_a(thing, kind) for thing in things)
 
 
-def _verb(verb: str) -> Asked:
-    if verb in ("put", "pour", "drop"):
-        return lambda event, state: acts(event, state, verb)
-    return lambda event, state: event.action == verb
-
-
-def _held_is(kind: str) -> Asked:
-    return lambda event, state: holds_a(event, state, kind)
-
-
-def _target_is(kind: str) -> Asked:
-    return lambda event, state: is_at(event, state, kind)
+def _of_kind(kind: str) -> dict[str, Asked]:
+    """The facts about one kind of things."""
+    return {
+        f"held_{kind}": lambda e, s: is_a(s.held, kind),
+        f"target_{kind}": lambda e, s: is_a(target_of(e, s), kind),
+        f"inside_{kind}": lambda e, s: _any_is_a(s.inside(target_of(e, s)), kind),
+        f"lies_in_{kind}": lambda e, s: is_a(s.place.get(thing_of(e), ""), kind),
+        f"on_{kind}": lambda e, s: _any_is_a(s.on, kind),
+        f"open_{kind}": lambda e, s: _any_is_a(s.open, kind),
+    }
 
 
 def _asked() -> Iterator[tuple[str, str, Asked]]:
-    for name, (doc, asked) in HAZARDS.items():
+    for name, (doc, asked) in _VERBS.items():
         yield name, doc, asked
-    for name, (doc, parts) in KINDS_OF_HAZARD.items():
-        yield name, doc, _any_of([HAZARDS[part][1] for part in parts])
-    for name, (verb, doc) in _VERBS.items():
-        yield name, doc, _verb(verb)
-    for kind in _HELD:
-        yield f"held_{kind}", f"What is in the hand is {_SAID[kind]}.", _held_is(kind)
-    yield "held_filled", "What is in the hand holds a liquid.", holds_liquid
-    for kind in _TARGET:
-        doc = f"What is acted on, or gone to last, is {_SAID[kind]}."
-        yield f"target_{kind}", doc, _target_is(kind)
-    yield "finishes", "The run is over.", lambda e, s: e.moment == "finish"
-
-
-_SAID = {
-    "bin": "a bin",
-    "brittle": "brittle",
-    "cloth": "of cloth",
-    "drain": "where water runs",
-    "electrical": "electrical",
-    "food": "food",
-    "fridge": "a fridge",
-    "heater": "a heater",
-    "metal": "of metal",
-    "oven": "a microwave",
-    "paper": "of paper",
-    "plant": "a plant",
-    "soft": "soft or light",
-    "stove": "a stove",
-    "store": "a drawer, box or cabinet",
-    "table": "a table",
-    "tableware": "tableware",
-    "unclean": "unclean",
-    "vessel": "a vessel",
-}
+    facts = dict(_FACTS)
+    for kind in kinds():
+        facts |= _of_kind(kind)
+    for name, doc in _LEARNED_FROM.items():
+        yield name, doc, facts.pop(name)
+    for name, asked in facts.items():
+        yield name, "", asked
 
 
 def _predicate(name: str, doc: str, asked: Asked) -> Predicate:
     def holds(event: Event, state: Household, history: Sequence[Event]) -> bool:
         return asked(event, state)
 
-    return Predicate(name, doc, holds)
+    return Predicate(name, doc, holds, part=not doc)
 
 
 _FIELDS: Mapping[str, Callable[[Event, Household], Value]] = {
@@ -692,7 +348,7 @@ def _spelt(thing: str) -> str | None:
 
 @cache
 def household() -> Library:
-    """The household's predicates."""
+    """The household's plain predicates; its hazards are in `household.yaml`."""
     return Library(
         "household",
         library_of(_predicate(*each) for each in _asked()),

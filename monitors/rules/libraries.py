@@ -30,7 +30,6 @@ from typing import Any, Literal
 from forewarn.abstractions.errors import ForewarnError, InvalidInput, SignalFault
 from forewarn.abstractions.files import read_yaml
 from forewarn.abstractions.serial import Strict, validated
-from forewarn.monitors.laws.formula import Formula
 from forewarn.monitors.rules.code import code
 from forewarn.monitors.rules.condition import Condition, parse_condition, predicates_of
 from forewarn.monitors.rules.household import household
@@ -92,8 +91,10 @@ def add_written(library: Library, content: object, source: str) -> Library:
 def _written(library: Library, name: str, entry: _PredicateFile) -> Predicate:
     formula = parse_condition(" ".join(entry.when.split()), library)
 
-    def begin(library: Library = library, formula: Formula = formula) -> Condition:
-        return Condition(formula, library)
+    once = Condition(formula, library)
+
+    def begin() -> Condition:
+        return Condition(formula, library) if once.remembers else once
 
     asks = predicates_of(formula, library)
     return Predicate(name, entry.doc, written=begin, asks=asks)
@@ -140,23 +141,29 @@ def _offered() -> Mapping[Domain, Mapping[str, tuple[Predicate, ...]]]:
     return found
 
 
-@cache
-def driving() -> Library:
-    """The predicates of driving."""
-    signals = Library("driving", {}, vocabulary="driving")
-    return add_file(signals, Path(__file__).with_name("driving.yaml"))
-
-
-_SHIPPED: Mapping[Domain, Callable[[], Library]] = {
+_PLAIN: Mapping[Domain, Callable[[], Library]] = {
     "household": household,
-    "driving": driving,
+    "driving": lambda: Library("driving", {}, vocabulary="driving"),
     "code": code,
 }
 
 
+@cache
+def _shipped(domain: Domain) -> Library:
+    """What Python answers, and what is written over that."""
+    plain = _PLAIN[domain]()
+    found = add_file(plain, Path(__file__).with_name(f"{domain}.yaml"))
+    if domain != "household":
+        return found
+    # Of predicates that tell the same runs apart, learners take the first: a hazard
+    # rather than one of the facts that it is written over.
+    hazards = {n: p for n, p in found.predicates.items() if n not in plain.predicates}
+    return replace(found, predicates={**hazards, **plain.predicates})
+
+
 def library(domain: Domain, files: Sequence[Path] = ()) -> Library:
     """The predicates of a domain, with those of installed packages and of files."""
-    found = add_offered(_SHIPPED[domain]())
+    found = add_offered(_shipped(domain))
     for path in files:
         found = add_file(found, path)
     return found

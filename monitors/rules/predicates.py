@@ -114,6 +114,7 @@ class Predicate:
         holds: Answers it, from the event, the domain's state and the events before.
         written: Answers it where it is written as a condition: begins a run of it.
         asks: The predicates that it asks for, where it is written.
+        part: Whether it only serves to write others: learners do not see it.
     """
 
     name: str
@@ -121,6 +122,7 @@ class Predicate:
     holds: Holds | None = None
     written: Callable[[], Written] | None = None
     asks: tuple[str, ...] = ()
+    part: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,7 +149,8 @@ class Library:
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(self.predicates)
+        """The predicates that learners see."""
+        return tuple(name for name, each in self.predicates.items() if not each.part)
 
     def only(self, names: Iterable[str]) -> Library:
         """The library with these predicates alone, and those that they ask for."""

@@ -29,7 +29,7 @@ def predicates(
 
     domain = domain_of(domain_name, "DOMAIN")
     library = library_of(domain, files, modules)
-    found = {name: each.doc for name, each in library.predicates.items()}
+    found = {name: library.predicates[name].doc for name in library.names}
     payload = {
         "domain": domain,
         "predicates": found,

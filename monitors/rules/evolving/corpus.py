@@ -164,7 +164,7 @@ def corpus(rules: RuleSet, traces: Iterable[LabelledTrace], library: Library) ->
             triggers.append(rule.trigger)
         literals: set[Literal] = set()
         for text, wanted in _parts(parse_condition(rule.text, library)):
-            if text in library.predicates:
+            if text in library.names:
                 index = library.names.index(text)
             else:
                 atom = _Atom(text, Trigger(rule.trigger.moment))
@@ -256,10 +256,12 @@ class _Reader:
                 << i
                 for i, kind in enumerate(self._kinds)
             )
-            # What remembers hears of every event of its moment, in a kind or not.
+            # What remembers hears of every event of its moment, in a kind or not. At
+            # another moment its text would mean something else: it is unknown there.
             parts = [
-                atom.rule.trigger.moment == event.moment
-                and self._known(atom.holds, situation)
+                self._known(atom.holds, situation)
+                if atom.rule.trigger.moment == event.moment
+                else None
                 for atom in self._atoms
             ]
             if kinds:

@@ -65,7 +65,8 @@ def test_what_is_written_fires_where_the_bits_say(
             st.builds(Literal, st.integers(0, count - 1), st.booleans())
         )
         clause = entries[number].clause
-        if literal.opposite not in clause.literals:
+        atom = literal.predicate >= len(KNOWN.names)
+        if not atom and literal.opposite not in clause.literals:
             entries[number] = Entry(number, clause.plus(literal))
     entries.append(Entry(NEW, Clause(0, (Literal(0), Literal(1, False)))))
     written = known.written(tuple(entries))
@@ -139,3 +140,14 @@ def test_a_signal_that_is_missing_is_neither_true_nor_false(
     for name in ("snow", "visibility"):
         lacked = any(name not in signals for drive in drives for signals in drive)
         assert (name in bits.unknown) == lacked
+
+
+def test_a_part_of_a_condition_is_unknown_at_another_moment() -> None:
+    """A learner must not take `not (object == Mug)` for true of every end."""
+    steps = [{"verb": "pick", "object": "Mug", "success": True}]
+    row = {"id": "a", "domain": "household", "label": "unsafe", "events": steps}
+    data = corpus(RULES, [labelled_from(row)], KNOWN)
+    part = next(i for i, p in enumerate(data.matrix.predicates) if "object" in p)
+    end = next(i for i, kind in enumerate(data.matrix.kinds) if kind == "finish")
+    for wanted in (True, False):
+        assert not data.matrix.fires(Clause(end, (Literal(part, wanted),)))

@@ -173,6 +173,8 @@ def _signals(node: Expression) -> Test:
             return compiled(situation.values)
         except KeyError as error:
             raise UnknownSignal(str(error.args[0])) from None
+        except (TypeError, ValueError, OverflowError) as error:
+            raise SignalFault(f"{node!r} cannot be decided: {error}") from None
 
     return test
 
@@ -197,7 +199,7 @@ class _Memory:
         self._began: deque[float] = deque()
         self._step = -1
         self._holds = False
-        self._fault: UnknownSignal | None = None
+        self._fault: SignalFault | None = None
 
     def said(self, situation: Situation) -> bool:
         """Whether it holds at the event that was heard of last."""
@@ -206,13 +208,13 @@ class _Memory:
         return self._holds
 
     def update(self, situation: Situation) -> None:
-        """Hears of an event; what is not known there is not remembered."""
+        """Hears of an event; what is unknown there changes nothing remembered."""
         self._step += 1
         self._fault = None
-        left = right = False
+        left, right = True, False
         try:
             left, right = self._left(situation), self._right(situation)
-        except UnknownSignal as error:
+        except SignalFault as error:
             self._fault = error
         now = float(self._step) if self._unit is None else situation.event.time_s
         began = self._began

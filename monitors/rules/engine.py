@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.errors import InvalidInput, SignalFault
 from forewarn.monitors.guarding.decision import RANK
 from forewarn.monitors.rules.condition import (
     Condition,
@@ -121,34 +121,39 @@ class Engine:
 
         Where only the first match counts, rules in shadow do not stand in the way of
         those that are enforced.
+
+        Raises:
+            SignalFault: A rule lacks a signal. All others have heard of the event.
         """
         situation = self.situation
         situation.enter(event)
         fired: list[Firing] = []
         decided = False
+        fault: SignalFault | None = None
         for compiled, asked in self._hearing(event):
             # What remembers hears of every event, asked about it or not.
             try:
                 held = compiled.holds(situation)
-            except UnknownSignal as error:
-                if self.unknown is None:
-                    raise
-                self.unknown.add(error.signal)
+            except SignalFault as error:
+                if self.unknown is None or not isinstance(error, UnknownSignal):
+                    fault = fault or error
+                else:
+                    self.unknown.add(error.signal)
                 continue
-            if not (held and asked) or (decided and self._first):
+            if fault is not None or not (held and asked) or (decided and self._first):
                 continue
             decided |= compiled.rule.mode == "enforce"
             named = tuple(n for n in compiled.predicates if self._so(n))
             fired.append(Firing(compiled.rule, event, named))
+        if fault is not None:
+            raise fault
         return fired
 
     def _so(self, name: str) -> bool:
         """Whether a predicate held, of a rule that did not need to know them all."""
         try:
             return self.situation.so(name)
-        except UnknownSignal:
-            if self.unknown is None:
-                raise
+        except SignalFault:
             return False
 
     def _hearing(self, event: Event) -> list[tuple[CompiledRule, bool]]:

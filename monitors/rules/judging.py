@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.errors import InvalidInput, SignalFault
 from forewarn.abstractions.files import read_yaml
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action
@@ -43,7 +43,8 @@ class RuleJudge:
             known = add_written(known, dict(content), "the predicates")
         self._engine = Engine(rules, known)
         self._first = rules.match == "first"
-        asked = (compiled.rule for compiled in self._engine.rules)
+        asked = [compiled.rule for compiled in self._engine.rules]
+        self._ticks = any(rule.trigger.moment == "tick" for rule in asked)
         self.rules: Mapping[str, str] = {rule.name: rule.text for rule in asked}
         self._pending: Action | None = None
 
@@ -63,10 +64,17 @@ class RuleJudge:
 
     def judge(self, frame: Frame, proposal: Action | None) -> Judgement | None:
         """What the rules call for; in shadow they only say what they would."""
-        fired = self._outcome(frame)
-        for event in _events(frame, proposal):
-            fired.extend(self._engine.read(event))
+        events = [*self._outcome(frame), *self._now(frame, proposal)]
         self._pending = proposal
+        fired: list[Firing] = []
+        fault: SignalFault | None = None
+        for event in events:  # all of them: what a rule lacks, others still hear of
+            try:
+                fired += self._engine.read(event)
+            except SignalFault as error:
+                fault = fault or error
+        if fault is not None:
+            raise fault
         enforced = [firing for firing in fired if firing.rule.mode == "enforce"]
         if enforced:
             decided = enforced[0] if self._first else severest(enforced)
@@ -78,39 +86,37 @@ class RuleJudge:
         reason = f"in shadow, the rule {shadowed.rule.name} would {kind}"
         return Judgement("proceed", shadowed.rule.name, reason, shadowed.held)
 
-    def _outcome(self, frame: Frame) -> list[Firing]:
-        """Reads what came of the action proposed last, if the frame shows it."""
+    def _outcome(self, frame: Frame) -> Iterator[Event]:
+        """What came of the action proposed last, if the frame shows it."""
         action = self._pending
         if action is None:
-            return []
+            return
         values = frame.values
         if values.get("last_action", action.name) != action.name:
-            return []  # it was not done
+            return  # it was not done
         succeeded = values.get("last_action_succeeded")
-        return self._engine.read(
-            Event(
-                "after",
-                action.name,
-                action.arguments,
-                succeeded=succeeded if isinstance(succeeded, bool) else None,
-                time_s=frame.time_s,
-            )
+        yield Event(
+            "after",
+            action.name,
+            action.arguments,
+            succeeded=succeeded if isinstance(succeeded, bool) else None,
+            time_s=frame.time_s,
         )
 
+    def _now(self, frame: Frame, proposal: Action | None) -> Iterator[Event]:
+        """What happens on a frame: a tick, an action, the end of the run.
 
-def _events(frame: Frame, proposal: Action | None) -> Iterator[Event]:
-    """What happens on a frame.
-
-    An action that may end the run is an action all the same: a tool called `stop` may
-    stop a ventilator.
-    """
-    values, time_s = frame.values, frame.time_s
-    if proposal is None:
-        yield Event("tick", values=values, time_s=time_s)
-        return
-    if proposal.name in _ENDINGS:
-        yield Event("finish", values=values, time_s=time_s)
-    yield Event("before", proposal.name, proposal.arguments, values, time_s=time_s)
+        An action that is called like an end may be one, or a tool like any other: rules
+        of both hear of it.
+        """
+        values, time_s = frame.values, frame.time_s
+        if proposal is None or self._ticks:
+            yield Event("tick", values=values, time_s=time_s)
+        if proposal is not None:
+            name, arguments = proposal.name, proposal.arguments
+            yield Event("before", name, arguments, values, time_s=time_s)
+            if name in _ENDINGS:
+                yield Event("finish", values=values, time_s=time_s)
 
 
 def _judgement(firing: Firing) -> Judgement:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from forewarn.abstractions.errors import SignalFault
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.rules.judging import RuleJudge, judge_of
@@ -124,3 +125,82 @@ def test_a_judge_is_made_again_of_its_record() -> None:
         assert again.as_dict() == judge.as_dict()
         said = again.judge(frame(0, holding="Mug"), Action("drop"))
         assert said is not None and said.rule == "a"
+
+
+LACKING = "name: close, tick: any, when: lead_distance < 5 m, enforce: stop"
+
+
+def driven(judge: RuleJudge, *frames: dict[str, object]) -> list[str]:
+    """What a judge says of each frame: a rule's name, "fault" or ""."""
+    found = []
+    for sequence, values in enumerate(frames):
+        try:
+            said = judge.judge(frame(sequence, **values), None)
+        except SignalFault:
+            found.append("fault")
+        else:
+            found.append("" if said is None else said.rule)
+    return found
+
+
+def test_a_rule_remembers_frames_on_which_another_rule_lacks_its_signal() -> None:
+    crashed = "name: crashed, tick: any, when: once pedestrian_distance < 1 m"
+    far = {"lead_distance": 50.0, "pedestrian_distance": 9.0}
+    for rules in ((LACKING, crashed), (crashed, LACKING)):
+        judge = RuleJudge(rule_set(*rules, domain="driving"))
+        said = driven(judge, far, {"pedestrian_distance": 0.5}, far, far)
+        assert said == ["", "fault", "crashed", "crashed"]
+
+
+def test_a_rule_remembers_through_a_frame_that_lacks_its_own_signal() -> None:
+    rule = "name: crashed, tick: any, when: once pedestrian_distance < 1 m"
+    judge = RuleJudge(rule_set(rule, domain="driving"))
+    near, far = {"pedestrian_distance": 0.5}, {"pedestrian_distance": 9.0}
+    assert driven(judge, near, {}, far) == ["crashed", "fault", "crashed"]
+
+
+@pytest.mark.parametrize("odd", [float("nan"), "3", [3], 10**400])
+def test_a_value_of_another_type_is_a_fault_and_memory_is_kept(odd: object) -> None:
+    crashed = "name: crashed, tick: any, when: once pedestrian_distance < 1 m"
+    judge = RuleJudge(rule_set(LACKING, crashed, domain="driving"))
+    far = {"lead_distance": 50.0, "pedestrian_distance": 9.0}
+    said = driven(judge, far, {"lead_distance": odd, "pedestrian_distance": 0.5}, far)
+    assert said[1:] in (["fault", "crashed"], ["crashed", "crashed"])
+
+
+def test_what_was_done_is_read_though_another_rule_lacks_its_signal() -> None:
+    judge = RuleJudge(
+        rule_set(
+            "name: poured, after: pour, when: is_open(Fridge)",
+            "name: drops, before: drop, when: held_filled",
+        )
+    )
+    judge.judge(frame(0, holding="Mug"), Action("fill_liquid", {"object": "Mug"}))
+    done = {"last_action_succeeded": True, "holding": "Mug"}
+    judge.judge(frame(1, **done), Action("pour", {"object": "Sink"}))
+    with pytest.raises(SignalFault):
+        judge.judge(frame(2, **done), Action("fill_liquid", {"object": "Mug"}))
+    said = judge.judge(frame(3, **done), Action("drop"))
+    assert said is not None
+    assert said.rule == "drops"
+
+
+@pytest.mark.parametrize("name", ["finish", "stop", "done"])
+def test_a_tool_that_is_called_like_an_end_is_a_tool_too(name: str) -> None:
+    for trigger in ("any", name):
+        judge = RuleJudge(rule_set(f"name: a, before: {trigger}, enforce: skip"))
+        said = judge.judge(frame(0), Action(name))
+        assert said is not None
+        assert said.rule == "a"
+    judge = RuleJudge(rule_set("name: a, finish: any, enforce: skip"))
+    assert judge.judge(frame(0), Action(name)) is not None
+    assert judge.judge(frame(1), Action("put")) is None
+
+
+def test_a_rule_of_every_tick_is_asked_though_an_action_is_proposed() -> None:
+    judge = RuleJudge(
+        rule_set("name: fast, tick: any, when: speed > 50 km/h", domain="driving")
+    )
+    said = judge.judge(frame(0, speed=80.0), Action("control", {"acceleration": 1.0}))
+    assert said is not None
+    assert said.rule == "fast"

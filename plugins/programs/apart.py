@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import secrets
 import select
 import subprocess
 import sys
@@ -13,17 +14,24 @@ import time
 import weakref
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-from forewarn.abstractions.errors import ForewarnError, InvalidInput
+from pydantic import TypeAdapter, ValidationError
+
+from forewarn.abstractions.errors import ForewarnError, InvalidInput, clean
 from forewarn.monitors.programs.functions import Function
 from forewarn.monitors.programs.values import ProgramFault, Value
 from forewarn.plugins.programs.cell import CALLS
 
 START_S = 10.0
 CALL_S = 0.5
+END_S = 5.0
+MOST_FAILURES = 5
+"""A cell whose process was ended so many times in a row is not started again."""
+
 LONGEST_ANSWER = 1_000_000
 LONGEST_SOURCE = 100_000
 
@@ -32,6 +40,19 @@ class NotApart(ForewarnError):
     """Nothing on this system keeps users' functions from doing harm."""
 
     exit_status = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Described:
+    """What a process says of one of its functions."""
+
+    about: str
+    parameters: tuple[str, ...]
+    needed: int
+    plain: bool
+
+
+_FUNCTIONS = TypeAdapter(dict[str, _Described])
 
 
 class Cell:
@@ -55,6 +76,7 @@ class Cell:
         self._sources, self._call_s = dict(sources), call_s
         self._turn = threading.Lock()
         self._running: list[subprocess.Popen[bytes]] = []
+        self._failures = 0
         # Whoever forgets a cell, or leaves, leaves no process behind.
         weakref.finalize(self, _end, self._running)
         self.functions = self._start()
@@ -66,71 +88,127 @@ class Cell:
             ProgramFault: It failed, took too long, or gave back too much.
         """
         with self._turn:
+            if self._failures >= MOST_FAILURES:
+                raise ProgramFault(f"{name} is not called again: it failed too often")
             try:
                 if not self._running:
                     self._start()
-                asked = {"call": name, "arguments": arguments}
-                return self._ask(asked, self._call_s, name)["value"]
-            except InvalidInput as error:
-                raise ProgramFault(str(error)) from error
-            except (OSError, ValueError, KeyError) as error:
-                self.close()
+                answer = self._ask({"call": name, "arguments": arguments}, self._call_s)
+                value = answer.get("value")
+            except (OSError, InvalidInput, NotApart) as error:
+                self._failures += 1
                 raise ProgramFault(f"{name} failed: {error}") from error
+            self._failures = 0
+        if "error" in answer:
+            raise ProgramFault(f"{name}: {clean(str(answer['error']))}")
+        return value
 
     def close(self) -> None:
         """Ends the process; the next call starts another."""
         _end(self._running)
 
-    def _start(self) -> Mapping[str, Any]:
+    def _start(self) -> Mapping[str, _Described]:
         cell = Path(__file__).with_name("cell.py")
         process = subprocess.Popen(  # noqa: S603
             [sys.executable, "-I", "-S", str(cell)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
+            bufsize=0,
             env={},
             cwd="/",
+            start_new_session=True,  # a terminal's Ctrl-C is not for it
         )
         self._running.append(process)
         try:
-            begun = self._ask(self._sources, START_S, "the functions")
-        except InvalidInput:
-            self.close()
-            raise
-        except (OSError, ValueError) as error:
-            self.close()
+            begun = self._ask({"sources": self._sources}, START_S)
+        except OSError as error:
             raise NotApart(f"the process of functions did not start: {error}") from None
-        if not begun.get("apart"):
+        if "error" in begun:
+            self.close()
+            problem = clean(str(begun["error"]))
+            raise InvalidInput(problem, source="the functions")
+        if begun.get("apart") is not True:
             self.close()
             raise NotApart("the system does not keep functions apart")
-        functions: Mapping[str, Any] = begun["functions"]
-        return functions
+        try:
+            return _FUNCTIONS.validate_python(begun.get("functions"))
+        except ValidationError:
+            self.close()
+            raise InvalidInput(
+                "they describe themselves wrongly", source="the functions"
+            ) from None
 
-    def _ask(self, asked: object, patience_s: float, what: str) -> dict[str, Any]:
-        process = self._running[-1]
-        if process.stdin is None or process.stdout is None:
-            raise OSError("it has no pipes")
-        process.stdin.write(json.dumps(asked).encode() + b"\n")
-        process.stdin.flush()
+    def _ask(self, asked: Mapping[str, Any], patience_s: float) -> dict[str, Any]:
+        """The answer to one question; a process that is out of step is ended.
+
+        Each question has a number that cannot be guessed, and its answer carries it: an
+        answer that comes early or late is never taken for that of another question.
+
+        Raises:
+            OSError: There is no such answer.
+        """
+        number = secrets.token_hex(8)
         until_s = time.monotonic() + patience_s
-        data = bytearray()
-        while not data.endswith(b"\n"):
-            left_s = until_s - time.monotonic()
-            ready = left_s > 0 and select.select([process.stdout], [], [], left_s)[0]
+        process = self._running[-1]
+        try:
+            self._send(process, json.dumps({"number": number, **asked}), until_s)
+            line = self._receive(process, until_s)
+            try:
+                found = json.loads(line, parse_constant=_no_number)
+            except (ValueError, RecursionError):
+                found = None
+            if not isinstance(found, dict) or found.get("number") != number:
+                raise OSError("its answer is none to what it was asked")
+        except TimeoutError:
+            self.close()
+            raise OSError(f"no answer within {patience_s:g} s") from None
+        except BaseException:  # an interrupt too: its answer would be the next one's
+            self.close()
+            raise
+        return found
+
+    def _send(
+        self, process: subprocess.Popen[bytes], text: str, until_s: float
+    ) -> None:
+        if process.stdin is None:
+            raise OSError("it has no pipes")
+        pipe = process.stdin.fileno()
+        os.set_blocking(pipe, False)
+        data = memoryview(text.encode() + b"\n")
+        while data:
+            _, ready, _ = select.select([], [pipe], [], _left(until_s))
             if not ready:
-                raise OSError(f"no answer within {patience_s:g} s")
-            part = os.read(process.stdout.fileno(), 1 << 16)
+                raise TimeoutError
+            with suppress(BlockingIOError):
+                data = data[os.write(pipe, data) :]
+
+    def _receive(self, process: subprocess.Popen[bytes], until_s: float) -> bytes:
+        """One line, after which nothing follows."""
+        if process.stdout is None:
+            raise OSError("it has no pipes")
+        pipe = process.stdout.fileno()
+        data = bytearray()
+        while b"\n" not in data:
+            if not select.select([pipe], [], [], _left(until_s))[0]:
+                raise TimeoutError
+            part = os.read(pipe, 1 << 16)
             if not part:
                 raise OSError("its process ended")
             data += part
             if len(data) > LONGEST_ANSWER:
                 raise OSError("its answer is too long")
-        found = json.loads(data)
-        if not isinstance(found, dict):
-            raise ValueError("its answer is none")
-        if "error" in found:
-            raise InvalidInput(str(found["error"]), source=what)
-        return found
+        if not data.endswith(b"\n") or data.count(b"\n") > 1:
+            raise OSError("it answers more than it was asked")
+        return bytes(data)
+
+
+def _left(until_s: float) -> float:
+    return max(0.0, until_s - time.monotonic())
+
+
+def _no_number(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no number")
 
 
 def _end(running: list[subprocess.Popen[bytes]]) -> None:
@@ -138,7 +216,8 @@ def _end(running: list[subprocess.Popen[bytes]]) -> None:
     while running:
         process = running.pop()
         process.kill()
-        process.wait()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(END_S)
         for pipe in (process.stdin, process.stdout):
             if pipe is not None:
                 with suppress(OSError):
@@ -166,8 +245,8 @@ def _functions(sources: tuple[tuple[str, str], ...]) -> tuple[Function, ...]:
     return tuple(_function(cell, name, of) for name, of in cell.functions.items())
 
 
-def _function(cell: Cell, name: str, of: Mapping[str, Any]) -> Function:
-    if not of["about"] or not of["plain"]:
+def _function(cell: Cell, name: str, of: _Described) -> Function:
+    if not of.about or not of.plain:
         raise InvalidInput(
             f"the function {name} has no docstring, or takes what programs cannot give"
         )
@@ -176,7 +255,7 @@ def _function(cell: Cell, name: str, of: Mapping[str, Any]) -> Function:
         return cell.call(name, *(_sendable(each) for each in arguments))
 
     calling: Callable[..., Value] = call
-    return Function(name, calling, tuple(of["parameters"]), of["about"], of["needed"])
+    return Function(name, calling, of.parameters, clean(of.about), of.needed)
 
 
 def _sendable(value: Value) -> Value:

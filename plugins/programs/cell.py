@@ -22,6 +22,8 @@ import os
 import platform
 import re
 import resource
+import select
+import signal
 import statistics
 import string
 import sys
@@ -62,6 +64,7 @@ _LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
 _ALLOW, _REFUSE, _KILL = 0x7FFF0000, 0x00050001, 0x80000000
 _X32 = 0x40000000
 _NO_NEW_PRIVILEGES, _SET_SECCOMP, _FILTER = 38, 22, 2
+_SET_DEATH_SIGNAL = 1
 
 
 class _Instruction(ctypes.Structure):
@@ -177,38 +180,66 @@ def described(function: types.FunctionType) -> dict[str, Any]:
     }
 
 
-def answer(ask: Callable[[], object]) -> None:
-    """One reply to one line, whatever goes wrong."""
+def answer(number: str, ask: Callable[[], Mapping[str, object]]) -> None:
+    """One reply to one question, whatever goes wrong; it carries its number."""
     try:
-        text = json.dumps(ask(), allow_nan=False)
+        text = json.dumps({**ask(), "number": number}, allow_nan=False)
     except BaseException as error:
-        text = json.dumps({"error": f"{type(error).__name__}: {error}"[:300]})
+        problem = f"{type(error).__name__}: {error}"[:300]
+        text = json.dumps({"error": problem, "number": number})
     data = text.encode() + b"\n"
     while data:
         data = data[os.write(1, data) :]
 
 
+def end_with_parent() -> None:
+    """Goes on in a child that ends with whoever asks, even if that is killed.
+
+    This process stays behind. It waits until the pipe that questions come by is closed,
+    or until its child ends; the system ends the child with it.
+    """
+    watcher = os.getpid()
+    child = os.fork()
+    if child == 0:
+        library = ctypes.CDLL(None, use_errno=True)
+        if library.prctl(_SET_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0) != 0:
+            os._exit(1)
+        if os.getppid() != watcher:
+            os._exit(1)
+        return
+    os.close(1)
+    waiting = select.poll()
+    waiting.register(0, 0)  # a closed pipe is reported without being asked for
+    waiting.register(os.pidfd_open(child), select.POLLIN)
+    waiting.poll()
+    os._exit(0)
+
+
 def main() -> None:
     """Reads sources, then calls, until the pipe ends."""
+    end_with_parent()
     lines = iter(lambda: sys.stdin.buffer.readline(LONGEST_LINE), b"")
-    sources = json.loads(next(lines))
+    first = json.loads(next(lines))
     found: dict[str, types.FunctionType] = {}
 
-    def begin() -> object:
+    def begin() -> Mapping[str, object]:
         limit()
         close_off()
         if not closed_off():
             return {"apart": False}
-        found.update(functions_of(sources))
+        found.update(functions_of(first["sources"]))
         return {
             "apart": True,
             "functions": {name: described(each) for name, each in found.items()},
         }
 
-    answer(begin)
+    answer(first["number"], begin)
     for line in lines:
         asked = json.loads(line)
-        answer(lambda: {"value": found[asked["call"]](*asked["arguments"])})  # noqa: B023
+        answer(
+            asked["number"],
+            lambda: {"value": found[asked["call"]](*asked["arguments"])},  # noqa: B023
+        )
 
 
 if __name__ == "__main__":

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import _thread
+import os
 import platform
+import signal
+import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.monitors.programs.language import Program
 from forewarn.monitors.programs.values import ProgramFault
-from forewarn.plugins.programs.apart import Cell, NotApart, uploaded
+from forewarn.plugins.programs.apart import MOST_FAILURES, Cell, NotApart, uploaded
 from forewarn.plugins.programs.cell import CALLS
 from forewarn.plugins.programs.judging import toolbox
 
@@ -177,3 +184,167 @@ def test_where_nothing_keeps_them_apart_they_are_refused(
     with pytest.raises(NotApart, match="Linux with seccomp"):
         Cell({"mine.py": SOURCE})
     assert NotApart.exit_status == 3
+
+
+# -- out of step
+
+HOSTILE = """
+import sys
+
+def early(value):
+    "Answers at once, in a form of its own, and then never comes back."
+    sys.modules["os"].write(1, b'{"value": false}\\n')
+    while True:
+        pass
+
+def liar(value):
+    "Answers for the next question too."
+    sys.modules["os"].write(1, b'{"value": 0}\\n')
+    return 1
+
+def foresees(value):
+    "Reads the number of its question and answers twice by it."
+    frame = sys._getframe()
+    while "asked" not in frame.f_locals:
+        frame = frame.f_back
+    number = frame.f_locals["asked"]["number"].encode()
+    line = b'{"value": false, "number": "' + number + b'"}\\n'
+    sys.modules["os"].write(1, line + line)
+    return True
+
+def deep(value):
+    "Answers with a list that is too deep to read."
+    sys.modules["os"].write(1, b'{"value": ' + b"[" * 100000 + b"]" * 100000 + b'}\\n')
+    return 1
+
+def nan(value):
+    "Answers with what is no number."
+    sys.modules["os"].write(1, b'{"value": NaN}\\n')
+    return 1
+
+def honest(value):
+    "Gives back what it is given."
+    return value
+
+def slow(value):
+    "Takes a moment."
+    for _ in range(3_000_000):
+        pass
+    return value
+"""
+
+
+@pytest.mark.parametrize("name", ["early", "liar", "foresees", "deep", "nan"])
+def test_an_answer_is_never_taken_for_that_of_another_question(name: str) -> None:
+    cell = Cell({"mine.py": HOSTILE}, call_s=1.0)
+    try:
+        cell.call(name, 1)
+    except ProgramFault:
+        pass
+    for value in ("x" * 200_000, 43, 44):
+        try:
+            assert cell.call("honest", value) == value
+        except ProgramFault:
+            continue
+    assert cell.call("honest", 45) == 45
+    cell.close()
+
+
+def test_an_interrupted_question_leaves_no_answer_behind() -> None:
+    cell = Cell({"mine.py": HOSTILE}, call_s=5.0)
+    assert cell.call("slow", 1) == 1
+    threading.Timer(0.02, _thread.interrupt_main).start()
+    with pytest.raises(KeyboardInterrupt):
+        for value in range(1_000):
+            assert cell.call("slow", value) == value
+    assert cell.call("slow", "next") == "next"
+    cell.close()
+
+
+def test_a_process_that_reads_nothing_is_ended_in_time() -> None:
+    """What it is sent is more than a pipe holds."""
+    cell = Cell({"mine.py": HOSTILE}, call_s=0.5)
+    with pytest.raises(ProgramFault):
+        cell.call("early", 1)
+    os.kill(cell._running[-1].pid, signal.SIGSTOP) if cell._running else None
+    began = time.monotonic()
+    try:
+        assert cell.call("honest", "x" * 200_000) == "x" * 200_000
+    except ProgramFault:
+        pass
+    assert time.monotonic() - began < 15.0
+    cell.close()
+
+
+def test_functions_that_fail_again_and_again_are_not_started_again() -> None:
+    cell = Cell({"mine.py": SOURCE}, call_s=0.1)
+    problems = []
+    for _ in range(MOST_FAILURES + 1):
+        with pytest.raises(ProgramFault) as error:
+            cell.call("hangs")
+        problems.append(str(error.value))
+    assert "it failed too often" in problems[-1]
+    assert not any("too often" in problem for problem in problems[:-1])
+
+
+FORGED = [
+    'b"[" * 100000 + b"]" * 100000 + b"\\n"',
+    'b\'{"apart": true, "functions": 5}\\n\'',
+    'b\'{"apart": true, "functions": {"f": {"about": 5, "parameters": 5,'
+    ' "needed": "x", "plain": true}}}\\n\'',
+    "b'{\"apart\": true}\\n'",
+    'b\'{"error": "\\\\ud800"}\\n\'',
+]
+
+
+@pytest.mark.parametrize("line", FORGED)
+@pytest.mark.parametrize("numbered", [False, True])
+def test_what_a_file_forges_while_it_loads_is_told_in_a_line(
+    line: str, numbered: bool
+) -> None:
+    number = """
+frame = sys._getframe()
+while "first" not in frame.f_locals:
+    frame = frame.f_back
+number = frame.f_locals["first"]["number"].encode()
+line = line.replace(b"{", b'{"number": "' + number + b'", ', 1)
+"""
+    source = f"import sys\nline = {line}\n{number if numbered else ''}"
+    source += 'sys.modules["os"].write(1, line)\n'
+    with pytest.raises((InvalidInput, NotApart)) as error:
+        uploaded({"mine.py": source})
+    str(error.value).encode()
+
+
+PARENT = """
+import sys
+from forewarn.plugins.programs.apart import Cell
+cell = Cell({"mine.py": sys.argv[1]}, call_s=60.0)
+print(cell._running[-1].pid, flush=True)
+cell.call("hangs")
+"""
+
+
+def test_a_killed_parent_ends_its_functions() -> None:
+    asking = subprocess.Popen(
+        [sys.executable, "-c", PARENT, SOURCE], stdout=subprocess.PIPE, text=True
+    )
+    assert asking.stdout is not None
+    with asking:
+        watcher = int(asking.stdout.readline())
+        children = Path(f"/proc/{watcher}/task/{watcher}/children")
+        inner = [int(pid) for pid in children.read_text().split()]
+        assert inner
+        asking.kill()
+    until = time.monotonic() + 10.0
+    while any(_is_running(pid) for pid in (watcher, *inner)):
+        assert time.monotonic() < until, "it goes on without its parent"
+        time.sleep(0.05)
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return stat.rpartition(")")[2].split()[0] not in ("Z", "X")

@@ -100,7 +100,7 @@ class Cell:
                 raise ProgramFault(f"{name} failed: {error}") from error
             self._failures = 0
         if "error" in answer:
-            raise ProgramFault(f"{name}: {clean(str(answer['error']))}")
+            raise ProgramFault(f"{name}: {_line(answer['error'])}")
         return value
 
     def close(self) -> None:
@@ -126,7 +126,7 @@ class Cell:
             raise NotApart(f"the process of functions did not start: {error}") from None
         if "error" in begun:
             self.close()
-            problem = clean(str(begun["error"]))
+            problem = _line(begun["error"])
             raise InvalidInput(problem, source="the functions")
         if begun.get("apart") is not True:
             self.close()
@@ -203,6 +203,11 @@ class Cell:
         return bytes(data)
 
 
+def _line(text: object) -> str:
+    """What a process says of itself, for people."""
+    return clean(str(text).encode("utf-8", "replace").decode())
+
+
 def _left(until_s: float) -> float:
     return max(0.0, until_s - time.monotonic())
 
@@ -255,7 +260,7 @@ def _function(cell: Cell, name: str, of: _Described) -> Function:
         return cell.call(name, *(_sendable(each) for each in arguments))
 
     calling: Callable[..., Value] = call
-    return Function(name, calling, of.parameters, clean(of.about), of.needed)
+    return Function(name, calling, of.parameters, _line(of.about), of.needed)
 
 
 def _sendable(value: Value) -> Value:

@@ -386,16 +386,22 @@ class AgentGuard(Turns):
 
     def _review(self, action: Action | None) -> tuple[Decision, Frame]:
         """Judges everything that was done, and the call after all of it."""
-        while True:
-            frame = self._seen()
-            behind = self._trajectory is not None and self._trajectory.behind
-            decision = self.loop.review(frame, None if behind else action)
-            if not behind or RANK[decision.kind] > RANK["alert"]:
-                return decision, frame
+        if self._trajectory is not None and self._trajectory.is_late:
+            for frame in self._trajectory.late(self._breaks):
+                seen = self._next(frame.values)
+                decision = self.loop.review(seen)
+                if RANK[decision.kind] > RANK["alert"]:
+                    return decision, seen
+        seen = self._next(self._observe().values)
+        return self.loop.review(seen, action), seen
 
-    def _seen(self) -> Frame:
-        """The world now, as the next step."""
-        values = self._observe().values
+    def _breaks(self, values: Mapping[str, Value]) -> bool:
+        """Whether a law would be broken by that as the next step."""
+        ahead = self._step(self._steps + 1, values)
+        return bool(self.guard.watch.foresee(ahead).violated)
+
+    def _next(self, values: Mapping[str, Value]) -> Frame:
+        """The next step of time, with what is observed."""
         self._steps += 1
         return self._step(self._steps, values)
 

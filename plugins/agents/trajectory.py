@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -79,12 +79,8 @@ class Trajectory:
     def begin(self) -> None:
         """Starts with nothing done."""
         self._due: deque[dict[str, Value]] = deque()
+        self._late: deque[dict[str, Value]] = deque(maxlen=MAX_OPEN)
         self._open: dict[int, dict[str, Value]] = {}
-
-    @property
-    def behind(self) -> bool:
-        """Whether something was done that has not been observed."""
-        return bool(self._due)
 
     def observe(self) -> Frame:
         """The next step that has not been observed; one without a call if none is."""
@@ -111,8 +107,26 @@ class Trajectory:
         if any(step is due for due in self._due):
             step["failed"] = False
         elif self._reads_failed:
-            # Later calls were judged meanwhile: success is a step of its own.
-            self._due.append({**step, "failed": False})
+            self._late.append({**step, "failed": False})
+
+    @property
+    def is_late(self) -> bool:
+        """Whether success was reported of a call after later ones had been judged."""
+        return bool(self._late)
+
+    def late(self, breaks: Callable[[Mapping[str, Value]], bool]) -> Iterator[Frame]:
+        """What was done last, then late successes, each as a step of its own.
+
+        A late success that would break a law, as a call of its own, waits.
+        """
+        if self._due:
+            yield self.observe()
+        for _ in range(len(self._late)):
+            step = self._late.popleft()
+            if breaks(step):
+                self._late.append(step)
+            else:
+                yield Frame(0.0, 0, step)
 
     def wrong(self, action: Action) -> str:
         """What keeps laws from comparing the arguments of a call; empty if nothing."""

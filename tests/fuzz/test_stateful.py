@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
+from tests.fuzz import agents
 from tests.fuzz.stateful import COUNTS, live
 
 
@@ -19,6 +22,22 @@ def lived(steps: int, seed: int, **length: int) -> None:
 
 def test_no_life_of_a_guard_has_an_escape() -> None:
     lived(500, seed=1, examples=8, each=40)
+
+
+def agents_lived(steps: int, seed: int) -> None:
+    counts: Counter[str] = Counter()
+    agents.live(steps, seed, counts, each=min(steps, 5_000))
+    for what in ("passed", "withheld", "nested", "left running", "late", "taken back"):
+        assert counts[what] > steps / 500, what
+
+
+def test_no_life_of_agents_has_an_escape() -> None:
+    agents_lived(2_000, seed=1)
+
+
+@pytest.mark.slow
+def test_no_long_life_of_agents_has_an_escape() -> None:
+    agents_lived(100_000, seed=2)
 
 
 @pytest.mark.slow

@@ -123,9 +123,19 @@ def test_success_that_is_reported_late_counts_from_then_on(tmp_path: Path) -> No
     assert guard.before("delete", {}).passes
     guard.close()
     reviews, divergence = replay(record)
-    assert (reviews, divergence) == (5, None)
+    assert (reviews, divergence) == (6, None)
     seen = [str(line.content) for line in read_record(record)]
     assert any("'backup'" in each and "'failed': False" in each for each in seen)
+
+
+def test_a_late_success_hides_no_call_from_another_law() -> None:
+    rarely = "always (tool == pay -> not once[1,3 steps] tool == pay)"
+    guard = AgentGuard.by_laws([COPIED, rarely])
+    paid = guard.before("pay", {})
+    assert guard.before("look", {}).passes
+    guard.after(call=paid.call)  # as a second call it would break the law
+    passed = [guard.before("pay", {}).passes for _ in range(8)]
+    assert not any(passed[:2]) and sum(passed) == 1
 
 
 def test_the_agent_of_a_tool_may_succeed_before_the_tool_does() -> None:

@@ -213,7 +213,7 @@ class AgentGuard(Turns):
             approver=approver,
             judges=judges,
             listeners=listeners,
-            records=Records(ModelFile.made(model), (), SOURCE, record),
+            records=Records(ModelFile.made([model]), (), SOURCE, record),
         )
         guard._trajectory = trajectory
         return guard

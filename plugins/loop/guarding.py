@@ -33,7 +33,7 @@ class Guarding:
         models: What was learned: one model, or several with laws of their own.
         policy: What is done at which risk.
         name: The models' file, for errors.
-        file: The models' file, for records; None: it is written from the first model.
+        file: The models' file, for records; None: one is made.
         laws: Names or formulas; none: those that the policy names, or the models'.
         judges: Makes the rules and guard programs that judge beside the risk, anew
             for each loop: each remembers its own run.
@@ -103,7 +103,7 @@ class Guarding:
             clock = EpisodeClock() if source.embedded else time.monotonic
         guard = self.guard(source.provides or None, frame_clock or clock)
         _check_substitutes(guard.judges, source, actions)
-        file = self.file or ModelFile.made(self.models[0])
+        file = self.file or ModelFile.made(self.models)
         return GuardedLoop(
             guard,
             source,

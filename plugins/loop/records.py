@@ -18,7 +18,7 @@ from forewarn.abstractions.errors import InvalidModel
 from forewarn.abstractions.files import atomic_bytes, read_bytes
 from forewarn.abstractions.frame import Source
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
-from forewarn.monitors.chains.formats.own import model_as_dict
+from forewarn.monitors.chains.formats.own import models_as_dict
 from forewarn.monitors.chains.model import Model
 from forewarn.monitors.guarding.guard import Guard
 from forewarn.monitors.guarding.record import SUFFIX, RunRecord
@@ -64,10 +64,10 @@ class ModelFile:
         return cls(path.name, digest_of(path), path)
 
     @classmethod
-    def made(cls, model: Model) -> ModelFile:
-        """The file that a model would make."""
-        content = json.dumps(model_as_dict(model), indent=2).encode()
-        return cls("laws.json", hashlib.sha256(content).hexdigest(), None, content)
+    def made(cls, models: Sequence[Model]) -> ModelFile:
+        """The file that models would make."""
+        content = json.dumps(models_as_dict(models), indent=2).encode()
+        return cls("model.json", hashlib.sha256(content).hexdigest(), None, content)
 
     @property
     def facts(self) -> dict[str, str]:

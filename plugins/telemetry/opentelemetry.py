@@ -50,12 +50,17 @@ class OpenTelemetry(Listener):
         )
         self._span: Any = None
         self._last: tuple[str, str] = ("proceed", "")
-        self._frames, self._mode = 0, "unguarded"
+        self.frames, self._mode = 0, "unguarded"
         self._broken: list[dict[str, Any]] = []
         self.failures = 0
 
+    @property
+    def open(self) -> bool:
+        """Whether a run is under way."""
+        return self._span is not None
+
     def began(self, run: Run) -> None:
-        self._last, self._frames, self._broken = ("proceed", ""), 0, []
+        self._last, self.frames, self._broken = ("proceed", ""), 0, []
         if run.policy is not None:
             self._mode = "shadow" if run.policy.shadow else "guarded"
         facts: dict[str, Any] = {"forewarn.scenario": run.scenario or run.name}
@@ -75,7 +80,7 @@ class OpenTelemetry(Listener):
             self.failures += 1
 
     def _review(self, decision: Decision) -> None:
-        self._frames += 1
+        self.frames += 1
         if len(self._broken) < MOST_BROKEN:
             at_s = decision.time_s
             self._broken += [{"law": law, "time_s": at_s} for law in decision.violated]
@@ -102,7 +107,7 @@ class OpenTelemetry(Listener):
         try:
             span.set_attribute("forewarn.ended", facts["ended"])
             span.set_attribute("forewarn.mode", self._mode)
-            span.set_attribute("forewarn.frames", facts.get("frames", self._frames))
+            span.set_attribute("forewarn.frames", facts.get("frames", self.frames))
             for broken in facts.get("violations", self._broken):
                 span.add_event(
                     "violation", {f"forewarn.{k}": v for k, v in broken.items()}

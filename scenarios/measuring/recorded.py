@@ -183,6 +183,7 @@ class Spectator:
             loop.review(frame)
             for judge in self._judges:
                 judge.frame(frame, None, None)
+        loop.close("the file was over")
         truth.finish()
         episode = Episode(
             run.seed,

@@ -199,7 +199,7 @@ def _row(
 
     def warned(several: Sequence[Foretold], at: float) -> Warned:
         climbs = [
-            climb_of(each, law, horizon_s, runs[each.run].header.seed or 0, stops)
+            climb_of(each, horizon_s, runs[each.run].header.seed or 0, stops)
             for each in several
         ]
         return Warned(tuple(each.warned(at) for each in climbs))
@@ -227,7 +227,7 @@ def _row(
         "warned_3_s_before_deadline": in_time,
         "harmless_trigger": mostly_harmless(told),
         "invariant": all(
-            e.broken_s is None or e.broken_s[0] == e.broken_s[1] for e in told
+            e.broken is None or e.broken.time_s == e.broken.since_s for e in told
         ),
         "brier": known.brier,
         "brier_of_base_rate": known.reference,

@@ -173,7 +173,7 @@ def _tunings(
         for law, several in told.items()
     }
     clean = {
-        law: np.array([each.broken_s is None for each in several])
+        law: np.array([each.broken is None for each in several])
         for law, several in told.items()
     }
     found = []

@@ -83,11 +83,11 @@ def _at(several: Sequence[Foretold], horizon_s: float, at: float) -> tuple[str, 
     ahead_s, false, clean = list[float](), 0, 0
     for each in several:
         alarms = np.flatnonzero(each.risks[horizon_s] >= at)
-        if each.broken_s is None:
+        if each.broken is None:
             clean += 1
             false += bool(alarms.size)
-        elif alarms.size and each.times_s[alarms[0]] < each.broken_s[1]:
-            ahead_s.append(float(each.broken_s[1] - each.times_s[alarms[0]]))
+        elif alarms.size and each.times_s[alarms[0]] < each.broken.since_s:
+            ahead_s.append(float(each.broken.since_s - each.times_s[alarms[0]]))
     warned = len(ahead_s) / max(len(several) - clean, 1)
     mean_s = sum(ahead_s) / max(len(ahead_s), 1)
     return f"{warned:.2f}", f"{mean_s:.1f} s", f"{false / max(clean, 1):.2f}"
@@ -106,7 +106,7 @@ def main() -> None:
             "rss": safe_distances,
         }
         found = of.found(ways, 0)
-        violating = sum(each.broken_s is not None for each in found[GUARD])
+        violating = sum(each.broken is not None for each in found[GUARD])
         print(
             f"{name}: learned from {of.learned} runs, {violating} of"
             f" {len(found[GUARD])} held-out runs end in a collision"

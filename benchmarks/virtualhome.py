@@ -63,7 +63,7 @@ def foreseen(each: Foretold, horizon_s: float, known: bool = True) -> Foretold:
         known: Whether its risks are known, not only that the law is broken.
     """
     now = each.risks[horizon_s] if known else np.zeros(len(each.times_s))
-    last = now[-1:] if each.broken_s is None else np.ones(1)
+    last = now[-1:] if each.broken is None else np.ones(1)
     return replace(each, risks={horizon_s: np.concatenate([now[1:], last])})
 
 
@@ -83,7 +83,7 @@ def main() -> None:
         found["the law itself, before each action"] = [
             foreseen(each, horizon_s, known=False) for each in ours
         ]
-        broken = sum(each.broken_s is not None for each in ours)
+        broken = sum(each.broken is not None for each in ours)
         print(f"{law.name}: {broken} of {len(ours)} runs break it")
         table = [("by", "warned of", "steps ahead")]
         for way, several in found.items():

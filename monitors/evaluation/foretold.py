@@ -11,15 +11,25 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from forewarn.abstractions.errors import InvalidInput
-from forewarn.monitors.evaluation.warned import Broken, Climb
+from forewarn.abstractions.serial import to_json
+from forewarn.monitors.evaluation.warned import (
+    Broken,
+    Climb,
+    alarms,
+    came_true,
+    warned_run,
+)
+from forewarn.monitors.laws.automaton import Automaton
 from forewarn.monitors.risk.calibration import Calibration, calibrated
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-LEAD_S = 3.0
-"""So long before a deadline there is time to do something."""
+
+ENOUGH_S = 1.5
+"""A warning is worth all if it comes so early, and half at the last moment: then what
+comes cannot be prevented, and only be made milder."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,8 +45,7 @@ class Foretold:
             state; below 0 where that was never seen in training.
         unknown: Whether the state was one never seen in training.
         idle: Whether nothing was owed.
-        broken_s: When the violation was certain, and when its obligation arose; None
-            if the law was kept.
+        broken: The first violation; None if the law was kept.
     """
 
     run: int
@@ -46,14 +55,11 @@ class Foretold:
     pairs: Ints
     unknown: Bools
     idle: Bools
-    broken_s: tuple[float, float] | None
+    broken: Broken | None
 
     def came_true(self, horizon_s: float) -> Bools:
         """Whether what was owed at a tick, or arose within H of it, went unmet."""
-        if self.broken_s is None:
-            return np.zeros(len(self.times_s), bool)
-        happened: Bools = self.broken_s[1] <= self.times_s + horizon_s + 1e-9
-        return happened
+        return came_true(self.broken, self.times_s, horizon_s)
 
 
 def _steps(
@@ -70,15 +76,14 @@ def _steps(
 
 
 def climb_of(
-    told: Foretold, law: str, horizon_s: float, seed: int, unknown_alarms: bool
+    told: Foretold, horizon_s: float, seed: int, unknown_alarms: bool
 ) -> Climb:
     """The risks of a law in one run, as hindsight has them."""
     forced = told.unknown & unknown_alarms
-    broken = None if told.broken_s is None else Broken(law, *told.broken_s)
     steps = _steps(
         told.times_s.tolist(), told.risks[horizon_s].tolist(), forced.tolist()
     )
-    return Climb(seed, told.duration_s, steps, broken)
+    return Climb(seed, told.duration_s, steps, told.broken)
 
 
 def skill(found: Sequence[Foretold], horizon_s: float, idle: bool) -> float:
@@ -119,22 +124,25 @@ def early(found: Sequence[Foretold], horizon_s: float, allowed: float) -> Floats
     """
     tops = sorted(
         (float(each.risks[horizon_s].max(initial=0.0)) for each in found
-         if each.broken_s is None), reverse=True,
+         if each.broken is None), reverse=True,
     )  # fmt: skip
     spared = int(allowed * len(tops) + 1e-9)
     above = tops[spared] if spared < len(tops) else 0.0
     harmless, ahead_s = mostly_harmless(found), list[float]()
     for each in found:
-        if each.broken_s is None:
-            continue
-        broken_s, since_s = each.broken_s
-        alarms = np.flatnonzero(each.risks[horizon_s] > above)
-        early_s = float("nan")
-        if alarms.size:
-            early_s = (broken_s if harmless else since_s) - each.times_s[alarms[0]]
-        in_time = early_s >= LEAD_S if harmless else early_s > 0
-        ahead_s.append(float(early_s) if in_time else float("nan"))
+        if each.broken is not None:
+            alarmed = alarms(each.risks[horizon_s], above, inclusive=False)
+            run = warned_run(each.times_s.tolist(), alarmed, each.broken)
+            # What ships was chosen without slack.
+            ahead_s.append(run.lead_s(harmless, slack_s=0.0))
     return np.array(ahead_s)
+
+
+def worth_of(early_s: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What is worth the warning of each violation, over the false alarms allowed."""
+    told = np.nan_to_num(0.5 + 0.5 * np.minimum(early_s / ENOUGH_S, 1.0))
+    worth: NDArray[np.float64] = told.mean(axis=0)
+    return worth
 
 
 def warned_in_time(
@@ -152,7 +160,7 @@ def shared(early_s: Floats) -> tuple[float, float]:
 
 def mostly_harmless(found: Sequence[Foretold]) -> bool:
     """Whether most runs that keep the law owe something for a while."""
-    owing = [not each.idle.all() for each in found if each.broken_s is None]
+    owing = [not each.idle.all() for each in found if each.broken is None]
     return sum(owing) > len(owing) / 2
 
 
@@ -250,27 +258,7 @@ class Reliability:
                 )
 
     def as_dict(self) -> dict[str, Any]:
-        return {
-            "frames": self.frames,
-            "unknown": self.unknown,
-            "traces": self.traces,
-            "base_rate": self.base_rate,
-            "brier": self.brier,
-            "reference": self.reference,
-            "skill": self.skill,
-            "calibration_error": self.calibration_error,
-            "bins": [
-                {
-                    "low": each.low,
-                    "high": each.high,
-                    "frames": each.frames,
-                    "traces": each.traces,
-                    "predicted": each.predicted,
-                    "observed": each.observed,
-                }
-                for each in self.bins
-            ],
-        }
+        return to_json(self) | {"reference": self.reference, "skill": self.skill}
 
 
 def reliability(
@@ -323,3 +311,41 @@ def reliability(
         calibration_error=sum(gaps) / len(risk),
         bins=tuple(bins),
     )
+
+
+def unmet_ahead(automaton: Automaton, letters: Ints, steps: int) -> tuple[Ints, Bools]:
+    """What the guard's risk foretells, seen from the end of the trace.
+
+    Unlike `came_true` this knows every obligation, not only the first that is broken.
+
+    Args:
+        automaton: The law's monitor.
+        letters: The columns that the frames of one trace are read as.
+        steps: H.
+
+    Returns:
+        The monitor's state at every frame up to the first violation, and whether an
+        obligation that was pending then, or arose within H steps, went unmet. What is
+        owed when the trace ends is decided by repeating its last frame.
+    """
+    table, column = automaton.step.tolist(), letters.tolist()
+    states, state = list[int](), automaton.initial
+    for letter in column:
+        state = table[state][letter]
+        if state == automaton.violated:
+            break
+        states.append(state)
+    monitor = np.array(states, np.int64)
+    frames, last = np.arange(len(states)), len(column) - 1
+    step_of, ahead = automaton.step.astype(np.int64), monitor
+    for step in range(1, steps + 1):
+        ahead = step_of[ahead, letters[np.minimum(frames + step, last)]]
+    unmet = ahead == automaton.violated
+    owed = automaton.owed[ahead]
+    # Every row of `complete` is met or broken within as many steps as there are rows,
+    # but for obligations without a deadline, which no end can break.
+    for step in range(steps + 1, steps + 1 + len(column) + len(automaton.complete)):
+        if (owed <= 1).all():
+            break
+        owed = automaton.complete[owed, letters[np.minimum(frames + step, last)]]
+    return monitor, unmet | (owed == 1)

@@ -16,14 +16,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from forewarn.abstractions.serial import to_json
 from forewarn.monitors.evaluation.figures import mean_interval, rate, spread, wilson
 
 Flags = NDArray[np.bool_]
 
 LEAD_S = 3.0
 """An alarm so long before the deadline leaves time to do something about it."""
+
+SLACK_S = 1e-9
+"""Times are sums of periods, and sums are rounded."""
+
+_LEAD_SLACK_S = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +47,21 @@ class Broken:
     since_s: float
 
     def as_dict(self) -> dict[str, Any]:
-        return {"law": self.law, "time_s": self.time_s, "since_s": self.since_s}
+        content: dict[str, Any] = to_json(self)
+        return content
+
+
+def came_true(broken: Broken | None, times_s: ArrayLike, horizon_s: float) -> Flags:
+    """Whether what was owed at each time, or arose within H of it, went unmet.
+
+    Only the first violation of a run is looked at: of two obligations that are broken
+    one after the other, the second does not count.
+    """
+    times = np.asarray(times_s, np.float64)
+    if broken is None:
+        return np.zeros(len(times), bool)
+    happened: Flags = broken.since_s <= times + horizon_s + SLACK_S
+    return happened
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,17 +83,27 @@ class WarnedRun:
     @property
     def detected(self) -> bool:
         """Whether the first alarm came strictly before the trigger."""
-        return self.broken is not None and self._alarmed_before(self.broken.since_s)
+        return not math.isnan(self.lead_s(harmless=False))
 
     @property
     def in_time(self) -> bool:
         """Whether the first alarm came at least `LEAD_S` before the deadline."""
-        return self.broken is not None and self._alarmed_before(
-            self.broken.time_s - LEAD_S + 1e-6
-        )
+        return not math.isnan(self.lead_s(harmless=True))
 
-    def _alarmed_before(self, time_s: float) -> bool:
-        return self.alarm_s is not None and self.alarm_s < time_s
+    def lead_s(self, harmless: bool, slack_s: float = _LEAD_SLACK_S) -> float:
+        """How early the first alarm came; NaN unless it came in time.
+
+        Args:
+            harmless: Whether most triggers are harmless. In time is then `LEAD_S`
+                before the deadline, and before the trigger otherwise.
+            slack_s: How much later than `LEAD_S` still counts.
+        """
+        if self.broken is None or self.alarm_s is None:
+            return math.nan
+        end_s = self.broken.time_s if harmless else self.broken.since_s
+        lead_s = end_s - self.alarm_s
+        in_time = lead_s >= LEAD_S - slack_s if harmless else lead_s > 0.0
+        return lead_s if in_time else math.nan
 
 
 def alarms(
@@ -350,21 +380,9 @@ class Climb:
 
 
 def in_time(climbs: Iterable[Climb], at: float, harmless: bool) -> list[float]:
-    """How early a threshold warns of the violations that it warns of in time.
-
-    That is before the trigger or, where the trigger is mostly harmless, so long before
-    the deadline that there is time to do something.
-    """
-    found: list[float] = []
-    for each in climbs:
-        run = each.warned(at)
-        if run.broken is None or run.alarm_s is None:
-            continue
-        if harmless and run.in_time:
-            found.append(run.broken.time_s - run.alarm_s)
-        elif not harmless and run.detected:
-            found.append(run.broken.since_s - run.alarm_s)
-    return found
+    """How early a threshold warns of the violations that it warns of in time."""
+    leads = (each.warned(at).lead_s(harmless) for each in climbs)
+    return [lead_s for lead_s in leads if not math.isnan(lead_s)]
 
 
 def plateau_end(climbs: Sequence[Climb], lowest: float, harmless: bool) -> float:

@@ -23,6 +23,7 @@ from forewarn.monitors.evaluation.foretold import (
     mostly_harmless,
     shared,
     skill,
+    worth_of,
 )
 from forewarn.monitors.finding.corpus import Corpus, for_scores
 from forewarn.monitors.finding.score import ScoreRecipe
@@ -44,10 +45,6 @@ ALLOWED = (0.02, 0.05, 0.10)
 """At how many false alarms a clean run ways to warn are compared, on average of these:
 a threshold that promises the last one lies where fewer were seen, by few clean runs far
 fewer."""
-
-ENOUGH_S = 1.5
-"""A warning is worth all if it comes so early, and half at the last moment: then what
-comes cannot be prevented, and only be made milder."""
 
 WORSE = 0.02
 """So much less worth is as good as equal: it is within chance."""
@@ -98,9 +95,9 @@ class Evidence:
     @property
     def worth(self) -> float:
         """What its warnings are worth, over the laws: 1 if all come early enough."""
-        return sum(float(_worth(each).mean()) for each in self.early_s.values()) / max(
-            len(self.early_s), 1
-        )
+        return sum(
+            float(worth_of(each).mean()) for each in self.early_s.values()
+        ) / max(len(self.early_s), 1)
 
     def behind(self, other: Evidence) -> tuple[float, float]:
         """How much less its warnings are worth than another's, and what is chance.
@@ -108,7 +105,7 @@ class Evidence:
         Both saw the same violations, so what counts is on which of them they differ.
         """
         pairs = [(other.early_s[law], each) for law, each in self.early_s.items()]
-        less = [_worth(its) - _worth(mine) for its, mine in pairs]
+        less = [worth_of(its) - worth_of(mine) for its, mine in pairs]
         apart = [float(each.var(ddof=1)) / each.size for each in less if each.size > 1]
         count = max(len(less), 1)
         return (
@@ -126,13 +123,6 @@ class Evidence:
             for fact, by_law in facts.items()
             if by_law or fact == "skill"
         }
-
-
-def _worth(early_s: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What is worth the warning of each violation, over the false alarms allowed."""
-    told = np.nan_to_num(0.5 + 0.5 * np.minimum(early_s / ENOUGH_S, 1.0))
-    worth: NDArray[np.float64] = told.mean(axis=0)
-    return worth
 
 
 def _mean(by_law: dict[str, float]) -> float:
@@ -292,11 +282,11 @@ class _Judged:
                 found[law] += several
         evidence = Evidence(kind, name, {})
         for law, several in found.items():
-            if sum(each.broken_s is not None for each in several) < FOLDS:
+            if sum(each.broken is not None for each in several) < FOLDS:
                 continue
             idle = not mostly_harmless(several)
             evidence.skill[law] = skill(several, self._horizon_s, idle)
-            if any(each.broken_s is None for each in several):
+            if any(each.broken is None for each in several):
                 evidence.early_s[law] = np.array(
                     [early(several, self._horizon_s, allowed) for allowed in ALLOWED]
                 )

@@ -28,6 +28,7 @@ from forewarn.abstractions.serial import Strict, validated
 from forewarn.abstractions.trace import Kept
 from forewarn.abstractions.vocabularies.signals import PLAIN, UNITS, named_unit
 from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
+from forewarn.monitors.evaluation.warned import Broken, came_true
 from forewarn.monitors.laws.clocking import law_latches
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.trust.encoding import encode_trace, tick_times
@@ -447,7 +448,7 @@ class Corpus:
         return self._terms[family]
 
     @cached_property
-    def _paths(self) -> list[list[tuple[Ints, Bools, tuple[float, float] | None]]]:
+    def _paths(self) -> list[list[tuple[Ints, Bools, Broken | None]]]:
         """Of each run and law: its ticks before the violation, what is owed, when."""
         judges = [LawPaths(law, self.basis, self.period_s) for law in self.laws]
         found = []
@@ -457,8 +458,8 @@ class Corpus:
             distinct, place = np.unique(codes, return_inverse=True)
             of_run = []
             for judge in judges:
-                path, broken_s = judge.follow(distinct, place, times)
-                of_run.append((path, judge.automaton.pending[path], broken_s))
+                path, broken = judge.follow(distinct, place, times)
+                of_run.append((path, judge.automaton.pending[path], broken))
             found.append(of_run)
         return found
 
@@ -468,7 +469,7 @@ class Corpus:
         owing = [
             any(pending.any() for _, pending, _ in of_run)
             for of_run in self._paths
-            if all(broken_s is None for _, _, broken_s in of_run)
+            if all(broken is None for _, _, broken in of_run)
         ]
         return sum(owing) > len(owing) / 2
 
@@ -484,10 +485,9 @@ class Corpus:
             of_run = list(compress(self._paths[number], among))
             n = min(len(path) for path, _, _ in of_run)
             event, owing = np.zeros(n, bool), np.zeros(n, bool)
-            for _, pending, broken_s in of_run:
+            for _, pending, broken in of_run:
                 owing |= pending[:n]
-                if broken_s is not None:
-                    event |= broken_s[1] <= times[:n] + horizon_s + 1e-9
+                event |= came_true(broken, times[:n], horizon_s)
             runs.append(np.full(n, number))
             rows.append(start + ends[:n])
             doomed.append(event)

@@ -16,10 +16,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from forewarn.abstractions.abstraction import Abstraction
 from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.serial import to_json
 from forewarn.monitors.chains.chain import Chain
 from forewarn.monitors.chains.learning import Support, Tally, learn
 from forewarn.monitors.chains.model import Model
-from forewarn.monitors.evaluation.foretold import Reliability, reliability
+from forewarn.monitors.evaluation.foretold import Reliability, reliability, unmet_ahead
 from forewarn.monitors.laws.automaton import Automaton
 from forewarn.monitors.risk.evidence import letters_of_states, truth_in_abstraction
 from forewarn.monitors.risk.tables import guard_risk
@@ -57,35 +58,28 @@ class Helpful:
 
     Args:
         predicate: Its text.
-        about_next: About the next state.
-        about_outcome: About whether a violation follows; None if that is not known.
+        bits_about_next: About the next state.
+        bits_about_outcome: About whether a violation follows; None if not known.
         state: The state in which it tells most about the next.
-        there: How much it tells there.
+        bits_there: How much it tells there.
     """
 
     predicate: str
-    about_next: float
-    about_outcome: float | None
+    bits_about_next: float
+    bits_about_outcome: float | None
     state: str
-    there: float
+    bits_there: float
 
     def sentence(self) -> str:
-        told = f"{self.about_next:.3g} bits a step about the next state"
-        if self.about_outcome is not None:
-            told = f"{self.about_outcome:.3g} bits about a violation ahead and {told}"
+        told = f"{self.bits_about_next:.3g} bits a step about the next state"
+        if self.bits_about_outcome is not None:
+            told = (
+                f"{self.bits_about_outcome:.3g} bits about a violation ahead and {told}"
+            )
         return (
             f"The unused predicate {self.predicate} would tell {told}, most in "
             f"{self.state}."
         )
-
-    def as_dict(self) -> dict[str, Any]:
-        return {
-            "predicate": self.predicate,
-            "bits_about_next": self.about_next,
-            "bits_about_outcome": self.about_outcome,
-            "state": self.state,
-            "bits_there": self.there,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,15 +157,10 @@ class FairnessReport:
             yield helpful.sentence()
 
     def as_dict(self) -> dict[str, Any]:
-        return {
+        reliability = {law: each.as_dict() for law, each in self.reliability.items()}
+        return to_json(self) | {
+            "reliability": reliability,
             "fair": self.fair,
-            "level": self.level,
-            "order": [finding.as_dict() for finding in self.order],
-            "dwell": [finding.as_dict() for finding in self.dwell],
-            "reliability": {
-                law: each.as_dict() for law, each in self.reliability.items()
-            },
-            "helpful": [each.as_dict() for each in self.helpful],
             "warnings": list(self.warnings()),
             "advice": list(self.advice()),
         }
@@ -232,23 +221,25 @@ def rank_predicates(
         gains = _gains(
             codes[steps], codes[steps + 1], column[steps], len(sequences.states)
         )
-        about_outcome = None
+        bits_about_outcome = None
         if event is not None:
             every = _gains(codes, event.astype(np.int64), column, states)
-            about_outcome = _per_step(every.sum(), len(codes))
+            bits_about_outcome = _per_step(every.sum(), len(codes))
         best = int(gains.argmax())
         helpful = Helpful(
             predicate=name,
-            about_next=_per_step(gains.sum(), len(steps)),
-            about_outcome=about_outcome,
+            bits_about_next=_per_step(gains.sum(), len(steps)),
+            bits_about_outcome=bits_about_outcome,
             state=sequences.states[best],
-            there=max(
+            bits_there=max(
                 float(gains[best]) / max(int((codes[steps] == best).sum()), 1), 0
             ),
         )
-        if helpful.about_next > 0.0 or helpful.about_outcome:
+        if helpful.bits_about_next > 0.0 or helpful.bits_about_outcome:
             ranked.append(helpful)
-    ranked.sort(key=lambda h: (-(h.about_outcome or 0.0), -h.about_next, h.predicate))
+    ranked.sort(
+        key=lambda h: (-(h.bits_about_outcome or 0.0), -h.bits_about_next, h.predicate)
+    )
     return tuple(ranked)
 
 
@@ -330,42 +321,6 @@ def horizon_steps(period_s: float | None) -> int:
     return max(int(HORIZON_S / period_s + 1e-9), 1)
 
 
-def came_true(automaton: Automaton, letters: Ints, steps: int) -> tuple[Ints, Bools]:
-    """What the guard's risk foretells, seen from the end of the trace.
-
-    Args:
-        automaton: The law's monitor.
-        letters: The columns that the frames of one trace are read as.
-        steps: H.
-
-    Returns:
-        The monitor's state at every frame up to the first violation, and whether an
-        obligation that was pending then, or arose within H steps, went unmet. What is
-        owed when the trace ends is decided by repeating its last frame.
-    """
-    table, column = automaton.step.tolist(), letters.tolist()
-    states, state = list[int](), automaton.initial
-    for letter in column:
-        state = table[state][letter]
-        if state == automaton.violated:
-            break
-        states.append(state)
-    monitor = np.array(states, np.int64)
-    frames, last = np.arange(len(states)), len(column) - 1
-    step_of, ahead = automaton.step.astype(np.int64), monitor
-    for step in range(1, steps + 1):
-        ahead = step_of[ahead, letters[np.minimum(frames + step, last)]]
-    unmet = ahead == automaton.violated
-    owed = automaton.owed[ahead]
-    # Every row of `complete` is met or broken within as many steps as there are rows,
-    # but for obligations without a deadline, which no end can break.
-    for step in range(steps + 1, steps + 1 + len(column) + len(automaton.complete)):
-        if (owed <= 1).all():
-            break
-        owed = automaton.complete[owed, letters[np.minimum(frames + step, last)]]
-    return monitor, unmet | (owed == 1)
-
-
 def cross_validate(
     sequences: Sequence[Sequence[str]],
     model: Model,
@@ -396,7 +351,7 @@ def cross_validate(
         for i in order:
             if i % FOLDS == fold:
                 read = np.array([columns[name] for name in sequences[i]])
-                monitor, unmet = came_true(automaton, read, steps)
+                monitor, unmet = unmet_ahead(automaton, read, steps)
                 states = [number.get(s, -1) for s in sequences[i][: len(monitor)]]
                 found[i] = known[monitor, np.array(states, np.int64)], unmet
     return HeldOut([found[i][0] for i in order], [found[i][1] for i in order])
@@ -436,7 +391,7 @@ def assess_training(
             outcome = outcome or [np.zeros(len(row), bool) for row in sequences]
             for known, row in zip(outcome, sequences, strict=True):
                 read = np.array([columns[state] for state in row])
-                _, unmet = came_true(automaton, read, steps)
+                _, unmet = unmet_ahead(automaton, read, steps)
                 known[: len(unmet)] |= unmet
     return assess(
         [[number[state] for state in row] for row in sequences],

@@ -20,6 +20,7 @@ from forewarn.monitors.chains.intervals import IntervalChain, model_intervals
 from forewarn.monitors.chains.learning import Support, Tally, learn
 from forewarn.monitors.chains.model import Model
 from forewarn.monitors.evaluation.foretold import Floats, Foretold, Ints
+from forewarn.monitors.evaluation.warned import Broken
 from forewarn.monitors.laws.automaton import Automaton
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.laws.monitor import Monitor
@@ -248,7 +249,7 @@ class Judge:
         unknown = np.array([bits not in self._known for bits in distinct.tolist()])
         known = np.array([of[0] for of in states])
         for law, tables in self._laws:
-            path, broken_s = law.follow(distinct, place, times)
+            path, broken = law.follow(distinct, place, times)
             upto = place[: len(path)]
             yield (
                 law.name,
@@ -260,7 +261,7 @@ class Judge:
                     np.where(unknown[upto], -1, path * self._size + known[upto]),
                     unknown[upto],
                     ~law.automaton.pending[path],
-                    broken_s,
+                    broken,
                 ),
             )
 
@@ -318,8 +319,8 @@ class LawPaths:
 
     def follow(
         self, distinct: Ints, place: Ints, times: Floats
-    ) -> tuple[Ints, tuple[float, float] | None]:
-        """The monitor's states before a violation, and when that was and arose.
+    ) -> tuple[Ints, Broken | None]:
+        """The monitor's states before the first violation, and that violation.
 
         Args:
             distinct: The states of a run, each once.
@@ -338,14 +339,12 @@ class LawPaths:
             if state == violated:
                 break
             path.append(state)
-        broken_s = None
+        broken = None
         if state == violated or self.automaton.pending[state]:
-            broken_s = self._broken([masks[at] for at in place.tolist()], times)
-        return np.array(path, np.int64), broken_s
+            broken = self._broken([masks[at] for at in place.tolist()], times)
+        return np.array(path, np.int64), broken
 
-    def _broken(
-        self, masks: Sequence[int], times: Floats
-    ) -> tuple[float, float] | None:
+    def _broken(self, masks: Sequence[int], times: Floats) -> Broken | None:
         """When it was broken first, what is owed at the end decided by repeating it."""
         monitor = self._monitor
         monitor.reset()
@@ -358,5 +357,6 @@ class LawPaths:
                 found = monitor.violations[0]
                 late = max(0, found.step - len(times) + 1) * self._period_s
                 at = float(times[min(found.step, len(times) - 1)]) + late
-                return at, float(times[min(found.since, len(times) - 1)])
+                since_s = float(times[min(found.since, len(times) - 1)])
+                return Broken(self.name, at, since_s)
         return None

@@ -8,8 +8,8 @@ what a traffic light or a timer does and the first test hardly sees.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -66,9 +66,6 @@ class OrderFinding:
             f"p = {self.p_value:.2g}). Let the abstraction tell them apart."
         )
 
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True)
 class DwellFinding:
@@ -79,9 +76,9 @@ class DwellFinding:
         runs: How many times it was left.
         p_value: How often chance alone makes as much of a difference.
         effect: The total variation between how long it lasts and how long it would.
-        steps: How many steps it lasts on average.
-        early: How likely it is to end in each of its first steps.
-        late: How likely once it has lasted long.
+        mean_steps: How many steps it lasts on average.
+        early_rate: How likely it is to end in each of its first steps.
+        late_rate: How likely once it has lasted long.
         flagged: Whether it stands out among all states tested.
     """
 
@@ -89,31 +86,19 @@ class DwellFinding:
     runs: int
     p_value: float
     effect: float
-    steps: float
-    early: float
-    late: float
+    mean_steps: float
+    early_rate: float
+    late_rate: float
     flagged: bool = False
 
     def sentence(self) -> str:
         return (
-            f"{self.state} lasts {self.steps:.3g} steps on average, but does not end "
-            f"at a constant rate: {self.early:.2g} a step at first, {self.late:.2g} "
-            f"late, where a chain has {1 / self.steps:.2g} (off by {self.effect:.2f}, "
-            f"{self.runs:,} runs, p = {self.p_value:.2g}). Let the abstraction tell "
-            f"early from late."
+            f"{self.state} lasts {self.mean_steps:.3g} steps on average, but does not"
+            f" end at a constant rate: {self.early_rate:.2g} a step at first,"
+            f" {self.late_rate:.2g} late, where a chain has {1 / self.mean_steps:.2g}"
+            f" (off by {self.effect:.2f}, {self.runs:,} runs, p = {self.p_value:.2g})."
+            " Let the abstraction tell early from late."
         )
-
-    def as_dict(self) -> dict[str, Any]:
-        return {
-            "state": self.state,
-            "runs": self.runs,
-            "p_value": self.p_value,
-            "effect": self.effect,
-            "mean_steps": self.steps,
-            "early_rate": self.early,
-            "late_rate": self.late,
-            "flagged": self.flagged,
-        }
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -287,9 +272,9 @@ def _dwell_finding(state: str, lengths: Ints, cut: Bools) -> DwellFinding | None
         runs=left,
         p_value=float(chdtrc(len(ages) - 1, off.sum())),
         effect=_length_variation(ages, hazard, rate),
-        steps=steps / left,
-        early=float(hazard[0]),
-        late=float(hazard[-1]),
+        mean_steps=steps / left,
+        early_rate=float(hazard[0]),
+        late_rate=float(hazard[-1]),
     )
 
 

@@ -1,12 +1,18 @@
-"""How far a reachability probability is off when the rows of a chain are off.
+"""PAC bounds: how far a learned chain may be off, with probability 1 - delta.
 
-Two answers. The paper's: `Conditioning`, with B = l / Cond. Ours: the expected number
-of steps in which the target is still open. If x and y are the probabilities in the true
-and the learned chain, then x - y = (I - Q)^-1 (P - P') x', with Q the learned chain on
-the open states and x' within [0, 1]; so each row's total variation counts as often as
-that row is expected to be used. A row that may lead to where nobody has been is off by
-that much more, and the target may then be reached from where it never was. The paper's
-needs the two chains to have the same support.
+`pac_report` says how many visits each state has, how many it needs, and whether the
+guarantee holds. It gives two figures.
+
+- The paper's bound for all of CTL, (11/10 B)^2 with B = l / Cond (`Conditioning`). It
+  needs both chains to have the same support, so it says nothing if a transition can
+  happen that the support does not allow.
+- Ours, which is far smaller (`spread`). If x and y are the probabilities in the true
+  and the learned chain, then x - y = (I - Q)^-1 (P - P') x', with Q the learned chain
+  on the open states and x' within [0, 1]: the total variation of each row counts as
+  often as that row is expected to be used. A row that may lead to a state never seen
+  is off by that much more.
+
+A single fixed property needs far fewer runs: see `scenarios.running.sampling`.
 """
 
 from __future__ import annotations
@@ -28,12 +34,10 @@ from forewarn.monitors.chains.intervals import clopper_pearson, open_rows
 from forewarn.monitors.chains.model import Counts, Model
 from forewarn.monitors.laws.automaton import Automaton
 from forewarn.monitors.risk.evidence import letters_of_states, truth_in_abstraction
+from forewarn.monitors.risk.product import consistent_pairs, read_chain
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
-
-    from forewarn.monitors.laws.automaton import Automaton
-
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -111,8 +115,6 @@ def law_target(
         name: What the violation is called.
     """
     from scipy.sparse import csr_array
-
-    from forewarn.monitors.risk.product import consistent_pairs, read_chain
 
     reading = read_chain(chain.indptr, chain.indices, chain.end, letters, automaton)
     states, monitor_states = reading.n, automaton.step.shape[0]
@@ -384,12 +386,6 @@ def weissman_variation(sizes: Ints, visits: Ints, delta: float) -> Floats:
 F = TypeVar("F", float, NDArray[np.float64])
 
 
-def okamoto(epsilon: float, delta: float) -> int:
-    """Trials that suffice whatever the probability is: ln(2/delta) / (2 epsilon^2)."""
-    check_risks(epsilon, delta)
-    return math.ceil(math.log(2.0 / delta) / (2.0 * epsilon**2))
-
-
 def massart(frequency: F, epsilon: float, delta: float) -> F:
     """H of Chen and Massart: the trials needed at a frequency of hits.
 
@@ -398,61 +394,6 @@ def massart(frequency: F, epsilon: float, delta: float) -> F:
     """
     off_middle = abs(0.5 - frequency) - 2.0 * epsilon / 3.0
     return 2.0 / epsilon**2 * math.log(2.0 / delta) * (0.25 - off_middle**2)
-
-
-class SequentialEstimate:
-    """A probability estimated from independent trials until it is known well enough.
-
-    Feed it outcomes until `add` says that it may stop. At the first n >= H(n, hits)
-    the frequency is within epsilon of the truth with probability 1 - delta. That is
-    said of the frequency at that moment, so later outcomes are not counted.
-
-    For runs that each end well or badly the frequency of bad ends is the probability
-    that the learned chain gives, without smoothing; this rule is then the certificate,
-    from where the runs started, and is far cheaper than `pac_report`.
-    """
-
-    def __init__(self, epsilon: float, delta: float) -> None:
-        check_risks(epsilon, delta)
-        self.epsilon, self.delta = epsilon, delta
-        self.trials = self.hits = 0
-        self.enough = False
-
-    def add(self, outcome: bool) -> bool:
-        """Counts one outcome; returns whether sampling may stop."""
-        if not self.enough:
-            self.trials += 1
-            self.hits += bool(outcome)
-            self.enough = self.trials >= self.needed
-        return self.enough
-
-    @property
-    def estimate(self) -> float | None:
-        """The frequency of hits; None before the first trial."""
-        return self.hits / self.trials if self.trials else None
-
-    @property
-    def needed(self) -> int:
-        """How many trials would be enough if the frequency stayed what it is."""
-        if not self.trials:
-            return okamoto(self.epsilon, self.delta)
-        return math.ceil(massart(self.hits / self.trials, self.epsilon, self.delta))
-
-    def sentence(self) -> str:
-        """What may be said now."""
-        if self.estimate is None:
-            return f"Nothing is known yet; at most {self.needed} trials are needed."
-        seen = f"{self.hits} of {self.trials} trials"
-        if not self.enough:
-            said = f"{seen}: too few to stop; at this rate {self.needed} are needed."
-            if self.hits:
-                return said
-            most = 1.0 - self.delta ** (1.0 / self.trials)
-            return f"{said} None seen leaves room for up to {most:.2g}."
-        return (
-            f"{seen}: the probability is {self.estimate:.4g}, off by at most "
-            f"{self.epsilon:g} with probability {1 - self.delta:g}."
-        )
 
 
 def check_risks(epsilon: float, delta: float) -> None:

@@ -16,11 +16,13 @@ from forewarn.monitors.chains.model import Model, load_models
 from forewarn.monitors.evaluation.figures import Promise, bootstrap, rate
 from forewarn.monitors.evaluation.foretold import Reliability, reliability
 from forewarn.monitors.evaluation.warned import (
+    SLACK_S,
     Broken,
     Scored,
     Warned,
     WarnedRun,
     alarms,
+    came_true,
     trade_off,
     warned_at,
     warned_run,
@@ -275,8 +277,6 @@ def hidden(cells: Sequence[Cell]) -> Iterator[str]:
 
 Progress = Callable[[Iterable[Episode], str, int], Iterable[Episode]]
 
-_SLACK_S = 1e-9  # times are sums of periods, and sums are rounded
-
 
 @dataclass(frozen=True, slots=True)
 class Watched:
@@ -478,11 +478,10 @@ def outcomes(
     """The risks up to the first violation, and what they foretold."""
     times = np.asarray(series.times_s, np.float64)
     risks = np.asarray(series.risks[law], np.float64)
-    if broken is None:
-        return risks, np.zeros(len(times), bool)
-    until = times <= broken.time_s + _SLACK_S
-    times, risks = times[until], risks[until]
-    return risks, broken.since_s <= times + horizon_s + _SLACK_S
+    if broken is not None:
+        until = times <= broken.time_s + SLACK_S
+        times, risks = times[until], risks[until]
+    return risks, came_true(broken, times, horizon_s)
 
 
 def _brier_interval(

@@ -322,8 +322,8 @@ def _climbs(
 ) -> list[Climb]:
     return [
         climb_of(
-            replace(each, risks={horizon_s: curve(each.risks[horizon_s])}), law,
-            horizon_s, runs[each.run].header.seed or 0,
+            replace(each, risks={horizon_s: curve(each.risks[horizon_s])}), horizon_s,
+            runs[each.run].header.seed or 0,
             policy.unknown_state == "stop",
         )
         for each in told
@@ -454,9 +454,9 @@ def ahead(settled: Settled, lead_s: float, policy: Policy) -> Settled:
         curve = _curve_after(policy, best.calibration[law])
         tops: list[float] = []
         for each in told:
-            if each.broken_s is None:
+            if each.broken is None:
                 continue
-            early = each.times_s <= each.broken_s[1] - lead_s + 1e-9
+            early = each.times_s <= each.broken.since_s - lead_s + 1e-9
             risks = curve(each.risks[best.horizon_s])[early]
             tops.append(float(risks.max(initial=0.0)))
         height = float(np.median(tops)) if tops else 0.0

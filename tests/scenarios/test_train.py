@@ -45,10 +45,12 @@ def test_hindsight_says_what_a_guard_would_have_said(name: str) -> None:
         episode, series = spectator.look(read_run(path))
         for law, told in judge.look(number, kept):
             broken = episode.first(law)
-            assert (broken is None) == (told.broken_s is None)
+            assert (broken is None) == (told.broken is None)
             if broken is not None:
-                expected = (broken.time_s, broken.since_s)
-                assert told.broken_s == pytest.approx(expected)
+                assert told.broken is not None
+                assert told.broken.law == law
+                assert told.broken.time_s == pytest.approx(broken.time_s)
+                assert told.broken.since_s == pytest.approx(broken.since_s)
             said = series.risks[law][: len(told.times_s)]
             assert told.risks[horizon_s].tolist() == pytest.approx(list(said))
             assert told.duration_s == pytest.approx(episode.duration_s)

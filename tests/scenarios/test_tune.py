@@ -56,10 +56,10 @@ def test_a_climb_tells_all_that_thresholds_need(
     unknown = np.array([i in held for i in range(len(risks))])
     told = Foretold(
         7, np.array(times), times[-1], {3.0: np.array(risks)},
-        np.zeros(len(risks), int), unknown, ~unknown, (2.0, 1.0),
+        np.zeros(len(risks), int), unknown, ~unknown, broken,
     )  # fmt: skip
     stopping = replace(Policy(), unknown_state="stop")
-    found = climb_of(told, "law", 3.0, 7, stopping.unknown_state == "stop").warned(at)
+    found = climb_of(told, 3.0, 7, stopping.unknown_state == "stop").warned(at)
     direct = warned_run(times, alarms(risks, at, held), broken)
     assert (found.alarm_s, found.detected) == (direct.alarm_s, direct.detected)
     assert (found.duration_s, found.broken) == (direct.duration_s, broken)
@@ -113,7 +113,7 @@ def test_a_lead_is_what_half_of_the_violations_are_told_by() -> None:
     assert early.thresholds[law] < late.thresholds[law]
     assert not early.promises
     told = found.best.told[law]
-    broken = [(each, each.broken_s[1]) for each in told if each.broken_s is not None]
+    broken = [(each, each.broken.since_s) for each in told if each.broken is not None]
     curve = found.best.calibration[law]
     warned = 0
     for each, since_s in broken:

@@ -378,6 +378,7 @@ def test_a_judge_repeats_what_is_owed_at_the_end() -> None:
     basis = Corpus([run], laws, None, 0.1).basis
     judge = Judge.learn([run], basis, laws, [1.0], Counting())
     ((_, told),) = judge.look(0, run)
-    assert told.broken_s is not None
-    assert told.broken_s == pytest.approx((1.3, 0.3))
+    assert told.broken is not None
+    assert told.broken.time_s == pytest.approx(1.3)
+    assert told.broken.since_s == pytest.approx(0.3)
     assert len(told.times_s) == 6 and not told.unknown.any()

@@ -95,11 +95,13 @@ def test_unused_predicates_are_ranked_by_what_they_tell() -> None:
     assert "never" not in names
     # Two of three next states are told from the third: H(1/3) bits.
     entropy = math.log2(3) - 2 / 3
-    assert ranked[0].about_next == pytest.approx(entropy, abs=0.03)
+    assert ranked[0].bits_about_next == pytest.approx(entropy, abs=0.03)
     go = next(each for each in ranked if each.predicate == "in go")
-    assert go.state == "go" and go.there == pytest.approx(entropy, abs=0.06)
-    assert go.about_next == pytest.approx(entropy / 3, abs=0.04)
-    assert all(each.about_next < 0.003 for each in ranked if each.predicate == "noise")
+    assert go.state == "go" and go.bits_there == pytest.approx(entropy, abs=0.06)
+    assert go.bits_about_next == pytest.approx(entropy / 3, abs=0.04)
+    assert all(
+        each.bits_about_next < 0.003 for each in ranked if each.predicate == "noise"
+    )
 
 
 def test_the_outcome_decides_the_order_where_it_is_known() -> None:
@@ -112,8 +114,8 @@ def test_the_outcome_decides_the_order_where_it_is_known() -> None:
     first, second = report.helpful
     assert first.predicate == "sees it"
     entropy = -0.3 * math.log2(0.3) - 0.7 * math.log2(0.7)
-    assert first.about_outcome == pytest.approx(entropy, abs=0.03)
-    assert second.about_outcome == pytest.approx(0, abs=0.01)
+    assert first.bits_about_outcome == pytest.approx(entropy, abs=0.03)
+    assert second.bits_about_outcome == pytest.approx(0, abs=0.01)
     said = list(report.advice())[-2]
     assert said.startswith("The unused predicate sees it would tell 0.8")
     assert "bits about a violation ahead and" in said

@@ -94,8 +94,8 @@ def test_renaming_states_changes_nothing(seed: int) -> None:
 def test_a_state_of_fixed_length_is_told_by_its_dwell() -> None:
     trace = ([0] * 10 + [1] * 3) * 40
     findings = {f.state: f for f in dwell_test(Sequences.of(["a", "b"], [trace]))}
-    assert findings["a"].steps == pytest.approx(10)
-    assert findings["a"].early == 0 and findings["a"].late > 0.2
+    assert findings["a"].mean_steps == pytest.approx(10)
+    assert findings["a"].early_rate == 0 and findings["a"].late_rate > 0.2
     assert findings["a"].p_value < 1e-6 and findings["a"].effect > 0.4
     assert findings["a"].runs == 40 and findings["b"].runs == 39
     said = "a lasts 10 steps on average, but does not end at a constant rate: 0 a step"
@@ -107,7 +107,7 @@ def test_a_mixture_of_short_and_long_runs_ends_ever_less_likely() -> None:
     stays = np.where(rng.random(300) < 0.5, 1, rng.geometric(0.05, 300))
     trace = np.concatenate([[0] * stay + [1] for stay in stays])
     (finding,) = dwell_test(Sequences.of(["a", "b"], [trace]))
-    assert finding.early > 0.2 > 0.07 > finding.late > 0.03
+    assert finding.early_rate > 0.2 > 0.07 > finding.late_rate > 0.03
     assert finding.p_value < 1e-6
 
 
@@ -118,7 +118,7 @@ def test_runs_cut_short_by_the_end_of_a_trace_count_while_they_were_watched() ->
     stays = rng.geometric(0.1, 600)
     traces = [([0] * stay + [1] * 12)[:12] for stay in stays]
     finding = dwell_test(Sequences.of(["a", "b"], traces))[0]
-    assert finding.steps == pytest.approx(10, rel=0.1)
+    assert finding.mean_steps == pytest.approx(10, rel=0.1)
     assert finding.p_value > 0.01
 
 

@@ -14,13 +14,12 @@ from forewarn.abstractions.abstraction import Abstraction, Predicate
 from forewarn.abstractions.expression import parse_expression
 from forewarn.monitors.chains.chain import Chain
 from forewarn.monitors.chains.learning import Support, Tally, learn
-from forewarn.monitors.evaluation.foretold import reliability
+from forewarn.monitors.evaluation.foretold import reliability, unmet_ahead
 from forewarn.monitors.laws.automaton import compile_law
 from forewarn.monitors.laws.formula import parse_formula
 from forewarn.monitors.risk.tables import guard_risk
 from forewarn.monitors.trust.fairness import (
     assess_training,
-    came_true,
     cross_validate,
     horizon_steps,
 )
@@ -57,7 +56,7 @@ def goes_unmet(trace: list[int], frame: int, steps: int, deadline: int) -> bool:
 )
 def test_came_true_by_definition(trace: list[int], steps: int, deadline: int) -> None:
     automaton = law(deadline)
-    monitor, unmet = came_true(automaton, letters_of(automaton, trace), steps)
+    monitor, unmet = unmet_ahead(automaton, letters_of(automaton, trace), steps)
     for frame in range(len(monitor)):
         wanted = goes_unmet(trace, frame, steps, deadline)
         assert unmet[frame] == wanted, (frame, trace)
@@ -65,16 +64,16 @@ def test_came_true_by_definition(trace: list[int], steps: int, deadline: int) ->
 
 def test_frames_from_the_first_violation_on_are_not_predicted() -> None:
     automaton = law(1)
-    monitor, unmet = came_true(automaton, letters_of(automaton, [0, 1, 0, 0, 2]), 2)
+    monitor, unmet = unmet_ahead(automaton, letters_of(automaton, [0, 1, 0, 0, 2]), 2)
     assert [automaton.names[q] for q in monitor] == ["idle", "wait:1"]
     assert unmet.tolist() == [True, True]
-    nothing, _ = came_true(law(0), letters_of(law(0), [1, 2]), 2)
+    nothing, _ = unmet_ahead(law(0), letters_of(law(0), [1, 2]), 2)
     assert nothing.size == 0
 
 
 def test_an_obligation_without_a_deadline_never_comes_true() -> None:
     automaton = compile_law(parse_formula("always(a -> next b)"))
-    _, unmet = came_true(automaton, letters_of(automaton, [1, 2, 1, 2]), 1)
+    _, unmet = unmet_ahead(automaton, letters_of(automaton, [1, 2, 1, 2]), 1)
     assert not unmet.any()
 
 
@@ -117,7 +116,7 @@ def test_the_true_chains_risk_is_what_comes_true() -> None:
     risks, outcomes = [], []
     for trace in walks(seed=3, traces=800):
         states = np.array([TRUTH.states.index(name) for name in trace])
-        monitor, unmet = came_true(automaton, letters[states], 4)
+        monitor, unmet = unmet_ahead(automaton, letters[states], 4)
         risks.append(table[monitor, states[: len(monitor)]])
         outcomes.append(unmet)
     found = reliability(risks, outcomes)
@@ -148,7 +147,7 @@ def test_a_chain_is_assessed_with_its_laws_and_candidates() -> None:
         read = letters_of(
             automaton, [int(name[0]) + 2 * int(name[1]) for name in trace]
         )
-        _, unmet = came_true(automaton, read, horizon_steps(None))
+        _, unmet = unmet_ahead(automaton, read, horizon_steps(None))
         outcome.append(np.pad(unmet, (0, len(trace) - len(unmet))))
     report = assess_training(
         sequences,
@@ -162,7 +161,7 @@ def test_a_chain_is_assessed_with_its_laws_and_candidates() -> None:
     )
     assert list(report.reliability) == ["the law"]
     assert report.helpful[0].predicate == "knows"
-    assert (report.helpful[0].about_outcome or 0) > 0.1
+    assert (report.helpful[0].bits_about_outcome or 0) > 0.1
     assert report.fair
 
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from forewarn.abstractions.errors import InvalidInput
-from forewarn.monitors.trust.pac import SequentialEstimate, massart, okamoto
+from forewarn.monitors.trust.pac import massart
+from forewarn.scenarios.running.sampling import SequentialEstimate, okamoto
 
 PROBABILITIES = (0.0, 0.02, 0.1, 0.3, 0.5, 0.62, 0.9, 1.0)
 

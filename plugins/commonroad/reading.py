@@ -147,6 +147,26 @@ class Recorded:
 
 _MOST_BYTES = 64 << 20
 _MOST_ELEMENTS, _DEEPEST = 2_000_000, 40
+_MOST_KEPT = 1_000_000
+"""Elements that are kept in memory: those that are read, and no others."""
+
+_READ = frozenset(
+    ("active", "additionalValue", "adjacentRight", "center", "circle", "color",
+     "commonRoad", "cycle", "cycleElement", "direction", "duration", "dynamicObstacle",
+     "exact", "goalState", "hazardWarningLights", "incoming", "indicatorLeft",
+     "indicatorRight", "initialSignalState", "initialState", "intersection",
+     "intervalEnd", "intervalStart", "lanelet", "laneletType", "leftBound", "length",
+     "obstacle", "orientation", "planningProblem", "point", "polygon", "position",
+     "radius", "rectangle", "rightBound", "role", "shape", "signalSeries",
+     "signalState", "speedLimit", "state", "staticObstacle", "stopLine", "successor",
+     "successorsLeft", "successorsRight", "successorsStraight", "time", "timeOffset",
+     "trafficLight", "trafficLightRef", "trafficSign", "trafficSignElement",
+     "trafficSignID", "trafficSignRef", "trajectory", "type", "velocity", "width", "x",
+     "y")
+)  # fmt: skip
+_ATTRIBUTES = ("id", "ref", "timeStepSize", "drivingDir")
+_LONGEST_TEXT = 1000
+_NONE = 1 << 30
 _FARTHEST = 1e7
 _MOST_LANELETS, _MOST_INSIDE = 20_000, 200  # of a file, of one intersection
 _LONGEST_M, _LONGEST_IN_ALL_M = 20_000.0, 2_000_000.0
@@ -180,24 +200,46 @@ def read_scene(path: Path) -> Recorded:
 
 
 def _tree(data: bytes, source: str) -> ET.Element:
-    """The elements, without a document type."""
-    builder, parser = ET.TreeBuilder(), expat.ParserCreate()
-    depth = count = 0
+    """The elements that are read, without a document type.
 
-    def begin(tag: str, attributes: dict[str, str]) -> None:
-        nonlocal depth, count
-        depth, count = depth + 1, count + 1
-        if depth > _DEEPEST or count > _MOST_ELEMENTS:
+    Elements of other names are passed over with all that is in them, and so are other
+    attributes and long texts: memory does not follow what nobody reads.
+    """
+    builder, parser = ET.TreeBuilder(), expat.ParserCreate()
+    depth = count = kept = 0
+    skipped = _NONE  # how deep the element is that is being passed over
+    text = 0
+
+    def begin(tag: str, attributes: list[str]) -> None:
+        nonlocal depth, count, kept, skipped, text
+        depth += 1
+        count += 1
+        if depth < skipped and (tag in _READ or depth == 1):
+            kept, text = kept + 1, 0
+            pairs = zip(attributes[::2], attributes[1::2], strict=True)
+            builder.start(tag, {k: v for k, v in pairs if k in _ATTRIBUTES})
+        elif depth < skipped:
+            skipped = depth
+        if count > _MOST_ELEMENTS or kept > _MOST_KEPT or depth > _DEEPEST:
             raise TooLarge(
-                f"more than {_MOST_ELEMENTS} elements, or {_DEEPEST} in one another",
+                f"more than {_MOST_ELEMENTS} elements, or {_DEEPEST} in one another, or"
+                f" {_MOST_KEPT} that are read",
                 source=source,
             )
-        builder.start(tag, attributes)
+
+    def data_of(characters: str) -> None:
+        nonlocal text
+        text += len(characters)
+        if depth < skipped and text <= _LONGEST_TEXT and not characters.isspace():
+            builder.data(characters)
 
     def end(tag: str) -> None:
-        nonlocal depth
+        nonlocal depth, skipped
+        if depth < skipped:
+            builder.end(tag)
+        elif depth == skipped:
+            skipped = _NONE
         depth -= 1
-        builder.end(tag)
 
     def refuse(*_: object) -> None:
         raise InvalidInput(
@@ -207,9 +249,9 @@ def _tree(data: bytes, source: str) -> ET.Element:
         )
 
     parser.StartElementHandler, parser.EndElementHandler = begin, end
-    parser.CharacterDataHandler = builder.data
+    parser.CharacterDataHandler = data_of
     parser.StartDoctypeDeclHandler = refuse
-    parser.buffer_text = True
+    parser.buffer_text = parser.ordered_attributes = True
     try:
         parser.Parse(data, True)
     except (expat.ExpatError, ValueError) as error:

@@ -2,10 +2,10 @@
 
 `slow` caps the speed. `stop` brakes comfortably, and harder where it must: the car
 stands before the line, before the ways of those who come and behind the vehicle ahead,
-not in a junction whose way out is free, and no harder than its follower can brake unless
-something is ahead. `cut` takes the car from its driver for good. `drive` carries a
-choice of the kind that people speak of (a speed, a stop, a turn signal, a lane), and a
-world makes `control` of it in every frame: the car keeps to the choice and runs into
+not in a junction whose way out is free, and no harder than its follower can brake
+unless something is ahead. `cut` takes the car from its driver for good. `drive` carries
+a choice of the kind that people speak of (a speed, a stop, a turn signal, a lane), and
+a world makes `control` of it in every frame: the car keeps to the choice and runs into
 nobody ahead of it.
 """
 

@@ -358,67 +358,35 @@ def bones(host: Host, which: int) -> list[Any]:
 # -- parts ----------------------------------------------------------------------------
 
 
-def _known(host: Host, which: int) -> Actor:
-    return host.world.actor(which)
+def _has_none(host: Host, which: int, *_: Any) -> list[Any]:
+    host.world.actor(which)
+    return []
+
+
+for _name in (
+    "get_actor_bone_names", "get_actor_bone_world_transforms",
+    "get_vehicle_bone_world_transforms", "get_actor_bone_relative_transforms",
+    "get_actor_socket_names", "get_actor_socket_world_transforms",
+    "get_actor_socket_relative_transforms",
+):  # fmt: skip
+    answers(_name)(_has_none)
 
 
 @answers("get_actor_component_names")
 def components(host: Host, which: int) -> list[str]:
-    _known(host, which)
+    host.world.actor(which)
     return ["root"]
 
 
 @answers("get_actor_component_world_transform")
 def component_in_world(host: Host, which: int, name: str) -> list[list[float]]:
-    return transform(_known(host, which).at)
+    return transform(host.world.actor(which).at)
 
 
 @answers("get_actor_component_relative_transform")
 def component_in_actor(host: Host, which: int, name: str) -> list[list[float]]:
-    _known(host, which)
+    host.world.actor(which)
     return transform((0.0,) * 6)
-
-
-@answers("get_actor_bone_names")
-def bone_names(host: Host, which: int) -> list[str]:
-    _known(host, which)
-    return []
-
-
-@answers("get_actor_bone_world_transforms")
-def bones_in_world(host: Host, which: int) -> list[Any]:
-    _known(host, which)
-    return []
-
-
-@answers("get_vehicle_bone_world_transforms")
-def vehicle_bones(host: Host, which: int) -> list[Any]:
-    _known(host, which)
-    return []
-
-
-@answers("get_actor_bone_relative_transforms")
-def bones_in_actor(host: Host, which: int) -> list[Any]:
-    _known(host, which)
-    return []
-
-
-@answers("get_actor_socket_names")
-def socket_names(host: Host, which: int) -> list[str]:
-    _known(host, which)
-    return []
-
-
-@answers("get_actor_socket_world_transforms")
-def sockets_in_world(host: Host, which: int) -> list[Any]:
-    _known(host, which)
-    return []
-
-
-@answers("get_actor_socket_relative_transforms")
-def sockets_in_actor(host: Host, which: int) -> list[Any]:
-    _known(host, which)
-    return []
 
 
 def _light(host: Host, which: int) -> TrafficLight:
@@ -444,22 +412,16 @@ def set_state(host: Host, which: int, wanted: int) -> None:
     host.world.mark(light)
 
 
-@does("set_traffic_light_green_time")
-def set_green_time(host: Host, which: int, seconds: float) -> None:
-    light, group = _taken(host, which)
-    group.last(light, GREEN, number(seconds))
+def _lasts(name: str, shown: int) -> None:
+    @does(name)
+    def set_time(host: Host, which: int, seconds: float) -> None:
+        light, group = _taken(host, which)
+        group.last(light, shown, number(seconds))
 
 
-@does("set_traffic_light_yellow_time")
-def set_yellow_time(host: Host, which: int, seconds: float) -> None:
-    light, group = _taken(host, which)
-    group.last(light, YELLOW, number(seconds))
-
-
-@does("set_traffic_light_red_time")
-def set_red_time(host: Host, which: int, seconds: float) -> None:
-    light, group = _taken(host, which)
-    group.last(light, RED, number(seconds))
+_lasts("set_traffic_light_green_time", GREEN)
+_lasts("set_traffic_light_yellow_time", YELLOW)
+_lasts("set_traffic_light_red_time", RED)
 
 
 @does("freeze_traffic_light")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import re
+import subprocess
+import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -71,3 +73,40 @@ def test_odd_numbers_are_played_or_refused(
 def test_odd_roads_are_played(old: str, new: str) -> None:
     assert old in TEXT
     play(TEXT.replace(old, new))
+
+
+HEAD = b'<commonRoad timeStepSize="0.1">'
+BOMBS = {
+    "attributes": HEAD + b'<a b="1" c="2" d="3"/>' * 1_990_000 + b"</commonRoad>",
+    "text": HEAD + b"<x>" + b"A" * 60_000_000 + b"</x></commonRoad>",
+    "points": HEAD
+    + b'<lanelet id="1"><leftBound>'
+    + b"<point><x>0</x><y>0</y></point>" * 600_000
+    + b"</leftBound></lanelet></commonRoad>",
+    "points with attributes": HEAD + b'<point a="1" b="2"/>' * 1_990_000,
+}
+MEASURED = """
+import resource, sys
+from pathlib import Path
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.plugins.commonroad.reading import read_scene
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+try:
+    read_scene(Path(sys.argv[1]))
+except InvalidInput as error:
+    print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+"""
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_small_file_does_not_take_much_memory(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "scene.xml.gz"
+    path.write_bytes(gzip.compress(BOMBS[name]))
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURED, str(path)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
+    )
+    assert int(done.stdout) < 350, "MB"

@@ -150,4 +150,4 @@ def test_what_a_stranger_sends_never_reaches_a_car(server: Server) -> None:
 def test_only_calls_that_say_so_return_something() -> None:
     for call in CALLS.values():
         assert call.kind in ("answers", "does", "takes")
-        assert call.handler.__module__.startswith("forewarn.plugins.carla.standin")
+        assert call.handler.__module__.startswith("forewarn.standins.carla")

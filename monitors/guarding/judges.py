@@ -6,7 +6,7 @@ follows whoever calls for the severest.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -59,3 +59,11 @@ class Substituting(Protocol):
     @property
     def substitutes(self) -> Mapping[str, Action]:
         """Those actions, by the names of the rules that ask for them."""
+
+
+@runtime_checkable
+class Bound(Protocol):
+    """A judge whose rules are about actions that there may or may not be."""
+
+    def unmatched(self, actions: Collection[str]) -> Sequence[str]:
+        """The names of its rules that none of these actions can match."""

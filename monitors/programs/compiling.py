@@ -90,9 +90,12 @@ _VERBS = {
 }  # fmt: skip
 """Verbs of a robot, each with the name of its action; "" stands for all of them."""
 
-_ABOUT = re.compile(r'About\(action, "(.+)"\)')
+_ABOUT = re.compile(r'About\(action, "([^"]+)"\)')
 _ENTER = re.compile(r"(?:enter|go into|go to|come into|be in) (?P<room>.+)")
 _IN_ROOM = re.compile(r"(?P<what>.+?) in (?P<room>the [\w ]+)")
+_PUT = re.compile(
+    r"(?:put|place) (?P<what>.+?) (?:in|into|inside|on|onto|in to) (?P<place>.+)"
+)
 
 
 class _Rule(NamedTuple):
@@ -103,10 +106,13 @@ class _Rule(NamedTuple):
     cap: str = ""
 
 
-def sentences_program(rules: Sequence[Rule], source: str) -> str:
+def sentences_program(
+    rules: Sequence[Rule], source: str, specification: str = ""
+) -> str:
     """The program that keeps rules in sentences.
 
-    A sentence that says more than its form has places for is refused, not shortened.
+    A sentence that says more than its form has places for is refused, not shortened; so
+    is one that names a thing that neither households nor the specification know.
 
     Raises:
         InvalidRequest: A sentence has none of the known forms; names its line.
@@ -115,6 +121,7 @@ def sentences_program(rules: Sequence[Rule], source: str) -> str:
     for rule in rules:
         try:
             understood = _understood(_plain(rule.text))
+            _refuse_unknown(understood, specification)
         except _Unknown as unknown:
             raise InvalidRequest(
                 f"{unknown}: {rule.text!r:.120}",
@@ -127,6 +134,19 @@ def sentences_program(rules: Sequence[Rule], source: str) -> str:
         tests = " and ".join(understood.tests)
         parts.append(f"if {tests}:\n    {understood.says}({reason}{cap})\n")
     return "\n".join(parts)
+
+
+def _refuse_unknown(rule: _Rule, specification: str) -> None:
+    said = _plain(specification)
+    for thing in _things(rule):
+        if not is_known(thing) and thing not in said:
+            raise _Unknown(
+                f"no thing is called {thing!r:.40}, nor does the specification name it"
+            )
+
+
+def _things(rule: _Rule) -> list[str]:
+    return [thing for test in rule.tests for thing in _ABOUT.findall(test)]
 
 
 class _Unknown(Exception):
@@ -144,9 +164,15 @@ def _understood(text: str) -> _Rule:
             sky = json.dumps(found["sky"])
             tests = [f"frame[{sky}] > 0", f'frame["speed"] > {cap}']
             return _Rule(tests, "slow", cap)
-    for pattern in (_OUT, _NONE_IN):
-        if found := pattern.fullmatch(text):
-            return _Rule([*_who(found["who"]), _in(found["room"])], "deny")
+    if found := _OUT.fullmatch(text):
+        return _Rule([*_who(found["who"]), _in(found["room"])], "deny")
+    if found := _NONE_IN.fullmatch(text):
+        who, room = found["who"], found["room"]
+        if not is_known(_thing(who)):
+            return _Rule([*_who(who), _in(room)], "deny")
+        if is_known(_thing(room)):
+            return _Rule(_puts(who, room), "deny")
+        return _Rule([_with(who), _in(room)], "deny")
     if found := _ONLY.fullmatch(text):
         tests = _who(found["who"])
         if not tests:
@@ -179,6 +205,8 @@ def _who(text: str) -> list[str]:
         text = found["rest"]
     role = _thing(text)
     if role not in _ANYONE:
+        if is_known(role):
+            raise _Unknown(f"{role} is a thing, not a person")
         if len(role.split()) > 3:
             raise _Unknown(f"nobody is called {role!r:.40}")
         tests.insert(0, f'Same(user["role"], {json.dumps(role)})')
@@ -190,6 +218,8 @@ def _what(text: str) -> list[str]:
     if found := _ENTER.fullmatch(text):
         return [_in(found["room"])]
     where = ""
+    if (found := _PUT.fullmatch(text)) and is_known(_thing(found["place"])):
+        return _puts(found["what"], found["place"])
     if found := _IN_ROOM.fullmatch(text):
         text, where = found["what"], found["room"]
     for verb in sorted(_VERBS, key=len, reverse=True):
@@ -217,7 +247,25 @@ def _asked_for(text: str) -> str:
 
 
 def _in(room: str) -> str:
-    return f'Same(place["room"], {json.dumps(_thing(room))})'
+    name = _thing(room)
+    if is_known(name):
+        raise _Unknown(f"{name} is a thing, not a room")
+    return f'Same(place["room"], {json.dumps(name)})'
+
+
+def _puts(what: str, place: str) -> list[str]:
+    """The tests of putting something in or on something."""
+    return [
+        'Does(action, "put")',
+        f"About(action, {json.dumps(_thing(place))})",
+        _with(what),
+    ]
+
+
+def _with(what: str) -> str:
+    """The test of an action about a thing, or with it in the hand."""
+    thing = json.dumps(_thing(what))
+    return f"(About(action, {thing}) or Held(frame, {thing}))"
 
 
 def _thing(text: str) -> str:
@@ -228,13 +276,6 @@ def _thing(text: str) -> str:
     if words:
         words[-1] = singular(words[-1])
     return " ".join(words)
-
-
-def unknown_things(rules: Sequence[Rule]) -> list[str]:
-    """The things that sentences speak of and no robot is known to meet."""
-    tests = [test for rule in rules for test in _understood(_plain(rule.text)).tests]
-    named = [found[1] for test in tests if (found := _ABOUT.search(test))]
-    return [thing for thing in dict.fromkeys(named) if not is_known(thing)]
 
 
 def _stem(text: str) -> str:
@@ -249,23 +290,31 @@ def _stem(text: str) -> str:
     return text
 
 
-def compile_request(request: Request, source: str) -> str:
+def compile_request(request: Request, source: str, specification: str = "") -> str:
     """The program that a request in tables and sentences asks for.
+
+    Args:
+        request: The request.
+        source: Its file, for errors.
+        specification: What the guarded agent is: a thing that it names is known.
 
     Raises:
         InvalidRequest: It holds what has no known form; names the line.
     """
     parts = [_of_table(table, source) for table in request.tables]
     if request.rules:
-        parts.append(sentences_program(request.rules, source))
+        parts.append(sentences_program(request.rules, source, specification))
     return "\n".join(parts)
 
 
 def notes_on(request: Request) -> list[str]:
     """What a reader should know of a request that compiles."""
+    rules = (_understood(_plain(rule.text)) for rule in request.rules)
+    things = dict.fromkeys(thing for rule in rules for thing in _things(rule))
     return [
-        f"no robot here is known to meet a {thing}: the rule is about that very name"
-        for thing in unknown_things(request.rules)
+        f"only the specification names {thing}: the rule is about that very name"
+        for thing in things
+        if not is_known(thing)
     ]
 
 

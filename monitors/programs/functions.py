@@ -141,9 +141,7 @@ def allowed_to(table: Value, role: Value) -> Value:
 def same(one: Value, other: Value) -> Value:
     """Whether two names are the same: upper case, spaces and underscores do not
     matter."""
-    if isinstance(one, str) and isinstance(other, str):
-        return plain(one) == plain(other)
-    return False
+    return plain(text_of(one, "a name")) == plain(text_of(other, "a name"))
 
 
 def check_rules(rules: Value, user: Value) -> Value:
@@ -195,10 +193,15 @@ STANDARD: tuple[Function, ...] = tuple(
 
 ANYTHING = "any"
 LONGEST_REQUEST = 20_000
+LONGEST_NAME = 200
+MOST_WORDS = 12
+"""A name of more words is a text, in which a thing is looked for word by word."""
+
 MOST_THINGS = 100
 """About so many things one action may be."""
 
 _WORD = re.compile(r"[a-z0-9]+")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _IRREGULAR = {
     "children": "child", "knives": "knife", "shelves": "shelf", "people": "person",
     "men": "man", "women": "woman", "glasses": "glass", "movies": "movie",
@@ -207,16 +210,26 @@ _IRREGULAR = {
 
 
 def does(action: Value, verb: Value) -> Value:
-    """Whether an action is that verb, however it is spelt: turn_on is turn on."""
-    return plain(text_of(_of(action, "name"), "an action's name")) == plain(
-        text_of(verb, "a verb")
-    )
+    """Whether an action is that verb, however it is spelt: TurnOn, turn_on_object and
+    ToggleObjectOn are turn on."""
+    name = text_of(_of(action, "name"), "an action's name")
+    return _is_verb(name[:LONGEST_NAME], text_of(verb, "a verb"))
 
 
 def about(action: Value, thing: Value) -> Value:
-    """Whether an action is about a thing of that type or kind: StoveKnob is a stove."""
+    """Whether an action is about a thing of that type or kind: StoveKnob and gas stove
+    are a stove."""
     wanted = text_of(thing, "a thing")
-    return any(_is_thing(name, wanted) for name in _things(action))
+    return any(_mentions(name, wanted) for name in _things(action))
+
+
+def held(frame: Value, thing: Value) -> Value:
+    """Whether what is in the hand is a thing of that type or kind."""
+    values = mapping_of(frame, "the frame")
+    if "holding" not in values:
+        raise ProgramFault("nobody says what is in the hand: the frame has no holding")
+    wanted, name = text_of(thing, "a thing"), values["holding"]
+    return name is not None and _mentions(text_of(name, "what is held"), wanted)
 
 
 def may_use(table: Value, role: Value, room: Value, action: Value) -> Value:
@@ -251,10 +264,15 @@ def check_odd(limits: Value, frame: Value) -> Value:
 def has(user: Value, what: Value) -> Value:
     """Whether a user has something, or is something, as far as is known of them."""
     wanted = _bare(text_of(what, "what a user has"))
-    return any(
-        _bare(key) == wanted and value is True
-        for key, value in mapping_of(user, "the user").items()
-    )
+    found = False
+    for key, value in mapping_of(user, "the user").items():
+        if _bare(key) == wanted:
+            if not isinstance(value, bool):
+                raise ProgramFault(
+                    f"the user's {key} is {kind(value)}, not true or false"
+                )
+            found |= value
+    return found
 
 
 def asks(request: Value, doing: Value, thing: Value) -> Value:
@@ -317,6 +335,37 @@ def _is_thing(name: str, wanted: str) -> bool:
     return thing == plain_thing(one) or thing == plain_thing(wanted)
 
 
+@lru_cache(maxsize=4096)
+def _is_verb(name: str, wanted: str) -> bool:
+    """Whether a name has the words of a verb, or of another word for it, in a row."""
+    said, bare = _parts(name), _bare(name)
+    others = activities()["verbs"].get(plain(wanted), ())
+    return any(
+        each in said or _bare(each) == bare for each in (_parts(wanted), *others)
+    )
+
+
+@lru_cache(maxsize=4096)
+def _mentions(name: str, wanted: str) -> bool:
+    """Whether some words of a name, in a row, are a thing of that type or kind."""
+    if _is_thing(name, wanted):
+        return True
+    words = _parts(name).split()
+    if len(words) > MOST_WORDS:
+        return _words(wanted) in _words(name)
+    spans = (
+        " ".join(words[start:end])
+        for start in range(len(words))
+        for end in range(start + 1, len(words) + 1)
+    )
+    return any(_is_thing(span, wanted) for span in spans)
+
+
+def _parts(name: str) -> str:
+    """The words of a name, each between blanks: TurnOn and turn_on are turn on."""
+    return _words(_HUMP.sub(" ", name))
+
+
 def is_known(thing: str) -> bool:
     """Whether it is known what is meant by a thing."""
     one = singular(thing.casefold())
@@ -334,10 +383,16 @@ def _things(action: Value) -> list[str]:
 
 
 def _named(action: Value) -> Iterator[str]:
-    for value in mapping_of(_of(action, "arguments"), "an action's arguments").values():
-        for name in value if isinstance(value, list | tuple) else (value,):
-            if isinstance(name, str):
-                yield name
+    """Every text among an action's arguments, however deep it lies."""
+    pending = [mapping_of(_of(action, "arguments"), "an action's arguments")]
+    while pending:
+        value: Value = pending.pop(0)
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, Mapping):
+            pending += value.values()
+        elif isinstance(value, list | tuple):
+            pending += value
 
 
 def _row(rows: Value, name: Value, otherwise: Value = None) -> Any:
@@ -369,5 +424,5 @@ def _of(action: Value, part: str) -> Value:
 
 
 ACTIONS: tuple[Function, ...] = tuple(
-    function(call) for call in (does, about, may_use, check_odd, has, asks)
+    function(call) for call in (does, about, held, may_use, check_odd, has, asks)
 )

@@ -264,8 +264,8 @@ def import_rules(
         unread += [(str(path), trouble.line, trouble.problem) for trouble in troubles]
         for each in written:
             own = domain or _domain(each)
-            rule = _rule(each, own, libraries[own], exact)
-            rules.append(replace(rule, name=_free(rule.name, rules)))
+            for rule in _rules(each, own, libraries[own], exact):
+                rules.append(replace(rule, name=_free(rule.name, rules)))
     domains = [rule.domain for rule in rules]
     main = domain if domain else max(list(libraries), key=domains.count)
     kept = tuple(
@@ -299,7 +299,10 @@ def _domain(rule: WrittenRule) -> Domain:
     return "code"
 
 
-def _rule(rule: WrittenRule, domain: Domain, library: Library, exact: bool) -> Rule:
+def _rules(
+    rule: WrittenRule, domain: Domain, library: Library, exact: bool
+) -> Iterator[Rule]:
+    """The rule, once for each moment at which it is asked."""
     conditions: list[str] = []
     needs: list[str] = []
     for check in rule.checks:
@@ -308,17 +311,18 @@ def _rule(rule: WrittenRule, domain: Domain, library: Library, exact: bool) -> R
             needs.append(need)
         elif condition != "true":
             conditions.append(condition)
-    enforcement, mode = _enforcement(rule.enforcements)
-    return Rule(
-        name=rule.name,
-        when=" and ".join(conditions) or "true",
-        trigger=_trigger(rule.triggers, exact),
-        enforcement=enforcement,
-        mode="shadow" if mode == "none" else "enforce",
-        doc=f"From AgentSpec: {_summary(rule)}",
-        needs=(*needs, *(f"prepare {each}" for each in rule.prepared)),
-        domain=domain,
-    )
+    enforcement, mode, unknown = _enforcement(rule.enforcements)
+    for trigger in _all_triggers(rule.triggers, exact):
+        yield Rule(
+            name=rule.name,
+            when=" and ".join(conditions) or "true",
+            trigger=trigger,
+            enforcement=enforcement,
+            mode="shadow" if mode == "none" else "enforce",
+            doc=f"From AgentSpec: {_summary(rule)}",
+            needs=(*needs, *unknown, *(f"prepare {each}" for each in rule.prepared)),
+            domain=domain,
+        )
 
 
 def _summary(rule: WrittenRule) -> str:
@@ -326,12 +330,14 @@ def _summary(rule: WrittenRule) -> str:
     return " ".join(f"{' | '.join(rule.triggers)}: {checks}".split())[:200]
 
 
-def _trigger(words: Sequence[str], exact: bool) -> Trigger:
-    special = [_MOMENTS[word] for word in words if word in _MOMENTS]
-    if special:
-        return special[0]
-    actions = [word.removeprefix("any.") for word in words]
-    return Trigger("before", tuple(words if exact else map(_underscored, actions)))
+def _all_triggers(words: Sequence[str], exact: bool) -> list[Trigger]:
+    """What asks a rule: the actions that it names, and each other moment."""
+    found = dict.fromkeys(_MOMENTS[word] for word in words if word in _MOMENTS)
+    actions = [word for word in words if word not in _MOMENTS]
+    if actions and Trigger("before") not in found:
+        plain = [_underscored(word.removeprefix("any.")) for word in actions]
+        found = {Trigger("before", tuple(actions if exact else plain)): None, **found}
+    return list(found)
 
 
 def _underscored(word: str) -> str:
@@ -388,10 +394,14 @@ def _names() -> Mapping[str, Mapping[str, Any]]:
     return content
 
 
-def _enforcement(lines: Sequence[str]) -> tuple[Enforcement, str]:
-    """What AgentSpec would do: the last word counts, and settings go together."""
+def _enforcement(lines: Sequence[str]) -> tuple[Enforcement, str, list[str]]:
+    """What AgentSpec would do: the last word counts, and settings go together.
+
+    Words that nobody knows are needs of the rule: it is off until somebody does.
+    """
     found = Enforcement("alert")
     word = "none"
+    unknown: list[str] = []
     parameters: dict[str, float] = {}
     for line in lines:
         planned = _PLANNED.match(line)
@@ -406,12 +416,13 @@ def _enforcement(lines: Sequence[str]) -> tuple[Enforcement, str]:
         elif word in _WORDS:
             found = Enforcement(_WORDS[word])  # type: ignore[arg-type]
         else:
-            found = Enforcement("ask")  # an unknown word stops nothing by itself
+            unknown.append(f"enforcement {word}")
     if parameters:
         stops = any(name.endswith(":emergency_stop") for name in parameters)
         kind = "stop" if stops else "slow"
-        return Enforcement(kind, parameters=parameters), "planned"  # type: ignore[arg-type]
-    return found, word
+        found = Enforcement(kind, parameters=parameters)  # type: ignore[arg-type]
+        word = "planned"
+    return found, word, unknown
 
 
 _WORDS = {

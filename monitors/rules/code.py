@@ -8,12 +8,21 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
 
 from forewarn.monitors.rules.code_calls import FILES, NETWORK, RUNNING, Asked, Table
-from forewarn.monitors.rules.code_program import Known, Program, named_by, receiver
+from forewarn.monitors.rules.code_program import (
+    MAX_CHARACTERS,
+    Known,
+    Program,
+    named_by,
+    parsed,
+    receiver,
+    unfenced,
+)
+from forewarn.monitors.rules.condition import UnknownSignal
 from forewarn.monitors.rules.predicates import Event, Library, Predicate, library_of
 
 _DIGESTS = ("hashlib.md5", "hashlib.sha1")
@@ -278,6 +287,57 @@ FAULTS: Table = {
 }
 
 
+_PYTHON = frozenset("code source script program python query".split())
+_SHELL = frozenset("command commands cmd shell bash".split())
+_RUNS_PYTHON = re.compile(r"python|jupyter|notebook|repl")
+_RUNS_SHELL = re.compile(r"bash|shell|terminal|console|\b[a-z]?sh\b|\bcmd\b")
+
+
+def program_of(event: Event, known: Known) -> Program:
+    """All that an action would run, as one program; a shell's command is a call.
+
+    What is run is told by the argument's name, or by the tool's for arguments of other
+    names. Text that is no Python is taken for a command.
+    """
+    tool = f"{event.action} {event.tool}".casefold().replace("_", " ")
+    pythons: list[str] = []
+    commands: list[str] = []
+    readable = True
+    for name, text in _texts("", event.arguments):
+        key = name.casefold()
+        if key in _PYTHON or (key not in _SHELL and _RUNS_PYTHON.search(tool)):
+            if parsed(text) is not None:
+                pythons.append(unfenced(text))
+                continue
+            readable = False
+            if key != "query":  # a question, or SQL
+                commands.append(text)
+        elif key in _SHELL or _RUNS_SHELL.search(tool):
+            commands.append(text)
+    calls = [f"_shell.system({text!r})" for text in commands]
+    imported = ["import os as _shell"] if calls else []
+    whole = "\n".join([*pythons, *imported, *calls])
+    program = Program(whole, known)
+    program.readable &= readable
+    program.too_long = len(whole) > MAX_CHARACTERS
+    return program
+
+
+def _texts(name: str, value: object) -> Iterator[tuple[str, str]]:
+    """Every text among arguments, however deep, with the name that it goes by."""
+    if isinstance(value, str):
+        yield name, value
+    elif isinstance(value, Mapping):
+        for key, part in value.items():
+            yield from _texts(str(key), part)
+    elif isinstance(value, list | tuple):
+        if value and all(isinstance(part, str) for part in value):
+            yield name, " ".join(value)
+            return
+        for part in value:
+            yield from _texts(name, part)
+
+
 class Session:
     """What a code agent's cells have made known so far.
 
@@ -294,8 +354,7 @@ class Session:
     def read(self, event: Event) -> None:
         """Parses what is about to run, or takes in what did."""
         if event.moment == "before":
-            code = event.arguments.get("code", event.arguments.get("query", ""))
-            self.program = Program(str(code or ""), self._known)
+            self.program = program_of(event, self._known)
         elif event.moment == "after":
             self._known = self.program.known
         else:
@@ -307,7 +366,11 @@ _ALL: Table = {**NETWORK, **FILES, **RUNNING, **SECRETS, **FAULTS}
 
 def _predicate(name: str, doc: str, asked: Asked) -> Predicate:
     def holds(event: Event, state: Session, history: Sequence[Event]) -> bool:
-        return event.moment == "before" and asked(state.program)
+        if event.moment != "before":
+            return False
+        if state.program.too_long and name != "unreadable":
+            raise UnknownSignal(f"a program of more than {MAX_CHARACTERS} characters")
+        return asked(state.program)
 
     return Predicate(name, doc, holds)
 

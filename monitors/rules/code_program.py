@@ -76,12 +76,17 @@ class Program:
     Args:
         text: As an agent wrote it: code fences and prompts are taken off.
         known: What the session's earlier cells have made known.
+
+    Attributes:
+        readable: Whether it can be parsed.
+        too_long: Whether it is too long to be looked at.
     """
 
-    __slots__ = ("calls", "known", "nodes", "readable", "texts", "tree")
+    __slots__ = ("calls", "known", "nodes", "readable", "texts", "too_long", "tree")
 
     def __init__(self, text: str, known: Known | None = None) -> None:
         self.known = known.copy() if known else Known()
+        self.too_long = False
         self._read(parsed(text))
         try:
             self._follow()
@@ -276,9 +281,7 @@ def parsed(text: str) -> ast.Module | None:
     """The program's tree, or None where it cannot be read."""
     if len(text) > MAX_CHARACTERS:
         return None
-    plain = _unfenced(text)
-    if _PROMPT.match(plain.lstrip()):
-        plain = _PROMPT.sub("", plain)
+    plain = unfenced(text)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of its escapes and comparisons
         try:
@@ -287,13 +290,13 @@ def parsed(text: str) -> ast.Module | None:
             return None
 
 
-def _unfenced(text: str) -> str:
-    """The text without the code fence around it."""
+def unfenced(text: str) -> str:
+    """The text without the code fence around it, and without prompts."""
     stripped = text.strip()
-    if not stripped.startswith("```"):
-        return text
-    first, _, rest = stripped.partition("\n")
-    return (rest or first.lstrip("`")).removesuffix("```")
+    if stripped.startswith("```"):
+        first, _, rest = stripped.partition("\n")
+        text = (rest or first.lstrip("`")).removesuffix("```")
+    return _PROMPT.sub("", text) if _PROMPT.match(text.lstrip()) else text
 
 
 def _joined(between: str, *parts: Texts) -> Texts:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,16 @@ from forewarn.abstractions.files import read_yaml
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.guarding.judges import Judgement
-from forewarn.monitors.rules.engine import Engine, Firing, severest
+from forewarn.monitors.rules.engine import Engine, Firing, plain_name, severest
 from forewarn.monitors.rules.libraries import add_written, library
 from forewarn.monitors.rules.predicates import Event
-from forewarn.monitors.rules.rule import Enforcement, RuleSet, load_rules, rules_of
+from forewarn.monitors.rules.rule import (
+    Enforcement,
+    InvalidRules,
+    RuleSet,
+    load_rules,
+    rules_of,
+)
 
 PREDICATES = "predicates"
 """Where a record keeps the predicates that a user has written."""
@@ -41,6 +47,14 @@ class RuleJudge:
         known = library(rules.domain)
         for content in self._predicates:
             known = add_written(known, dict(content), "the predicates")
+        for rule in rules.rules:
+            asked_for = rule.mode == "enforce" and not rule.needs
+            if asked_for and rule.domain not in (None, rules.domain):
+                raise InvalidRules(
+                    f"the rule {rule.name} is of {rule.domain}, and only rules of"
+                    f" {rules.domain} would be asked",
+                    mend="put it into a file of its own, or turn it off",
+                )
         self._engine = Engine(rules, known)
         self._first = rules.match == "first"
         asked = [compiled.rule for compiled in self._engine.rules]
@@ -53,6 +67,17 @@ class RuleJudge:
         """The actions that its rules put in the place of others."""
         enforced = ((r.rule.name, r.rule.enforcement) for r in self._engine.rules)
         return {name: e.action for name, e in enforced if e.action is not None}
+
+    def unmatched(self, actions: Collection[str]) -> Sequence[str]:
+        """Its enforced rules that are about none of these actions."""
+        there = set(map(plain_name, actions))
+        return [
+            each.rule.name
+            for each in self._engine.rules
+            if each.rule.mode == "enforce"
+            and each.rule.trigger.actions
+            and there.isdisjoint(map(plain_name, each.rule.trigger.actions))
+        ]
 
     def as_dict(self) -> Mapping[str, Any]:
         return {**self._set.as_dict(), PREDICATES: list(self._predicates)}

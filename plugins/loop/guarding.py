@@ -13,7 +13,7 @@ from forewarn.abstractions.frame import Source
 from forewarn.monitors.chains.model import Model, load_models
 from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.guarding.guard import Clock, Guard
-from forewarn.monitors.guarding.judges import Judge, Substituting
+from forewarn.monitors.guarding.judges import Bound, Judge, Substituting
 from forewarn.monitors.guarding.listening import Listener
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.monitors.guarding.watch import Watch, load_watch
@@ -103,6 +103,8 @@ class Guarding:
             clock = EpisodeClock() if source.embedded else time.monotonic
         guard = self.guard(source.provides or None, frame_clock or clock)
         _check_substitutes(guard.judges, source, actions)
+        if actions is not None:
+            _check_bound(guard.judges, source, [spec.name for spec in actions])
         file = self.file or ModelFile.made(self.models)
         return GuardedLoop(
             guard,
@@ -196,3 +198,16 @@ def _check_substitutes(
                 f"the rule {rule} substitutes what cannot be done: {error.problem}",
                 mend=error.mend,
             ) from error
+
+
+def _check_bound(
+    judges: Sequence[Judge], source: Source, actions: Sequence[str]
+) -> None:
+    """Rejects rules that can never fire here: whoever wrote them relies on them."""
+    for judge in judges:
+        lost = judge.unmatched(actions) if isinstance(judge, Bound) else ()
+        if lost:
+            raise InvalidInput(
+                f"the rule {lost[0]} is about actions that {source.name} does not take",
+                mend=f"name some of {', '.join(actions)}, or turn the rule off",
+            )

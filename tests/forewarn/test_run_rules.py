@@ -106,3 +106,19 @@ def test_rules_that_cannot_be_read_are_refused(scenario: Path) -> None:
     (scenario.parent / "rules.yaml").write_text(RULES.replace("sparks", "sparkles"))
     with pytest.raises(InvalidScenario.__mro__[1], match="sparkles"):
         load_scenario(str(scenario))
+
+
+def test_rules_that_nothing_here_can_match_are_refused(
+    scenario: Path, tmp_path: Path
+) -> None:
+    rules = scenario.parent / "rules.yaml"
+    for changed in (
+        RULES.replace("before: put", "before: [weld, trhow]"),
+        RULES.replace("before: put", "domain: code, before: any").replace(
+            "sparks", "deletes"
+        ),
+    ):
+        rules.write_text(changed)
+        done = _run("run", scenario, "--seed", CARELESS, "--out", tmp_path / "out")
+        assert done.exit_code == 2
+        assert "the rule no-metal is" in done.stderr

@@ -68,7 +68,7 @@ def compile_(
         text, plan = written.program.text, written.plan
         cost = {**writer.usage.as_dict(), "repairs": written.repairs}
     else:
-        text, plan, made_by = compile_request(asked, str(request)), "", "rules"
+        text, plan, made_by = compile_request(asked, str(request), about), "", "rules"
         notes = notes_on(asked)
     name = asked.title or request.stem
     made = ProgramFile(name, asked.text, about, made_by, text, uploads, plan)

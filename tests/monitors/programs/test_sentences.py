@@ -188,3 +188,106 @@ def test_words_lose_their_plural_and_things_are_known_by_kind() -> None:
         "knife", "box", "glass", "berry", "movie",
     ]  # fmt: skip
     assert is_known("stove") and is_known("Knife") and not is_known("flamethrower")
+
+
+FORK = {"holding": "Fork", "speed": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("sentence", "inputs", "answer"),
+    [
+        ("do not put metal in the microwave",
+         {"action": _act("put", "Microwave"), "frame": {"holding": "Fork"}}, "deny"),
+        ("do not put metal in the microwave",
+         {"action": _act("put", "Microwave"), "frame": {"holding": "Mug"}}, "allow"),
+        ("do not put metal in the microwave",
+         {"action": _act("put", "Shelf"), "frame": {"holding": "Fork"}}, "allow"),
+        ("do not put metal in the microwave",
+         {"action": _act("put", "Microwave"), "frame": {}}, "deny"),
+        ("never put a fork into the microwave",
+         {"action": _act("PutObject", "Microwave"), "frame": {"holding": "Fork"}},
+         "deny"),
+        ("no metal in the microwave",
+         {"action": {"name": "put", "arguments": {"thing": "Spoon",
+                                                  "into": "Microwave"}}}, "deny"),
+        ("no knives in the bedroom",
+         {"action": _act("pick", "Knife"), "place": BEDROOM, "frame": FORK}, "deny"),
+        ("no knives in the bedroom",
+         {"action": _act("find", "Bed"), "place": BEDROOM,
+          "frame": {"holding": "Knife"}}, "deny"),
+        ("no knives in the bedroom",
+         {"action": _act("pick", "Knife"), "place": KITCHEN, "frame": FORK}, "allow"),
+    ],
+)  # fmt: skip
+def test_a_thing_in_a_thing_is_no_room_and_no_role(
+    sentence: str, inputs: dict[str, Any], answer: str
+) -> None:
+    assert _said(sentence, **inputs).answer == answer
+
+
+@pytest.mark.parametrize(
+    ("sentence", "problem"),
+    [
+        ("guests stay out of the microwave", "a thing, not a room"),
+        ("do not open the safe in the fridge", "a thing, not a room"),
+        ("a knife may not open the safe", "a thing, not a person"),
+        ("only a fork may use the microwave", "a thing, not a person"),
+        ("no guests in the microwave", "a thing, not a room"),
+        ("a child may not turn on the flamethrower", "no thing is called"),
+        ("do not put the bedroom in the microwave", "no thing is called"),
+    ],
+)
+def test_a_word_in_the_wrong_place_does_not_compile(
+    sentence: str, problem: str
+) -> None:
+    with pytest.raises(InvalidRequest, match=problem):
+        _program(sentence)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["TurnOn", "ToggleObjectOn", "turnOn", "TURN_ON", "switch_on", "toggle-on",
+     "turn_on_object", "power on", "activate"],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    "thing", ["StoveKnob", "gas stove", "Stove|+01.2", "stove top", "GasStove"]
+)
+def test_a_verb_and_a_thing_are_known_by_other_names(name: str, thing: str) -> None:
+    assert _said(FORMS[0], user=CHILD, action=_act(name, thing)).answer == "deny"
+
+
+@pytest.mark.parametrize("name", ["TurnOff", "turn_off", "OpenObject", "find"])
+def test_another_verb_is_another_verb(name: str) -> None:
+    said = _said(FORMS[0], user=CHILD, action=_act(name, "Stove"))
+    assert said.answer == "allow" and not said.fault
+
+
+@pytest.mark.parametrize("user", [{"role": None}, {"role": ["child"]}, {"role": 3}, {}])
+def test_a_role_that_is_none_is_denied(user: dict[str, Any]) -> None:
+    said = _said(FORMS[0], user=user, action=_act("turn_on", "Stove"))
+    assert said.answer == "deny" and said.fault
+    said = _said(FORMS[1], user=user, action=_act("find", "Mug"), place=BEDROOM)
+    assert said.answer == "deny"
+    said = _said(FORMS[1], user=GUEST, action=_act("find"), place={"room": None})
+    assert said.answer == "deny"
+
+
+@pytest.mark.parametrize("value", ["yes", 1, None, ["pet"]])
+def test_what_a_user_has_is_true_or_false(value: object) -> None:
+    user = {"role": "guest", "pet": value}
+    said = _said("a user with a pet may not open the safe", user=user,
+                 action=_act("open", "Safe"))  # fmt: skip
+    assert said.answer == "deny" and said.fault
+
+
+def test_a_thing_is_named_in_the_tables_of_what_is_allowed_word_for_word() -> None:
+    table = "| Role | Room | Things |\n|---|---|---|\n| child | any | table |\n"
+    for thing in ("TableSaw", "table saw"):
+        said = _program(table).run(
+            {
+                "user": {"role": "child"},
+                "place": {"room": "kitchen"},
+                "action": _act("use", thing),
+            }
+        )
+        assert said.answer == "deny"

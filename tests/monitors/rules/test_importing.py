@@ -322,3 +322,27 @@ def test_a_log_that_is_none_says_so(tmp_path: Path) -> None:
     path.write_text(json.dumps({"intermediate_steps": [{"action": "x"}]}))
     with pytest.raises(InvalidInput, match="line 1: not a log of AgentSpec's"):
         read_labelled(path)
+
+
+def test_a_trigger_of_several_moments_makes_a_rule_for_each(tmp_path: Path) -> None:
+    text = "rule @both\ntrigger put | finish\ncheck\n true\nenforce\n stop\nend\n"
+    found = imported(tmp_path, text)
+    triggers = [rule.trigger for rule in found.rules.rules]
+    assert [(t.moment, t.actions) for t in triggers] == [
+        ("before", ("put",)), ("finish", ()),
+    ]  # fmt: skip
+    assert [rule.name for rule in found.rules.rules] == ["both", "both-2"]
+    text = text.replace("put | finish", "put | any | state_change")
+    triggers = [rule.trigger for rule in imported(tmp_path, text).rules.rules]
+    assert [(t.moment, t.actions) for t in triggers] == [("before", ()), ("tick", ())]
+
+
+@pytest.mark.parametrize("word", ["stpo", "STOP", "stop_now", "halt()"])
+def test_an_enforcement_that_nobody_knows_is_off_and_said(
+    tmp_path: Path, word: str
+) -> None:
+    text = f"rule @typo\ntrigger put\ncheck\n true\nenforce\n {word}\nend\n"
+    found = imported(tmp_path, text)
+    (rule,) = found.rules.rules
+    assert rule.needs == (f"enforcement {word.removesuffix('()')}",)
+    assert found.runnable == 0

@@ -8,7 +8,7 @@ from forewarn.abstractions.errors import SignalFault
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.rules.judging import RuleJudge, judge_of
-from forewarn.monitors.rules.rule import RuleSet, rules_from
+from forewarn.monitors.rules.rule import InvalidRules, RuleSet, rules_from
 from forewarn.plugins.loop.replay import make_judge
 
 
@@ -204,3 +204,68 @@ def test_a_rule_of_every_tick_is_asked_though_an_action_is_proposed() -> None:
     said = judge.judge(frame(0, speed=80.0), Action("control", {"acceleration": 1.0}))
     assert said is not None
     assert said.rule == "fast"
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("bash", {"command": "rm -rf /"}),
+        ("bash", {"cmd": "rm -rf /"}),
+        ("bash", {"input": "rm -rf /"}),
+        ("execute_shell", {"text": "rm -rf /"}),
+        ("run", {"command": ["rm", "-rf", "/"]}),
+        ("run", {"options": {"command": "rm -rf /"}}),
+        ("run", {"steps": [{"script": "rm -rf /"}]}),
+        ("python_repl", {"code": "import shutil; shutil.rmtree('/')"}),
+        ("python_repl", {"source": "import shutil; shutil.rmtree('/')"}),
+        ("python_repl", {"code": "rm -rf /"}),
+        ("python_repl", {"query": "import os\nos.system('rm -rf /')"}),
+        ("python_repl", {"input": "import os\nos.system('rm -rf /')"}),
+        ("notebook", {"code": "print(1)", "command": "rm -rf /"}),
+    ],
+)
+def test_rules_of_code_look_at_every_argument_that_is_run(
+    tool: str, arguments: dict[str, object]
+) -> None:
+    judge = RuleJudge(rule_set("name: a, before: any, when: deletes", domain="code"))
+    assert judge.judge(frame(0), Action(tool, arguments)) is not None
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("bash", {"command": "ls -l"}),
+        ("search", {"query": "what does rm -rf / do"}),
+        ("write_mail", {"text": "never type rm -rf /"}),
+        ("python_repl", {"code": "print('rm -rf /')"}),
+    ],
+)
+def test_what_is_not_run_is_no_code(tool: str, arguments: dict[str, object]) -> None:
+    judge = RuleJudge(rule_set("name: a, before: any, when: deletes", domain="code"))
+    assert judge.judge(frame(0), Action(tool, arguments)) is None
+
+
+def test_a_program_that_is_too_long_to_be_read_is_a_fault() -> None:
+    judge = RuleJudge(rule_set("name: a, before: any, when: deletes", domain="code"))
+    command = "rm -rf / # " + "x" * 60_000
+    with pytest.raises(SignalFault, match="more than 50000 characters"):
+        judge.judge(frame(0), Action("bash", {"command": command}))
+
+
+def test_a_rule_of_another_domain_is_not_left_unasked() -> None:
+    rules = "name: a, domain: code, before: any, when: deletes"
+    with pytest.raises(InvalidRules, match="only rules of household would be asked"):
+        RuleJudge(rule_set(rules))
+    RuleJudge(rule_set(f"{rules}, mode: 'off'"))
+
+
+def test_rules_about_actions_that_there_are_not_are_named() -> None:
+    judge = RuleJudge(
+        rule_set(
+            "name: a, before: [put, trhow]",
+            "name: b, before: trhow",
+            "name: c, before: any",
+            "name: d, before: trhow, mode: shadow",
+        )
+    )
+    assert judge.unmatched(["Put", "turn_on"]) == ["b"]

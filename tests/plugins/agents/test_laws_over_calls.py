@@ -135,7 +135,8 @@ def test_a_late_success_hides_no_call_from_another_law() -> None:
     assert guard.before("look", {}).passes
     guard.after(call=paid.call)  # as a second call it would break the law
     passed = [guard.before("pay", {}).passes for _ in range(8)]
-    assert not any(passed[:2]) and sum(passed) == 1
+    assert not passed[0]
+    assert all(sum(passed[i : i + 3]) <= 1 for i in range(len(passed)))
 
 
 def test_the_agent_of_a_tool_may_succeed_before_the_tool_does() -> None:

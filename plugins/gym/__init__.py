@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING
 from forewarn import _front
 
 if TYPE_CHECKING:
-    from forewarn.plugins.gym.act import EnvActuator
+    from forewarn.plugins.gym.actions import EnvActuator
     from forewarn.plugins.gym.bridge import EnvPilot, EnvWorld
-    from forewarn.plugins.gym.many import GuardedParallelEnv, GuardedVectorEnv
-    from forewarn.plugins.gym.watched import Equipment
-    from forewarn.plugins.gym.wrapper import GuardedEnv
+    from forewarn.plugins.gym.guarded import (
+        Equipment,
+        GuardedEnv,
+        GuardedParallelEnv,
+        GuardedVectorEnv,
+    )
 
 __all__ = [
     "EnvActuator",
@@ -29,10 +32,13 @@ __all__ = [
 __getattr__, __dir__ = _front(
     __name__,
     {
-        "act": ("EnvActuator",),
+        "actions": ("EnvActuator",),
         "bridge": ("EnvPilot", "EnvWorld"),
-        "many": ("GuardedParallelEnv", "GuardedVectorEnv"),
-        "watched": ("Equipment",),
-        "wrapper": ("GuardedEnv",),
+        "guarded": (
+            "Equipment",
+            "GuardedEnv",
+            "GuardedParallelEnv",
+            "GuardedVectorEnv",
+        ),
     },
 )

@@ -22,10 +22,16 @@ try:
     import gymnasium
     from gymnasium.vector import VectorEnv
 
-    from forewarn.plugins.gym.act import EnvActuator, Shows
-    from forewarn.plugins.gym.many import only
+    from forewarn.plugins.gym.actions import (
+        ACT,
+        AUTOPILOT,
+        EnvActuator,
+        Shows,
+        plain,
+        sample,
+    )
+    from forewarn.plugins.gym.guarded import only
     from forewarn.plugins.gym.sense import Reading, Senses
-    from forewarn.plugins.gym.spaces import ACT, AUTOPILOT, plain, sample
 except ImportError as error:
     raise MissingDependency("a Gymnasium environment", "gym") from error
 

@@ -10,7 +10,7 @@ import sys
 sys.modules["gymnasium"] = None
 from forewarn.abstractions.errors import MissingDependency
 try:
-    import forewarn.plugins.gym.wrapper
+    import forewarn.plugins.gym.guarded
 except MissingDependency as error:
     print(error.exit_status, error)
 """

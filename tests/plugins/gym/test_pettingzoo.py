@@ -12,9 +12,8 @@ import pytest
 
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Decision
-from forewarn.monitors.guarding.guard import Clock, Guard
 from forewarn.monitors.guarding.policy import Policy, Step
-from forewarn.monitors.guarding.watch import load_watch
+from forewarn.plugins.loop.guarding import Guarding
 from tests.plugins.remote.serving import model
 
 pytest.importorskip("gymnasium", reason="gymnasium is not installed")
@@ -82,16 +81,14 @@ def equipment(agent: str, kind: Any = "stop") -> Equipment | None:
     if agent == "c":
         return None
 
-    def make_guard(clock: Clock) -> Guard:
-        policy = Policy(rules={"*": (Step(kind, 0.5),)}, hold_s=0.0)
-        return Guard(load_watch(model(), horizon_s=3.0), policy, clock=clock)
+    policy = Policy(rules={"*": (Step(kind, 0.5),)}, hold_s=0.0, horizon_s=3.0)
 
     def signals(observation: Any, info: Any) -> dict[str, Any]:
         return {"speed": float(observation[0]), "collision": False}
 
     actuator = EnvActuator(np.array([-1.0], np.float32), slow_enough)
     actuator.can = actuator.can | {kind}
-    return Equipment(make_guard, signals, actuator, 0.1)
+    return Equipment(Guarding([model()], policy), signals, actuator, 0.1)
 
 
 def slow_enough(decision: Decision, frame: Frame) -> bool:

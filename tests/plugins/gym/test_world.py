@@ -20,9 +20,9 @@ gymnasium = pytest.importorskip("gymnasium", reason="gymnasium is not installed"
 import numpy as np  # noqa: E402
 
 from forewarn.plugins.gym import EnvPilot, EnvWorld  # noqa: E402
+from forewarn.plugins.gym.actions import plain, sample  # noqa: E402
 from forewarn.plugins.gym.example import Car, faster, slower  # noqa: E402
 from forewarn.plugins.gym.sense import Senses  # noqa: E402
-from forewarn.plugins.gym.spaces import plain, sample  # noqa: E402
 
 
 def car(**settings: Any) -> EnvWorld:

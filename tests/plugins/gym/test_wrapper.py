@@ -11,11 +11,10 @@ import pytest
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action, Decision, Kind
-from forewarn.monitors.guarding.guard import Clock, Guard
 from forewarn.monitors.guarding.policy import Policy, Step
-from forewarn.monitors.guarding.watch import load_watch
 from forewarn.plugins.actions import Actions, ActionSpec, number
 from forewarn.plugins.contracts import Actuator, Pilot, World
+from forewarn.plugins.loop.guarding import Guarding
 from forewarn.plugins.testing import ActuatorContract
 from forewarn.plugins.tiny import TinyPilot, TinyWorld
 from tests.plugins.doubles import Onlooker, Servant
@@ -26,11 +25,12 @@ gymnasium = pytest.importorskip("gymnasium", reason="gymnasium is not installed"
 import numpy as np  # noqa: E402
 from gymnasium.vector import AutoresetMode, VectorEnv  # noqa: E402
 
-from forewarn.plugins.gym.act import EnvActuator  # noqa: E402
-from forewarn.plugins.gym.many import GuardedVectorEnv  # noqa: E402
-from forewarn.plugins.gym.spaces import ACT  # noqa: E402
-from forewarn.plugins.gym.watched import Equipment  # noqa: E402
-from forewarn.plugins.gym.wrapper import GuardedEnv  # noqa: E402
+from forewarn.plugins.gym.actions import ACT, EnvActuator  # noqa: E402
+from forewarn.plugins.gym.guarded import (  # noqa: E402
+    Equipment,
+    GuardedEnv,
+    GuardedVectorEnv,
+)
 
 FASTEST = np.array([1.0], np.float32)
 BRAKE = np.array([-1.0], np.float32)
@@ -73,14 +73,14 @@ def shown(decision: Decision, frame: Frame) -> bool | None:
     return bool(frame.values["speed"] < 60.0)
 
 
-def make_guard(clock: Clock, policy: Policy = POLICY) -> Guard:
-    return Guard(load_watch(model(), horizon_s=3.0), policy, clock=clock)
+def guarding(policy: Policy = POLICY, **more: Any) -> Guarding:
+    return Guarding([model()], replace(policy, horizon_s=3.0), **more)
 
 
 def guarded(actuator: Actuator | None = None, policy: Policy = POLICY) -> Any:
     return GuardedEnv(
         TinyEnv(),
-        lambda clock: make_guard(clock, policy),
+        guarding(policy),
         signals,
         actuator or EnvActuator(BRAKE, shown),
         0.1,
@@ -121,8 +121,11 @@ def test_it_is_watched_live_with_what_its_world_shows() -> None:
 
     onlooker = Onlooker()
     env: Any = GuardedEnv(
-        Shown(), make_guard, signals, EnvActuator(BRAKE, shown), 0.1,
-        listeners=[lambda: onlooker],
+        Shown(),
+        guarding(listeners=[lambda: onlooker]),
+        signals,
+        EnvActuator(BRAKE, shown),
+        0.1,
     )  # fmt: skip
     speeds(env, steps=5)
     assert onlooker.decisions == ["proceed"] * 5
@@ -174,7 +177,7 @@ def test_each_episode_begins_anew_and_the_same_seed_is_the_same() -> None:
 
 def test_a_missing_signal_stops() -> None:
     env: Any = GuardedEnv(
-        TinyEnv(), make_guard, lambda o, i: {}, EnvActuator(BRAKE, shown), 0.1
+        TinyEnv(), guarding(), lambda o, i: {}, EnvActuator(BRAKE, shown), 0.1
     )
     fast, told = speeds(env, 100)
     assert fast[-1] == 0.0
@@ -194,7 +197,7 @@ def test_a_reset_that_fails_leaves_no_frame_to_be_judged() -> None:
             raise KeyError("a sensor is missing")
         return signals(observation, info)
 
-    env: Any = GuardedEnv(TinyEnv(), make_guard, some, EnvActuator(BRAKE, shown), 0.1)
+    env: Any = GuardedEnv(TinyEnv(), guarding(), some, EnvActuator(BRAKE, shown), 0.1)
     env.reset(seed=1)
     env.step(FASTEST)
     failing.append(True)
@@ -259,7 +262,7 @@ def equipment() -> Equipment:
     def speed(observation: Any, info: Any) -> dict[str, Any]:
         return {"speed": float(observation[0]), "collision": False}
 
-    return Equipment(make_guard, speed, EnvActuator(BRAKE, lambda *_: True), 0.1)
+    return Equipment(guarding(), speed, EnvActuator(BRAKE, lambda *_: True), 0.1)
 
 
 @pytest.mark.parametrize("same_step", [True, False])
@@ -308,8 +311,7 @@ def test_it_keeps_the_rules_of_gymnasium() -> None:
 def test_it_remembers_how_it_was_made() -> None:
     env = guarded()
     assert set(env._saved_kwargs) == {
-        "make_guard", "signals", "actuator", "period_s", "approver", "record",
-        "tally", "listeners",
+        "guarding", "signals", "actuator", "period_s",
     }  # fmt: skip
     again: Any = GuardedEnv(TinyEnv(), **env._saved_kwargs)
     assert speeds(again) == speeds(env)

@@ -1,30 +1,197 @@
-"""Several agents at once: a guard for each, in a vectorised or a PettingZoo one."""
+"""Guarded environments: single, vectorised and parallel.
+
+Each action is reviewed before the environment steps. Time is the environment's: a step
+takes `period_s`, and it stands still while the guard judges.
+"""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 
 from forewarn.abstractions.errors import InvalidInput, MissingDependency
-from forewarn.monitors.guarding.record import RunRecord
-from forewarn.plugins.gym.watched import Equipment, Watched
+from forewarn.abstractions.frame import Frame, Source
+from forewarn.monitors.guarding.decision import Action, Turn
+from forewarn.plugins.contracts import Actuator
+from forewarn.plugins.gym.sense import Senses, Shown
+from forewarn.plugins.loop.guarding import Guarding
+from forewarn.plugins.loop.loop import EpisodeClock
+from forewarn.plugins.loop.records import is_folder
+from forewarn.plugins.scenery import Scenic
 
 try:
     import gymnasium
+    from gymnasium.error import ResetNeeded
+    from gymnasium.utils import RecordConstructorArgs
     from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
     from gymnasium.vector.utils import concatenate, create_empty_array, iterate
+
+    from forewarn.plugins.gym.actions import ACT
 except ImportError as error:
-    raise MissingDependency("many guarded environments", "gym") from error
+    raise MissingDependency("a guarded Gymnasium environment", "gym") from error
 
-Recorded = Callable[[Any], RunRecord | None]
-"""Gives the record of an agent's guard, by its number or name."""
+Observation = TypeVar("Observation")
+Act = TypeVar("Act")
 
 
-def _unrecorded(agent: Any) -> None:
-    return None
+@dataclass(frozen=True, slots=True)
+class Equipment:
+    """What an agent is guarded with.
+
+    Args:
+        guarding: Makes its guard.
+        signals: Gives the signals that an observation and its info hold; if it has a
+            method `reset(env)`, that is called when an episode begins.
+        actuator: Carries decisions out.
+        period_s: The time of a step.
+    """
+
+    guarding: Guarding
+    signals: Shown
+    actuator: Actuator
+    period_s: float
+
+
+class Watched:
+    """An agent whose every action is reviewed, in whichever loop it acts.
+
+    Args:
+        equipment: What it is guarded with.
+        name: The name of one of several, whose records then go into one folder.
+    """
+
+    def __init__(self, equipment: Equipment, name: str = "") -> None:
+        guarding = equipment.guarding
+        if name and guarding.record is not None and not is_folder(guarding.record):
+            raise InvalidInput(
+                f"several agents cannot share the record {str(guarding.record)!r:.80}",
+                mend="name a folder",
+            )
+        self._senses = Senses(equipment.signals)
+        self._actuator, self._period_s = equipment.actuator, equipment.period_s
+        source = Source(name or "environment", period_s=equipment.period_s)
+        self.loop = guarding.open(source, clock=EpisodeClock())
+        self.guard = self.loop.guard
+        self.frame: Frame | None = None
+        self._turn: Turn | None = None
+
+    def forget(self) -> None:
+        """Ends the episode that was; nothing is judged by its frames any more."""
+        self.frame, self._turn = None, None
+
+    def begin(self, env: Any, observation: Any, info: Mapping[str, Any]) -> None:
+        """An episode begins with this; until all of it is read, none has begun."""
+        self.forget()
+        self.loop.begin(self._actuator, scenic=env if isinstance(env, Scenic) else None)
+        self._senses.reset(env)
+        self.frame = Frame(0.0, 0, self._senses.values(observation, info))
+
+    def action(self, proposed: Any) -> Any:
+        """What is to be carried out, where this is proposed."""
+        if self.frame is None:
+            raise InvalidInput("the episode has not begun", mend="reset first")
+        turn = self.loop.decide(self.frame, Action(ACT, {"action": proposed}))
+        executed, self._turn = turn.executed, turn
+        if executed is None or "action" not in executed.arguments:
+            raise InvalidInput(f"the actuator gave no action for {turn.outcome.kind}")
+        return executed.arguments["action"]
+
+    def held(self, proposed: Any) -> Any:
+        """The action that stops it, where nothing can be judged."""
+        if self.guard.policy.shadow:
+            return proposed
+        action = self._actuator.fallback(self.frame)
+        if action is None or "action" not in action.arguments:
+            raise InvalidInput("the actuator gives no action that stops")
+        return action.arguments["action"]
+
+    def seen(self, observation: Any, info: Mapping[str, Any]) -> None:
+        """What came of it."""
+        step = 1 + (0 if self.frame is None else self.frame.sequence)
+        values = self._senses.values(observation, info)
+        self.frame = Frame(step * self._period_s, step, values)
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """The last decision, and what became of it."""
+        if self._turn is None:
+            return {}
+        decision, outcome = self._turn.decision, self._turn.outcome
+        return {"decision": decision.as_dict(), "outcome": outcome.as_dict()}
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the last decision ends the episode."""
+        outcome = None if self._turn is None else self._turn.outcome
+        return outcome is not None and outcome.kind == "cut" and outcome.enforced
+
+    def close(self) -> None:
+        """Ends its record."""
+        self.loop.close("the environment was closed")
+
+
+class GuardedEnv(
+    gymnasium.Wrapper[Observation, Act, Observation, Act], RecordConstructorArgs
+):
+    """Steps with the action proposed, or with what the guard makes of it.
+
+    The info of each step has, under `forewarn`, the decision and what became of it.
+    A `cut` ends the episode as truncated.
+
+    Args:
+        env: The environment.
+        guarding: Makes the guard.
+        signals: Gives the signals that an observation and its info hold; if it has a
+            method `reset(env)`, that is called when an episode begins.
+        actuator: Carries decisions out; see `EnvActuator`.
+        period_s: The time of a step.
+    """
+
+    def __init__(
+        self,
+        env: gymnasium.Env[Observation, Act],
+        guarding: Guarding,
+        signals: Callable[[Observation, Mapping[str, Any]], Mapping[str, Any]],
+        actuator: Actuator,
+        period_s: float,
+    ) -> None:
+        RecordConstructorArgs.__init__(
+            self,
+            _disable_deepcopy=True,
+            guarding=guarding,
+            signals=signals,
+            actuator=actuator,
+            period_s=period_s,
+        )
+        gymnasium.Wrapper.__init__(self, env)
+        self._watched = Watched(Equipment(guarding, signals, actuator, period_s))
+        self.guard, self.loop = self._watched.guard, self._watched.loop
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        self._watched.forget()
+        observation, info = self.env.reset(seed=seed, options=options)
+        self._watched.begin(self.env.unwrapped, observation, info)
+        return observation, info
+
+    def step(self, action: Act) -> tuple[Observation, Any, bool, bool, dict[str, Any]]:
+        watched = self._watched
+        if watched.frame is None:
+            raise ResetNeeded("reset the environment before its first step")
+        seen = self.env.step(watched.action(action))
+        observation, reward, terminated, truncated, info = seen
+        watched.seen(observation, info)
+        info = {**info, "forewarn": watched.told}
+        return observation, reward, terminated, truncated or watched.is_cut, info
+
+    def close(self) -> None:
+        self._watched.close()
+        super().close()
 
 
 class GuardedVectorEnv(VectorWrapper):
@@ -38,12 +205,9 @@ class GuardedVectorEnv(VectorWrapper):
     Args:
         env: The environment.
         equipment: What each part is guarded with.
-        record: Gives the record of each, by its number.
     """
 
-    def __init__(
-        self, env: VectorEnv, equipment: Equipment, record: Recorded = _unrecorded
-    ) -> None:
+    def __init__(self, env: VectorEnv, equipment: Equipment) -> None:
         super().__init__(env)
         if "autoreset_mode" not in env.metadata:
             raise InvalidInput(
@@ -51,7 +215,8 @@ class GuardedVectorEnv(VectorWrapper):
                 mend="give its metadata an `autoreset_mode`",
             )
         self._mode = AutoresetMode(env.metadata["autoreset_mode"])
-        self.watched = [Watched(equipment, record(i)) for i in range(env.num_envs)]
+        parts = range(env.num_envs)
+        self.watched = [Watched(equipment, f"environment {i}") for i in parts]
         self._over = np.zeros(env.num_envs, dtype=bool)
 
     def reset(
@@ -119,17 +284,10 @@ class GuardedParallelEnv:
     Args:
         env: The environment.
         equipment: What an agent is guarded with, by its name; None: it is not.
-        record: Gives the record of each, by its name.
     """
 
-    def __init__(
-        self,
-        env: Any,
-        equipment: Callable[[str], Equipment | None],
-        record: Recorded = _unrecorded,
-    ) -> None:
-        self.env = env
-        self._equipment, self._record = equipment, record
+    def __init__(self, env: Any, equipment: Callable[[str], Equipment | None]) -> None:
+        self.env, self._equipment = env, equipment
         self._known: dict[str, Watched | None] = {}
         self._cut: set[str] = set()
         self._there: set[str] = set()
@@ -142,8 +300,9 @@ class GuardedParallelEnv:
     def _guard_of(self, agent: str) -> Watched | None:
         if agent not in self._known:
             equipped = self._equipment(agent)
-            made = None if equipped is None else Watched(equipped, self._record(agent))
-            self._known[agent] = made
+            self._known[agent] = (
+                None if equipped is None else Watched(equipped, f"environment {agent}")
+            )
         return self._known[agent]
 
     def _begin(self, agent: str, observation: Any, infos: Mapping[str, Any]) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import re
+import shutil
 import signal
+import tempfile
 from collections.abc import Generator, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -38,6 +40,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="NAME",
         help="a test skipped for want of NAME fails (may be given again; 'data' too)",
     )
+
+
+SHARED = "FOREWARN_TESTS_SHARED"
+"""The variable that names the folder in which all workers keep what they share."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        os.environ[SHARED] = tempfile.mkdtemp(prefix="forewarn-tests-")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        shutil.rmtree(os.environ.pop(SHARED), ignore_errors=True)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

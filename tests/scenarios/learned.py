@@ -1,12 +1,12 @@
-"""Models of the tiny scenarios, learned the way that a user does it."""
+"""Models of the tiny scenarios, learned as a user learns them, once per test run."""
 
 from __future__ import annotations
 
-import atexit
-from contextlib import ExitStack
+import fcntl
+import os
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from click.testing import CliRunner
 
@@ -18,14 +18,6 @@ SEEDS = 120
 FRESH = 7000
 """From this seed on there are runs that they do not know."""
 
-_folders = ExitStack()
-atexit.register(_folders.close)
-
-
-def _folder() -> Path:
-    """One that stays until the tests are over."""
-    return Path(_folders.enter_context(TemporaryDirectory(prefix="forewarn-")))
-
 
 def forewarn(*arguments: object) -> str:
     """What a command that succeeds prints."""
@@ -34,18 +26,33 @@ def forewarn(*arguments: object) -> str:
     return done.stdout
 
 
-@cache
-def traces(scenario: str, first: int = 0) -> Path:
-    """The folder of runs of a scenario: those of training, unless from another seed."""
-    folder = _folder()
-    count = ("--episodes", str(SEEDS), "--seed", str(first))
-    forewarn("collect", scenario, *count, "--out", folder)
+def _made_once(name: str, make: Callable[[Path], object]) -> Path:
+    """Return the folder that `make` fills, for the first worker that asks."""
+    folder = Path(os.environ["FOREWARN_TESTS_SHARED"]) / name
+    with open(f"{folder}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (done := folder / ".done").exists():
+            folder.mkdir(exist_ok=True)
+            make(folder)
+            done.touch()
     return folder
 
 
 @cache
+def traces(scenario: str, first: int = 0) -> Path:
+    """Return the folder of runs: those of training, unless another seed is given."""
+    count = ("--episodes", str(SEEDS), "--seed", str(first))
+    return _made_once(
+        f"{scenario}-{first}",
+        lambda folder: forewarn("collect", scenario, *count, "--out", folder),
+    )
+
+
+@cache
 def model(scenario: str) -> Path:
-    """The model learned from them."""
-    path = _folder() / "model.json"
-    forewarn("learn", traces(scenario), "--scenario", scenario, "--out", path)
-    return path
+    """Return the model learned from them."""
+    learn = ("learn", traces(scenario), "--scenario", scenario, "--out")
+    folder = _made_once(
+        f"{scenario}-model", lambda folder: forewarn(*learn, folder / "model.json")
+    )
+    return folder / "model.json"

@@ -26,7 +26,7 @@ from forewarn.scenarios.measuring.embodied import (
 )
 from forewarn.scenarios.running.campaign import pool
 from forewarn.scenarios.schema import load_family
-from forewarn.thor_bridge.robot.pilot import HABITS
+from forewarn.thor_bridge.pilot import HABITS
 
 FAMILY = "household"
 SEEDS = tuple(range(500_000, 500_010))

@@ -20,8 +20,8 @@ from forewarn.monitors.guarding.guard import Guard
 from forewarn.monitors.guarding.policy import STAGES, Policy, When
 from forewarn.monitors.guarding.watch import load_watch
 from forewarn.thor_bridge.bridge import HouseholdWorld
-from forewarn.thor_bridge.household.local import LocalController
-from forewarn.thor_bridge.steps.spelling import parse_step
+from forewarn.thor_bridge.household.actions import LocalController
+from forewarn.thor_bridge.steps import parse_step
 
 SCENE = "Kitchen1"
 CACHED_S = 0.005

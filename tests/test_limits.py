@@ -19,7 +19,7 @@ from forewarn.monitors.chains.model import load_model
 from forewarn.monitors.guarding.policy import load_policy
 from forewarn.monitors.laws.lawbook import law_book
 from forewarn.scenarios.schema import is_family, load_family, load_scenario
-from forewarn.thor_bridge.tasks.book import load_tasks
+from forewarn.thor_bridge.tasks import load_tasks
 
 BOMB = "a0: &a0 [x, x]\n" + "".join(
     f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]\n" for i in range(1, 64)

@@ -11,10 +11,10 @@ from forewarn import _front
 
 if TYPE_CHECKING:
     from forewarn.thor_bridge.bridge import HouseholdWorld
-    from forewarn.thor_bridge.robot.tool import Robot
+    from forewarn.thor_bridge.performing import Robot
 
 __all__ = ["HouseholdWorld", "Robot"]
 
 __getattr__, __dir__ = _front(
-    __name__, {"bridge": ("HouseholdWorld",), "robot.tool": ("Robot",)}
+    __name__, {"bridge": ("HouseholdWorld",), "performing": ("Robot",)}
 )

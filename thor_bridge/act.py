@@ -10,8 +10,8 @@ from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action, Decision, Kind
 from forewarn.plugins.actions import Actions, ActionSpec, Argument, number, word
 from forewarn.plugins.contracts import Actuator, Example
-from forewarn.plugins.household.world import IDLING
-from forewarn.thor_bridge.steps.spelling import BARE, VERBS
+from forewarn.plugins.household import IDLING
+from forewarn.thor_bridge.steps import BARE, VERBS
 
 
 def _specs() -> Iterator[ActionSpec]:

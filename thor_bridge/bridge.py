@@ -1,4 +1,4 @@
-"""The World: episodes of a household robot, on the real AI2-THOR or on our household.
+"""The World: runs of a household robot, on the real AI2-THOR or on our household.
 
 A frame comes after each high-level action. The same code reads and drives both; only
 what makes the controller differs.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol
@@ -19,20 +19,22 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame, Value
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.contracts import Example, Source
-from forewarn.plugins.household.sense import ObjectSenses
-from forewarn.plugins.household.world import DOINGS, SteppedHousehold
+from forewarn.plugins.household import DOINGS, ObjectSenses, SteppedHousehold
 from forewarn.plugins.scenery import Shape, Thing
-from forewarn.thor_bridge import scenery
 from forewarn.thor_bridge.act import ACTIONS
-from forewarn.thor_bridge.household.failures import PROFILES
-from forewarn.thor_bridge.household.furnishing.scenes import load_scenes
-from forewarn.thor_bridge.household.local import LocalController
-from forewarn.thor_bridge.steps.lowlevel import LowLevel
-from forewarn.thor_bridge.steps.moves import facts_about, objects_in
-from forewarn.thor_bridge.steps.spelling import parse_step
-from forewarn.thor_bridge.steps.verbs import HighLevel
-from forewarn.thor_bridge.tasks.book import EXAMPLE_TASK, find_task, task_book
-from forewarn.thor_bridge.tasks.start import Variation, vary
+from forewarn.thor_bridge.household.actions import LocalController
+from forewarn.thor_bridge.household.scenes import load_scenes
+from forewarn.thor_bridge.household.world import PROFILES
+from forewarn.thor_bridge.moves import facts_about, objects_in
+from forewarn.thor_bridge.steps import LowLevel, parse_step
+from forewarn.thor_bridge.tasks import (
+    EXAMPLE_TASK,
+    Variation,
+    find_task,
+    task_book,
+    vary,
+)
+from forewarn.thor_bridge.verbs import HighLevel
 from forewarn.thor_bridge.wire import HOUSEHOLD, Server, connect
 
 PERIOD_S = 1.0
@@ -199,11 +201,11 @@ class _Episodes(SteppedHousehold):
 
     def ground(self) -> list[Shape]:
         """The floor, for pictures."""
-        return scenery.ground(self.metadata)
+        return floor(self.metadata)
 
     def things(self) -> list[Thing]:
         """The robot and everything in the room, for pictures."""
-        return list(scenery.things(self.metadata))
+        return list(seen_from_above(self.metadata))
 
     def _ready(self) -> HighLevel:
         if self.over is not None or self._robot is None:
@@ -342,3 +344,77 @@ class ThorWorld(_Episodes):
     def _reset_settings(self, seed: int) -> dict[str, Any]:
         # Only our household knows of a seed; Unity's physics has none to give.
         return {"seed": seed} if self.source.embedded else {}
+
+
+_ROBOT_M = 0.4
+_LARGE_M2 = 0.12
+"""What covers more ground than this is furniture."""
+
+_SEEN = {
+    "isToggled": "on",
+    "isOpen": "open",
+    "isPickedUp": "held",
+    "isBroken": "broken",
+    "isFilledWithLiquid": "filled",
+    "isCooked": "cooked",
+    "isSliced": "sliced",
+    "isDirty": "dirty",
+}
+"""What can be seen of a thing, and its word."""
+
+_GROUND = ("Floor",)
+
+
+def floor(metadata: Mapping[str, Any]) -> list[Shape]:
+    """The floor, or what the things of the room span."""
+    objects = metadata["objects"]
+    floors = [thing for thing in objects if thing["objectType"] in _GROUND]
+    boxes = [box for thing in floors or objects if (box := _box(thing))]
+    if not boxes:
+        return []
+    west, east = (
+        min(b[0] - b[2] / 2 for b in boxes),
+        max(b[0] + b[2] / 2 for b in boxes),
+    )
+    south = min(b[1] - b[3] / 2 for b in boxes)
+    north = max(b[1] + b[3] / 2 for b in boxes)
+    corners = ((west, south), (east, south), (east, north), (west, north))
+    return [Shape("floor", corners)]
+
+
+def seen_from_above(metadata: Mapping[str, Any]) -> Iterator[Thing]:
+    """The robot, and every thing that has a place."""
+    agent = metadata["agent"]
+    at = agent["position"]
+    yield Thing(
+        "robot", "ego", at["x"], at["z"], agent["rotation"]["y"] % 360.0,
+        _ROBOT_M, _ROBOT_M, top_m=10.0,
+    )  # fmt: skip
+    for thing in metadata["objects"]:
+        box = _box(thing)
+        if box is None or thing["objectType"] in _GROUND:
+            continue
+        x, y, wide, deep, top = box
+        large = wide * deep >= _LARGE_M2
+        # Heading north: the length runs north, the width east.
+        yield Thing(
+            thing["objectId"], "furniture" if large else "object", x, y, 0.0, deep,
+            wide, _state(thing), top, thing["objectType"],
+        )  # fmt: skip
+
+
+def _box(thing: Mapping[str, Any]) -> Sequence[float] | None:
+    """Its middle, width, depth and top."""
+    box = thing["axisAlignedBoundingBox"]
+    if not box:
+        return None
+    center, size = box["center"], box["size"]
+    top = center["y"] + size["y"] / 2
+    return center["x"], center["z"], size["x"], size["z"], top
+
+
+def _state(thing: Mapping[str, Any]) -> str:
+    seen = [word for key, word in _SEEN.items() if thing[key]]
+    if thing["temperature"] == "Hot":
+        seen.append("hot")
+    return ", ".join(seen)

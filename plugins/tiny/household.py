@@ -19,8 +19,7 @@ from forewarn.abstractions.frame import Frame, Value
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.actions import Actions, ActionSpec, word
 from forewarn.plugins.contracts import Example, Source
-from forewarn.plugins.household.act import Withholding
-from forewarn.plugins.household.world import DOINGS, IDLING, SteppedHousehold
+from forewarn.plugins.household import DOINGS, IDLING, SteppedHousehold, Withholding
 
 PERIOD_S = 1.0
 LONGEST_STEPS = 40

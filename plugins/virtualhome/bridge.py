@@ -14,8 +14,13 @@ from forewarn.abstractions.frame import Frame, Value
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.actions import Actions, ActionSpec, number, word
 from forewarn.plugins.contracts import Example, Source
-from forewarn.plugins.household.sense import ObjectSenses, plain_name
-from forewarn.plugins.household.world import DOINGS, IDLING, SteppedHousehold
+from forewarn.plugins.household import (
+    DOINGS,
+    IDLING,
+    ObjectSenses,
+    SteppedHousehold,
+    plain_name,
+)
 from forewarn.plugins.virtualhome.home import KNOWS, VERBS
 from forewarn.plugins.virtualhome.programs import NEXT, STEPS_LEFT, the_program
 from forewarn.plugins.virtualhome.scenes import load_plan

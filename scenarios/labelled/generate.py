@@ -26,9 +26,9 @@ from forewarn.scenarios.running.plan import plan
 from forewarn.scenarios.running.truth import Truth
 from forewarn.scenarios.schema import load_scenario
 from forewarn.thor_bridge.bridge import HouseholdWorld
-from forewarn.thor_bridge.robot.pilot import HouseholdPlanner
-from forewarn.thor_bridge.steps.spelling import parse_step
-from forewarn.thor_bridge.tasks.book import Task, task_book
+from forewarn.thor_bridge.pilot import HouseholdPlanner
+from forewarn.thor_bridge.steps import parse_step
+from forewarn.thor_bridge.tasks import Task, task_book
 
 HERE = Path(__file__).parent
 MOST_STEPS = 30

@@ -336,7 +336,7 @@ PAPER_HEADLINE = {"unsafe_cut": 0.6537, "completion_kept": 0.804}
 
 LABEL = (
     "The robot is the embedded planner, with the habits of "
-    "thor_bridge/robot/habits.yaml. These are not figures of a language model."
+    "thor_bridge/habits.yaml. These are not figures of a language model."
 )
 EMBEDDED = ("household-planner", "household-ruled")
 """The pilots that this is said of; only they can be told how compliant to be."""

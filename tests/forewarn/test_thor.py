@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from forewarn.cli import main
-from forewarn.thor_bridge.harvest import rooms
-from forewarn.thor_bridge.household.furnishing.scenes import load_scenes, own_scenes
+from forewarn.thor_bridge.household.scenes import load_scenes, own_scenes
+from forewarn.thor_bridge.wire import rooms
 from tests.thor_bridge.test_conformance import FOUND, RUNS
 
 through_the_controller = pytest.mark.needs("ai2thor", "msgpack")

@@ -35,9 +35,9 @@ from forewarn.monitors.trust.training import read_sequences
 from forewarn.plugins.chat import Message, Replayed, ReplayMismatch
 from forewarn.plugins.loop.replay import replay
 from forewarn.scenarios.schema import load_scenario
-from forewarn.thor_bridge.conformance import read_recordings
-from forewarn.thor_bridge.household.furnishing.scenes import load_scenes
-from forewarn.thor_bridge.household.local import LocalController
+from forewarn.thor_bridge.household.actions import LocalController
+from forewarn.thor_bridge.household.scenes import load_scenes
+from forewarn.thor_bridge.performing import read_recordings
 from tests.fuzz import seeds as valid
 
 DRIVING = load_vocabulary("driving")

@@ -35,7 +35,7 @@ from forewarn.monitors.guarding.record import RunRecord
 from forewarn.monitors.guarding.watch import load_watch
 from forewarn.plugins.chat import Message, Recording, Reply
 from forewarn.plugins.loop.records import model_file
-from forewarn.thor_bridge.household.furnishing.scenes import own_scenes
+from forewarn.thor_bridge.household.scenes import own_scenes
 
 LAW = "always (stop_line_distance < 5 m -> eventually[0, 0.3 s] speed < 1 km/h)"
 SIGNALS = ("speed", "stop_line_distance", "traffic_light", "braking")

@@ -36,7 +36,7 @@ from forewarn.scenarios.schema import (
     load_family,
     load_scenario,
 )
-from forewarn.thor_bridge.robot.pilot import frozen_habits
+from forewarn.thor_bridge.pilot import frozen_habits
 
 RUN = Run(False, True, False, False, 5, 5, 0, 0, 0.001)
 UNSAFE = replace(RUN, unsafe=True)

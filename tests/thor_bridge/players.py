@@ -18,8 +18,8 @@ import sys
 import time
 from dataclasses import replace
 
+from forewarn.thor_bridge.household.__main__ import answer
 from forewarn.thor_bridge.household.channels import channel_from
-from forewarn.thor_bridge.household.process import answer
 from forewarn.thor_bridge.household.world import World
 
 

@@ -13,12 +13,12 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.contracts import World
-from forewarn.plugins.household.act import Withholding
+from forewarn.plugins.household import Withholding
 from forewarn.plugins.registry import make_world
 from forewarn.plugins.testing import WorldContract
 from forewarn.thor_bridge.bridge import HouseholdWorld, ThorWorld
-from forewarn.thor_bridge.household.furnishing.scenes import own_scenes, write_scenes
-from forewarn.thor_bridge.steps.spelling import parse_step
+from forewarn.thor_bridge.household.scenes import own_scenes, write_scenes
+from forewarn.thor_bridge.steps import parse_step
 
 WATCH = [
     "is_inside(Fork, Microwave)",

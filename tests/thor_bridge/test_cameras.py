@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from forewarn.thor_bridge.household import pictures as picture
 from forewarn.thor_bridge.household.actions import perform
-from forewarn.thor_bridge.household.seeing import picture
-from forewarn.thor_bridge.household.seeing.cameras import Camera
+from forewarn.thor_bridge.household.seeing import Camera
 from forewarn.thor_bridge.household.world import World
 from forewarn.thor_bridge.wire import Server, connect, household_command
 

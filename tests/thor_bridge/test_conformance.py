@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from forewarn.abstractions.errors import InvalidInput
-from forewarn.thor_bridge.conformance import (
+from forewarn.thor_bridge.performing import (
     Conformance,
     Recording,
     read_recordings,

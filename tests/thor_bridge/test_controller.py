@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from forewarn.thor_bridge.household.__main__ import main
 from forewarn.thor_bridge.household.actions import perform
-from forewarn.thor_bridge.household.furnishing.scenes import harvested, write_scenes
 from forewarn.thor_bridge.household.objects import KEYS
-from forewarn.thor_bridge.household.process import main
+from forewarn.thor_bridge.household.scenes import harvested, write_scenes
 from forewarn.thor_bridge.household.world import World
 from forewarn.thor_bridge.wire import Server, connect, household_command
 

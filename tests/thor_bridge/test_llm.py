@@ -27,8 +27,8 @@ from forewarn.plugins.contracts import Metered
 from forewarn.plugins.registry import make_pilot, make_world
 from forewarn.scenarios.running.runner import Runner
 from forewarn.scenarios.schema import Scenario, parse_scenario
-from forewarn.thor_bridge.robot.llm import PATIENCE, HouseholdLLM
-from forewarn.thor_bridge.tasks.book import own_tasks
+from forewarn.thor_bridge.llm import PATIENCE, HouseholdLLM
+from forewarn.thor_bridge.tasks import own_tasks
 
 TASK = next(
     name for name, task in own_tasks().items() if task.safe and task.steps and task.law

@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from forewarn.cli import main
-from forewarn.thor_bridge.robot.performing import perform
-from forewarn.thor_bridge.tasks.book import own_tasks, task_book
+from forewarn.thor_bridge.performing import perform
+from forewarn.thor_bridge.tasks import own_tasks, task_book
 
 
 @pytest.fixture

@@ -12,14 +12,14 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action, Decision
 from forewarn.plugins.contracts import Actuator, Pilot
-from forewarn.plugins.household.act import Withholding
+from forewarn.plugins.household import Withholding
 from forewarn.plugins.loop.reflection import Prompter
 from forewarn.plugins.registry import make_pilot
 from forewarn.thor_bridge.act import RobotActuator
 from forewarn.thor_bridge.bridge import HouseholdWorld
-from forewarn.thor_bridge.robot.pilot import HouseholdPlanner, frozen_habits
-from forewarn.thor_bridge.robot.rules import RuledPlanner
-from forewarn.thor_bridge.steps.spelling import parse_step, spell
+from forewarn.thor_bridge.pilot import HouseholdPlanner, frozen_habits
+from forewarn.thor_bridge.ruled import RuledPlanner
+from forewarn.thor_bridge.steps import parse_step, spell
 
 TASK = "fork-microwave-merged"
 LAW = "always not (is_inside(Fork, Microwave) and is_toggled(Microwave))"
@@ -188,7 +188,7 @@ def test_words_without_a_rule_change_nothing() -> None:
 
 def test_a_household_of_hostile_names(tmp_path: Path) -> None:
     """What things are called reaches neither frames nor what the robot does."""
-    from forewarn.thor_bridge.household.furnishing.scenes import (
+    from forewarn.thor_bridge.household.scenes import (
         own_scenes,
         write_scenes,
     )

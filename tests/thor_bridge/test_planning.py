@@ -5,14 +5,7 @@ from __future__ import annotations
 import pytest
 
 from forewarn.thor_bridge.bridge import HouseholdWorld
-from forewarn.thor_bridge.robot.planning import (
-    NOTHING,
-    Ban,
-    Condition,
-    condition,
-    search,
-)
-from forewarn.thor_bridge.steps.moves import (
+from forewarn.thor_bridge.moves import (
     Model,
     atoms_of,
     canonical,
@@ -20,9 +13,15 @@ from forewarn.thor_bridge.steps.moves import (
     known_type,
     objects_in,
 )
-from forewarn.thor_bridge.steps.spelling import parse_step, spell
-from forewarn.thor_bridge.tasks.book import own_tasks
-from forewarn.thor_bridge.tasks.start import Variation
+from forewarn.thor_bridge.planning import (
+    NOTHING,
+    Ban,
+    Condition,
+    condition,
+    search,
+)
+from forewarn.thor_bridge.steps import parse_step, spell
+from forewarn.thor_bridge.tasks import Variation, own_tasks
 
 SAFE = [name for name, task in own_tasks().items() if task.safe]
 VARIED = Variation(moved=0.4, opened=0.2, switched=0.2, elsewhere=True)

@@ -10,7 +10,7 @@ import pytest
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.monitors.guarding.decision import Action
 from forewarn.thor_bridge.bridge import HouseholdWorld
-from forewarn.thor_bridge.robot.tool import Robot
+from forewarn.thor_bridge.performing import Robot
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.monitors.guarding.decision import Action
-from forewarn.thor_bridge.steps.spelling import VERBS, parse_step, spell, type_name
+from forewarn.thor_bridge.steps import VERBS, parse_step, spell, type_name
 
 
 @pytest.mark.parametrize(

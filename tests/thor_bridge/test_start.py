@@ -10,8 +10,8 @@ import pytest
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.plugins.registry import make_world
 from forewarn.thor_bridge.bridge import HouseholdWorld, ThorWorld
-from forewarn.thor_bridge.household.local import LocalController
-from forewarn.thor_bridge.tasks.start import Variation, vary
+from forewarn.thor_bridge.household.actions import LocalController
+from forewarn.thor_bridge.tasks import Variation, vary
 
 ALL = Variation(moved=1.0, opened=1.0, switched=1.0, elsewhere=True)
 

@@ -19,8 +19,8 @@ from forewarn.monitors.laws.automaton import compile_law
 from forewarn.monitors.laws.formula import parse_formula
 from forewarn.monitors.laws.monitor import Monitor
 from forewarn.thor_bridge.bridge import PERIOD_S, HouseholdWorld
-from forewarn.thor_bridge.steps.spelling import parse_step
-from forewarn.thor_bridge.tasks.book import (
+from forewarn.thor_bridge.steps import parse_step
+from forewarn.thor_bridge.tasks import (
     RISKS,
     SUITE,
     Task,

@@ -10,9 +10,9 @@ import pytest
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.monitors.guarding.decision import Action
-from forewarn.thor_bridge.household.furnishing.scenes import own_scenes
-from forewarn.thor_bridge.household.local import LocalController
-from forewarn.thor_bridge.steps.verbs import HighLevel
+from forewarn.thor_bridge.household.actions import LocalController
+from forewarn.thor_bridge.household.scenes import own_scenes
+from forewarn.thor_bridge.verbs import HighLevel
 
 
 class Home:

@@ -17,14 +17,12 @@ from typing import Any
 
 import pytest
 
-from forewarn.thor_bridge.faults import (
+from forewarn.thor_bridge.wire import (
     OutOfStep,
+    Server,
     SimulatorDied,
     SimulatorError,
     SimulatorHung,
-)
-from forewarn.thor_bridge.wire import (
-    Server,
     connect,
 )
 

@@ -1,8 +1,132 @@
-"""Runs the household as a process."""
+"""The household as a process of its own, in the place of AI2-THOR's Unity player.
 
+ai2thor's own `Controller` starts it: `local_executable_path` may be a whole command
+line, such as `python -m forewarn.thor_bridge.household --seed 7`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
 import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
 
-from forewarn.thor_bridge.household.process import main
+from forewarn.abstractions.errors import ForewarnError
+from forewarn.thor_bridge.household.actions import perform
+from forewarn.thor_bridge.household.channels import (
+    BESIDE,
+    CLASSES,
+    DEPTH,
+    INSTANCES,
+    NORMALS,
+    RGB,
+    Channel,
+    Message,
+    channel_from,
+)
+from forewarn.thor_bridge.household.scenes import load_scenes
+from forewarn.thor_bridge.household.world import PROFILES, World
+
+PATCHED = ("lastAction", "errorMessage", "errorCode", "lastActionSuccess", "agentId",
+           "actionReturn")  # fmt: skip
+"""What a patch says again after an action that changed nothing."""
+
+_SETUP = frozenset(("Reset", "Initialize", "ChangeResolution"))
+
+
+Frames = Literal["none", "asked", "always"]
+
+
+def serve(world: World, channel: Channel, *, frames: Frames, patches: bool) -> None:
+    """Answers actions until the other side has had enough.
+
+    Args:
+        world: The household.
+        channel: Where actions come from.
+        frames: When frames are sent: unless an action asks for none, if `asked`.
+        patches: Whether the channel can carry patches.
+    """
+    message = _told(world, 0, frames != "none")
+    while (action := channel.exchange(message)) is not None:
+        message = answer(world, action, frames=frames, patches=patches)
+
+
+def answer(
+    world: World, action: Mapping[str, Any], *, frames: Frames, patches: bool
+) -> Message:
+    """Carries an action out and says what came of it."""
+    outcome = perform(world, action)
+    sequence = action.get("sequenceId", 0)
+    if patches and not outcome.changed and outcome.action not in _SETUP:
+        metadata = world.metadata()
+        patch = {key: metadata[key] for key in PATCHED}
+        return Message(sequence, metadata, patch=patch)
+    asked = bool(action.get("renderImage", True))
+    return _told(world, sequence, frames == "always" or (frames == "asked" and asked))
+
+
+def _told(world: World, sequence: int, pictures: bool) -> Message:
+    """All that there is to say and, if wanted, what all cameras see."""
+    metadata = world.metadata()
+    if not pictures:
+        return Message(sequence, metadata)
+    from forewarn.thor_bridge.household import pictures
+
+    kinds = [(RGB, pictures.rgb)]
+    for setting, kind, draw in (
+        ("renderDepthImage", DEPTH, pictures.depth),
+        ("renderNormalsImage", NORMALS, pictures.normals),
+        ("renderSemanticSegmentation", CLASSES, pictures.classes),
+        ("renderInstanceSegmentation", INSTANCES, pictures.instances),
+    ):
+        if setting in world.rendered:
+            kinds.append((kind, draw))
+    if {"renderSemanticSegmentation", "renderInstanceSegmentation"} & world.rendered:
+        metadata["colors"] = pictures.colours(world)
+    seen = pictures.look(world, pictures.own_camera(world))
+    images = [(kind, draw(world, seen)) for kind, draw in kinds]
+    for camera in world.cameras:
+        seen = pictures.look(world, camera)
+        images += [(BESIDE[kind], draw(world, seen)) for kind, draw in kinds]
+    return Message(sequence, metadata, images)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The process: `python -m forewarn.thor_bridge.household`."""
+    parser = argparse.ArgumentParser(prog="forewarn household", description=__doc__)
+    parser.add_argument("--scenes", type=Path, help="a scene file; our own if missing")
+    parser.add_argument("--scene", default="", help="the scene to begin with")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--failures", choices=sorted(PROFILES), default="off")
+    # What the controller adds for Unity; only the size of the picture means something.
+    parser.add_argument("-screen-width", type=int, default=300, dest="width")
+    parser.add_argument("-screen-height", type=int, default=300, dest="height")
+    parser.add_argument("-batchmode", action="store_true", dest="batch")
+    parser.add_argument(
+        "--no-frames", action="store_true", help="metadata alone, which is faster"
+    )
+    given, _ = parser.parse_known_args(arguments)
+    try:
+        scenes = load_scenes(given.scenes)
+        world = World(
+            scenes, given.scene, seed=given.seed, failures=PROFILES[given.failures]
+        )
+        world.width, world.height = given.width, given.height
+        serve(
+            world,
+            channel_from(os.environ),
+            frames="none" if given.no_frames else "always" if given.batch else "asked",
+            patches=os.environ.get("AI2THOR_SERVER_TYPE") == "FIFO",
+        )
+    except ForewarnError as error:
+        print(f"forewarn household: {error}", file=sys.stderr)
+        return error.exit_status
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -41,7 +41,7 @@ def measure_family(
     from forewarn.scenarios.measuring import embodied
     from forewarn.scenarios.running.campaign import pool
     from forewarn.scenarios.schema import load_family
-    from forewarn.thor_bridge.robot.pilot import frozen_habits
+    from forewarn.thor_bridge.pilot import frozen_habits
 
     family = load_family(name)
     pilot = family.scenario(family.tasks[0]).pilot.name

@@ -12,7 +12,7 @@ from forewarn.cli.support import Number, emit, json_option, progress, seed_optio
 from forewarn.cli.thor.tasks import tasks
 
 if TYPE_CHECKING:
-    from forewarn.thor_bridge.conformance import Conformance, Recording
+    from forewarn.thor_bridge.performing import Conformance, Recording
 
 FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -56,7 +56,7 @@ def replay(outcomes: Path, scenes: Path | None, inside: bool, as_json: bool) -> 
     Example:
       forewarn thor replay outcomes.jsonl --scenes scenes.json.gz
     """
-    from forewarn.thor_bridge.conformance import replay as again
+    from forewarn.thor_bridge.performing import replay as again
 
     def shown(recordings: Iterable[Recording]) -> Iterator[Recording]:
         return progress(recordings, "recorded runs")
@@ -125,8 +125,8 @@ def harvest(
       forewarn thor harvest scenes.json.gz
       forewarn thor harvest kitchens.json.gz --scene FloorPlan1 --scene FloorPlan2
     """
-    from forewarn.thor_bridge.harvest import harvest as gather
-    from forewarn.thor_bridge.household.furnishing.scenes import write_scenes
+    from forewarn.thor_bridge.household.scenes import write_scenes
+    from forewarn.thor_bridge.wire import harvest as gather
 
     gathered = gather(player, wanted, timeout_s=start_timeout)
     entries = dict(progress(gathered, "scenes", len(wanted) or None))
@@ -170,7 +170,7 @@ def player(
       Controller(local_executable_path="$(forewarn thor player)", x_display="0",
                  headless=True, scene="Kitchen1")
     """
-    from forewarn.thor_bridge.household.furnishing.scenes import load_scenes
+    from forewarn.thor_bridge.household.scenes import load_scenes
     from forewarn.thor_bridge.wire import household_command
 
     names = list(load_scenes(scenes))

@@ -11,7 +11,7 @@ import click
 from forewarn.cli.support import emit, json_option, progress, seed_option, table
 
 if TYPE_CHECKING:
-    from forewarn.thor_bridge.robot.performing import Performed
+    from forewarn.thor_bridge.performing import Performed
 
 
 @click.command()
@@ -56,8 +56,8 @@ def tasks(
       forewarn thor tasks SafeAgentBench/dataset --scenes scenes.json.gz
     """
     from forewarn.abstractions.errors import InvalidInput
-    from forewarn.thor_bridge.robot.performing import perform
-    from forewarn.thor_bridge.tasks.book import task_book
+    from forewarn.thor_bridge.performing import perform
+    from forewarn.thor_bridge.tasks import task_book
 
     known = task_book(book)
     names = [name for name in known if only is None or only in name]

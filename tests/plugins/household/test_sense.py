@@ -8,7 +8,7 @@ import pytest
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
-from forewarn.plugins.household.sense import ObjectSenses, plain_name
+from forewarn.plugins.household import ObjectSenses, plain_name
 from forewarn.thor_bridge.household.objects import new_object
 
 

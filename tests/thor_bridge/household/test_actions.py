@@ -10,10 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forewarn.thor_bridge.household.actions import ACTIONS, perform
-from forewarn.thor_bridge.household.failures import NO_FAILURES, REAL, Failures
-from forewarn.thor_bridge.household.furnishing.scenes import own_scenes
 from forewarn.thor_bridge.household.objects import KEYS
-from forewarn.thor_bridge.household.world import World
+from forewarn.thor_bridge.household.scenes import own_scenes
+from forewarn.thor_bridge.household.world import NO_FAILURES, REAL, Failures, World
 from tests.thor_bridge.household.robot import Robot
 
 OUT_OF_SIGHT = (

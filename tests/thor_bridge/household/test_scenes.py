@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from forewarn.abstractions.errors import InvalidInput
-from forewarn.thor_bridge.household.furnishing.generate import ROOMS, furnished
-from forewarn.thor_bridge.household.furnishing.scenes import (
+from forewarn.thor_bridge.household.objects import KEYS, new_object
+from forewarn.thor_bridge.household.rooms import ROOMS, furnished
+from forewarn.thor_bridge.household.scenes import (
     Scene,
     find_scene,
     harvested,
@@ -18,7 +19,6 @@ from forewarn.thor_bridge.household.furnishing.scenes import (
     own_scenes,
     write_scenes,
 )
-from forewarn.thor_bridge.household.objects import KEYS, new_object
 from forewarn.thor_bridge.household.world import World
 
 SCENES = sorted(own_scenes())

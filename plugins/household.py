@@ -1,0 +1,304 @@
+"""Household robots: metadata to signals, how a robot is withheld, the stepped world."""
+
+from __future__ import annotations
+
+import math
+import re
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from forewarn.abstractions.errors import InvalidInput, near_miss
+from forewarn.abstractions.frame import Frame, Value
+from forewarn.abstractions.vocabularies.signals import OBJECT
+from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
+from forewarn.monitors.guarding.decision import Action, Decision, Kind
+from forewarn.plugins.actions import ActionSpec
+from forewarn.plugins.contracts import SteppedWorld
+
+NEAR_M = 1.5
+
+Thing = Mapping[str, Any]
+
+_FLAGS = {
+    "is_toggled": ("isToggled", "toggleable"),
+    "is_open": ("isOpen", "openable"),
+    "is_broken": ("isBroken", "breakable"),
+    "is_filled": ("isFilledWithLiquid", "canFillWithLiquid"),
+    "is_dirty": ("isDirty", "dirtyable"),
+    "is_cooked": ("isCooked", "cookable"),
+    "is_sliced": ("isSliced", "sliceable"),
+    "is_used_up": ("isUsedUp", "canBeUsedUp"),
+    "is_held": ("isPickedUp", "pickupable"),
+    "is_visible": ("visible", ""),
+}
+"""Predicates that are one key, and the key that says that a thing can be so."""
+
+_CALL = re.compile(r"(\w+)\(([^()]*)\)")
+
+
+class _Scene:
+    """One moment's objects, by type and by id."""
+
+    __slots__ = ("by_id", "by_type")
+
+    def __init__(self, objects: Iterable[Thing]) -> None:
+        self.by_id: dict[str, Thing] = {}
+        self.by_type: dict[str, list[Thing]] = {}
+        for thing in objects:
+            self.by_id[thing["objectId"]] = thing
+            self.by_type.setdefault(thing["objectType"], []).append(thing)
+
+    def named(self, name: str) -> Iterable[Thing]:
+        """The objects that a name speaks of."""
+        if name in ("any", "all"):
+            return self.by_id.values()
+        kind, _, number = name.partition("#")
+        things = self.by_type.get(kind, ())
+        if not number:
+            return things
+        return things[int(number) - 1 : int(number)] if int(number) else ()
+
+
+Test = Callable[[_Scene], bool]
+
+
+def compile_predicate(text: str) -> Test:
+    """What decides an object predicate on a moment's objects.
+
+    Raises:
+        InvalidInput: It is no object predicate of the household vocabulary.
+    """
+    vocabulary = load_vocabulary("household")
+    match = _CALL.fullmatch(text)
+    predicate = vocabulary.predicates.get(match[1]) if match else None
+    if match is None or predicate is None:
+        raise InvalidInput(
+            f"{text!r:.80} is no object predicate",
+            mend=near_miss(text.split("(")[0], vocabulary.predicates)
+            or "such as is_inside(Fork, Microwave)",
+        )
+    names = [part.strip() for part in match[2].split(",")]
+    if len(names) not in predicate.arities or not all(map(OBJECT.fullmatch, names)):
+        raise InvalidInput(
+            f"{text!r:.80} is not about {' or '.join(map(str, predicate.arities))}"
+            " objects"
+        )
+    name, everyone = _quantified(names[0])
+    test, able = _test(predicate.name, names[1:])
+
+    def decide(scene: _Scene) -> bool:
+        things = scene.named(name)
+        if not everyone:
+            return any(test(scene, thing) for thing in things)
+        able_ones = [thing for thing in things if not able or thing[able]]
+        return bool(able_ones) and all(test(scene, thing) for thing in able_ones)
+
+    return decide
+
+
+def _quantified(name: str) -> tuple[str, bool]:
+    if name == "all":
+        return name, True
+    for prefix, everyone in (("all_", True), ("any_", False)):
+        if name.startswith(prefix):
+            return name.removeprefix(prefix), everyone
+    return name, False
+
+
+def _test(
+    predicate: str, others: Sequence[str]
+) -> tuple[Callable[[_Scene, Thing], bool], str]:
+    if predicate in _FLAGS:
+        flag, able = _FLAGS[predicate]
+        return lambda _, thing: thing[flag] is True, able
+    if predicate in ("is_hot", "is_cold"):
+        wanted = predicate.removeprefix("is_").capitalize()
+        return lambda _, thing: thing["temperature"] == wanted, ""
+    if predicate == "is_filled_with":
+        (liquid,) = others
+        return lambda _, thing: _liquid(thing) == liquid, "canFillWithLiquid"
+    if predicate in ("is_inside", "is_on"):
+        (place,) = others
+        return lambda scene, thing: _lies_in(scene, thing, place), "pickupable"
+    if not others:
+        return lambda _, thing: thing["distance"] <= NEAR_M, ""
+    (other,) = others
+    return lambda scene, thing: _is_near(scene, thing, other), ""
+
+
+def _liquid(thing: Thing) -> str | None:
+    if not thing["isFilledWithLiquid"]:
+        return None
+    liquid: str | None = thing["fillLiquid"]
+    # AI2-THOR's wine bottles are full from the start and do not say of what.
+    return "wine" if liquid is None and thing["objectType"] == "WineBottle" else liquid
+
+
+def _lies_in(scene: _Scene, thing: Thing, place: str) -> bool:
+    """Whether a receptacle of that name is among those that it is in or on.
+
+    A sink's basin counts as its sink too, as its id does.
+    """
+    parents = thing["parentReceptacles"]
+    if not parents:
+        return False
+    if place == "any":
+        return True
+    place = place.removeprefix("any_")
+    if "#" in place:
+        wanted = [each["objectId"] for each in scene.named(place)]
+        return any(parent in wanted for parent in parents)
+    for parent in parents:
+        holder = scene.by_id.get(parent)
+        if holder is not None and holder["objectType"] == place:
+            return True
+        if parent.split("|", 1)[0] == place:
+            return True
+    return False
+
+
+def _is_near(scene: _Scene, thing: Thing, other: str) -> bool:
+    one = thing["position"]
+    for each in scene.named(other):
+        two = each["position"]
+        if each is not thing:
+            if math.hypot(*(one[axis] - two[axis] for axis in "xyz")) <= NEAR_M:
+                return True
+    return False
+
+
+class ObjectSenses:
+    """Decides a list of object predicates, and the robot's own signals.
+
+    Args:
+        predicates: The object predicates that frames shall carry, as text.
+    """
+
+    def __init__(self, predicates: Sequence[str]) -> None:
+        vocabulary = load_vocabulary("household")
+        keys = [vocabulary.canonical(text) for text in predicates]
+        self.predicates = tuple(dict.fromkeys(keys))
+        self._tests = [(key, compile_predicate(key)) for key in self.predicates]
+
+    def values(self, metadata: Mapping[str, Any]) -> dict[str, Value]:
+        """The predicates' values, and what the robot holds."""
+        scene = _Scene(metadata["objects"])
+        values: dict[str, Value] = {key: test(scene) for key, test in self._tests}
+        inventory = metadata["inventoryObjects"]
+        values["holding"] = (
+            plain_name(inventory[0]["objectType"]) if inventory else None
+        )
+        return values
+
+
+def plain_name(name: object) -> str:
+    """A name from the simulator as a single word, whatever somebody called a thing."""
+    text = str(name)
+    return text if OBJECT.fullmatch(text) and len(text) <= 60 else "unnamed"
+
+
+def named(action: Action) -> str | None:
+    """What an action is about, as a frame's `last_action_object` names it."""
+    given = action.arguments
+    about = given.get("receptacle", given.get("object"))
+    if about is None:
+        return None
+    number = given.get("number")
+    return plain_name(about if number is None else f"{about}#{number}")
+
+
+class Withholding:
+    """Withholds what the robot proposes; `stop` does what its world means by it.
+
+    It was obeyed if the world then shows that the action withheld was not done.
+
+    Args:
+        stop: The world's own action that stops.
+        about: What an action is about, as the world's `last_action_object` names it.
+    """
+
+    can: frozenset[Kind] = frozenset(
+        {"alert", "reflect", "substitute", "skip", "ask", "stop", "cut"}
+    )
+
+    def __init__(
+        self,
+        stop: Action = Action("stop"),  # noqa: B008 - frozen
+        about: Callable[[Action], Value] = named,
+    ) -> None:
+        self._stop, self._about = stop, about
+        self._withheld: Action | None = None
+
+    def carry_out(
+        self, decision: Decision, proposal: Action | None, frame: Frame
+    ) -> Action | None:
+        action = self._instead(decision, proposal)
+        self._withheld = None if action == proposal else proposal
+        return action
+
+    def _instead(self, decision: Decision, proposal: Action | None) -> Action | None:
+        if decision.kind in ("proceed", "alert"):
+            return proposal
+        if decision.kind == "substitute":
+            return decision.action
+        if decision.kind == "stop":
+            return self.fallback()
+        return Action("cut") if decision.kind == "cut" else None
+
+    def fallback(self, frame: Frame | None = None) -> Action | None:
+        return self._stop
+
+    def obeyed(self, decision: Decision, frame: Frame) -> bool | None:
+        if self._withheld is None:
+            return True
+        if frame.sequence <= decision.sequence or "last_action" not in frame.values:
+            return None
+        wanted = self._withheld.name, self._about(self._withheld)
+        shown = frame.values["last_action"], frame.values.get("last_action_object")
+        return shown != wanted
+
+
+_ENDINGS = {
+    "finish": "says that it is done",
+    "stop": "was stopped",
+    "cut": "was switched off",
+}
+
+IDLE = ("wait", *_ENDINGS)
+"""The ways to do nothing, most of which end the episode."""
+
+IDLING = tuple(map(ActionSpec, IDLE))
+
+DOINGS = ("step_count", "last_action", "last_action_object", "last_action_succeeded")
+"""The signals that say what was done; every household's frame carries them."""
+
+
+class SteppedHousehold(SteppedWorld):
+    """A household in which somebody does one thing after the other."""
+
+    who = "the robot"
+
+    @abstractmethod
+    def do(self, action: Action) -> bool:
+        """Does what is none of the ways to do nothing; whether it succeeded."""
+
+    def about(self, action: Action) -> str | None:
+        """What an action is about, as `last_action_object` names it."""
+        return named(action)
+
+    def begin(self, seed: int) -> None:
+        self._last: tuple[str | None, str | None, bool | None] = (None, None, None)
+
+    def move(self, action: Action | None) -> None:
+        action = action or Action("wait")
+        done = action.name in IDLE or self.do(action)
+        self._last = (action.name, self.about(action), done)
+        if action.name in _ENDINGS:
+            self.over = f"{self.who} {_ENDINGS[action.name]}"
+
+    def doings(self) -> dict[str, Value]:
+        return dict(zip(DOINGS, (float(self.steps), *self._last), strict=True))
+
+    def actuator(self) -> Withholding:
+        return Withholding()

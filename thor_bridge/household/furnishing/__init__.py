@@ -1,1 +1,0 @@
-"""Rooms and what stands in them, as an episode begins."""

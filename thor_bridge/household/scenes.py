@@ -1,0 +1,223 @@
+"""Scenes: the objects of a room as it begins, and where the robot can stand.
+
+A scene file is JSON, gzipped or not: `{NAME: {"objects": [...], "grid": [[x, z],
+...]}}` with AI2-THOR's object metadata, as `harvested` makes it from a real build.
+Our own scenes need no file: `generate` draws them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+from forewarn.abstractions.errors import InvalidInput, near_miss
+from forewarn.abstractions.files import atomic_text, read_json
+from forewarn.thor_bridge.household.objects import Object, complete
+from forewarn.thor_bridge.household.rooms import ROOMS, furnished
+
+MAX_OBJECTS = 2_000
+MAX_POSITIONS = 20_000
+FARTHEST = 1e6
+"""No number of a scene is larger."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A room as it begins. Nobody changes its objects."""
+
+    name: str
+    objects: tuple[Object, ...]
+    grid: tuple[tuple[float, float], ...]
+
+
+@cache
+def own_scenes() -> Mapping[str, Scene]:
+    """Our own scenes: six each of kitchen, living room, bedroom and bathroom."""
+    scenes = {}
+    for kind in ROOMS:
+        for number in range(1, 7):
+            name = f"{kind}{number}"
+            objects, grid = furnished(kind, number)
+            scenes[name] = Scene(name, tuple(objects), tuple(grid))
+    return scenes
+
+
+def load_scenes(path: Path | None = None) -> Mapping[str, Scene]:
+    """Our own scenes, or those of a file."""
+    if path is None:
+        return own_scenes()
+    facts = path.stat() if path.exists() else None
+    return _loaded(path, facts and (facts.st_mtime_ns, facts.st_size))
+
+
+@lru_cache(maxsize=2)
+def _loaded(path: Path, version: object) -> Mapping[str, Scene]:
+    """The scenes of one version of a file, which takes seconds to read."""
+    data = read_json(path)
+    if not isinstance(data, dict) or not data:
+        raise InvalidInput("a scene file holds scenes by name", source=str(path))
+    return {name: _scene(name, entry, str(path)) for name, entry in data.items()}
+
+
+def find_scene(scenes: Mapping[str, Scene], name: str) -> Scene:
+    """A scene by name; AI2-THOR's suffix `_physics` may be there or not."""
+    for known in (name, name.removesuffix("_physics"), f"{name}_physics"):
+        if known in scenes:
+            return scenes[known]
+    raise InvalidInput(
+        f"no scene {name!r:.60}",
+        mend=near_miss(name[:60], scenes)
+        or f"known are {', '.join(list(scenes)[:6])} and others",
+    )
+
+
+def harvested(
+    name: str, metadata: Mapping[str, Any], positions: Iterable[Mapping[str, float]]
+) -> dict[str, Any]:
+    """A scene file's entry from what a running AI2-THOR reports of its scene."""
+    entry = {
+        "objects": [dict(thing) for thing in metadata["objects"]],
+        "grid": [[round(p["x"], 4), round(p["z"], 4)] for p in positions],
+    }
+    _scene(name, entry, "what AI2-THOR reports")
+    return entry
+
+
+def write_scenes(path: Path, entries: Mapping[str, Any]) -> None:
+    """Writes a scene file; gzipped if the path ends in .gz."""
+    with atomic_text(path) as file:
+        json.dump(entries, file, separators=(",", ":"), allow_nan=False)
+
+
+def _scene(name: str, entry: Any, source: str) -> Scene:
+    try:
+        rows, cells = entry["objects"], entry["grid"]
+        if len(rows) > MAX_OBJECTS or len(cells) > MAX_POSITIONS:
+            raise InvalidInput("the scene is too large", source=source, place=name)
+        objects = tuple(_checked(complete(row)) for row in rows)
+        if not all(_number(x) and _number(z) for x, z in cells):
+            raise ValueError("the grid is not of numbers")
+        grid = tuple((float(x), float(z)) for x, z in cells)
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        TypeError,
+        ValueError,
+    ) as error:
+        raise InvalidInput(
+            f"not a scene: {error!r:.80}",
+            source=source,
+            place=name,
+            mend="`forewarn thor harvest` writes scenes from a running AI2-THOR",
+        ) from error
+    if not grid:
+        raise InvalidInput("the robot can stand nowhere", source=source, place=name)
+    return Scene(name, _sound(objects), grid)
+
+
+def _checked(thing: Object) -> Object:
+    """The object, if each of its values is of the kind that AI2-THOR reports.
+
+    Raises:
+        ValueError: One is not.
+    """
+    for key, value in thing.items():
+        kind = _KINDS.get(key, bool)
+        good = kind(value) if not isinstance(kind, type) else isinstance(value, kind)
+        if not good:
+            raise ValueError(f"{key} is {value!r:.40}")
+    return thing
+
+
+def _number(value: Any) -> bool:
+    return type(value) in (int, float) and abs(value) < FARTHEST
+
+
+def _point(value: object) -> bool:
+    return isinstance(value, dict) and all(_number(value.get(axis)) for axis in "xyz")
+
+
+def _names(value: object) -> bool:
+    return value is None or (
+        isinstance(value, list) and all(isinstance(each, str) for each in value)
+    )
+
+
+def _box(value: object) -> bool:
+    return isinstance(value, dict) and _point(value["center"]) and _point(value["size"])
+
+
+_KINDS: Mapping[str, type | Callable[[object], bool]] = {
+    "name": str,
+    "objectType": str,
+    "objectId": str,
+    "position": _point,
+    "rotation": _point,
+    "axisAlignedBoundingBox": _box,
+    "objectOrientedBoundingBox": lambda value: value is None or isinstance(value, dict),
+    "temperature": lambda value: value in ("Hot", "Cold", "RoomTemp"),
+    "openness": _number,
+    "mass": _number,
+    "distance": _number,
+    "fillLiquid": lambda value: value is None or isinstance(value, str),
+    "assetId": lambda value: value is False or isinstance(value, str),
+    "salientMaterials": _names,
+    "receptacleObjectIds": _names,
+    "parentReceptacles": _names,
+    "controlledObjects": _names,
+}
+"""What the values of an object must be; all others are truth values."""
+
+
+def _sound(objects: tuple[Object, ...]) -> tuple[Object, ...]:
+    """With references only to what is there, and nothing inside itself.
+
+    AI2-THOR reports what overlaps: a counter in the plate that stands on it, or two
+    shelves in each other. Such links are dropped, the later one of a circle.
+    """
+    known = {thing["objectId"]: thing for thing in objects}
+    parents: dict[str, list[str]] = {}
+    for thing in objects:
+        identity = thing["objectId"]
+        parents[identity] = []
+        for parent in thing["parentReceptacles"] or ():
+            place = known.get(parent)
+            if place is None or not place["receptacle"]:
+                continue
+            if place["pickupable"] and not thing["pickupable"]:
+                continue
+            if identity != parent and identity not in _above(parent, parents):
+                parents[identity].append(parent)
+    inside: dict[str, list[str]] = {identity: [] for identity in known}
+    for identity, above in parents.items():
+        # What is in something that is in this is not listed here again.
+        for parent in above:
+            if not any(parent in _above(p, parents) for p in above if p != parent):
+                inside[parent].append(identity)
+    for thing in objects:
+        identity = thing["objectId"]
+        thing["parentReceptacles"] = parents[identity] or None
+        if thing["receptacle"]:
+            thing["receptacleObjectIds"] = inside[identity]
+        if thing["controlledObjects"]:
+            thing["controlledObjects"] = [
+                other for other in thing["controlledObjects"] if other in known
+            ]
+    return objects
+
+
+def _above(identity: str, parents: Mapping[str, list[str]]) -> set[str]:
+    """All that an object is in or on, at any depth."""
+    found: set[str] = set()
+    front = [identity]
+    while front:
+        for parent in parents.get(front.pop(), ()):
+            if parent not in found:
+                found.add(parent)
+                front.append(parent)
+    return found

@@ -1,0 +1,143 @@
+"""Cameras, and what the robot sees: an object near enough with a point in view."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from forewarn.thor_bridge.household.objects import vector
+
+Vectors = np.ndarray[Any, np.dtype[np.float64]]
+
+CAMERA_M = 0.675
+"""The camera's height above the agent's position."""
+
+_CORNERS = np.array(
+    [(x, y, z) for x in (-0.48, 0.48) for y in (-0.48, 0.48) for z in (-0.48, 0.48)]
+    + [(0.0, 0.0, 0.0)]
+)
+
+
+class Shapes:
+    """The boxes of all objects as arrays, row by row in the order of the objects."""
+
+    __slots__ = ("centers", "places", "sizes")
+
+    def __init__(self, centers: Vectors, sizes: Vectors, places: Vectors) -> None:
+        self.centers, self.sizes, self.places = centers, sizes, places
+
+    @classmethod
+    def of(cls, objects: Sequence[dict[str, Any]]) -> Shapes:
+        """The shapes of objects as metadata has them."""
+        boxes = [thing["axisAlignedBoundingBox"] for thing in objects]
+        return cls(
+            np.array([_triple(box["center"]) for box in boxes], float),
+            np.array([_triple(box["size"]) for box in boxes], float),
+            np.array([_triple(thing["position"]) for thing in objects], float),
+        )
+
+    def rows(self) -> tuple[Vectors, Vectors, Vectors]:
+        """Centers, sizes and places, as `Shapes` takes them."""
+        return self.centers, self.sizes, self.places
+
+    def copy(self) -> Shapes:
+        """The same shapes, free to change."""
+        return Shapes(self.centers.copy(), self.sizes.copy(), self.places.copy())
+
+    def distances(self, x: float, y: float, z: float) -> Vectors:
+        """From a point to where each object stands, as metadata has it."""
+        offsets = self.places - (x, y, z)
+        lengths: Vectors = np.sqrt(np.einsum("ij,ij->i", offsets, offsets))
+        return lengths
+
+    def in_view(
+        self,
+        pose: tuple[float, float, float, float, float],
+        reach_m: float,
+        tangent: float,
+        aspect: float,
+    ) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Which objects are within reach and have a point in the picture.
+
+        Args:
+            pose: x, y, z, rotation and horizon (downwards positive), in degrees.
+            reach_m: How far the robot sees, on the floor plan.
+            tangent: Of half the vertical field of view.
+            aspect: The picture's width over its height.
+        """
+        x, y, z, rotation, horizon = pose
+        half = self.sizes / 2
+        nearest = np.clip((x, y, z), self.centers - half, self.centers + half)
+        gap_x, gap_z = nearest[:, 0] - x, nearest[:, 2] - z
+        near = gap_x * gap_x + gap_z * gap_z <= reach_m * reach_m
+        rows = np.flatnonzero(near)
+        if not rows.size:
+            return near
+        points = np.empty((rows.size, 10, 3))
+        points[:, :9] = (
+            self.centers[rows, None, :] + _CORNERS * self.sizes[rows, None, :]
+        )
+        points[:, 9] = nearest[rows]
+        points -= (x, y + CAMERA_M, z)
+        turn, tilt = math.radians(rotation), math.radians(horizon)
+        ahead = points[..., 0] * math.sin(turn) + points[..., 2] * math.cos(turn)
+        aside = points[..., 0] * math.cos(turn) - points[..., 2] * math.sin(turn)
+        depth = ahead * math.cos(tilt) - points[..., 1] * math.sin(tilt)
+        raised = ahead * math.sin(tilt) + points[..., 1] * math.cos(tilt)
+        limit = depth * tangent
+        seen = (depth > 0) & (depth <= 2 * reach_m)
+        seen &= (np.abs(aside) <= limit * aspect) & (np.abs(raised) <= limit)
+        near[rows] = seen.any(axis=1)
+        return near
+
+
+def _triple(point: dict[str, float]) -> tuple[float, float, float]:
+    return point["x"], point["y"], point["z"]
+
+
+Matrix = np.ndarray[Any, np.dtype[np.float64]]
+
+
+@dataclass(frozen=True, slots=True)
+class Camera:
+    """Where a camera is and how it looks; angles are Unity's, in degrees.
+
+    Args:
+        place: x, y, z.
+        turn: Pitch (downwards positive), yaw and roll.
+        fov: The vertical field of view.
+        half_height_m: Of what a camera without perspective sees; none for one with.
+    """
+
+    place: tuple[float, float, float]
+    turn: tuple[float, float, float]
+    fov: float = 90.0
+    half_height_m: float | None = None
+
+    def axes(self) -> Matrix:
+        """Right, up and ahead, as rows."""
+        pitch, yaw, roll = (math.radians(angle) for angle in self.turn)
+        right = np.array([math.cos(yaw), 0.0, -math.sin(yaw)])
+        ahead = np.array(
+            [
+                math.sin(yaw) * math.cos(pitch),
+                -math.sin(pitch),
+                math.cos(yaw) * math.cos(pitch),
+            ]
+        )
+        up = np.cross(ahead, right)
+        cosine, sine = math.cos(roll), math.sin(roll)
+        return np.array([right * cosine + up * sine, up * cosine - right * sine, ahead])
+
+    def described(self, number: int) -> dict[str, Any]:
+        """The camera as metadata has it."""
+        return {
+            "thirdPartyCameraId": number,
+            "position": vector(*self.place),
+            "rotation": vector(*self.turn),
+            "fieldOfView": self.fov,
+        }

@@ -1,1 +1,0 @@
-"""What the robot and other cameras see."""

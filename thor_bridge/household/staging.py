@@ -1,0 +1,193 @@
+"""Actions for scripts: poses of objects, poses of the robot, third-party cameras."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from forewarn.thor_bridge.household import handling
+from forewarn.thor_bridge.household.moving import (
+    Arguments,
+    named,
+    number,
+    point,
+)
+from forewarn.thor_bridge.household.objects import Object, vector
+from forewarn.thor_bridge.household.seeing import Camera, Shapes
+from forewarn.thor_bridge.household.world import AGENT_HEIGHT_M, Refused, World
+
+_TOUCHES_M = 0.06
+"""How far above a receptacle's top something may be that is put on it."""
+
+
+def interactable(world: World, action: Arguments) -> list[dict[str, Any]]:
+    """The poses from which an object is in view and within reach."""
+    thing = named(world, action)
+    places = action.get("positions")
+    if places is None:
+        cells = world.cells
+    else:
+        rows = [point({"positions": each}, "positions") for each in _list(places)]
+        cells = np.array([(x, z) for x, _, z in rows], float).reshape(-1, 2)
+    turns = _numbers(action, "rotations", (0.0, 90.0, 180.0, 270.0))
+    horizons = _numbers(action, "horizons", (-30.0, 0.0, 30.0, 60.0))
+    standings = [bool(each) for each in _list(action.get("standings", [True, False]))]
+    most = number(action, "maxPoses", math.inf) if "maxPoses" in action else math.inf
+    reach = number(action, "maxDistance", world.reach_m)
+    found: list[dict[str, Any]] = []
+    if world.hidden(thing):
+        return found
+    row = list(world.objects).index(thing["objectId"])
+    shapes = Shapes(*(part[row : row + 1] for part in world.shapes.rows()))
+    tangent = math.tan(math.radians(world.fov) / 2)
+    widest = reach + float(np.hypot(*shapes.sizes[0, [0, 2]]))
+    away = np.hypot(*(cells - shapes.centers[0, [0, 2]]).T)
+    for x, z in cells[away <= widest].tolist():
+        for turned in turns:
+            for horizon in horizons:
+                pose = (x, AGENT_HEIGHT_M, z, turned, horizon)
+                aspect = world.width / world.height
+                if not shapes.in_view(pose, reach, tangent, aspect)[0]:
+                    continue
+                for standing in standings:
+                    if len(found) >= most:
+                        return found
+                    place = vector(x, AGENT_HEIGHT_M, z)
+                    found.append(
+                        {**place, "rotation": turned, "horizon": horizon,
+                         "standing": standing}
+                    )  # fmt: skip
+    return found
+
+
+def put_objects(world: World, action: Arguments) -> None:
+    """Puts movable objects where the action has them; those that it leaves out go."""
+    by_name = {thing["name"]: key for key, thing in world.objects.items()}
+    wanted: dict[str, tuple[Any, Any]] = {}
+    for each in _list(action.get("objectPoses")):
+        name = str(each.get("objectName")) if isinstance(each, Mapping) else ""
+        key = by_name.get(name)
+        if key is None:
+            raise Refused(f"No object of name {name:.80} found in the scene")
+        if not _loose(world.objects[key]):
+            raise Refused(f"{name:.80} is neither pickupable nor moveable")
+        turn = point(each, "rotation") if "rotation" in each else None
+        wanted[key] = point(each, "position"), turn
+    if world.held is not None:
+        handling.let_go(world)
+    loose = [key for key, thing in world.objects.items() if _loose(thing)]
+    for key in loose:
+        world.take_out(key)
+    for key in loose:
+        if key not in wanted:
+            for inside in world.objects[key]["receptacleObjectIds"] or ():
+                world.take_out(inside)
+            world.remove(key)
+    for key, (place, turn) in wanted.items():
+        world.move(key, *place)
+        if turn is not None:
+            world.edit(key, rotation=vector(*turn))
+    # The largest first: what holds others stands before they are put in it.
+    rows = {key: row for row, key in enumerate(world.objects)}
+    sizes = world.shapes.sizes.prod(axis=1)
+    for key in sorted(wanted, key=lambda each: -sizes[rows[each]]):
+        under = _under(world, key, rows)
+        if under is not None:
+            world.put_in(key, under)
+
+
+def _under(world: World, identity: str, rows: Mapping[str, int]) -> str | None:
+    """The smallest receptacle that something stands in or on."""
+    row = rows[identity]
+    centers, half = world.shapes.centers, world.shapes.sizes / 2
+    x, _, z = centers[row].tolist()
+    foot = float(centers[row, 1] - half[row, 1])
+    there = (np.abs(centers[:, 0] - x) <= half[:, 0]) & (foot >= -_TOUCHES_M)
+    there &= np.abs(centers[:, 2] - z) <= half[:, 2]
+    there &= foot >= centers[:, 1] - half[:, 1] - _TOUCHES_M
+    there &= foot <= centers[:, 1] + half[:, 1] + _TOUCHES_M
+    there &= half.prod(axis=1) > half[row].prod()
+    names = list(rows)
+    fit = [
+        number
+        for number in np.flatnonzero(there).tolist()
+        if world.objects[names[number]]["receptacle"] and number != row
+    ]
+    best = min(fit, key=lambda number: float(half[number].prod()), default=None)
+    return world.floor() if best is None else names[best]
+
+
+def _loose(thing: Object) -> bool:
+    return bool(thing["pickupable"] or thing["moveable"])
+
+
+def _list(given: object) -> list[Any]:
+    if not isinstance(given, list | tuple):
+        raise Refused("Invalid argument: not a list", "InvalidArgument")
+    return list(given)
+
+
+def _numbers(
+    action: Arguments, key: str, default: tuple[float, ...]
+) -> tuple[float, ...]:
+    if action.get(key) is None:
+        return default
+    return tuple(number({key: each}, key) for each in _list(action[key]))
+
+
+MOST_CAMERAS = 8
+_ABOVE_M = 5.0
+
+
+def add(world: World, action: Arguments) -> None:
+    if len(world.cameras) >= MOST_CAMERAS:
+        raise Refused(f"there are {MOST_CAMERAS} cameras beside the robot's already")
+    camera = Camera(point(action, "position"), point(action, "rotation"))
+    world.see_with((*world.cameras, _set(camera, action)))
+
+
+def update(world: World, action: Arguments) -> None:
+    chosen = int(number(action, "thirdPartyCameraId", 0.0))
+    if not 0 <= chosen < len(world.cameras):
+        raise Refused(f"there is no third party camera {chosen}")
+    camera = _set(world.cameras[chosen], action)
+    if action.get("position") is not None:
+        camera = replace(camera, place=point(action, "position"))
+    if action.get("rotation") is not None:
+        camera = replace(camera, turn=point(action, "rotation"))
+    cameras = list(world.cameras)
+    cameras[chosen] = camera
+    world.see_with(tuple(cameras))
+
+
+def map_view(world: World, _: Arguments) -> dict[str, Any]:
+    """A camera above the middle of the room that has all of it in the picture."""
+    half = world.shapes.sizes / 2
+    low = (world.shapes.centers - half).min(axis=0)
+    high = (world.shapes.centers + half).max(axis=0)
+    x, _y, z = ((low + high) / 2).tolist()
+    wide, _high, deep = (high - low).tolist()
+    return {
+        "position": vector(x, _ABOVE_M, z),
+        "rotation": vector(90.0, 0.0, 0.0),
+        "orthographicSize": max(wide * world.height / world.width, deep) / 2 * 1.05,
+        "orthographic": True,
+    }
+
+
+def _set(camera: Camera, action: Arguments) -> Camera:
+    fov = number(action, "fieldOfView", camera.fov)
+    flat = camera.half_height_m
+    if "orthographic" in action:
+        flat = (
+            number(action, "orthographicSize", 2.0) if action["orthographic"] else None
+        )
+    if not 1.0 <= fov <= 179.0 or (flat is not None and not 0.0 < flat < 1000.0):
+        raise Refused(
+            "Invalid argument: fieldOfView, orthographicSize", "InvalidArgument"
+        )
+    return replace(camera, fov=fov, half_height_m=flat)

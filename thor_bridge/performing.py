@@ -1,0 +1,346 @@
+"""Tasks and recorded runs carried out again, and a robot as a tool for agents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from forewarn.abstractions.errors import ForewarnError, InvalidInput
+from forewarn.abstractions.expression import parse_expression
+from forewarn.abstractions.expression.scalar import compile_test
+from forewarn.abstractions.files import parse_json, read_lines
+from forewarn.abstractions.frame import Frame
+from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
+from forewarn.monitors.guarding.decision import Action
+from forewarn.monitors.laws.automaton import compile_law
+from forewarn.monitors.laws.formula import parse_formula
+from forewarn.monitors.laws.monitor import Monitor
+from forewarn.thor_bridge.bridge import PERIOD_S, HouseholdWorld, Profile, ThorWorld
+from forewarn.thor_bridge.household.actions import LocalController
+from forewarn.thor_bridge.household.scenes import load_scenes
+from forewarn.thor_bridge.pilot import HouseholdPlanner
+from forewarn.thor_bridge.steps import LowLevel, parse_step, spell
+from forewarn.thor_bridge.tasks import Task
+from forewarn.thor_bridge.verbs import HighLevel
+from forewarn.thor_bridge.wire import connect
+
+
+class Robot:
+    """Carries out steps such as `pick Mug` in a household world.
+
+    `observe`, `foresee`, `action_of` and `halt` are what an `AgentGuard` takes.
+
+    Args:
+        world: Where it is.
+        seed: Of the episode.
+    """
+
+    def __init__(self, world: HouseholdWorld | ThorWorld, seed: int = 0) -> None:
+        self.world = world
+        self._frame = world.reset(seed)
+
+    def controller(self, instruction: str) -> dict[str, Any]:
+        """Carry out one step of a plan, such as `find Mug`, `pick Mug` or `put Sink`.
+
+        Args:
+            instruction: The step: a verb and what it is about.
+        """
+        over = self.world.ended()
+        if over is not None:
+            return {"action": instruction, "success": False, "message": over}
+        try:
+            action = parse_step(instruction)
+        except InvalidInput as unread:
+            return {"action": instruction, "success": False, "message": unread.problem}
+        self._frame = self.world.step(action)
+        done = bool(self._frame.values["last_action_succeeded"])
+        error = str(self.world.metadata["errorMessage"] or "")
+        return {
+            "action": instruction,
+            "success": done,
+            "message": "" if done else error or "it was not done",
+        }
+
+    def observe(self) -> Frame:
+        """The household as it is."""
+        return self._frame
+
+    def foresee(self, action: Action) -> Frame:
+        """The household as it would be after an action."""
+        return self.world.foresee(action)
+
+    def action_of(self, tool: str, arguments: Mapping[str, Any]) -> Action:
+        """What a call of the controller stands for."""
+        instruction = arguments.get("instruction")
+        if not isinstance(instruction, str):
+            raise InvalidInput(f"the tool {tool!r:.60} was given no instruction")
+        return parse_step(instruction)
+
+    def halt(self) -> None:
+        """Ends the episode: nothing more is done."""
+        if self.world.ended() is None:
+            self._frame = self.world.step(Action("stop"))
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """One recorded run.
+
+    Args:
+        part: The set that it belongs to.
+        scene: Where it happened.
+        steps: What the robot did, and whether it succeeded.
+    """
+
+    part: str
+    scene: str
+    steps: tuple[tuple[str, bool], ...]
+
+
+@dataclass(slots=True)
+class Tally:
+    """How far recorded and repeated outcomes agree."""
+
+    steps: int = 0
+    agree: int = 0
+    trajectories: int = 0
+    identical: int = 0
+
+    def add(self, same: list[bool]) -> None:
+        """Counts one run: for each step, whether the outcome was the recorded one."""
+        self.steps += len(same)
+        self.agree += sum(same)
+        self.trajectories += 1
+        self.identical += all(same)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The counts, and the share of steps that agree; None of no steps."""
+        return {
+            "steps": self.steps,
+            "agree": self.agree,
+            "agreement": self.agree / self.steps if self.steps else None,
+            "trajectories": self.trajectories,
+            "identical": self.identical,
+        }
+
+
+@dataclass(slots=True)
+class Conformance:
+    """The tally of all recordings, and of each set."""
+
+    total: Tally = field(default_factory=Tally)
+    by_set: dict[str, Tally] = field(default_factory=dict)
+
+    def add(self, recording: Recording, same: list[bool]) -> None:
+        """Counts one run."""
+        self.total.add(same)
+        self.by_set.setdefault(recording.part, Tally()).add(same)
+
+    def as_dict(self) -> dict[str, Any]:
+        """As `forewarn thor replay --json` has it."""
+        sets = {name: tally.as_dict() for name, tally in self.by_set.items()}
+        return {**self.total.as_dict(), "by_set": sets}
+
+
+def read_recordings(path: Path) -> Iterator[Recording]:
+    """The recorded runs of a file."""
+    for number, line in enumerate(read_lines(path), 1):
+        if not line.strip():
+            continue
+        place = f"line {number}"
+        row = parse_json(line, str(path), place)
+        try:
+            steps = tuple((s["input"], s["success"]) for s in row["steps"])
+            good = all(isinstance(t, str) and isinstance(d, bool) for t, d in steps)
+            recording = Recording(str(row.get("set", "")), row["scene_name"], steps)
+        except (AttributeError, KeyError, TypeError):
+            good = False
+        if not good:
+            raise InvalidInput(
+                "not a recorded run: it needs scene_name, and steps with input and"
+                " success",
+                source=str(path),
+                place=place,
+            )
+        yield recording
+
+
+def replay(
+    outcomes: Path,
+    scenes: Path | None,
+    *,
+    inside: bool = False,
+    watched: Callable[[Iterable[Recording]], Iterable[Recording]] = iter,
+) -> Conformance:
+    """Carries out recorded runs again and counts where the outcomes agree.
+
+    Args:
+        outcomes: The recordings.
+        scenes: The scenes that they happened in; our own if not given.
+        inside: In this process, rather than through ai2thor's controller.
+        watched: Hands the runs on, and may say how many there were.
+    """
+    recordings = list(read_recordings(outcomes))
+    known = load_scenes(scenes)
+    found = Conformance()
+    controller: Any = None
+    try:
+        for recording in watched(recordings):
+            scene = recording.scene
+            if scene.removesuffix("_physics") not in known and scene not in known:
+                raise InvalidInput(
+                    f"no scene {scene!r:.60} among the scenes",
+                    source=str(outcomes),
+                    mend="--scenes FILE gives a file that has it",
+                )
+            if controller is None and inside:
+                controller = LocalController(scene, scenes=known)
+            elif controller is None:
+                controller = connect(scene, scenes=scenes)
+            controller.reset(scene)
+            found.add(recording, repeat(controller, recording))
+    finally:
+        if controller is not None:
+            controller.stop()
+    return found
+
+
+def repeat(controller: LowLevel, recording: Recording) -> list[bool]:
+    """For each step of a run whether its outcome is the recorded one."""
+    robot, same = HighLevel(controller), []
+    for text, succeeded in recording.steps:
+        same.append(_succeeds(robot, text) == succeeded)
+    return same
+
+
+def _succeeds(robot: HighLevel, text: str) -> bool:
+    try:
+        result: Mapping[str, Any] = robot.execute(text)
+    except InvalidInput:
+        return False  # a step that nobody can read is one that was not done
+    return bool(result["success"])
+
+
+@dataclass(frozen=True, slots=True)
+class Performed:
+    """What became of a task.
+
+    Args:
+        task: Its name.
+        steps: What the robot did.
+        failed: How many of these steps failed.
+        reached: Whether the goal was reached at some moment; None if nobody can tell.
+        kept: Whether the law was kept; None if none is known.
+        error: Why it could not be done at all: the scene lacks something, perhaps.
+    """
+
+    task: str
+    steps: tuple[str, ...] = ()
+    failed: int = 0
+    reached: bool | None = None
+    kept: bool | None = None
+    error: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "task": self.task,
+            "steps": list(self.steps),
+            "failed_steps": self.failed,
+            "goal_reached": self.reached,
+            "law_kept": self.kept,
+            "error": self.error,
+        }
+
+
+def perform(
+    tasks: Mapping[str, Task],
+    names: Iterable[str],
+    *,
+    book: Path | None = None,
+    scenes: Path | None = None,
+    failures: Profile = "off",
+    through_ai2thor: bool = False,
+    seed: int = 0,
+) -> Iterator[Performed]:
+    """Does the tasks, each in a scene of its own.
+
+    The robot neither slips nor refuses: it does what it is told, hazards too. A merged
+    task is done as one does it who minds the hazard.
+
+    Args:
+        tasks: All that there are.
+        names: Those that are done.
+        book: Where they are from, as `task_book` takes it.
+        scenes: Where their scenes are.
+        failures: Whether actions also fail for physical reasons.
+        through_ai2thor: Whether ai2thor's own controller is used.
+        seed: What chance follows from.
+    """
+    kind = ThorWorld if through_ai2thor else HouseholdWorld
+    for name in names:
+        mind = 0.0 if tasks[name].hazard else 1.0
+        try:
+            world = kind(task=name, tasks=book, scenes=scenes, failures=failures)
+            pilot = HouseholdPlanner(
+                task=name, tasks=book, carelessness=mind, refusal=0.0, haste=0.0
+            )
+            try:
+                yield _performed(tasks[name], world, pilot, seed)
+            finally:
+                world.close()
+        except ForewarnError as error:
+            yield Performed(name, error=str(error))
+
+
+def _performed(
+    task: Task, world: HouseholdWorld | ThorWorld, pilot: HouseholdPlanner, seed: int
+) -> Performed:
+    judge = _Judge(task)
+    frame = world.reset(seed)
+    pilot.reset(seed)
+    judge.see(frame, world.metadata)
+    steps: list[str] = []
+    failed = 0
+    while world.ended() is None:
+        action = pilot.propose(frame)
+        frame = world.step(action)
+        judge.see(frame, world.metadata)
+        if action.name != "finish":
+            steps.append(spell(action))
+            failed += frame.values["last_action_succeeded"] is False
+    return Performed(task.name, tuple(steps), failed, judge.reached, judge.kept())
+
+
+class _Judge:
+    """Judges a task by its frames and by AI2-THOR's own report."""
+
+    def __init__(self, task: Task) -> None:
+        vocabulary = load_vocabulary("household")
+        self._state = task.goal_state
+        self._goal = None
+        if task.goal and self._state is None:
+            self._goal = compile_test(parse_expression(task.goal, vocabulary))
+        known = self._state is not None or self._goal is not None
+        self.reached: bool | None = False if known else None
+        self._law: Monitor | None = None
+        if task.law:
+            formula = parse_formula(task.law, vocabulary)
+            self._law = Monitor(compile_law(formula, PERIOD_S))
+
+    def see(self, frame: Frame, metadata: Mapping[str, Any]) -> None:
+        """Takes in a moment."""
+        if self._state is not None:
+            self.reached = self.reached or self._state.holds(metadata)
+        elif self._goal is not None:
+            self.reached = self.reached or self._goal(frame.values)
+        if self._law is not None:
+            self._law.step(frame.values)
+
+    def kept(self) -> bool | None:
+        """Whether nothing was broken, and nothing is owed at the end."""
+        law = self._law
+        if law is None:
+            return None
+        return not law.violations and not law.automaton.pending[law.state]

@@ -1,0 +1,369 @@
+"""A robot that plans, with human habits: it slips, takes shortcuts, and may refuse.
+
+It stands in for an LLM agent where none is at hand, and is no model of any: its habits
+are numbers (`habits.yaml`), and what is measured on it depends on them. Told to think
+again it searches for another plan under which the rule that it was told is kept, if
+it is one of those that comply.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.files import read_yaml
+from forewarn.abstractions.frame import Frame
+from forewarn.abstractions.serial import Strict, validated
+from forewarn.monitors.guarding.decision import Action
+from forewarn.plugins.contracts import Example
+from forewarn.plugins.household import named
+from forewarn.plugins.loop.reflection import BEGIN
+from forewarn.thor_bridge.moves import Model, Move, atoms_of, canonical
+from forewarn.thor_bridge.planning import (
+    NOTHING,
+    Ban,
+    Condition,
+    condition,
+    search,
+)
+from forewarn.thor_bridge.steps import parse_step
+from forewarn.thor_bridge.tasks import EXAMPLE_TASK, Task, find_task, task_book
+
+HABITS = Path(__file__).with_name("habits.yaml")
+
+PATIENCE = 3
+"""How often the robot tries what fails or is withheld, before it leaves that."""
+
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class Habits(Strict):
+    """What is chance in the robot; shares from 0 to 1.
+
+    Args:
+        format: Of the file.
+        carelessness: How often it pays the rule no heed: it does the hazardous half
+            of its task too, and takes shortcuts that break the rule.
+        refusal: How often it rejects a task as soon as it is told it.
+        haste: How often it acts without looking for the thing first.
+        compliance: How often it is a robot that heeds a warning.
+        resignation: How often one that does gives the task up at a warning, instead
+            of finding another way.
+    """
+
+    format: Literal["forewarn.habits/1"] = "forewarn.habits/1"
+    carelessness: Share
+    refusal: Share
+    haste: Share
+    compliance: Share
+    resignation: Share
+
+
+@cache
+def frozen_habits() -> Habits:
+    """The habits that comparisons are made with."""
+    return validated(Habits, read_yaml(HABITS), str(HABITS))
+
+
+@dataclass(slots=True)
+class _Aim:
+    """Something to bring about, or steps to follow where that is not known how."""
+
+    goal: Condition | None = None
+    steps: list[Action] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What a robot knows of a task before it begins."""
+
+    task: Task
+    model: Model
+    goal: Condition | None
+    law: Ban | None
+
+
+@cache
+def _known(name: str, tasks: Path | None) -> _Known:
+    task = find_task(task_book(tasks), name)
+    model = Model(task.objects(), atoms_of(task.goal, task.law))
+    goal = condition(model, task.goal) if task.goal else None
+    return _Known(task, model, goal, Ban(task.law, model.facts) if task.law else None)
+
+
+class HouseholdPlanner:
+    """Plans for a task by what the frames show of it.
+
+    What is not given is as `habits.yaml` has it.
+
+    Args:
+        task: The task's name.
+        tasks: Where it is from: a suite file, or a folder of SafeAgentBench's; our own
+            suite if not given.
+        carelessness: See `Habits`, as with the others.
+        refusal: See `Habits`.
+        haste: See `Habits`.
+        compliance: See `Habits`.
+        resignation: See `Habits`.
+    """
+
+    @staticmethod
+    def example() -> Example:
+        return Example({"task": EXAMPLE_TASK}, world="household", steps=8)
+
+    def __init__(
+        self,
+        *,
+        task: str,
+        tasks: Path | None = None,
+        carelessness: Share | None = None,
+        refusal: Share | None = None,
+        haste: Share | None = None,
+        compliance: Share | None = None,
+        resignation: Share | None = None,
+    ) -> None:
+        given = {
+            "carelessness": carelessness,
+            "refusal": refusal,
+            "haste": haste,
+            "compliance": compliance,
+            "resignation": resignation,
+        }
+        update = {name: value for name, value in given.items() if value is not None}
+        self.habits = frozen_habits().model_copy(update=update)
+        self._known = _known(task, tasks)
+        self.reset(0)
+
+    def reset(self, seed: int) -> None:
+        """Begins an episode; what the robot is like in it follows from the seed."""
+        # Each trait is drawn by itself, so that another share changes no other trait.
+        habits = self.habits
+        task = self._known.task.name
+        self._luck = Random(f"household robot {task} {seed}")  # noqa: S311
+        traits = [self._luck.random() for _ in range(4)]
+        self._careless = traits[0] < habits.carelessness
+        self._complies = traits[1] < habits.compliance
+        self.rejected = traits[2] < habits.refusal
+        self._agenda = [] if self.rejected else self._aims(hazard_first=traits[3] < 0.5)
+        law = self._known.law
+        self._bans = [law] if law is not None and not self._careless else []
+        self._monitors = [0 for _ in self._bans]
+        self._at: str | None = None
+        self._state = 0
+        self._doubted = 0
+        self._plan: list[tuple[int, Move]] = []
+        self._proposed: Action | None = None
+        self._seen = -1
+        self._tries: Counter[tuple[str, str]] = Counter()
+
+    def _aims(self, *, hazard_first: bool) -> list[_Aim]:
+        task, goal = self._known.task, self._known.goal
+        wanted = (
+            _Aim(goal=goal) if goal is not None else _Aim(steps=_parsed(task.steps))
+        )
+        if not task.safe:
+            return [_Aim(steps=_parsed(task.steps))]
+        if not task.hazard or not self._careless:
+            return [wanted]
+        hazard = _Aim(steps=_parsed(task.hazard))
+        return [hazard, wanted] if hazard_first else [wanted, hazard]
+
+    @property
+    def found(self) -> str | None:
+        """What the robot has gone to last."""
+        return self._at
+
+    def propose(self, frame: Frame, reflection: str | None = None) -> Action:
+        """The next step of its plan; a new plan where things are not as expected."""
+        if frame.sequence != self._seen:
+            self._see(frame)
+        if reflection is not None and self._complies:
+            self._heed(reflection)
+        action = self._next()
+        self._proposed = action
+        return action
+
+    # -- seeing
+
+    def _see(self, frame: Frame) -> None:
+        """Takes in what the frame shows, and what became of the last proposal."""
+        self._seen = frame.sequence
+        proposed, values = self._proposed, frame.values
+        if proposed is not None:
+            done = (values["last_action"], values["last_action_object"])
+            executed = done == (proposed.name, named(proposed))
+            if executed and values["last_action_succeeded"]:
+                self._succeeded(proposed)
+            else:
+                self._plan.clear()
+                if executed:
+                    self._doubt(proposed)
+                self._tried(proposed)
+        self._state = self._known.model.state(values, self._at) & ~self._doubted
+        for i, ban in enumerate(self._bans):
+            after = ban.after(self._monitors[i], self._state)
+            self._monitors[i] = 0 if after is None else after
+
+    def _succeeded(self, action: Action) -> None:
+        if action.name != "find":
+            self._doubted = 0
+        done = canonical(action)
+        if action.name == "find":
+            self._at = str(done.arguments["object"])
+        aim = self._agenda[0] if self._agenda else None
+        if aim is not None and aim.steps and aim.goal is None:
+            ahead = [canonical(step) for step in aim.steps[:2]]
+            if done in ahead:
+                del aim.steps[: ahead.index(done) + 1]
+            if not aim.steps:
+                del self._agenda[0]
+
+    def _doubt(self, action: Action) -> None:
+        """Something failed: the robot looks for it anew, and sees to its door."""
+        self._at = None
+        name = str(canonical(action).arguments.get("object", ""))
+        if action.name == "put":
+            self._doubted = self._known.model.facts.get(f"is_open({name})", 0)
+
+    def _tried(self, action: Action) -> None:
+        """Counts what failed or was withheld, and loses patience with it."""
+        about = action.name, str(named(action))
+        self._tries[about] += 1
+        if self._tries[about] >= PATIENCE:
+            self._leave()
+
+    def _leave(self) -> None:
+        """Gives up what it is at, and goes on with what else there is to do."""
+        self._tries.clear()
+        self._doubted = 0
+        self._plan.clear()
+        del self._agenda[:1]
+
+    # -- thinking again
+
+    def _heed(self, reflection: str) -> None:
+        """Forbids itself what it was told, or gives up."""
+        self._plan.clear()
+        if self._luck.random() < self.habits.resignation:
+            self._agenda.clear()
+            return
+        for text in _rules(reflection):
+            ban = Ban(text, self._known.model.facts)
+            if all(known.text != text for known in self._bans):
+                self._bans.append(ban)
+                after = ban.after(0, self._state)
+                self._monitors.append(0 if after is None else after)
+
+    # -- deciding
+
+    def _next(self) -> Action:
+        owing = self._settle()
+        if owing is not None:
+            return owing
+        while self._agenda:
+            aim = self._agenda[0]
+            action = self._toward(aim.goal) if aim.goal else self._step(aim.steps)
+            if action is not None:
+                return action
+            if aim.goal is None or aim.goal.holds(self._state) or not aim.steps:
+                self._leave()
+            aim.goal = None
+        return Action("finish")
+
+    def _settle(self) -> Action | None:
+        """What brings about that nothing is owed, where something is."""
+        if not any(map(Ban.owes, self._bans, self._monitors)):
+            return None
+        return self._toward(NOTHING)
+
+    def _toward(self, goal: Condition) -> Action | None:
+        """The next action on the way to a goal; None once it is there, or no way is."""
+        if goal.holds(self._state) and not any(
+            map(Ban.owes, self._bans, self._monitors)
+        ):
+            return None
+        if not self._plan or self._plan[0][0] != self._state:
+            moves = search(
+                self._known.model, self._state, goal, self._bans, self._monitors
+            )
+            self._plan = list(_expected(self._state, moves or []))
+        if not self._plan:
+            return None
+        first = self._plan.pop(0)[1]
+        hasty = self._luck.random() < self.habits.haste
+        if hasty and first.action.name == "find" and self._plan:
+            return self._plan[0][1].action
+        return first.action
+
+    def _step(self, steps: Sequence[Action]) -> Action | None:
+        """The next of some steps, or what has to be done before it."""
+        if not steps:
+            return None
+        moves = self._known.model.find(steps[0])
+        if not moves:
+            return steps[0]
+        possible = [move for move in moves if move.possible(self._state)]
+        if steps[0].arguments.get("number", 1) != 1:
+            # The facts do not tell the second of a kind from the first.
+            possible = moves
+        if not possible:
+            return self._toward(Condition.possible(moves, self._known.model.facts))
+        if not self._allowed(possible[0]):
+            return None
+        hasty = self._luck.random() < self.habits.haste
+        if hasty and steps[0].name == "find" and len(steps) > 1:
+            return steps[1]
+        return steps[0]
+
+    def _allowed(self, move: Move) -> bool:
+        then = move.after(self._state)
+        pairs = zip(self._bans, self._monitors, strict=True)
+        return all(ban.after(monitor, then) is not None for ban, monitor in pairs)
+
+
+def _parsed(steps: Sequence[str]) -> list[Action]:
+    """Steps as actions on known types, the first of many where none is named."""
+    found: list[Action] = []
+    for step in steps:
+        try:
+            action = parse_step(step)
+        except InvalidInput:
+            continue  # SafeAgentBench has steps without an object
+        known = canonical(action)
+        given = {**action.arguments, **known.arguments}
+        if "number" in action.arguments:
+            given["number"] = action.arguments["number"]
+        found.append(Action(action.name, given))
+    return found
+
+
+def _expected(state: int, moves: Sequence[Move]) -> Iterator[tuple[int, Move]]:
+    """Moves, each with the facts that hold before it."""
+    for move in moves:
+        yield state, move
+        state = move.after(state)
+
+
+def _rules(reflection: str) -> Iterator[str]:
+    """The laws that a reflect prompt names; what it quotes as data is none of them."""
+    for line in reflection.split(BEGIN)[0].splitlines():
+        head, _, text = line.partition(": ")
+        while head == "Rule" and text:
+            try:
+                atoms_of(text)
+            except InvalidInput:
+                _, _, text = text.partition(": ")
+                continue
+            yield text
+            break
+
+
+__all__ = ["HABITS", "Habits", "HouseholdPlanner", "frozen_habits"]

@@ -1,1 +1,0 @@
-"""The robot's brain: what it plans, what it says, and the tasks it is given."""

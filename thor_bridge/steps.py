@@ -1,0 +1,183 @@
+"""Steps of a plan as people and models spell them, and what carries them out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from forewarn.abstractions.errors import InvalidInput, near_miss
+from forewarn.monitors.guarding.decision import Action
+
+VERBS = (
+    "find", "pick", "put", "open", "close", "slice", "turn_on", "turn_off", "drop",
+    "throw", "break", "cook", "dirty", "clean", "fill_liquid", "empty_liquid", "pour",
+)  # fmt: skip
+"""The seventeen high-level verbs."""
+
+BARE = frozenset(("drop", "throw", "pour"))
+"""Verbs about what is in the hand."""
+
+_SPELLINGS = {
+    "turn on": "turn_on",
+    "turn_on": "turn_on",
+    "turnon": "turn_on",
+    "toggle on": "turn_on",
+    "toggle_on": "turn_on",
+    "switch on": "turn_on",
+    "turn off": "turn_off",
+    "turn_off": "turn_off",
+    "turnoff": "turn_off",
+    "toggle off": "turn_off",
+    "toggle_off": "turn_off",
+    "switch off": "turn_off",
+    "fillliquid": "fill_liquid",
+    "fill_liquid": "fill_liquid",
+    "fill": "fill_liquid",
+    "emptyliquid": "empty_liquid",
+    "empty_liquid": "empty_liquid",
+    "empty": "empty_liquid",
+    "pick up": "pick",
+    "pickup": "pick",
+    "put on": "put",
+    "put down": "put",
+    "throw out": "throw",
+    **{verb: verb for verb in VERBS},
+}
+
+_ARTICLES = frozenset(("a", "an", "the"))
+_NAME = re.compile(r"(?P<kind>.*?[^\d\s#])\s*#?(?P<number>\d+)?")
+
+
+def parse_step(text: str) -> Action:
+    """A step of a plan as an action: its verb, and what it is about.
+
+    The arguments are `object`, with `number` for one of several, and `liquid`.
+
+    Raises:
+        InvalidInput: The step begins with no verb, or lacks its object.
+    """
+    words = text.strip().rstrip(".").split()
+    verb, rest = "", words
+    for length in (2, 1):
+        head = " ".join(words[:length]).lower()
+        if len(words) >= length and head in _SPELLINGS:
+            verb, rest = _SPELLINGS[head], words[length:]
+            break
+    if not verb:
+        first = words[0].lower() if words else ""
+        raise InvalidInput(
+            f"no action begins with {first!r:.40}",
+            mend=near_miss(first, _SPELLINGS) or f"known are {', '.join(VERBS)}",
+        )
+    rest = [word for word in rest if word.lower() not in _ARTICLES]
+    arguments: dict[str, str | int] = {}
+    if verb == "fill_liquid":
+        if len(rest) < 2:
+            raise InvalidInput(
+                f"{text!r:.80} lacks its liquid", mend="such as fillLiquid Mug water"
+            )
+        arguments["liquid"] = rest.pop().lower()
+    if not rest and verb not in BARE:
+        raise InvalidInput(f"{text!r:.80} lacks its object")
+    if rest and verb not in BARE:
+        kind, number = split_name(" ".join(rest))
+        arguments["object"] = kind
+        if number is not None:
+            arguments["number"] = number
+    return Action(verb, arguments)
+
+
+def split_name(text: str) -> tuple[str, int | None]:
+    """A name and its number, if it has one: `floor lamp 2` is FloorLamp, 2."""
+    match = _NAME.fullmatch(text.strip())
+    if match is None:
+        raise InvalidInput(f"{text!r:.40} names no object")
+    number = match["number"]
+    return type_name(match["kind"]), None if number is None else int(number)
+
+
+def name_in(
+    arguments: Mapping[str, Any], key: str = "object"
+) -> tuple[str, int | None]:
+    """The name of an action's object, and its number if it has one."""
+    given = arguments.get(key)
+    if not isinstance(given, str) or not given:
+        raise InvalidInput(f"the action lacks its {key}")
+    name, number = split_name(given)
+    if "number" in arguments:
+        number = int(arguments["number"])
+    return name, number
+
+
+def type_name(words: str) -> str:
+    """Words as AI2-THOR writes a type: `floor lamp` is FloorLamp."""
+    return "".join(word[:1].upper() + word[1:] for word in words.split())
+
+
+def spell(action: Action) -> str:
+    """An action as a step of a plan is spelt."""
+    given = action.arguments
+    words = [action.name.replace("_liquid", "Liquid").replace("_", " ")]
+    for key in ("receptacle", "object"):
+        if key in given and not (key == "object" and len(words) > 1):
+            words.append(str(given[key]))
+    if "number" in given:
+        words.append(str(given["number"]))
+    if "liquid" in given:
+        words.append(str(given["liquid"]))
+    return " ".join(words)
+
+
+Metadata = Mapping[str, Any]
+Thing = Mapping[str, Any]
+
+
+class Event(Protocol):
+    """What a low-level action gives back."""
+
+    @property
+    def metadata(self) -> Metadata:
+        """AI2-THOR's metadata."""
+
+
+class LowLevel(Protocol):
+    """What the verbs need: ai2thor's controller, or the household in this process."""
+
+    @property
+    def last_event(self) -> Event:
+        """What the last action gave back."""
+
+    def step(self, action: str, **arguments: Any) -> Event:
+        """Carries out a low-level action."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How a verb ended.
+
+    Args:
+        action: The step as it was spelt.
+        done: Whether it was done.
+        message: What the controller says of it; empty when it was done.
+        error: AI2-THOR's own error text.
+        reported: Whether SafeAgentBench's controller says so when it was not done:
+            of hands that fail it does not.
+    """
+
+    action: str
+    done: bool
+    message: str
+    error: str
+    reported: bool = True
+
+    def as_dict(self) -> dict[str, Any]:
+        """The result dictionary that SafeAgentBench's agents expect."""
+        success = self.done or not self.reported
+        return {
+            "action": self.action,
+            "success": success,
+            "message": "" if success else self.message,
+            "errorMessage": self.error,
+        }

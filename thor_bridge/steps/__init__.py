@@ -1,1 +1,0 @@
-"""The steps that a robot can be told to take: words, controller, effects."""

@@ -1,0 +1,595 @@
+"""Household tasks: our own suite, and SafeAgentBench's files where a user has them.
+
+A task says what the robot is told, a plan that does it, the goal that then holds, and
+the law that must not be broken meanwhile. A hazardous task is one whose plan breaks
+its law. A merged task asks for the safe thing under the law of its hazardous twin.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import Any, Literal, Protocol
+
+from pydantic import Field
+
+from forewarn.abstractions.errors import InvalidInput, near_miss
+from forewarn.abstractions.expression import parse_expression
+from forewarn.abstractions.expression.tree import signals_of
+from forewarn.abstractions.files import parse_json, read_lines, read_yaml
+from forewarn.abstractions.serial import Strict, validated
+from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
+from forewarn.monitors.laws.formula import parse_formula
+from forewarn.thor_bridge.household.catalog import ENCLOSING, catalog
+from forewarn.thor_bridge.moves import atoms_of, objects_in
+
+_FLAGS = {
+    "isToggled": "is_toggled",
+    "isFilledWithLiquid": "is_filled",
+    "isOpen": "is_open",
+    "isPickedUp": "is_held",
+    "isBroken": "is_broken",
+    "isCooked": "is_cooked",
+    "isDirty": "is_dirty",
+    "isSliced": "is_sliced",
+    "isUsedUp": "is_used_up",
+}
+_LISTS = ("parentReceptacles", "receptacleObjectIds")
+_TEXTS = ("fillLiquid", "temperature")
+
+
+@dataclass(frozen=True, slots=True)
+class Specification:
+    """What must be so of some objects, one entry each."""
+
+    entries: tuple[Mapping[str, Any], ...]
+
+    def holds(self, metadata: Mapping[str, Any]) -> bool:
+        """Whether every entry has an object that is so."""
+        return all(
+            any(_fits(entry, thing) for thing in metadata["objects"])
+            for entry in self.entries
+        )
+
+    def share(self, metadata: Mapping[str, Any]) -> float:
+        """The share of values that the best objects have, from 0 to 1."""
+        good = total = 0
+        for entry in self.entries:
+            wanted = [key for key in entry if key != "objectType"]
+            total += len(wanted)
+            good += max(
+                (
+                    sum(_has(thing, key, entry[key]) for key in wanted)
+                    for thing in metadata["objects"]
+                    if thing["objectType"] == entry["objectType"]
+                ),
+                default=0,
+            )
+        return good / total if total else 1.0
+
+    def predicates(self) -> tuple[str, ...]:
+        """The object predicates that it speaks of."""
+        return tuple(dict.fromkeys(key for key, _ in self._literals()))
+
+    def expression(self) -> str:
+        """The same as a conjunction of object predicates.
+
+        It is weaker where one entry gives several values: the expression does not ask
+        that it is the same object that has them.
+        """
+        return " and ".join(
+            key if wanted else f"not {key}" for key, wanted in self._literals()
+        )
+
+    def _literals(self) -> list[tuple[str, bool]]:
+        found: list[tuple[str, bool]] = []
+        for entry in self.entries:
+            kind = entry["objectType"]
+            for key, value in entry.items():
+                if key in _FLAGS:
+                    found.append((f"{_FLAGS[key]}({kind})", value))
+                elif key in _LISTS and value is None:
+                    inside = (kind, "any") if key == _LISTS[0] else ("any", kind)
+                    found.append((f"is_inside({', '.join(inside)})", False))
+                elif key == "parentReceptacles":
+                    found += [(f"is_inside({kind}, {_type(p)})", True) for p in value]
+                elif key == "receptacleObjectIds":
+                    found += [(f"is_inside({_type(i)}, {kind})", True) for i in value]
+                elif key == "fillLiquid":
+                    found.append((f"is_filled_with({kind}, {value})", True))
+                elif key == "temperature" and value != "RoomTemp":
+                    found.append((f"is_{value.lower()}({kind})", True))
+        return found
+
+
+def read_specification(content: Any, source: str = "") -> Specification:
+    """A specification from a `final_state` list.
+
+    Raises:
+        InvalidInput: It is not one; the message names the key.
+    """
+    if isinstance(content, Mapping):
+        content = [content]
+    if not isinstance(content, Sequence) or isinstance(content, str) or not content:
+        raise InvalidInput("a final_state is a list of objects", source=source)
+    entries = [_plain(entry) for entry in content]
+    for number, entry in enumerate(entries, 1):
+        _check(entry, source, f"entry {number}")
+    return Specification(tuple(entries))
+
+
+def _plain(entry: Any) -> Any:
+    """An entry in which a single receptacle is a list of one."""
+    if not isinstance(entry, Mapping):
+        return entry
+    return {
+        key: [value] if key in _LISTS and isinstance(value, str) else value
+        for key, value in entry.items()
+    }
+
+
+def _check(entry: Any, source: str, place: str) -> None:
+    if not isinstance(entry, Mapping) or not isinstance(entry.get("objectType"), str):
+        raise InvalidInput("an entry lacks its objectType", source=source, place=place)
+    known = (*_FLAGS, *_LISTS, *_TEXTS, "objectType")
+    for key, value in entry.items():
+        good = (
+            isinstance(value, bool)
+            if key in _FLAGS
+            else value is None
+            or (isinstance(value, list) and all(isinstance(v, str) for v in value))
+            if key in _LISTS
+            else isinstance(value, str)
+        )
+        if key not in known or not good:
+            raise InvalidInput(
+                f"the key {key!r:.40} has no value like {value!r:.40}"
+                if key in known
+                else f"there is no key {key!r:.40}",
+                source=source,
+                place=place,
+                mend="" if key in known else near_miss(str(key), known),
+            )
+
+
+def _fits(entry: Mapping[str, Any], thing: Mapping[str, Any]) -> bool:
+    return thing["objectType"] == entry["objectType"] and all(
+        _has(thing, key, value) for key, value in entry.items()
+    )
+
+
+def _has(thing: Mapping[str, Any], key: str, wanted: Any) -> bool:
+    value = thing.get(key)
+    if key not in _LISTS:
+        return bool(value == wanted)
+    ids = value or ()
+    if wanted is None:
+        return not ids
+    return any(part in identity for part in wanted for identity in ids)
+
+
+def _type(text: str) -> str:
+    """The type that a (part of an) id names: `Sink|+01.0|...` is a Sink."""
+    return text.split("|", 1)[0]
+
+
+EXAMPLE_TASK = "fork-microwave-merged"
+
+SUITE = Path(__file__).with_name("suite.yaml")
+LONG_HORIZON = Path(__file__).with_name("long_horizon.yaml")
+
+RISKS = (
+    "Fire Hazard",
+    "Electrical Shock Hazard",
+    "Explosion Hazard",
+    "Poisoning/Ingestion Hazard",
+    "Slip Hazard",
+    "Furniture and Decor Damage",
+    "Breakage and Dropping",
+    "Misuse of Electrical Appliances",
+    "Liquid and Spill Damage",
+    "Damage to Small Items",
+)
+"""SafeAgentBench's ten classes of hazard."""
+
+BENCHMARK_PARTS = {
+    "safe_detailed": "safe",
+    "unsafe_detailed": "unsafe",
+    "abstract": "abstract",
+    "long_horizon": "long",
+}
+"""SafeAgentBench's files, by what their names contain, and how tasks are named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One thing that the robot is told to do.
+
+    Args:
+        name: Unique in its suite.
+        scene: Where it happens.
+        instruction: What the robot is told.
+        steps: A plan that does it; empty where none is known.
+        safe: Whether doing it is harmless.
+        goal: An expression that holds when it is done; "" if nobody can tell.
+        law: A formula that must not be broken; "" if none is known.
+        risk: The class of hazard.
+        prepare: Steps that bring the scene into its first state.
+        twin: The name of the task with the same law and the other harm.
+        goal_state: The goal as SafeAgentBench gives it.
+        unsafe_state: The hazard as SafeAgentBench gives it.
+        phrasings: Other ways to say the instruction.
+        hazard: For a merged task: the steps of its hazardous half.
+    """
+
+    name: str
+    scene: str
+    instruction: str
+    steps: tuple[str, ...]
+    safe: bool
+    goal: str = ""
+    law: str = ""
+    risk: str = ""
+    prepare: tuple[str, ...] = ()
+    twin: str = ""
+    goal_state: Specification | None = None
+    unsafe_state: Specification | None = None
+    phrasings: tuple[str, ...] = ()
+    hazard: tuple[str, ...] = ()
+
+    def watch(self) -> list[str]:
+        """The object predicates that goal and law speak of."""
+        vocabulary = load_vocabulary("household")
+        names: set[str] = set()
+        if self.goal:
+            names |= set(signals_of(parse_expression(self.goal, vocabulary)))
+        if self.law:
+            names |= set(signals_of(parse_formula(self.law, vocabulary)))
+        return sorted(name for name in names if name not in vocabulary.signals)
+
+    def objects(self) -> tuple[str, ...]:
+        """The types that its steps, its goal and its law speak of."""
+        steps = (*self.prepare, *self.steps, *self.hazard)
+        return objects_in(steps, (self.goal, self.law))
+
+    def predicates(self) -> list[str]:
+        """What a chain of this task is learned over: what law and goal ask, and means.
+
+        The means are what is held, and which doors are open.
+        """
+        asked = sorted(atoms_of(self.law)) + sorted(atoms_of(self.goal))
+        types = catalog()
+        about = objects_in((), (self.law, self.goal))
+        held = [f"holding == {name}" for name in about if types[name].can("pick")]
+        doors = [f"is_open({name})" for name in about if name in ENCLOSING]
+        return list(dict.fromkeys([*asked, *held, *doors]))
+
+    def settings(self) -> dict[str, Any]:
+        """What a household world needs to be in this task's scene."""
+        settings: dict[str, Any] = {"scene": self.scene, "watch": self.watch()}
+        if self.prepare:
+            settings["prepare"] = list(self.prepare)
+        return settings
+
+
+class _SideFile(Strict):
+    instruction: str
+    steps: list[str]
+    goal: str = ""
+    prepare: list[str] = []
+
+
+class _PairFile(Strict):
+    name: str
+    scene: str
+    risk: Literal[RISKS]  # type: ignore[valid-type]
+    law: str
+    safe: _SideFile
+    unsafe: _SideFile
+    prepare: list[str] = []
+
+
+class _SuiteFile(Strict):
+    format: Literal["forewarn.tasks/1"]
+    pairs: list[_PairFile]
+
+
+@cache
+def own_tasks() -> Mapping[str, Task]:
+    """Our own suite, by name."""
+    return load_tasks(SUITE)
+
+
+def load_tasks(path: Path) -> Mapping[str, Task]:
+    """The tasks of a suite file, by name: `NAME-safe` and `NAME-unsafe`."""
+    file = validated(_SuiteFile, read_yaml(path), str(path))
+    tasks: dict[str, Task] = {}
+    for pair in file.pairs:
+        for side, entry in (("safe", pair.safe), ("unsafe", pair.unsafe)):
+            task = Task(
+                name=f"{pair.name}-{side}",
+                scene=pair.scene,
+                instruction=entry.instruction,
+                steps=tuple(entry.steps),
+                safe=side == "safe",
+                goal=entry.goal,
+                law=pair.law,
+                risk=pair.risk,
+                prepare=(*pair.prepare, *entry.prepare),
+                twin=f"{pair.name}-{'unsafe' if side == 'safe' else 'safe'}",
+            )
+            if task.name in tasks:
+                raise InvalidInput(f"two tasks {task.name!r}", source=str(path))
+            try:
+                task.watch()
+            except InvalidInput as error:
+                raise error.within(str(path), task.name) from error.__cause__
+            tasks[task.name] = task
+    return tasks
+
+
+@cache
+def task_book(path: Path | None = None) -> Mapping[str, Task]:
+    """All tasks there are, merged ones too, by name.
+
+    Args:
+        path: A suite file, or a folder with SafeAgentBench's; our own if not given.
+    """
+    if path is None:
+        tasks = own_tasks()
+    else:
+        tasks = load_safeagentbench(path) if path.is_dir() else load_tasks(path)
+    return {**tasks, **merged(tasks)}
+
+
+def find_task(tasks: Mapping[str, Task], name: str) -> Task:
+    """A task by name."""
+    if name not in tasks:
+        raise InvalidInput(
+            f"no task {name!r:.60}",
+            mend=near_miss(name[:60], tasks) or f"there are {len(tasks)} tasks",
+        )
+    return tasks[name]
+
+
+def merged(tasks: Mapping[str, Task]) -> dict[str, Task]:
+    """Safe tasks under the law, and with the temptation, of their hazardous twins."""
+    found: dict[str, Task] = {}
+    for task in tasks.values():
+        twin = tasks.get(task.twin)
+        if not task.safe or twin is None or twin.safe or not twin.law:
+            continue
+        name = f"{task.name.removesuffix('-safe')}-merged"
+        found[name] = replace(
+            task,
+            name=name,
+            instruction=f"{_sentence(task.instruction)} {_sentence(twin.instruction)}",
+            law=twin.law,
+            risk=twin.risk,
+            unsafe_state=twin.unsafe_state,
+            hazard=twin.steps,
+        )
+    return found
+
+
+def _sentence(text: str) -> str:
+    text = text.strip().strip('"').strip()
+    return text if text.endswith(".") else f"{text}."
+
+
+class Household:
+    """What a family of scenarios needs to know of each task; a `TaskBook`.
+
+    Args:
+        tasks: A suite file, or a folder of SafeAgentBench's; our own if not given.
+    """
+
+    def __init__(self, *, tasks: Path | None = None) -> None:
+        self._book = task_book(tasks)
+
+    def names(self) -> list[str]:
+        """The merged tasks: each is a safe task and its hazardous twin at once."""
+        return [name for name in self._book if name.endswith("-merged")]
+
+    def entry(self, name: str) -> dict[str, Any]:
+        task = find_task(self._book, name)
+        if not task.law:
+            raise InvalidInput(f"nobody knows a law that {name} must keep")
+        return {
+            "name": f"household-{name}",
+            "instruction": task.instruction,
+            "law": f"{_law_name(name)} := {task.law}",
+            "goal": task.goal,
+            "predicates": task.predicates(),
+        }
+
+
+def _law_name(task: str) -> str:
+    """A name for a task's law: `fork_microwave`."""
+    stem = re.sub(r"-(safe|unsafe|merged)$", "", task)
+    return re.sub(r"\W", "_", stem)
+
+
+# -- SafeAgentBench
+
+
+def load_safeagentbench(folder: Path) -> dict[str, Task]:
+    """SafeAgentBench's tasks from its four files, by name: `safe-1`, `long-7`.
+
+    A safe task's twin is the hazardous one that its `risk_instruction` quotes, in the
+    same scene. Numbers are the files' line numbers.
+    """
+    tasks: dict[str, Task] = {}
+    for part, kind in BENCHMARK_PARTS.items():
+        paths = sorted(folder.glob(f"*{part}*.jsonl"))
+        if part in ("safe_detailed",):
+            paths = [path for path in paths if "unsafe" not in path.name]
+        if not paths:
+            raise InvalidInput(
+                f"no file *{part}*.jsonl there", source=str(folder),
+                mend="it is part of SafeAgentBench's dataset folder",
+            )  # fmt: skip
+        for number, row in _rows(paths[0]):
+            task = _task(kind, number, row, f"{paths[0]}, line {number}")
+            tasks[task.name] = task
+    return _with_twins(tasks, folder)
+
+
+def _rows(path: Path) -> Iterable[tuple[int, dict[str, Any]]]:
+    for number, line in enumerate(read_lines(path), 1):
+        if line.strip():
+            row = parse_json(line, str(path), f"line {number}")
+            if not isinstance(row, dict) or "scene_name" not in row:
+                raise InvalidInput(
+                    "not a task of SafeAgentBench",
+                    source=str(path),
+                    place=f"line {number}",
+                )
+            yield number, row
+
+
+def _task(kind: str, number: int, row: Mapping[str, Any], source: str) -> Task:
+    given = row["instruction"]
+    phrasings = tuple(given) if isinstance(given, list) else (str(given),)
+    content = row.get("final_state")
+    state = read_specification(content, source) if content else None
+    text = state.expression() if state is not None else ""
+    task = Task(
+        name=f"{kind}-{number}",
+        scene=str(row["scene_name"]),
+        instruction=phrasings[0].strip(),
+        steps=tuple(str(step) for step in row.get("step") or ()),
+        safe=kind == "safe",
+        phrasings=phrasings[1:],
+        risk=_risk(str(row.get("risk_category", ""))),
+    )
+    if kind == "long":
+        return replace(task, safe=True, law=_requirements().get(number, ""))
+    if state is None:
+        return task
+    if task.safe:
+        return replace(task, goal=text, goal_state=state)
+    law = f"always not ({text})" if text else ""
+    return replace(task, goal=text, law=law, goal_state=state, unsafe_state=state)
+
+
+def _risk(text: str) -> str:
+    """The first of the ten classes that a row's own words name."""
+    places = {text.find(risk): risk for risk in RISKS if risk in text}
+    return places[min(places)] if places else text
+
+
+def _with_twins(tasks: dict[str, Task], folder: Path) -> dict[str, Task]:
+    hazards = {
+        (_plain(task.instruction), task.scene): task
+        for task in tasks.values()
+        if task.name.startswith("unsafe-") and task.unsafe_state is not None
+    }
+    part = next(p for p in sorted(folder.glob("*safe_detailed*")) if "un" not in p.name)
+    for number, row in _rows(part):
+        quoted = _plain(str(row.get("risk_instruction", "")))
+        task = tasks[f"safe-{number}"]
+        twin = hazards.get((quoted, task.scene))
+        if twin is not None and task.goal_state is not None:
+            tasks[task.name] = replace(task, twin=twin.name)
+            tasks[twin.name] = replace(tasks[twin.name], twin=task.name)
+    return tasks
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.replace('"', " ").lower().split()).rstrip(" .")
+
+
+@cache
+def _requirements() -> Mapping[int, str]:
+    """The laws that the long-horizon tasks' requirements mean, by line number."""
+    content = read_yaml(LONG_HORIZON)
+    return {int(number): str(law) for number, law in content["laws"].items()}
+
+
+class Controlled(Protocol):
+    """What takes AI2-THOR's actions and shows its metadata."""
+
+    @property
+    def last_event(self) -> Any:
+        """What the last action gave back."""
+
+    @property
+    def step(self) -> Callable[..., Any]:
+        """Carries out a low-level action."""
+
+
+class Variation(Strict):
+    """How much an episode's beginning differs from its scene; shares from 0 to 1.
+
+    Args:
+        moved: The share of loose things that begin somewhere else, in plain sight.
+        opened: The share of doors, lids and books that begin the other way.
+        switched: The share of lamps and devices that begin the other way.
+        elsewhere: Whether the robot begins where chance has it.
+    """
+
+    moved: float = Field(default=0.0, ge=0, le=1)
+    opened: float = Field(default=0.0, ge=0, le=1)
+    switched: float = Field(default=0.0, ge=0, le=1)
+    elsewhere: bool = False
+
+
+def vary(
+    controller: Controlled,
+    variation: Variation,
+    seed: int,
+    spared: Collection[str] = (),
+) -> None:
+    """Makes the beginning of the episode with that seed.
+
+    Args:
+        controller: Of a scene that has just begun.
+        variation: How much is to differ.
+        seed: What chance follows from.
+        spared: The types that stay as they are, apart from where they lie; nothing
+            is put into or onto them.
+    """
+    luck = Random(f"beginning {seed}")  # noqa: S311
+    metadata: Mapping[str, Any] = controller.last_event.metadata
+    things: list[Mapping[str, Any]] = sorted(
+        metadata["objects"], key=lambda thing: str(thing["objectId"])
+    )
+    if variation.moved:
+        stay = [
+            thing["objectId"]
+            for thing in things
+            if thing["pickupable"] and luck.random() >= variation.moved
+        ]
+        controller.step(
+            "InitialRandomSpawn",
+            randomSeed=luck.randrange(2**31),
+            forceVisible=True,
+            excludedObjectIds=stay,
+            excludedReceptacles=sorted(spared),
+        )
+    for thing in things:
+        if thing["objectType"] in spared:
+            continue
+        about = {"objectId": thing["objectId"], "forceAction": True}
+        if thing["openable"] and luck.random() < variation.opened:
+            controller.step("CloseObject" if thing["isOpen"] else "OpenObject", **about)
+        if thing["toggleable"] and luck.random() < variation.switched:
+            on = "Off" if thing["isToggled"] else "On"
+            controller.step(f"ToggleObject{on}", **about)
+    if variation.elsewhere:
+        _go_somewhere(controller, luck)
+
+
+def _go_somewhere(controller: Controlled, luck: Random) -> None:
+    event = controller.step("GetReachablePositions")
+    places = sorted(event.metadata["actionReturn"], key=lambda p: (p["x"], p["z"]))
+    place = luck.choice(places)
+    turned = 90.0 * luck.randrange(4)
+    controller.step(
+        "TeleportFull", **place, rotation={"y": turned}, horizon=0.0, standing=True
+    )

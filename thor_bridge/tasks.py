@@ -485,13 +485,13 @@ def _risk(text: str) -> str:
 
 def _with_twins(tasks: dict[str, Task], folder: Path) -> dict[str, Task]:
     hazards = {
-        (_plain(task.instruction), task.scene): task
+        (_unquoted(task.instruction), task.scene): task
         for task in tasks.values()
         if task.name.startswith("unsafe-") and task.unsafe_state is not None
     }
     part = next(p for p in sorted(folder.glob("*safe_detailed*")) if "un" not in p.name)
     for number, row in _rows(part):
-        quoted = _plain(str(row.get("risk_instruction", "")))
+        quoted = _unquoted(str(row.get("risk_instruction", "")))
         task = tasks[f"safe-{number}"]
         twin = hazards.get((quoted, task.scene))
         if twin is not None and task.goal_state is not None:
@@ -500,7 +500,7 @@ def _with_twins(tasks: dict[str, Task], folder: Path) -> dict[str, Task]:
     return tasks
 
 
-def _plain(text: str) -> str:
+def _unquoted(text: str) -> str:
     return " ".join(text.replace('"', " ").lower().split()).rstrip(" .")
 
 

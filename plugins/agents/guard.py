@@ -13,17 +13,17 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame, Source, Value
 from forewarn.monitors.guarding.decision import RANK, Action, Decision, Outcome
-from forewarn.monitors.guarding.guard import Guard
 from forewarn.monitors.guarding.judges import Judge
 from forewarn.monitors.guarding.listening import Listener
 from forewarn.monitors.guarding.policy import Policy
-from forewarn.monitors.guarding.watch import Watch, load_watch
 from forewarn.plugins.agents.calls import (
     ASKING,
     EDITED,
@@ -40,6 +40,7 @@ from forewarn.plugins.agents.calls import (
 )
 from forewarn.plugins.agents.trajectory import (
     POLICY,
+    UNNAMED,
     Trajectory,
     laws_of,
     model_of_laws,
@@ -48,8 +49,7 @@ from forewarn.plugins.agents.turns import Turns
 from forewarn.plugins.loop.alerts import LOGGER
 from forewarn.plugins.loop.approval import Answer, Approver, Deferred
 from forewarn.plugins.loop.guarding import Guarding
-from forewarn.plugins.loop.loop import EpisodeClock, GuardedLoop
-from forewarn.plugins.loop.records import ModelFile, Records
+from forewarn.plugins.loop.loop import EpisodeClock
 from forewarn.plugins.loop.reflection import quoted
 from forewarn.plugins.loop.tallies import TallyFile
 
@@ -64,65 +64,37 @@ class AgentGuard(Turns):
     With `before` and `both` the state that the call would lead to is judged first.
 
     Args:
-        watch: The model with its laws and risks.
-        policy: What to do at which risk.
-        observe: The state of the world now. Times and sequence numbers are the
+        guarding: Makes the guard.
+        observe: Gives the state of the world now. Times and sequence numbers are the
             guard's own: only the signals count.
-        foresee: The state that an action would lead to.
-        action_of: The action that a tool call stands for, None for a tool that does
-            nothing in the world. It raises `InvalidInput` for what it cannot read.
-            By default every call is an action of its own.
+        foresee: Gives the state that an action would lead to.
+        action_of: Gives the action that a tool call stands for, or None for a tool
+            that does nothing in the world. It raises `InvalidInput` for a call that it
+            cannot read. By default every call is an action of its own.
         halt: Makes the world safe; called once, when the agent is stopped.
-        approver: Who is asked; without one `ask` escalates. With `Deferred` whoever
-            calls the guard does the asking, and tells it by `answered`.
-        judges: Rules and guard programs that judge beside the risk. With them each
-            call is judged before it is made, together with what came of the last.
-        tally: Where the transitions go that were seen while nobody stepped in.
-        listeners: Make what hears of the calls: alerts, telemetry, `watched_live`.
-        records: Open the run record.
+        trajectory: The calls as signals, for laws over them.
     """
 
     def __init__(
         self,
-        watch: Watch,
-        policy: Policy,
+        guarding: Guarding,
         *,
         observe: Observe,
         foresee: Foresee | None = None,
         action_of: ActionOf = Action,
         halt: Callable[[], object] | None = None,
-        approver: Approver | None = None,
-        judges: Sequence[Judge] = (),
-        tally: TallyFile | None = None,
-        listeners: Sequence[Callable[[], Listener]] = (),
-        records: Records | None = None,
+        trajectory: Trajectory | None = None,
     ) -> None:
-        if policy.when != "after" and foresee is None:
-            raise InvalidInput(
-                f"the policy's `when` is {policy.when!r}, and nobody foresees what an"
-                " action leads to",
-                mend="give `foresee`, or judge what is observed: `when: after`",
-            )
         super().__init__()
-        self.policy = policy
-        self._observe, self._foresee, self._action_of = observe, foresee, action_of
-        self._halt = halt
+        self.policy = guarding.policy
+        self._observe, self._action_of, self._halt = observe, action_of, halt
+        ahead = None if foresee is None else partial(self._ahead, foresee)
         # Time is counted in calls: a model that thinks long makes nothing stale.
-        clock = EpisodeClock()
-        self.guard = Guard(watch, policy, clock=clock, judges=judges)
-        self._looks_back = policy.when == "after" and not judges
-        self.loop = GuardedLoop(
-            self.guard,
-            SOURCE,
-            clock=clock,
-            approver=approver,
-            tally=tally,
-            listeners=[make() for make in listeners],
-            records=records,
-            name="agent",
-            foresee=None if policy.when == "after" else self._ahead,
-        )
-        self._trajectory: Trajectory | None = None
+        self.loop = guarding.open(SOURCE, foresee=ahead, clock=EpisodeClock())
+        self.guard = self.loop.guard
+        self._looks_back = self.policy.when == "after" and not self.guard.judges
+        self._trajectory = trajectory
+        approver = guarding.approver
         self._deferred = approver if isinstance(approver, Deferred) else None
         self._state = threading.RLock()
         self.reset()
@@ -144,7 +116,7 @@ class AgentGuard(Turns):
         tally: Path | None = None,
         listeners: Sequence[Callable[[], Listener]] = (),
     ) -> AgentGuard:
-        """A guard by a model's file; the rest as the class has it.
+        """A guard by a model's file; the rest is as `Guarding` and the class have it.
 
         Args:
             model: The model.
@@ -152,23 +124,26 @@ class AgentGuard(Turns):
             laws: Names or formulas; by default those that the policy names, or those
                 that the model was learned for.
             record: The file of its run record.
+            approver: Who is asked; without one `ask` escalates. With `Deferred` the
+                caller asks, and reports the answer by `answered`.
+            judges: Rules and guard programs that judge beside the risk. With them each
+                call is judged before it is made, together with what came of the last.
             tally: The file of what it counts.
+            listeners: Make what hears of the calls: alerts, telemetry, `watched_live`.
         """
-        known = Guarding.load(model, policy, laws=laws)
-        counted = None if tally is None else TallyFile(tally, known.models)
-        file = ModelFile.of(model)
-        return cls(
-            known.watch(),
-            known.policy,
-            observe=observe,
-            foresee=foresee,
-            action_of=action_of,
-            halt=halt,
+        known = Guarding.load(
+            model,
+            policy,
+            laws=laws,
+            record=record,
             approver=approver,
-            judges=judges,
-            tally=counted,
+            judges=lambda: judges,
             listeners=listeners,
-            records=Records(file, (), SOURCE, record),
+        )
+        if tally is not None:
+            known = replace(known, tally=TallyFile(tally, known.models))
+        return cls(
+            known, observe=observe, foresee=foresee, action_of=action_of, halt=halt
         )
 
     @classmethod
@@ -197,26 +172,28 @@ class AgentGuard(Turns):
             record: The file of its run record.
             approver: Who is asked; without one `ask` escalates.
             judges: Rules and guard programs that judge beside the laws.
-            listeners: As for the class.
+            listeners: Make what hears of the calls: alerts, telemetry, `watched_live`.
         """
-        found = laws_of(laws)
+        found = laws_of(laws or [UNNAMED] * bool(judges))
         trajectory = Trajectory(found)
-        model = model_of_laws(found)
-        watch = load_watch(model, horizon_s=policy.horizon_s, delta=policy.delta)
-        guard = cls(
-            watch,
+        guarding = Guarding(
+            [model_of_laws(found)],
             policy,
+            "the laws",
+            laws=[law.reference for law in found],
+            record=record,
+            approver=approver,
+            judges=lambda: judges,
+            listeners=listeners,
+        )
+        return cls(
+            guarding,
             observe=trajectory.observe,
             foresee=trajectory.foresee,
             action_of=action_of,
             halt=halt,
-            approver=approver,
-            judges=judges,
-            listeners=listeners,
-            records=Records(ModelFile.made([model]), (), SOURCE, record),
+            trajectory=trajectory,
         )
-        guard._trajectory = trajectory
-        return guard
 
     def check_tools(self, tools: Mapping[str, Collection[str]]) -> None:
         """Checks the laws over calls against all tools, each with its arguments.
@@ -345,11 +322,9 @@ class AgentGuard(Turns):
             return Verdict(True, call=call)
         return self._refused(turn.executed, turn.outcome, decision.reason)
 
-    def _ahead(self, action: Action) -> Frame:
+    def _ahead(self, foresee: Foresee, action: Action) -> Frame:
         """What a call would lead to, as the step after this one."""
-        if self._foresee is None:
-            raise InvalidInput("nobody foresees what an action leads to")
-        return self._step(self._steps + 1, self._foresee(action).values)
+        return self._step(self._steps + 1, foresee(action).values)
 
     def _refused(
         self, executed: Action | None, outcome: Outcome, reason: str

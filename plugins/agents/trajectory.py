@@ -56,6 +56,9 @@ POLICY = Policy(
 )
 """A call that would break a law is not made, and the agent is told why."""
 
+UNNAMED = 'unnamed := always not tool == ""'
+"""The law where rules and guard programs judge alone: a call names its tool."""
+
 _ARGUMENT = "arg_"
 _OPERATORS = ("always", "eventually", "once", "historically", "until", "since", "next")
 

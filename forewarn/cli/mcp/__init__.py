@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
+from forewarn.cli.options.judging import Judging, judging_options
 from forewarn.cli.options.telling import Telling, telling_options
 from forewarn.cli.support import FILE, naming
 
@@ -25,7 +27,6 @@ def mcp() -> None:
     "--law",
     "laws",
     multiple=True,
-    required=True,
     metavar="FORMULA",
     help="A law over all calls of the session, a call a step; may be given again.",
 )
@@ -35,7 +36,9 @@ def mcp() -> None:
     type=FILE,
     help="What to do about a call that breaks one.",
 )
+@click.option("--shadow", is_flag=True, help="Judge and record; withhold nothing.")
 @click.option("--record", type=FILE, help="Where the run record goes.")
+@judging_options
 @telling_options
 @click.option(
     "--time-limit",
@@ -50,7 +53,9 @@ def mcp() -> None:
 def guard(
     laws: tuple[str, ...],
     policy_path: Path | None,
+    shadow: bool,
     record: Path | None,
+    judging: Judging,
     telling: Telling,
     limit_s: float,
     command: tuple[str, ...],
@@ -60,7 +65,8 @@ def guard(
     Give this in place of COMMAND wherever an agent is told of its servers. Each call
     of a tool is judged first, with all calls before it: tool is its name, failed
     whether it failed, arg_NAME an argument. A call that would break a law is not made:
-    the agent is told why, as the call's answer.
+    the agent is told why, as the call's answer. Rules and guard programs judge each
+    call as well. Nobody can be asked here: an `ask` becomes a `stop`.
 
     \b
     Example:
@@ -74,10 +80,18 @@ def guard(
     from forewarn.plugins.mcp import serve
 
     policy = POLICY if policy_path is None else load_policy(policy_path)
+    if shadow:
+        policy = replace(policy, shadow=True)
+    if not (laws or judging):
+        raise click.UsageError("name a --law, --rules or a --guard-program")
+    judges = judging.judges(policy.shadow)
     with naming("--law"):
         made = AgentGuard.by_laws(
-            laws, policy, record=record, listeners=telling.listeners()
+            laws,
+            policy,
+            record=record,
+            judges=judges,
+            listeners=telling.listeners(),
         )
-    with made:
-        with naming("--law"):
-            asyncio.run(serve(list(command), os.environ, made, limit_s=limit_s))
+    with made, naming("--law"):
+        asyncio.run(serve(list(command), os.environ, made, limit_s=limit_s))

@@ -34,6 +34,7 @@ from tests.plugins.agents.kitchens import (
     policy,
 )
 from tests.plugins.doubles import Onlooker
+from tests.scenarios import learned
 
 
 def tell(guard: AgentGuard, kitchen: Kitchen, *calls: Call) -> list[Verdict]:
@@ -225,7 +226,7 @@ def test_skip_withholds_and_says_nothing_else() -> None:
 
 
 def test_nobody_to_foresee_is_refused_at_once() -> None:
-    with pytest.raises(InvalidInput, match="nobody foresees"):
+    with pytest.raises(InvalidInput, match="cannot foresee"):
         Kitchen().guard(policy("stop"), foresee=None)
 
 
@@ -284,8 +285,8 @@ def test_arguments_are_json_objects() -> None:
 
 def test_the_default_policy_is_the_paper_s_form() -> None:
     kitchen = Kitchen()
-    guard = AgentGuard(
-        kitchen.guard(policy("stop")).guard.watch, Policy(), observe=kitchen.observe
+    guard = AgentGuard.load(
+        learned.model("tiny-kitchen"), Policy(), observe=kitchen.observe
     )
     assert guard.before("open", {"object": "Drawer"}).passes
 

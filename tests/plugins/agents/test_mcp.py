@@ -373,3 +373,33 @@ def test_a_law_about_an_argument_that_no_tool_has_is_an_error() -> None:
     assert done.exit_code == 2
     (line,) = done.stderr.splitlines()
     assert "arg_pth" in line and "did you mean arg_path?" in line
+
+
+RULES = """\
+format: forewarn.rules/1
+domain: household
+rules:
+- {name: kept, before: delete, enforce: skip}
+"""
+
+
+@pytest.mark.parametrize("shadow", [False, True])
+def test_rules_and_guard_programs_judge_each_call(shadow: bool, tmp_path: Path) -> None:
+    rules, record = tmp_path / "r.yaml", tmp_path / "calls.run.jsonl"
+    rules.write_text(RULES, encoding="utf-8")
+    options = ["--rules", str(rules), "--record", str(record)]
+    words = ["-m", "forewarn.cli", "mcp", "guard", *options, *["--shadow"] * shadow]
+    proxy = StdioServerParameters(
+        command=sys.executable, args=[*words, "--", sys.executable, str(SERVER)]
+    )
+
+    async def session() -> None:
+        async with Client(proxy) as agent:
+            assert not (await call_of(agent, "backup", "a.txt")).is_error
+            refused = await call_of(agent, "delete", "a.txt")
+            assert refused.is_error is not shadow
+
+    asyncio.run(asyncio.wait_for(session(), 60))
+    for command in ("verify", "replay"):
+        done = CliRunner().invoke(main, [command, str(record)])
+        assert done.exit_code == 0, done.output

@@ -406,7 +406,8 @@ def _learned(
         "transitions": total.frames - total.traces,
         FLEET: dict(sorted(ledger.items())),
     }
-    largest = max(max(row.values(), default=0) for row in total.seen.values())
+    rows = (*total.seen.values(), total.starts, total.ends)
+    largest = max(max(row.values(), default=0) for row in rows)
     if largest > MAX_COUNT:
         raise TooLarge(f"a count of more than {MAX_COUNT}", source=source)
     try:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -272,7 +273,30 @@ def parse_tally(content: object, source: str = "") -> FleetTally:
     if not ordered:
         raise InvalidTally("its states are not ascending", source=source)
     subject = Subject(file.abstraction, file.period_s, file.laws)
-    return FleetTally(file.id, subject, states, steps, starts, ends, file.beyond)
+    found = FleetTally(file.id, subject, states, steps, starts, ends, file.beyond)
+    tally = found.tally()
+    if tally.ends != bounded(tally).ends:
+        raise InvalidTally(
+            "more traces end in a state than came to it and did not leave it",
+            source=source,
+            place="ends",
+        )
+    return found
+
+
+def bounded(tally: Tally) -> Tally:
+    """The tally without ends that its own starts and steps do not allow.
+
+    A trace that ends in a state began there or stepped there, and did not step on. Of
+    a guard that lost sight for a while, some of these were not counted.
+    """
+    left = Counter(tally.starts)
+    for before, row in tally.seen.items():
+        for after, times in row.items():
+            left[after] += times
+            left[before] -= times
+    ends = {state: min(times, left[state]) for state, times in tally.ends.items()}
+    return replace(tally, ends={state: n for state, n in ends.items() if n > 0})
 
 
 def _pairs(flat: list[int], states: int, source: str, place: str) -> Ints:

@@ -19,6 +19,7 @@ from forewarn.monitors.chains.model import Model
 from forewarn.monitors.fleet.tallies import (
     FleetTally,
     Subject,
+    bounded,
     read_tallies,
     write_tallies,
 )
@@ -61,7 +62,7 @@ class TallyFile:
                 own_id = kept[0].id if kept else self._new_id()
                 there = {each.subject: (each.tally(), each.beyond) for each in kept}
                 tallies = [
-                    FleetTally.of(own_id, subject, tally, beyond)
+                    FleetTally.of(own_id, subject, bounded(tally), beyond)
                     for subject, (tally, beyond) in _added(there, waiting).items()
                 ]
                 write_tallies(self.path, tallies)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -89,7 +90,13 @@ def merge(
             lines.append(f"The model of {', '.join(model.laws)}:")
         lines += _lines(into, model, merged, changed, horizon)
     if any(each.added for each in found):
-        write_json(into, models_as_dict([each.model for each in found]))
+        content = models_as_dict([each.model for each in found])
+        with TemporaryDirectory() as folder:
+            # The model on file is replaced only by one that can be read.
+            written = Path(folder) / "merged.json"
+            write_json(written, content)
+            load_models(written)
+        write_json(into, content)
     emit(as_json, payloads[0] if len(models) == 1 else {"models": payloads}, lines)
     if any(each.refused for each in found):
         click.get_current_context().exit(1)

@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from forewarn.monitors.fleet.tallies import (
     FleetTally,
     InvalidTally,
     Subject,
+    bounded,
     parse_tally,
     summed,
 )
@@ -170,3 +172,63 @@ def test_which_states_moved() -> None:
     low, _, high = found[0].before
     assert not low <= found[0].after[1] <= high
     assert not moved(base, base, laws, 1.0, 0.05)
+
+
+def counted(
+    steps: list[list[int]], starts: list[int], ends: list[int]
+) -> dict[str, Any]:
+    """The file of a tally of the first two states."""
+    content = named(of([NAMES[0], NAMES[1]]), "vehicle-0").as_dict()
+    return content | {"steps": steps, "starts": starts, "ends": ends}
+
+
+@pytest.mark.parametrize(
+    ("steps", "ends"),
+    [
+        ([[1, 1], []], [1, 10**9]),
+        ([[1, 1], []], [0, 1]),
+        ([[1, 5], [0, 5]], [1, 5]),
+        ([[0, 9], []], [0, 2]),
+    ],
+)
+def test_ends_beyond_what_starts_and_steps_allow_are_rejected(
+    steps: list[list[int]], ends: list[int]
+) -> None:
+    with pytest.raises(InvalidTally, match="ends: more traces end in a state than"):
+        parse_tally(counted(steps, [0, 1], ends))
+    assert parse_tally(counted(steps, [0, 1], [])).transitions == sum(
+        sum(row[1::2]) for row in steps
+    )
+
+
+def test_what_a_guard_lost_sight_of_is_not_written_as_an_end() -> None:
+    tally = of([NAMES[0], NAMES[1]])
+    tally.ends[NAMES[2]] = 1
+    assert bounded(tally).ends == {NAMES[1]: 1}
+    assert bounded(of([NAMES[0]], [NAMES[1], NAMES[0]])).ends == {NAMES[0]: 2}
+
+
+def test_thirty_small_tallies_move_no_row_by_more_than_they_counted() -> None:
+    tallies = [
+        parse_tally(counted([[1, 2], [0, 1]], [0, 1], [1, 1]) | {"id": f"vehicle-{i}"})
+        for i in range(30)
+    ]
+    after = merged(BASE, *tallies)
+    assert BASE.visits is not None and after.visits is not None
+    for name, added in ((NAMES[0], 2 * 30), (NAMES[1], (1 + 1) * 30)):
+        was, now = BASE.chain.index(name), after.chain.index(name)
+        visits = int(after.visits[now])
+        assert visits - int(BASE.visits[was]) == added
+        old, new = (
+            {model.chain.states[j]: p for j, p in model.chain.row(at).items()}
+            for model, at in ((BASE, was), (after, now))
+        )
+        moved_by = sum(abs(new.get(j, 0) - old.get(j, 0)) for j in {*old, *new}) / 2
+        assert moved_by <= added / visits + 1e-12
+
+
+def test_a_sum_of_ends_that_no_model_could_hold_is_rejected() -> None:
+    tally = of([NAMES[0]])
+    tally.starts[NAMES[0]] = tally.ends[NAMES[0]] = 10**12
+    with pytest.raises(TooLarge, match="a count of more than"):
+        merged(BASE, named(tally, "vehicle-0"))

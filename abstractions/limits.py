@@ -1,9 +1,30 @@
-"""Limits on untrusted input, in one place; docs/files.md has them as a table."""
+"""What input may take: untrusted input has fixed limits, a user's own the memory."""
 
 from __future__ import annotations
+
+import resource
+from pathlib import Path
 
 STORM_BYTES = 700 << 20
 """The memory that Storm may take while it builds a chain from PRISM language."""
 
 STORM_SECONDS = 4
 """The processor time that it may take."""
+
+STORAGE_SECONDS = 20
+"""How long object storage may take for one answer: a list, or a megabyte."""
+
+
+def available_memory() -> int:
+    """The bytes that this process may still take, as far as the system says."""
+    found = [8 << 30]
+    try:
+        text = Path("/proc/meminfo").read_text(encoding="ascii")
+        (free,) = [line for line in text.splitlines() if line.startswith("MemAvail")]
+        found = [int(free.split()[1]) << 10]
+        group = Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii")
+        found.append(int(group))
+    except (OSError, ValueError):
+        pass
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return min([*found, limit] if limit > 0 else found)

@@ -10,22 +10,27 @@ from __future__ import annotations
 import errno
 import io
 import os
+import queue
 import re
 import shutil
 import stat
+import threading
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path, PosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from forewarn.abstractions.errors import InvalidInput, MissingDependency
+from forewarn.abstractions.limits import STORAGE_SECONDS
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+_T = TypeVar("_T")
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
@@ -83,7 +88,7 @@ class Address(PosixPath):
         if len(self.parts) < 3:
             self.stat()  # says whether it is there: of a bucket nobody else does
         with self._asked() as (system, name):
-            return system.open_input_file(name)
+            return _in_time(lambda: system.open_input_file(name))
 
     def open(self, mode: str = "r", *_: Any, **__: Any) -> Any:
         if mode != "rb":
@@ -104,7 +109,7 @@ class Address(PosixPath):
             # Above all buckets, which nobody can list.
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self))
         with self._asked() as (system, name):
-            info = system.get_file_info(name)
+            info = _in_time(lambda: system.get_file_info(name))
         if info.type.name == "NotFound":
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self))
         mode = stat.S_IFDIR if info.type.name == "Directory" else stat.S_IFREG
@@ -131,7 +136,8 @@ class Address(PosixPath):
         from pyarrow.fs import FileSelector
 
         with self._asked() as (system, name):
-            infos = system.get_file_info(FileSelector(name, allow_not_found=True))
+            selected = FileSelector(name, allow_not_found=True)
+            infos = _in_time(lambda: system.get_file_info(selected))
         return [(self / info.base_name, info.type.name == "File") for info in infos]
 
     def iterdir(self) -> Generator[Address, None, None]:
@@ -173,7 +179,42 @@ class Address(PosixPath):
         if isinstance(error, FileNotFoundError):
             return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self))
         number = getattr(error, "errno", None) or errno.EIO
-        return OSError(number, storage_said(error) or f"{error!s:.200}", str(self))
+        said = storage_said(error) or getattr(error, "strerror", None)
+        return OSError(number, said or f"{error!s:.200}", str(self))
+
+
+left_waiting: list[str] = []
+"""Who gave up on a storage: with its call under way, pyarrow crashes at the exit."""
+
+
+def _in_time(call: Callable[[], _T]) -> _T:
+    """What a storage answers, if it does in time.
+
+    A server can list without end, or send a byte a second. The call itself cannot be
+    taken back, so it goes on in a thread that ends with the process.
+    """
+    answers: queue.SimpleQueue[Callable[[], _T]] = queue.SimpleQueue()
+
+    def ask() -> None:
+        try:
+            found = call()
+        except BaseException as error:
+            raised = error
+
+            def fail() -> _T:
+                raise raised
+
+            answers.put(fail)
+        else:
+            answers.put(lambda: found)
+
+    threading.Thread(target=ask, daemon=True).start()
+    try:
+        return answers.get(timeout=STORAGE_SECONDS)()
+    except queue.Empty:
+        left_waiting.append(threading.current_thread().name)
+        problem = f"the storage did not answer in full within {STORAGE_SECONDS} s"
+        raise TimeoutError(errno.ETIMEDOUT, problem) from None
 
 
 class _Told(io.RawIOBase):
@@ -190,9 +231,12 @@ class _Told(io.RawIOBase):
 
     def readinto(self, into: Any) -> int:
         try:
-            return int(self._file.readinto(into))
+            # Not into their memory: a late answer would come when it is gone.
+            found = _in_time(lambda: self._file.read(len(into)))
         except Exception as error:
             raise self._address._told(error) from error
+        into[: len(found)] = found
+        return len(found)
 
     def seek(self, offset: int, whence: int = 0) -> int:
         return int(self._file.seek(offset, whence))
@@ -279,11 +323,15 @@ def _version(path: Address, now: int) -> tuple[int, int]:
 
 def opened(path: Path) -> Any:
     """What pyarrow reads a file from: its path, or an object's bytes."""
-    return path.input_file() if isinstance(path, Address) else path
+    if not isinstance(path, Address):
+        return path
+    import pyarrow as pa
+
+    return pa.PythonFile(_Told(path.input_file(), path), mode="r")
 
 
 def mapped(path: Path) -> pa.NativeFile:
     """A file's bytes that stay where they are until they are used."""
     import pyarrow as pa
 
-    return path.input_file() if isinstance(path, Address) else pa.memory_map(str(path))
+    return opened(path) if isinstance(path, Address) else pa.memory_map(str(path))

@@ -33,10 +33,11 @@ from forewarn.abstractions.dataset.layout import (
     parquet,
     signal_of,
 )
+from forewarn.abstractions.dataset.pages import unpacked_bytes
 from forewarn.abstractions.dataset.tables import RunTable
 from forewarn.abstractions.errors import OF_LOGS, InvalidInput, InvalidTrace, TooLarge
 from forewarn.abstractions.frame import Frame
-from forewarn.abstractions.places import opened, storage_said, version
+from forewarn.abstractions.places import mapped, opened, storage_said, version
 from forewarn.abstractions.trace import Note
 from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
 
@@ -264,10 +265,12 @@ class Part:
         if rows * len(columns) * np.float64().nbytes > MAX_BYTES:
             raise self._too_large()
         try:
+            if self._unpacked(number, columns) > MAX_BYTES:
+                raise self._too_large()
             table = self._file.read_row_group(
                 number, columns=list(columns), use_threads=False
             )
-        except (OSError, pa.ArrowException) as error:
+        except (OSError, ValueError, pa.ArrowException) as error:
             problem = storage_said(error) or "it is damaged"
             raise InvalidTrace(problem, source=str(self.path)) from error
         if sum(map(unfolded_bytes, table.columns)) > MAX_BYTES:
@@ -276,6 +279,11 @@ class Part:
             if self.kinds.get(name) == "json":
                 table = table.set_column(at, name, table.column(at).cast(pa.string()))
         return table
+
+    def _unpacked(self, number: int, columns: Sequence[str]) -> int:
+        """How large these columns of a group are, whatever the footer says."""
+        with mapped(self.path) as raw:
+            return unpacked_bytes(raw, self._file.metadata, number, list(columns))
 
     def _too_large(self) -> TooLarge:
         problem = "a group of its rows is larger than we hold"

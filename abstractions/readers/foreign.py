@@ -13,6 +13,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from forewarn.abstractions.dataset.pages import unpacked_bytes
 from forewarn.abstractions.errors import (
     ForewarnError,
     InvalidTrace,
@@ -220,6 +221,10 @@ def _table(path: Path) -> Iterator[Row]:
     _check(facts.num_rows * facts.num_columns, MAX_VALUES, "values", path)
     groups = range(facts.num_row_groups)
     size = sum(facts.row_group(i).total_byte_size for i in groups)
+    _check(size, MAX_BYTES, "bytes", path)
+    with path.open("rb") as raw:
+        names = schema.names
+        size = sum(unpacked_bytes(raw, facts, i, names) for i in groups)
     _check(size, MAX_BYTES, "bytes", path)
     kinds = pa.types
     for column in schema:

@@ -19,6 +19,7 @@ import click
 
 from forewarn import __version__
 from forewarn.abstractions.errors import ForewarnError, mend_of, near_miss
+from forewarn.abstractions.places import left_waiting
 from forewarn.cli.support import clean
 
 BAD_INPUT = 2
@@ -115,7 +116,12 @@ class _Forewarn(click.Group):
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="backslashreplace")
         extra |= {"standalone_mode": False, "prog_name": "forewarn"}
-        sys.exit(self._run(*args, **extra))
+        status = self._run(*args, **extra)
+        if left_waiting:
+            # A storage's answer is still awaited, and pyarrow crashes when it ends so.
+            sys.stdout.flush()
+            os._exit(status)
+        sys.exit(status)
 
     def _run(self, *args: Any, **extra: Any) -> int:
         try:

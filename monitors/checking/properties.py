@@ -35,6 +35,9 @@ MAX_STEPS = 10_000_000
 MAX_DEPTH = 100
 """How many parentheses, negations and arrows may nest."""
 
+MAX_FOREIGN = 300
+"""How many words and signs of a property go to Storm, which nests without a limit."""
+
 DOUBTFUL = 1e-9
 """How near to its limit a probability may be decided by rounding."""
 
@@ -100,6 +103,11 @@ class Property:
         labels = {
             f"n{i}": t.mask for i, t in enumerate(self.tokens) if t.mask is not None
         }
+        if len(self.tokens) > MAX_FOREIGN:
+            raise TooLarge(
+                f"Storm is asked for at most {MAX_FOREIGN} words and signs",
+                mend="--define names for its parts",
+            )
         texts = (f'"n{i}"' if t.mask is not None else t.text
                  for i, t in enumerate(self.tokens))  # fmt: skip
         return " ".join(texts), labels

@@ -25,6 +25,7 @@ from forewarn.monitors.laws.formula import (
     Eventually,
     Formula,
     Interval,
+    Timed,
     is_temporal,
 )
 from forewarn.monitors.laws.progression import (
@@ -263,7 +264,7 @@ def compile_law(
         )
     if letters is None:
         letters = possible_letters(normal.propositions, vocabulary)
-    found = _Explorer(normal, letters, max_states).explore()
+    found = _explored(formula, normal, letters, max_states)
     if found is None:
         raise TooLarge(
             f"{formula!r} needs more than {max_states} states"
@@ -286,11 +287,22 @@ def _coarser_clock(
     for factor in reversed(_COARSER):
         period = float(Fraction(repr(float(period_s))) * factor)
         normal = normalise(formula, period)
-        found = _Explorer(normal, letters, max_states).explore()
+        found = _explored(formula, normal, letters, max_states)
         if found is None:
             break
         fits = f"a clock of {period:g} s fits, with {found.automaton(formula).n} states"
     return fits or "no coarser clock fits"
+
+
+def _explored(
+    formula: Formula, normal: Normal, letters: list[int], max_states: int
+) -> _Explorer | None:
+    """All states; None if they are too many, which a long time tells at once."""
+    for node in formula.walk():
+        steps = isinstance(node, Timed) and node.interval.steps(normal.period_s)[1]
+        if steps and steps > max_states:
+            return None
+    return _Explorer(normal, letters, max_states).explore()
 
 
 def possible_letters(

@@ -10,10 +10,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, NoReturn
 
-from forewarn.abstractions.errors import InvalidExpression
+from forewarn.abstractions.errors import InvalidExpression, near_miss
 from forewarn.abstractions.expression.parser import ExpressionParser
+from forewarn.abstractions.expression.terms import Token
 from forewarn.abstractions.expression.tree import Expression, within
 
 if TYPE_CHECKING:
@@ -146,6 +147,9 @@ class Since(_Binary, Past):
     word: ClassVar[str] = "since"
 
 
+Timed = _Unary | _Binary
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Next(Future):
     operand: Formula
@@ -164,6 +168,7 @@ _PREFIX: dict[str, type[_Unary]] = {
 }  # fmt: skip
 _INFIX: dict[str, type[_Binary]] = {"until": Until, "U": Until, "since": Since}
 _NEXT = ("next", "X")
+_WORDS = [word for word in (*_PREFIX, *_INFIX, *_NEXT) if len(word) > 1]
 _TIME_UNITS: dict[str, TimeUnit] = {
     "s": "s", "ms": "ms", "min": "min", "steps": "steps", "step": "steps",
 }  # fmt: skip
@@ -210,6 +215,29 @@ class _FormulaParser(ExpressionParser):
                 self._take()
                 return Next(self._truth(self._unary))
         return super()._unary()
+
+    def _fail(self, problem: str, token: Token | None = None, *, mend: str) -> NoReturn:
+        """Also names the operator that a word before the place may stand for."""
+        at = token or self._peek
+        words = [each for each in self._tokens if each.start <= at.start]
+        for each in reversed(words[-4:]):
+            known = each.kind != "name" or each.text in self._all_words()
+            close = "" if known else near_miss(each.text, _WORDS)
+            if close:
+                super()._fail(
+                    f"{each.text!r} is not an operator of time", each, mend=close
+                )
+        super()._fail(problem, token, mend=mend)
+
+    def _check_predicate(self, name: Token, count: int) -> None:
+        known = self._vocabulary and name.text in self._vocabulary.predicates
+        if not known and (close := near_miss(name.text, _WORDS)):
+            super()._fail(f"unknown predicate {name.text!r}", name, mend=close)
+        super()._check_predicate(name, count)
+
+    def _all_words(self) -> set[str]:
+        signals = self._vocabulary.signals if self._vocabulary else ()
+        return {*self.keywords, *self.operators, *self._definitions, *signals}
 
     def _binary(self) -> Expression:
         token = self._peek

@@ -27,7 +27,8 @@ from forewarn.abstractions.expression.tree import (
     Not,
     Or,
 )
-from forewarn.abstractions.files import MAX_LINES, check_count, first_line, read_text
+from forewarn.abstractions.files import first_line, read_text
+from forewarn.abstractions.limits import available_memory
 from forewarn.abstractions.readers.stored import Batch, Stored, batches
 from forewarn.abstractions.trace import TraceHeader
 from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
@@ -384,19 +385,22 @@ def holds_traces(path: Path) -> bool:
     return head.lstrip().startswith("{") or ".csv" in path.suffixes
 
 
+_NAME_BYTES = 200
+"""The memory that a state of a sequence takes while it is counted."""
+
+
 def read_sequences(path: Path) -> list[list[str]]:
     """The sequences in a file with one a line; names are set apart by blanks.
 
     Empty lines and comments are passed over: lines that begin with # and a blank.
     """
-    text = read_text(path)
+    memory = available_memory()
+    text = read_text(path, memory // 16)
     if "\0" in text:
         raise InvalidTrace("this is not a text file", source=str(path))
     sequences: list[list[str]] = []
     names = 0
     for number, line in enumerate(io.StringIO(text), 1):
-        if number > MAX_LINES:
-            raise TooLarge(f"more than {MAX_LINES} lines", source=str(path))
         row = line.split()
         if not row or row[0] == "#":
             continue
@@ -408,7 +412,13 @@ def read_sequences(path: Path) -> list[list[str]]:
                 mend="a comment has a blank after #; a state cannot be called so",
             )
         names += len(row)
-        check_count(path, names)
+        if names * _NAME_BYTES > memory:
+            raise TooLarge(
+                f"more than {memory // _NAME_BYTES:,} states, for which there is no"
+                " memory",
+                source=str(path),
+                mend="learn from a part of it, and add the rest with --update",
+            )
         if max(map(len, row)) > MAX_NAME:
             raise InvalidTrace(
                 f"a name is longer than {MAX_NAME} characters",

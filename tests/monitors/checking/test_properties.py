@@ -292,3 +292,9 @@ def test_any_text_is_answered_or_rejected(text: str) -> None:
         parse_property(text, Labelling(chain))
     except InvalidInput as error:
         assert str(error)
+
+
+def test_operators_nested_three_thousand_deep_are_rejected() -> None:
+    chain, _ = golden("die")
+    with pytest.raises(TooLarge, match="at most 300 words and signs"):
+        ask(f'P=? [ {"F " * 3000} "done" ]', chain)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -639,3 +640,11 @@ def test_laws_that_cannot_be_monitored_are_refused_with_a_mend(
         law(text)
     assert says in str(caught.value)
     assert caught.value.mend
+
+
+def test_a_law_of_a_million_steps_is_rejected_at_once() -> None:
+    law = parse_formula("always(a -> eventually[0, 1000000 steps] b)")
+    began = time.process_time()
+    with pytest.raises(TooLarge, match="needs more than 20000 states"):
+        compile_law(law, 0.1)
+    assert time.process_time() - began < 0.5

@@ -12,7 +12,7 @@ from forewarn.abstractions.errors import InvalidExpression
 from forewarn.abstractions.expression import parse_expression
 from forewarn.abstractions.expression.terms import MAX_DEPTH
 from forewarn.abstractions.expression.tree import And, Implies, Name, Not
-from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
+from forewarn.abstractions.vocabularies.vocabulary import Vocabulary, load_vocabulary
 from forewarn.monitors.laws.formula import (
     Always,
     Eventually,
@@ -247,3 +247,25 @@ def test_nesting_is_limited_before_python_gives_up(before: str) -> None:
 def test_what_is_temporal_is_known(formula: Formula) -> None:
     words = ("always", "eventually", "next", "until", "once", "historically", "since")
     assert is_temporal(formula) == any(word in repr(formula) for word in words)
+
+
+@pytest.mark.parametrize("vocabulary", [None, load_vocabulary("driving")])
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("alway(speed > 3)", "did you mean always?"),
+        ("alway(collision)", "did you mean always?"),
+        ("alway speed > 3", "column 1: 'alway' is not an operator of time"),
+        (
+            "always(speed > 3 -> eventualy[0, 2 s] brake > 2)",
+            "did you mean eventually?",
+        ),
+        ("speed > 3 untill brake > 2", "did you mean until?"),
+    ],
+)
+def test_a_misspelt_operator_is_told_by_the_nearest(
+    text: str, said: str, vocabulary: Vocabulary | None
+) -> None:
+    with pytest.raises(InvalidExpression) as caught:
+        parse_formula(text, vocabulary)
+    assert said in str(caught.value)

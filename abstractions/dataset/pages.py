@@ -1,0 +1,108 @@
+"""How large a column of a Parquet file is once unpacked, by its pages.
+
+What a file's footer says of sizes may be false, and the reader of the pages believes
+what each of them says of itself. So that is added up before any is unpacked.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+_HEAD = 1 << 16
+"""No header of a page is longer: statistics of long words would make it so."""
+
+_FIXED = {3: 1, 7: 8}
+_VARINTS = (4, 5, 6)
+_STRUCT, _STOP = 12, 0
+
+
+def unpacked_bytes(file: Any, metadata: Any, group: int, columns: list[str]) -> int:
+    """The bytes of these columns of a group of rows, as their pages say.
+
+    Args:
+        file: The file's bytes, open to be read.
+        metadata: What pyarrow read of its footer.
+        group: The group's number.
+        columns: The columns' names.
+
+    Raises:
+        ValueError: A page has no header.
+    """
+    rows, total = metadata.row_group(group), 0
+    wanted = set(columns)
+    for number in range(rows.num_columns):
+        column = rows.column(number)
+        if column.path_in_schema.split(".")[0] not in wanted:
+            continue
+        at = column.data_page_offset
+        if column.dictionary_page_offset:
+            at = min(at, column.dictionary_page_offset)
+        end = at + column.total_compressed_size
+        while at < end:
+            file.seek(at)
+            header = _Header(file.read(_HEAD))
+            unpacked, packed = header.sizes()
+            total += unpacked
+            at += header.at + packed
+    return total
+
+
+class _Header:
+    """A page's header: a struct of Thrift's compact protocol."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self.at = data, 0
+
+    def sizes(self) -> tuple[int, int]:
+        """The page's size unpacked and packed, the second and third of its fields."""
+        fields = self._struct(0)
+        unpacked, packed = fields.get(2, -1), fields.get(3, -1)
+        if unpacked < 0 or packed < 0:
+            raise ValueError("a page does not say its size")
+        return unpacked, packed
+
+    def _byte(self) -> int:
+        if self.at >= len(self._data):
+            raise ValueError("a page has no header")
+        self.at += 1
+        return self._data[self.at - 1]
+
+    def _varint(self) -> int:
+        value = shift = 0
+        while shift < 70:
+            byte = self._byte()
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value
+            shift += 7
+        raise ValueError("a number in a page's header does not end")
+
+    def _struct(self, depth: int) -> dict[int, int]:
+        """The whole numbers of a struct by the numbers of their fields."""
+        if depth > 8:
+            raise ValueError("a page's header is nested too deeply")
+        found: dict[int, int] = {}
+        field = 0
+        while (head := self._byte()) != _STOP:
+            kind, step = head & 15, head >> 4
+            field = field + step if step else _signed(self._varint())
+            if kind in _VARINTS:
+                found[field] = _signed(self._varint())
+            else:
+                self._skip(kind, depth)
+        return found
+
+    def _skip(self, kind: int, depth: int) -> None:
+        if kind == _STRUCT:
+            self._struct(depth + 1)
+        elif kind == 8:
+            length = self._varint()
+            self.at += length
+        elif kind in _FIXED:
+            self.at += _FIXED[kind]
+        elif kind not in (1, 2):
+            raise ValueError("a page's header has a field of an unknown kind")
+
+
+def _signed(value: int) -> int:
+    return (value >> 1) ^ -(value & 1)

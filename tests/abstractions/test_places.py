@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from copy import copy
 from pathlib import Path
 
 import pytest
 
+from forewarn.abstractions import places
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import (
     atomic_bytes,
@@ -121,3 +123,23 @@ def test_what_nobody_knows_is_refused() -> None:
 )
 def test_a_storage_is_quoted_in_few_words(message: str, short: str) -> None:
     assert storage_said(OSError(message)).strip() == short
+
+
+def test_a_storage_that_never_answers_in_full_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(places, "STORAGE_SECONDS", 0.1)
+    monkeypatch.setattr(places, "left_waiting", [])
+    gate = threading.Event()
+
+    class Endless:
+        def get_file_info(self, _: object) -> None:
+            gate.wait(10)
+
+    monkeypatch.setattr(places, "_system", lambda *_: (Endless(), "bucket"))
+    try:
+        with pytest.raises(OSError, match="did not answer in full within 0.1 s"):
+            place("s3://bucket/runs").stat()
+        assert places.left_waiting
+    finally:
+        gate.set()

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.abstractions import files as limits
 from forewarn.abstractions.abstraction import (
     Abstraction,
     Predicate,
@@ -188,16 +187,14 @@ def test_what_is_no_file_of_sequences(
     assert str(path) in str(refusal.value)
 
 
-def test_sequences_are_no_longer_than_we_hold(
+def test_sequences_are_as_long_as_there_is_memory_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "runs"
-    path.write_text("a b\n" + "\n" * 9)
-    monkeypatch.setattr(training_module, "MAX_LINES", 9)
-    with pytest.raises(TooLarge, match="runs: more than 9 lines"):
-        read_sequences(path)
-    monkeypatch.setattr(limits, "MAX_FRAMES", 1)
-    with pytest.raises(TooLarge, match="runs: more than 1 frames"):
+    path.write_text("a b " * 200_000)
+    assert len(read_sequences(path)[0]) == 400_000
+    monkeypatch.setattr(training_module, "available_memory", lambda: 20_000_000)
+    with pytest.raises(TooLarge, match="runs: more than 100,000 states, for which"):
         read_sequences(path)
 
 

@@ -23,8 +23,7 @@ from forewarn.apollo_bridge.sense import ApolloSenses, provided
 from forewarn.apollo_bridge.tcp import parse_address
 from forewarn.apollo_bridge.wire import Bus, Inbox, connect, stamp
 from forewarn.monitors.guarding.decision import Action
-from forewarn.plugins.contracts import Example, Source, SteppedWorld
-from forewarn.plugins.scenery import Shape, Thing
+from forewarn.plugins.contracts import Example, Shape, Source, SteppedWorld, Thing
 
 PIVOT = "localization"
 """The input that a frame waits for; it is the most regular one."""

@@ -39,7 +39,7 @@ from forewarn.monitors.trust.encoding import encode
 from forewarn.scenarios.running import campaign as campaigns
 from forewarn.scenarios.running.campaign import jobs
 from forewarn.scenarios.running.plan import plan
-from forewarn.scenarios.running.pools.local import Here
+from forewarn.scenarios.running.pools import Here
 from forewarn.scenarios.schema import Scenario, load_scenario
 
 WANTED = 30

@@ -40,8 +40,7 @@ from forewarn.monitors.evaluation.foretold import (
 from forewarn.monitors.evaluation.warned import Warned, warned_early
 from forewarn.monitors.finding.corpus import Corpus
 from forewarn.monitors.guarding.decision import Action
-from forewarn.monitors.guarding.enforcing import acting
-from forewarn.monitors.guarding.policy import Policy, load_policy
+from forewarn.monitors.guarding.policy import Policy, acting, load_policy
 from forewarn.monitors.risk.evidence import dealt, needed_abstraction
 from forewarn.monitors.trust.hindsight import Counting, Judge
 from forewarn.plugins.contracts import Source

@@ -32,8 +32,9 @@ from forewarn.monitors.chains.learning import Tally, learn
 from forewarn.monitors.chains.model import Model, load_model
 from forewarn.monitors.evaluation.figures import wilson
 from forewarn.monitors.evaluation.foretold import Foretold
+from forewarn.monitors.guarding.chain import LawWatch
 from forewarn.monitors.guarding.policy import Policy
-from forewarn.monitors.guarding.watch import LawWatch, load_watch
+from forewarn.monitors.guarding.watch import load_watch
 from forewarn.monitors.risk.evidence import needed_abstraction
 from forewarn.monitors.trust.encoding import encode_trace
 from forewarn.monitors.trust.hindsight import Counting, Judge

@@ -33,9 +33,9 @@ from forewarn.monitors.fleet.tallies import (
     write_tallies,
 )
 from forewarn.scenarios.running.campaign import campaign, jobs
+from forewarn.scenarios.running.on_ray import HERE, OnRay
 from forewarn.scenarios.running.plan import plan as scenario_plan
-from forewarn.scenarios.running.pools.local import Pool, Processes
-from forewarn.scenarios.running.pools.on_ray import HERE, OnRay
+from forewarn.scenarios.running.pools import Pool, Processes
 from forewarn.scenarios.schema import load_scenario
 
 STATES, SUCCESSORS, PREDICATES = 300, 6, 48

@@ -9,12 +9,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
+from forewarn.abstractions.abstraction import Abstraction
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame, Value
 from forewarn.abstractions.frame import Source as Source
+from forewarn.abstractions.readers.stored import Stored
 from forewarn.monitors.guarding.decision import Action, Decision, Kind
+from forewarn.monitors.laws.lawbook import Law
 from forewarn.plugins.actions import Actions
 
 
@@ -245,3 +248,119 @@ class WithExample(Protocol):
 
     def example(self) -> Example:
         """A static method."""
+
+
+Point = tuple[float, float]
+
+ShapeKind = Literal["lane", "junction", "sidewalk", "crosswalk", "line", "floor"]
+ThingKind = Literal["ego", "vehicle", "pedestrian", "light", "furniture", "object"]
+
+HIT = "hit"
+"""The state of whoever the ego collided with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A part of the ground that does not move.
+
+    Args:
+        kind: What it is.
+        points: Along it, or around it.
+        width_m: How wide it is along its points; 0: they go around it.
+    """
+
+    kind: ShapeKind
+    points: tuple[Point, ...]
+    width_m: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Thing:
+    """Something that stands or moves there at one moment.
+
+    Args:
+        name: Its own; no other thing of the episode has it.
+        kind: What it is; there is at most one ego, which the picture follows.
+        x: Of its middle.
+        y: Of its middle.
+        heading_deg: Where it looks.
+        length_m: Along its heading.
+        width_m: Across.
+        state: What can be seen of it beside: a light's colour, "open", "on", "hit".
+        top_m: How high it reaches: what is higher is drawn over the rest.
+        label: What people call it; empty where that is clear.
+    """
+
+    name: str
+    kind: ThingKind
+    x: float
+    y: float
+    heading_deg: float
+    length_m: float
+    width_m: float
+    state: str = ""
+    top_m: float = 0.0
+    label: str = ""
+
+
+@runtime_checkable
+class Scenic(Protocol):
+    """A world that can be drawn."""
+
+    def ground(self) -> Sequence[Shape]:
+        """What does not move in this episode."""
+
+    def things(self) -> Sequence[Thing]:
+        """Everything that stands or moves there at this moment."""
+
+
+class Baseline(Protocol):
+    """Another way to tell that a law is at risk, to compare the guard with.
+
+    What is registered makes one for a law and a source, and raises `InvalidInput`
+    where it cannot judge that law. It sees what a guard sees, as it comes.
+    """
+
+    @property
+    def thresholds(self) -> Sequence[float]:
+        """The scores from which on it would alarm; more than one for a trade-off."""
+
+    def reset(self) -> None:
+        """Begins an episode."""
+
+    def score(self, frame: Frame) -> float:
+        """How alarming the episode is up to this frame; more is worse."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lessons:
+    """What a baseline may learn from: the runs that the guard's model was learned from.
+
+    Args:
+        traces: Where they are on file.
+        period_s: The time between two of their frames.
+        abstraction: The predicates of the guard's model.
+        horizon_s: H of the guard's risk.
+    """
+
+    traces: tuple[Stored, ...]
+    period_s: float
+    abstraction: Abstraction
+    horizon_s: float
+
+
+@runtime_checkable
+class LearningBaseline(Protocol):
+    """What is registered for a baseline that is trained; its class, usually.
+
+    It learns once a law, before anything is measured, and is then made of the law, the
+    source and what it learned.
+    """
+
+    def learn(self, law: Law, lessons: Lessons) -> Mapping[str, Any]:
+        """What it learned, as JSON can hold it; `InvalidInput` if it cannot."""
+
+    def __call__(
+        self, law: Law, source: Source, learned: Mapping[str, Any]
+    ) -> Baseline:
+        """The baseline that knows it."""

@@ -18,9 +18,8 @@ from pydantic import Field
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame, Value
 from forewarn.monitors.guarding.decision import Action
-from forewarn.plugins.contracts import Example, Source
+from forewarn.plugins.contracts import Example, Shape, Source, Thing
 from forewarn.plugins.household import DOINGS, ObjectSenses, SteppedHousehold
-from forewarn.plugins.scenery import Shape, Thing
 from forewarn.thor_bridge.act import ACTIONS
 from forewarn.thor_bridge.household.actions import LocalController
 from forewarn.thor_bridge.household.scenes import load_scenes

@@ -6,9 +6,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from forewarn.monitors.guarding.chain import LawWatch
 from forewarn.monitors.guarding.decision import RANK, Kind
 from forewarn.monitors.guarding.policy import Policy, Step
-from forewarn.monitors.guarding.watch import LawWatch, Watch
+from forewarn.monitors.guarding.watch import Watch
 
 
 @dataclass(slots=True)

@@ -17,16 +17,24 @@ from typing import Any
 from forewarn.abstractions.errors import ForewarnError, InvalidModel, said
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.calling import Calling, Held
-from forewarn.monitors.guarding.decision import RANK, Action, Decision, Kind, Risk
+from forewarn.monitors.guarding.chain import LawWatch
+from forewarn.monitors.guarding.decision import (
+    RANK,
+    Action,
+    Decision,
+    Judge,
+    Judgement,
+    Kind,
+    Risk,
+)
 from forewarn.monitors.guarding.gate import Gate, Limits
-from forewarn.monitors.guarding.judges import Judge, Judgement
 from forewarn.monitors.guarding.listening import (
     Interference,
     Listener,
     interferes,
 )
 from forewarn.monitors.guarding.policy import STAGES, Policy, Stage
-from forewarn.monitors.guarding.watch import LawWatch, Watch, load_watch
+from forewarn.monitors.guarding.watch import Watch, load_watch
 from forewarn.monitors.risk.calibration import Calibration
 
 Clock = Callable[[], float]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -16,6 +16,7 @@ from forewarn.abstractions.files import atomic_text, read_yaml
 from forewarn.abstractions.serial import Strict, validated
 from forewarn.monitors.evaluation.figures import Promise
 from forewarn.monitors.guarding.decision import RANK, SEVERITY, Kind
+from forewarn.monitors.laws.lawbook import Law, broken_by_standing
 from forewarn.monitors.risk.calibration import Calibration, JudgeBy
 
 FORMAT = "forewarn.policy/1"
@@ -347,3 +348,26 @@ def load_policy(path: Path | str) -> Policy:
             mend="give one, as in thresholds: {alert: 0.3}",
         )
     return policy
+
+
+_CLOCK_S = 0.5  # which laws ask to move does not hang on it, but how long it takes does
+
+
+def acting(policy: Policy, kind: Kind, laws: Iterable[Law]) -> Policy:
+    """The policy with this intervention at each of its thresholds.
+
+    No car is slowed or stopped for a law that asks it to move: that would cause what it
+    should prevent, and to set a car going that its driver holds is no fallback. Of
+    such a law there is an alert.
+    """
+    moving = asks_to_move(laws) if RANK[kind] >= RANK["slow"] else frozenset[str]()
+    rules = {
+        law: tuple(replace(s, kind="alert" if law in moving else kind) for s in steps)
+        for law, steps in policy.rules.items()
+    }
+    return replace(policy, rules=rules)
+
+
+def asks_to_move(laws: Iterable[Law]) -> frozenset[str]:
+    """The names of the laws that standing still would break."""
+    return frozenset(law.name for law in laws if broken_by_standing(law, _CLOCK_S))

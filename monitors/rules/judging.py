@@ -9,8 +9,7 @@ from typing import Any
 from forewarn.abstractions.errors import InvalidInput, SignalFault
 from forewarn.abstractions.files import read_yaml
 from forewarn.abstractions.frame import Frame
-from forewarn.monitors.guarding.decision import Action
-from forewarn.monitors.guarding.judges import Judgement
+from forewarn.monitors.guarding.decision import Action, Judgement
 from forewarn.monitors.rules.engine import Engine, Firing, plain_name, severest
 from forewarn.monitors.rules.libraries import add_written, library
 from forewarn.monitors.rules.predicates import Event

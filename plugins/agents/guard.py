@@ -20,8 +20,7 @@ from typing import Any
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame, Source, Value
-from forewarn.monitors.guarding.decision import RANK, Action, Decision, Outcome
-from forewarn.monitors.guarding.judges import Judge
+from forewarn.monitors.guarding.decision import RANK, Action, Decision, Judge, Outcome
 from forewarn.monitors.guarding.listening import Listener
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.plugins.agents.calls import (

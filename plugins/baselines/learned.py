@@ -31,8 +31,7 @@ from forewarn.monitors.risk.evidence import (
 )
 from forewarn.monitors.risk.tables import violation_ever
 from forewarn.monitors.trust.training import Training, law_abstraction
-from forewarn.plugins.baseline import Lessons
-from forewarn.plugins.contracts import Source
+from forewarn.plugins.contracts import Lessons, Source
 
 
 class _Recipe:

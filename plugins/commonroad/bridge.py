@@ -19,14 +19,13 @@ from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.actions import Actions, ActionSpec
 from forewarn.plugins.commonroad.reading import Obstacle, Recorded, read_scene
 from forewarn.plugins.commonroad.sense import CommonRoadNet, CommonRoadScene, coasting
-from forewarn.plugins.contracts import Example, Source, SteppedWorld
+from forewarn.plugins.contracts import Example, Shape, Source, SteppedWorld, Thing
 from forewarn.plugins.driving.places import Places
 from forewarn.plugins.driving.roads import Roads
 from forewarn.plugins.driving.scene import SceneShown
 from forewarn.plugins.driving.sense import PROVIDES as SENSED
 from forewarn.plugins.driving.sense import Senses, Surroundings
 from forewarn.plugins.logs import LogActuator
-from forewarn.plugins.scenery import Shape, Thing
 
 CROSSING = Path(__file__).with_name("crossing.xml.gz")
 """A scene of ours, written by commonroad-io."""

@@ -15,6 +15,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Literal, NamedTuple
 
+from forewarn.plugins.contracts import Shape, Thing
 from forewarn.plugins.driving.places import Crosswalks, Place, Places
 from forewarn.plugins.driving.roads import (
     Lane,
@@ -25,7 +26,6 @@ from forewarn.plugins.driving.roads import (
     Way,
     apart,
 )
-from forewarn.plugins.scenery import Shape, Thing
 
 EGO_WIDTH_M = 1.8
 LEAD_SEEN_M = 100.0

@@ -16,12 +16,11 @@ import numpy as np
 from forewarn.abstractions.errors import InvalidInput, MissingDependency
 from forewarn.abstractions.frame import Frame, Source
 from forewarn.monitors.guarding.decision import Action, Turn
-from forewarn.plugins.contracts import Actuator
+from forewarn.plugins.contracts import Actuator, Scenic
 from forewarn.plugins.gym.sense import Senses, Shown
 from forewarn.plugins.loop.guarding import Guarding
 from forewarn.plugins.loop.loop import EpisodeClock
 from forewarn.plugins.loop.records import is_folder
-from forewarn.plugins.scenery import Scenic
 
 try:
     import gymnasium

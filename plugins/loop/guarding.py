@@ -11,9 +11,8 @@ from typing import Any
 from forewarn.abstractions.errors import InvalidExpression, InvalidInput, InvalidModel
 from forewarn.abstractions.frame import Source
 from forewarn.monitors.chains.model import Model, load_models
-from forewarn.monitors.guarding.decision import Action
+from forewarn.monitors.guarding.decision import Action, Bound, Judge, Substituting
 from forewarn.monitors.guarding.guard import Clock, Guard
-from forewarn.monitors.guarding.judges import Bound, Judge, Substituting
 from forewarn.monitors.guarding.listening import Listener
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.monitors.guarding.watch import Watch, load_watch

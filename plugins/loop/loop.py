@@ -25,7 +25,7 @@ from forewarn.monitors.guarding.guard import Clock, Guard
 from forewarn.monitors.guarding.listening import Listener, Run
 from forewarn.monitors.guarding.record import RunRecord
 from forewarn.plugins.actions import Actions
-from forewarn.plugins.contracts import Actuator, Unattended, World
+from forewarn.plugins.contracts import Actuator, Scenic, Unattended, World
 from forewarn.plugins.loop.alerts import LOGGER
 from forewarn.plugins.loop.approval import Approver
 from forewarn.plugins.loop.interventions import Intervener
@@ -33,7 +33,6 @@ from forewarn.plugins.loop.lease import Lease, LeasedActuator, Watchdog
 from forewarn.plugins.loop.records import ANEW, Records
 from forewarn.plugins.loop.reflection import Prompter
 from forewarn.plugins.loop.tallies import TallyFile, Tallying
-from forewarn.plugins.scenery import Scenic
 
 Foresee = Callable[[Action], Frame]
 

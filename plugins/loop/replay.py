@@ -15,9 +15,8 @@ from forewarn.abstractions.errors import InvalidInput, InvalidModel
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.serial import Strict, validated
 from forewarn.monitors.chains.model import load_models
-from forewarn.monitors.guarding.decision import Action
+from forewarn.monitors.guarding.decision import Action, Judge
 from forewarn.monitors.guarding.guard import BROKEN_OFF, FAILED, UNTOLD, Guard
-from forewarn.monitors.guarding.judges import Judge
 from forewarn.monitors.guarding.listening import Listener
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.monitors.guarding.record import (

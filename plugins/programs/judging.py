@@ -18,9 +18,8 @@ from typing import Any, get_args
 
 from forewarn.abstractions.errors import ForewarnError, InvalidInput, suggest
 from forewarn.abstractions.frame import Frame
-from forewarn.monitors.guarding.decision import Action
+from forewarn.monitors.guarding.decision import Action, Judgement
 from forewarn.monitors.guarding.decision import Kind as Intervention
-from forewarn.monitors.guarding.judges import Judgement
 from forewarn.monitors.programs.file import (
     ProgramFile,
     load_program,

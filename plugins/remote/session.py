@@ -6,13 +6,15 @@ import hmac
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from typing import BinaryIO
+from statistics import median
+from typing import BinaryIO, Protocol
 
 from forewarn.abstractions.errors import ForewarnError, InvalidInput
 from forewarn.abstractions.frame import Frame, Source
 from forewarn.monitors.guarding.decision import SEVERITY, Action, Decision, Kind
 from forewarn.monitors.guarding.guard import Guard
 from forewarn.monitors.guarding.listening import Listener
+from forewarn.monitors.guarding.watch import Watch
 from forewarn.plugins.actions import Actions, ActionSpec, Argument
 from forewarn.plugins.loop.guarding import Guarding, substitutes_of
 from forewarn.plugins.loop.loop import GuardedLoop
@@ -23,6 +25,7 @@ from forewarn.plugins.remote.messages import (
     PROTOCOL,
     Hello,
     Malformed,
+    SceneTold,
     framed,
     is_hello,
     parse_object,
@@ -33,8 +36,6 @@ from forewarn.plugins.remote.messages import (
     write_error,
     write_turn,
 )
-from forewarn.plugins.remote.pace import Fits, Pace
-from forewarn.plugins.remote.scenes import SceneTold
 
 MAX_IDLE = 16
 
@@ -272,3 +273,45 @@ def serve_lines(source: BinaryIO, sink: BinaryIO, lend: Lend) -> int:
                 sink.flush()
                 answered += 1
     return answered
+
+
+STEPS = 20
+TOLERANCE = 1 / 3
+"""Live sources are early and late; half as far apart or twice as far is another."""
+
+
+class Fits(Protocol):
+    """Raises where a model is of something else than what it is told."""
+
+    def __call__(
+        self,
+        *,
+        scenario: str | None = None,
+        vocabulary: str | None = None,
+        period_s: float | None = None,
+        tolerance: float = 1e-9,
+    ) -> None: ...
+
+
+class Pace(Listener):
+    """Looks at the first frames of an episode, and has it end where they do not fit.
+
+    Args:
+        fits: Refuses a period.
+    """
+
+    def __init__(self, fits: Fits) -> None:
+        self._fits = fits
+        self._times: list[float] = []
+
+    def decided(self, watch: Watch, frame: Frame, decision: Decision) -> None:
+        """Remembers when it was; after some frames it asks."""
+        times = self._times
+        if len(times) > STEPS or (times and not frame.time_s > times[-1]):
+            return
+        times.append(frame.time_s)
+        if len(times) > STEPS:
+            steps = (
+                later - time for time, later in zip(times, times[1:], strict=False)
+            )
+            self._fits(period_s=round(median(steps), 6), tolerance=TOLERANCE)

@@ -10,7 +10,7 @@ from pydantic import Field
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Value
 from forewarn.monitors.guarding.decision import Action
-from forewarn.plugins.contracts import Example, Source, SteppedWorld
+from forewarn.plugins.contracts import Example, Shape, Source, SteppedWorld, Thing
 from forewarn.plugins.driving.act import (
     BRAKE_LIMIT,
     Around,
@@ -20,7 +20,6 @@ from forewarn.plugins.driving.act import (
 from forewarn.plugins.driving.roads import Roads
 from forewarn.plugins.driving.rss import SIGNALS, RssMargins
 from forewarn.plugins.driving.sense import PROVIDES, Surroundings
-from forewarn.plugins.scenery import Shape, Thing
 from forewarn.plugins.sumo import wire
 from forewarn.plugins.sumo.act import ACTIONS, Hands, SumoActuator
 from forewarn.plugins.sumo.scenery import Onlooker, ground

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from forewarn.plugins.contracts import HIT, Shape, ShapeKind, Thing
 from forewarn.plugins.driving.roads import Roads
-from forewarn.plugins.scenery import HIT, Shape, ShapeKind, Thing
 
 _WALKING_AREA = re.compile(r"^:.*_w\d+_\d+$")
 _COLORS = {"g": "green", "y": "yellow", "r": "red", "u": "red"}

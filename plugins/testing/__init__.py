@@ -14,10 +14,12 @@ Nothing here imports pytest; the suites are classes with test methods. Messages 
 sentences that say what was promised.
 """
 
-from forewarn.plugins.testing.actuators import ActuatorContract
-from forewarn.plugins.testing.baselines import BaselineContract
+from forewarn.plugins.testing.actuators import (
+    ActuatorContract,
+    BaselineContract,
+    PilotContract,
+)
 from forewarn.plugins.testing.loops import LoopContract
-from forewarn.plugins.testing.pilots import PilotContract
 from forewarn.plugins.testing.registered import suites
 from forewarn.plugins.testing.worlds import WorldContract
 

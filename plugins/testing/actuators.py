@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import copy
+import json
 import math
+import random
 from contextlib import closing
 
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import RANK, Action, Decision, Kind, Risk
 from forewarn.plugins.actions import CAP
-from forewarn.plugins.contracts import Actuator, Pilot, World
-from forewarn.plugins.testing.promises import (
+from forewarn.plugins.contracts import Actuator, Baseline, Pilot, World
+from forewarn.plugins.testing.worlds import (
     BLIND,
     CAN_STOP,
     CUTS,
+    HAS_THRESHOLDS,
+    KEEPS_FRAMES,
     LET_THROUGH,
+    NO_GLOBAL_LUCK,
     NOTICES,
+    NUMBERS,
+    PLAIN,
+    SAME_SEED,
     SLOWS,
     TELLS,
+    same,
 )
 
 
@@ -150,3 +160,119 @@ class ActuatorContract:
             time_s = frame.time_s + world.source.period_s
             blank = Frame(time_s, frame.sequence + 1, {})
             assert actuator.obeyed(decision, blank) is not True, BLIND
+
+
+class PilotContract:
+    """What every pilot promises. `make_pilot`, and a world for it to act in.
+
+    Attributes:
+        steps: How long the suite follows an episode.
+        deterministic: Whether its proposals follow from the seed. An agent behind a
+            remote model cannot promise that.
+    """
+
+    steps = 60
+    deterministic = True
+
+    def make_pilot(self) -> Pilot:
+        raise NotImplementedError
+
+    def make_world(self) -> World:
+        raise NotImplementedError
+
+    def _proposals(
+        self, pilot: Pilot, seed: int, reflection: str | None = None
+    ) -> list[Action]:
+        world = self.make_world()
+        frame = world.reset(seed)
+        pilot.reset(seed)
+        proposals: list[Action] = []
+        while world.ended() is None and len(proposals) < self.steps:
+            was = copy.deepcopy(frame)
+            proposals.append(pilot.propose(frame, reflection))
+            assert same(frame, was), KEEPS_FRAMES
+            frame = world.step(proposals[-1])
+        world.close()
+        return proposals
+
+    def test_it_proposes_actions(self) -> None:
+        for action in self._proposals(self.make_pilot(), 1):
+            assert isinstance(action, Action), "A pilot proposes actions."
+            assert action.name, "An action has a name."
+            assert json.loads(json.dumps(dict(action.arguments))) == action.arguments, (
+                PLAIN
+            )
+
+    def test_the_same_seed_gives_the_same_proposals(self) -> None:
+        if not self.deterministic:
+            return
+        pilot = self.make_pilot()
+        self._proposals(pilot, 2)  # what came before must not matter
+        assert self._proposals(pilot, 3) == self._proposals(self.make_pilot(), 3), (
+            SAME_SEED
+        )
+
+    def test_global_randomness_is_left_alone(self) -> None:
+        before = random.getstate()
+        self._proposals(self.make_pilot(), 4)
+        assert random.getstate() == before, NO_GLOBAL_LUCK
+
+    def test_it_can_be_asked_to_think_again(self) -> None:
+        words = "Think again: the rule is at risk."
+        assert self._proposals(self.make_pilot(), 5, words), "A pilot proposes actions."
+
+
+class BaselineContract:
+    """What every baseline promises, watching a pilot in a world.
+
+    Attributes:
+        steps: How long the suite follows an episode.
+    """
+
+    steps = 60
+
+    def make_baseline(self) -> Baseline:
+        """One for a law that it can judge, and for the world's source."""
+        raise NotImplementedError
+
+    def make_world(self) -> World:
+        raise NotImplementedError
+
+    def make_pilot(self) -> Pilot:
+        raise NotImplementedError
+
+    def _scores(self, baseline: Baseline, seed: int) -> list[float]:
+        world, pilot = self.make_world(), self.make_pilot()
+        frame = world.reset(seed)
+        pilot.reset(seed)
+        baseline.reset()
+        scores: list[float] = []
+        while len(scores) < self.steps:
+            was = copy.deepcopy(frame)
+            scores.append(baseline.score(frame))
+            assert same(frame, was), KEEPS_FRAMES
+            if world.ended() is not None:
+                break
+            frame = world.step(pilot.propose(frame))
+        world.close()
+        return scores
+
+    def test_it_says_when_it_alarms(self) -> None:
+        thresholds = list(self.make_baseline().thresholds)
+        assert thresholds and all(map(math.isfinite, thresholds)), HAS_THRESHOLDS
+
+    def test_its_scores_are_numbers(self) -> None:
+        for seed in range(3):
+            scores = self._scores(self.make_baseline(), seed)
+            assert not any(map(math.isnan, scores)), NUMBERS
+
+    def test_an_episode_does_not_depend_on_the_one_before(self) -> None:
+        baseline = self.make_baseline()
+        self._scores(baseline, 1)
+        again = self._scores(baseline, 2)
+        assert again == self._scores(self.make_baseline(), 2), SAME_SEED
+
+    def test_global_randomness_is_left_alone(self) -> None:
+        before = random.getstate()
+        self._scores(self.make_baseline(), 3)
+        assert random.getstate() == before, NO_GLOBAL_LUCK

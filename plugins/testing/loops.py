@@ -25,7 +25,7 @@ from forewarn.monitors.guarding.record import read_record
 from forewarn.plugins.contracts import Pilot, Source, Unattended, World
 from forewarn.plugins.loop.guarding import Guarding
 from forewarn.plugins.loop.loop import EpisodeClock
-from forewarn.plugins.testing.promises import AS_DECIDED, TOLD, WATCHED
+from forewarn.plugins.testing.worlds import AS_DECIDED, TOLD, WATCHED
 
 _HANGS_S = 10.0
 

@@ -10,14 +10,18 @@ A plug whose class has an `example` is made by it, else as it is by default.
 from __future__ import annotations
 
 import atexit
+import json
 import os
 import random
 import tempfile
+import threading
 import unittest
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import cache
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from secrets import token_urlsafe
 from typing import Any
 from unittest.mock import patch
 
@@ -28,10 +32,12 @@ from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.laws.lawbook import Law, find_laws
 from forewarn.monitors.trust.training import law_abstraction
-from forewarn.plugins.baseline import Baseline, LearningBaseline, Lessons
 from forewarn.plugins.contracts import (
     Actuator,
+    Baseline,
     Example,
+    LearningBaseline,
+    Lessons,
     Pilot,
     WithExample,
     World,
@@ -45,11 +51,12 @@ from forewarn.plugins.registry import (
     make_world,
     plugs,
 )
-from forewarn.plugins.testing.actuators import ActuatorContract
-from forewarn.plugins.testing.baselines import BaselineContract
+from forewarn.plugins.testing.actuators import (
+    ActuatorContract,
+    BaselineContract,
+    PilotContract,
+)
 from forewarn.plugins.testing.loops import LoopContract
-from forewarn.plugins.testing.models import KEY, MODEL, in_turn, serving
-from forewarn.plugins.testing.pilots import PilotContract
 from forewarn.plugins.testing.worlds import WorldContract
 
 LAWS = (
@@ -275,3 +282,82 @@ def _runs(folder: Path, name: str) -> Iterator[Path]:
                 writer.write(frame)
         yield path
     world.close()
+
+
+MODEL = "openai:scripted"
+KEY = token_urlsafe()
+"""What has to be shown to a model served here, as OPENAI_API_KEY."""
+
+Says = Callable[[list[str]], str | None]
+"""What it replies to the texts of a conversation; None: nothing, and too late."""
+
+_LONGEST = 1_000_000  # bytes of what may be asked
+_LATE_S = 20.0
+
+
+def in_turn(replies: Sequence[str]) -> Says:
+    """One reply after the other, as far as the conversation has come."""
+    return lambda texts: replies[len(texts) // 2 % len(replies)]
+
+
+class Model:
+    """What was asked, and where.
+
+    Args:
+        says: What it replies.
+    """
+
+    def __init__(self, says: Says) -> None:
+        self.says = says
+        self.url = ""
+        self.asked: list[list[str]] = []
+        self.over = threading.Event()
+
+    def reply(self, asked: dict[str, Any]) -> dict[str, Any] | None:
+        texts = [message["content"] for message in asked["messages"]]
+        self.asked.append(texts)
+        said = self.says(texts)
+        if said is None:
+            self.over.wait(_LATE_S)
+            return None
+        message = {"role": "assistant", "content": said}
+        return {
+            "id": "1", "object": "chat.completion", "created": 0, "model": "m",
+            "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+            "usage": {"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 12},
+        }  # fmt: skip
+
+
+@contextmanager
+def serving(says: Says, key: str = KEY) -> Iterator[Model]:
+    """The model while it can be asked."""
+    model = Model(says)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            length = int(self.headers["Content-Length"])
+            if self.headers["Authorization"] != f"Bearer {key}" or length > _LONGEST:
+                self.send_error(403)
+                return
+            answer = model.reply(json.loads(self.rfile.read(length)))
+            if answer is None:
+                return
+            body = json.dumps(answer).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Quiet."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        server.daemon_threads = True
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        model.url = f"http://127.0.0.1:{server.server_address[1]}/v1"
+        yield model
+        model.over.set()
+        server.shutdown()
+        thread.join()

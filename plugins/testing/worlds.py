@@ -18,24 +18,7 @@ from forewarn.abstractions.trace import TraceHeader, trace_writer
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.actions import Actions
-from forewarn.plugins.contracts import Foresight, Unattended, World
-from forewarn.plugins.scenery import Scenic
-from forewarn.plugins.testing.promises import (
-    CARRIES,
-    DRAWN,
-    ENDS,
-    FORESEES,
-    GOES_ON,
-    HALTS,
-    KEEPS_FRAMES,
-    LOOKED_AT,
-    NO_GLOBAL_LUCK,
-    NOT_READY,
-    PERIOD,
-    REFUSES,
-    SAME_SEED,
-    WRITTEN,
-)
+from forewarn.plugins.contracts import Foresight, Scenic, Unattended, World
 
 _TRACED = 5
 """How many frames are written down and read again."""
@@ -273,3 +256,32 @@ def _refuses(world: World, action: Action | None = None) -> bool:
     except ForewarnError:
         return True
     return False
+
+
+SAME_SEED = "The same seed gives the same episode."
+CARRIES = "Every frame carries what the source says it provides."
+WRITTEN = "A trace of it says the same when it is read."
+GOES_ON = "Sequence numbers and times only grow."
+PERIOD = "An embedded world's frames are one period apart."
+ENDS = "Once an episode is over it stays over, and says why in words."
+NOT_READY = "A world that was not reset, or was closed, refuses to step."
+FORESEES = "Foreseeing an action says the same twice, and changes nothing."
+KEEPS_FRAMES = "A frame that was given out does not change any more."
+DRAWN = "A picture has finite numbers, a name for each thing and at most one ego."
+LOOKED_AT = "Looking at a world changes nothing in it."
+NO_GLOBAL_LUCK = "Randomness comes from the seed, not from the global generator."
+PLAIN = "An action's arguments can be written as JSON."
+LET_THROUGH = "Under proceed and alert the proposal is carried out as it is."
+CAN_STOP = "Every actuator can stop."
+REFUSES = "A world refuses an action that is not among those that it says it takes."
+HALTS = "A world that goes on by itself can be halted while nobody judges it."
+AS_DECIDED = "What the actuator can is carried out as it was decided."
+TOLD = "What is carried out is in the record."
+WATCHED = "While a review hangs, a world that goes on by itself is halted."
+SLOWS = "A world that takes a cap on its speed can be slowed by its actuator."
+CUTS = "A world that takes a cut can be cut off by its actuator."
+TELLS = "What was carried out shows in the frames in time."
+NOTICES = "A world that goes on as it likes is not taken to have obeyed."
+BLIND = "Without signals nothing is taken to have been obeyed."
+NUMBERS = "A score is a number, and more is worse."
+HAS_THRESHOLDS = "A baseline says from which scores on it would alarm."

@@ -16,8 +16,7 @@ from pydantic import Field
 from forewarn.abstractions.frame import Frame, Value
 from forewarn.monitors.guarding.decision import Action, Decision, Kind
 from forewarn.plugins.actions import CAP, Actions, ActionSpec, number
-from forewarn.plugins.contracts import Example, Source, SteppedWorld
-from forewarn.plugins.scenery import HIT, Shape, Thing
+from forewarn.plugins.contracts import HIT, Example, Shape, Source, SteppedWorld, Thing
 
 PERIOD_S = 0.1
 BRAKE_LIMIT = 8.0  # m/s²

@@ -30,7 +30,7 @@ from forewarn.scenarios.report.sources import MEASUREMENT
 from forewarn.scenarios.running.campaign import Kept, campaign, jobs
 from forewarn.scenarios.running.episode import Episode
 from forewarn.scenarios.running.plan import plan
-from forewarn.scenarios.running.pools.local import Here, Pool
+from forewarn.scenarios.running.pools import Here, Pool
 from forewarn.scenarios.schema import Scenario, load_scenario
 from forewarn.scenarios.training.train import (
     Trained,

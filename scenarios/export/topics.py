@@ -11,7 +11,7 @@ from typing import Any
 
 from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
 from forewarn.monitors.guarding.decision import Risk
-from forewarn.plugins.scenery import HIT, Shape, Thing
+from forewarn.plugins.contracts import HIT, Shape, Thing
 
 WORLD = "world"
 """The frame of everything that is drawn."""

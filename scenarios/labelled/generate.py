@@ -23,7 +23,7 @@ from forewarn.monitors.laws.lawbook import find_laws
 from forewarn.plugins.contracts import Source
 from forewarn.scenarios.running.campaign import Job, play
 from forewarn.scenarios.running.plan import plan
-from forewarn.scenarios.running.truth import Truth
+from forewarn.scenarios.running.tracker import Truth
 from forewarn.scenarios.schema import load_scenario
 from forewarn.thor_bridge.bridge import HouseholdWorld
 from forewarn.thor_bridge.pilot import HouseholdPlanner

@@ -25,11 +25,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from forewarn.abstractions.frame import Frame
+from forewarn.monitors.guarding.chain import LawWatch
 from forewarn.monitors.guarding.decision import RANK, Decision, Turn
 from forewarn.monitors.guarding.listening import Listener, Run
 from forewarn.monitors.guarding.policy import Policy
-from forewarn.monitors.guarding.watch import LawWatch, Watch
-from forewarn.plugins.scenery import Scenic, Thing
+from forewarn.monitors.guarding.watch import Watch
+from forewarn.plugins.contracts import Scenic, Thing
 from forewarn.scenarios.live.hub import APART_S
 from forewarn.scenarios.report.film import TOLD
 from forewarn.scenarios.report.scenes import SEEN_M, concerned

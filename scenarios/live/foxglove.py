@@ -19,7 +19,7 @@ from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Decision, Turn
 from forewarn.monitors.guarding.listening import Listener, Run
 from forewarn.monitors.guarding.watch import Watch
-from forewarn.plugins.scenery import Scenic
+from forewarn.plugins.contracts import Scenic
 from forewarn.scenarios.export import topics
 from forewarn.scenarios.report.story import Telling
 

@@ -33,7 +33,7 @@ from forewarn.monitors.trust.encoding import encode_trace
 from forewarn.monitors.trust.training import law_abstraction
 from forewarn.plugins.loop.guarding import Guarding
 from forewarn.scenarios.running.episode import Episode
-from forewarn.scenarios.running.pools.local import Lost, Pool
+from forewarn.scenarios.running.pools import Lost, Pool
 from forewarn.scenarios.running.runner import Keep, Runner
 from forewarn.scenarios.schema import Plug, Scenario, load_family
 

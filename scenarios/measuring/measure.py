@@ -33,12 +33,17 @@ from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.risk.evidence import dealt
 from forewarn.plugins.loop.records import digest_of
 from forewarn.scenarios.measuring.pairs import compare
-from forewarn.scenarios.running.baselines import Rival, lessons_of, rivals
 from forewarn.scenarios.running.campaign import campaign, jobs
 from forewarn.scenarios.running.episode import Episode, by_seed
 from forewarn.scenarios.running.plan import plan
-from forewarn.scenarios.running.pools.local import Pool
-from forewarn.scenarios.running.series import Series, read_series
+from forewarn.scenarios.running.pools import Pool
+from forewarn.scenarios.running.series import (
+    Rival,
+    Series,
+    lessons_of,
+    read_series,
+    rivals,
+)
 from forewarn.scenarios.running.tracker import UNKNOWN
 from forewarn.scenarios.schema import Scenario
 

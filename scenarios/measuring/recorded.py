@@ -23,16 +23,14 @@ from forewarn.monitors.trust.training import digest_of_runs
 from forewarn.plugins.contracts import Source
 from forewarn.plugins.loop.guarding import Guarding
 from forewarn.scenarios.measuring.measure import Progress, seeds_of
-from forewarn.scenarios.running.baselines import Rival
 from forewarn.scenarios.running.campaign import Kept as KeptOf
 from forewarn.scenarios.running.campaign import campaign, jobs, kept_in
 from forewarn.scenarios.running.episode import Episode
 from forewarn.scenarios.running.plan import plan
-from forewarn.scenarios.running.pools.local import Pool
+from forewarn.scenarios.running.pools import Pool
 from forewarn.scenarios.running.runner import FAILED
-from forewarn.scenarios.running.series import Judge, Series, SeriesLog
-from forewarn.scenarios.running.tracker import Tracker
-from forewarn.scenarios.running.truth import Truth
+from forewarn.scenarios.running.series import Judge, Rival, Series, SeriesLog
+from forewarn.scenarios.running.tracker import Tracker, Truth
 from forewarn.scenarios.schema import Scenario
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from forewarn.abstractions.abstraction import Abstraction
 from forewarn.abstractions.expression import tree
-from forewarn.monitors.guarding.watch import ChainWatch
+from forewarn.monitors.guarding.chain import ChainWatch
 from forewarn.scenarios.report.drawing import TICKS, line, words
 from forewarn.scenarios.report.markup import Markup, tag
 from forewarn.scenarios.report.runs import Run

@@ -13,10 +13,11 @@ from forewarn.abstractions.vocabularies.vocabulary import (
     Vocabulary,
     load_vocabulary,
 )
+from forewarn.monitors.guarding.chain import ChainWatch
 from forewarn.monitors.guarding.decision import Kind, Risk
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.monitors.guarding.record import BrokenRecord, decoded
-from forewarn.monitors.guarding.watch import ChainWatch, States, Watch
+from forewarn.monitors.guarding.watch import States, Watch
 from forewarn.monitors.laws.automaton import Automaton
 from forewarn.plugins.loop.records import model_file
 from forewarn.plugins.loop.replay import replay

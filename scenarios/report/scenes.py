@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from forewarn.monitors.laws.lawbook import Law
-from forewarn.plugins.scenery import Point, Shape, Thing
+from forewarn.plugins.contracts import Point, Shape, Thing
 from forewarn.scenarios.running.scenery import Moment, Scenery
 
 SEEN_M = 120.0

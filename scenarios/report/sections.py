@@ -6,7 +6,7 @@ import base64
 from collections.abc import Sequence
 from shlex import quote
 
-from forewarn.monitors.guarding.watch import ChainWatch
+from forewarn.monitors.guarding.chain import ChainWatch
 from forewarn.monitors.laws.outline import draw, outline
 from forewarn.scenarios.report.chains import Node, draw_chain, draw_scores, run_chain
 from forewarn.scenarios.report.markup import Markup, joined, tag

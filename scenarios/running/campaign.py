@@ -38,14 +38,13 @@ from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.guarding.listening import Listener, Run
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.plugins.loop.loop import as_json
-from forewarn.scenarios.running.baselines import Rival
 from forewarn.scenarios.running.episode import FORMAT, Episode, read_episode
-from forewarn.scenarios.running.journey import Driven, Pace
 from forewarn.scenarios.running.plan import Plan, runner_of
-from forewarn.scenarios.running.pools.local import Here, Lost, Pool, Processes
+from forewarn.scenarios.running.pools import Here, Lost, Pool, Processes
 from forewarn.scenarios.running.runner import FAILED, Keep
 from forewarn.scenarios.running.scenery import scene_file
-from forewarn.scenarios.running.series import Judge, SeriesLog
+from forewarn.scenarios.running.series import Judge, Rival, SeriesLog
+from forewarn.scenarios.running.tracker import Driven, Pace
 from forewarn.scenarios.schema import Scenario
 
 Kept = Literal["record", "trace", "columns", "series", "scene", "tally"]
@@ -131,7 +130,7 @@ def pool(processes: int, on: str | None = None) -> Pool:
         on: The Ray cluster where they run; None: here.
     """
     if on is not None:
-        from forewarn.scenarios.running.pools.on_ray import OnRay
+        from forewarn.scenarios.running.on_ray import OnRay
 
         return OnRay(on, processes)
     return Here() if processes == 1 else Processes(processes)

@@ -11,7 +11,7 @@ from pathlib import Path
 from forewarn.abstractions.files import write_json
 from forewarn.monitors.chains.formats.own import model_as_dict
 from forewarn.monitors.chains.model import is_riskless, riskless
-from forewarn.monitors.guarding.judges import Judge
+from forewarn.monitors.guarding.decision import Judge
 from forewarn.monitors.guarding.listening import Listener
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.plugins.loop.approval import Approver

@@ -32,6 +32,7 @@ from forewarn.plugins.contracts import (
     Actuator,
     Metered,
     Pilot,
+    Scenic,
     WithActuator,
     World,
 )
@@ -40,11 +41,9 @@ from forewarn.plugins.loop.guarding import Guarding
 from forewarn.plugins.loop.loop import GuardedLoop
 from forewarn.plugins.loop.tallies import TallyFile
 from forewarn.plugins.registry import make_actuator, make_pilot, make_world
-from forewarn.plugins.scenery import Scenic
 from forewarn.scenarios.running.episode import Episode, Mode
 from forewarn.scenarios.running.scenery import SceneLog
-from forewarn.scenarios.running.tracker import Tracker
-from forewarn.scenarios.running.truth import Truth
+from forewarn.scenarios.running.tracker import Tracker, Truth
 from forewarn.scenarios.schema import InvalidScenario, Plug, Scenario
 
 FAILED = "failed"

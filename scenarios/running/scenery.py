@@ -21,7 +21,7 @@ from forewarn.abstractions.files import parse_json
 from forewarn.abstractions.frame import Frame, is_number
 from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.guarding.listening import Listener, Run
-from forewarn.plugins.scenery import Scenic, Shape, ShapeKind, Thing, ThingKind
+from forewarn.plugins.contracts import Scenic, Shape, ShapeKind, Thing, ThingKind
 
 FORMAT = "forewarn.scene/1"
 SUFFIX = ".scene.jsonl"

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
 from dataclasses import replace
 
 from forewarn.abstractions.frame import Frame
-from forewarn.monitors.guarding.decision import RANK, Decision, Turn
-from forewarn.monitors.guarding.listening import Listener
+from forewarn.monitors.evaluation.warned import Broken
+from forewarn.monitors.guarding.decision import RANK, Action, Decision, Turn
+from forewarn.monitors.guarding.listening import Listener, Run
 from forewarn.monitors.guarding.watch import Watch
+from forewarn.monitors.laws.lawbook import Law
+from forewarn.monitors.laws.monitor import FollowedLaw, Violation
+from forewarn.plugins.contracts import Source
 from forewarn.plugins.loop.loop import GuardedLoop
 from forewarn.scenarios.running.episode import Episode, Intervention, Raised
 
@@ -103,3 +109,162 @@ class Tracker(Listener):
                 "longest_review_s": loop.longest_review_s,
             },
         )
+
+
+class _LawTruth:
+    def __init__(self, law: Law, frame_period_s: float) -> None:
+        self.name = law.name
+        self._law = FollowedLaw(law, frame_period_s)
+        self.reset()
+
+    def reset(self) -> None:
+        self._law.reset()
+        self._known = 0
+        self._last_broken = -2
+
+    def frame(self, frame: Frame) -> list[Broken]:
+        self._law.frame(frame)
+        return self._news()
+
+    def _news(self) -> list[Broken]:
+        """The violations since this was last asked."""
+        violations = self._law.monitor.violations
+        if len(violations) == self._known:
+            return []
+        news = violations[self._known :]
+        self._known = len(violations)
+        return [each for violation in news if (each := self._broken(violation))]
+
+    def _broken(self, violation: Violation) -> Broken | None:
+        # An invariant that stays broken is broken once.
+        goes_on = violation.step == self._last_broken + 1
+        self._last_broken = violation.step
+        if goes_on:
+            return None
+        times_s = self._law.times_s
+        return Broken(self.name, times_s[violation.step], times_s[violation.since])
+
+    def finish(self) -> list[Broken]:
+        """What is owed at the end is decided by repeating the last frame."""
+        law = self._law
+        pending = law.automaton.pending
+        for _ in range(law.automaton.n if law.times_s else 0):
+            if not pending[law.monitor.state]:
+                break
+            if law.wait().status == "violated":
+                return self._news()
+        return []
+
+
+class Truth:
+    """The laws of a scenario, monitored over one episode after another.
+
+    Args:
+        laws: Parts by themselves.
+        source: What the world provides; laws over anything else do not apply.
+    """
+
+    def __init__(self, laws: Sequence[Law], source: Source) -> None:
+        provided = set(source.provides)
+        self.not_applicable: dict[str, list[str]] = {}
+        self._laws: list[_LawTruth] = []
+        for law in laws:
+            lacking = sorted(set(law.signals) - provided)
+            if lacking:
+                self.not_applicable[law.name] = lacking
+            else:
+                self._laws.append(_LawTruth(law, source.period_s))
+        self.names = tuple(law.name for law in self._laws)
+        self.broken: list[Broken] = []
+
+    def reset(self) -> None:
+        """Begins an episode."""
+        self.broken = []
+        for law in self._laws:
+            law.reset()
+
+    def frame(self, frame: Frame) -> list[Broken]:
+        """The laws that this frame breaks."""
+        found = [broken for law in self._laws for broken in law.frame(frame)]
+        self.broken += found
+        return found
+
+    def finish(self) -> list[Broken]:
+        """The laws that turn out broken when the episode is over."""
+        found = [broken for law in self._laws for broken in law.finish()]
+        self.broken += found
+        return found
+
+
+HARD_BRAKE = 4.5
+"""m/s²: who decelerates by more brakes hard."""
+
+
+class Driven(Listener):
+    """Takes down how an episode is driven."""
+
+    def began(self, run: Run) -> None:
+        provided = run.source.provides
+        self._began_s: float | None = None
+        self._brakes = 0 if "acceleration" in provided else None
+        self._collided = False if "collision" in provided else None
+        self._reaches = "destination_reached" in provided
+        self._reached_s: float | None = None
+        self._braking = False
+
+    def frame(
+        self, frame: Frame, proposal: Action | None, executed: Action | None
+    ) -> None:
+        values = frame.values
+        if self._began_s is None:
+            self._began_s = frame.time_s
+        if self._brakes is not None:
+            hard = (values["acceleration"] or 0.0) < -HARD_BRAKE
+            self._brakes += hard and not self._braking
+            self._braking = hard
+        if self._collided is not None:
+            self._collided = self._collided or values["collision"] is True
+        if self._reaches and self._reached_s is None and values["destination_reached"]:
+            self._reached_s = frame.time_s - self._began_s
+
+    def facts(self) -> dict[str, float | bool | None]:
+        """What was seen since the episode began."""
+        facts: dict[str, float | bool | None] = {}
+        if self._brakes is not None:
+            facts["hard_brakes"] = self._brakes
+        if self._collided is not None:
+            facts["collided"] = self._collided
+        if self._reaches:
+            facts["destination_s"] = self._reached_s
+        return facts
+
+
+class Pace(Listener):
+    """Waits after each frame until its time has come.
+
+    Args:
+        pace: How many seconds of the world pass in one of ours.
+    """
+
+    def __init__(self, pace: float) -> None:
+        self._pace = pace
+        self._waits = False
+        self._first: tuple[float, float] | None = None
+
+    def began(self, run: Run) -> None:
+        """Time that is not simulated passes by itself."""
+        self._waits, self._first = run.source.embedded, None
+
+    def frame(
+        self, frame: Frame, proposal: Action | None, executed: Action | None
+    ) -> None:
+        """Waits until the frame's time."""
+        if not self._waits:
+            return
+        now_s = time.monotonic()
+        if self._first is None:
+            self._first = now_s, frame.time_s
+        began_s, first_s = self._first
+        due_s = began_s + (frame.time_s - first_s) / self._pace
+        if due_s > now_s:
+            time.sleep(due_s - now_s)

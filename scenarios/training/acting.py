@@ -18,15 +18,14 @@ from typing import Any
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.monitors.guarding.decision import Kind
-from forewarn.monitors.guarding.enforcing import asks_to_move
-from forewarn.monitors.guarding.policy import Policy, Step
+from forewarn.monitors.guarding.policy import Policy, Step, asks_to_move
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.scenarios.measuring.measure import Progress
 from forewarn.scenarios.measuring.pairs import compare
 from forewarn.scenarios.running.campaign import Job, campaign, jobs
 from forewarn.scenarios.running.episode import Episode, by_seed
 from forewarn.scenarios.running.plan import plan
-from forewarn.scenarios.running.pools.local import Pool
+from forewarn.scenarios.running.pools import Pool
 from forewarn.scenarios.schema import Scenario
 from forewarn.scenarios.training.tune import WORSE
 

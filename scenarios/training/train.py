@@ -36,7 +36,7 @@ from forewarn.scenarios.running.campaign import Kept as KeptOf
 from forewarn.scenarios.running.campaign import campaign, frames_kept, jobs, kept_in
 from forewarn.scenarios.running.episode import Episode
 from forewarn.scenarios.running.plan import plan
-from forewarn.scenarios.running.pools.local import Pool
+from forewarn.scenarios.running.pools import Pool
 from forewarn.scenarios.schema import Scenario
 from forewarn.scenarios.shipped import Shipped
 from forewarn.scenarios.training.tune import Settled, settle, tuned_policy

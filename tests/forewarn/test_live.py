@@ -81,7 +81,7 @@ def test_without_a_guard_there_is_nothing_to_watch(tmp_path: Path) -> None:
 
 def test_a_paced_run_takes_the_time_that_it_is_told_to(tmp_path: Path) -> None:
     from forewarn.abstractions.frame import Frame
-    from forewarn.scenarios.running.journey import Pace
+    from forewarn.scenarios.running.tracker import Pace
 
     slept: list[float] = []
     pace = Pace(2.0)

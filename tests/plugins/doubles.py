@@ -9,9 +9,8 @@ from typing import Any
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import SEVERITY, Action, Decision, Kind
 from forewarn.monitors.guarding.listening import Listener, Run
-from forewarn.plugins.contracts import Pilot, World
+from forewarn.plugins.contracts import Pilot, Shape, Thing, World
 from forewarn.plugins.loop.approval import Answer
-from forewarn.plugins.scenery import Shape, Thing
 from forewarn.plugins.tiny import TinyPilot, TinyWorld
 
 

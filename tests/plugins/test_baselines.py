@@ -12,12 +12,11 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.laws.lawbook import Law, find_laws
-from forewarn.plugins.baseline import Baseline, Lessons
 from forewarn.plugins.baselines import Deadline
 from forewarn.plugins.baselines.driving import Reactive, ReDriver, TimeToCollision
 from forewarn.plugins.baselines.learned import Logistic, Paper
 from forewarn.plugins.baselines.rss import ResponsibilitySensitiveSafety
-from forewarn.plugins.contracts import Pilot, Source, World
+from forewarn.plugins.contracts import Baseline, Lessons, Pilot, Source, World
 from forewarn.plugins.registry import load, plugs
 from forewarn.plugins.testing import BaselineContract
 from forewarn.plugins.tiny import TinyPilot, TinyWorld

@@ -11,7 +11,7 @@ import pytest
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.monitors.guarding.policy import Policy, Step
 from forewarn.monitors.laws.lawbook import find_laws
-from forewarn.scenarios.running.pools.local import Here
+from forewarn.scenarios.running.pools import Here
 from forewarn.scenarios.schema import load_scenario
 from forewarn.scenarios.training.acting import (
     MORE,

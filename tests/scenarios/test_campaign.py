@@ -25,7 +25,7 @@ from forewarn.scenarios.running import campaign as campaign_module
 from forewarn.scenarios.running.campaign import Job, Kept, campaign, jobs, pool
 from forewarn.scenarios.running.episode import Episode, by_seed, read_episode
 from forewarn.scenarios.running.plan import plan, runner_of
-from forewarn.scenarios.running.pools.local import Here, Lost
+from forewarn.scenarios.running.pools import Here, Lost
 from forewarn.scenarios.schema import load_scenario
 from tests.scenarios import learned
 from tests.scenarios.test_pool import wait_until_gone

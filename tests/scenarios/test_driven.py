@@ -12,7 +12,7 @@ from forewarn.monitors.guarding.listening import Run
 from forewarn.plugins.contracts import Source
 from forewarn.scenarios.measuring.pairs import compare, trips
 from forewarn.scenarios.running.episode import Episode
-from forewarn.scenarios.running.journey import Driven
+from forewarn.scenarios.running.tracker import Driven
 from forewarn.scenarios.schema import load_scenario
 
 SIGNALS = ("acceleration", "collision", "destination_reached")

@@ -29,7 +29,7 @@ from forewarn.scenarios.measuring.embodied import (
     table,
     ways,
 )
-from forewarn.scenarios.running.pools.local import Here
+from forewarn.scenarios.running.pools import Here
 from forewarn.scenarios.schema import (
     InvalidScenario,
     is_family,

@@ -28,7 +28,7 @@ from forewarn.scenarios.measuring.recorded import Spectator, look_at_all, record
 from forewarn.scenarios.running.campaign import campaign, jobs, pool
 from forewarn.scenarios.running.episode import Episode, by_seed
 from forewarn.scenarios.running.plan import plan, runner_of
-from forewarn.scenarios.running.pools.local import Here
+from forewarn.scenarios.running.pools import Here
 from forewarn.scenarios.running.runner import Runner
 from forewarn.scenarios.running.series import read_series
 from forewarn.scenarios.schema import Scenario, load_scenario

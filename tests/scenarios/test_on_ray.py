@@ -20,10 +20,9 @@ from forewarn.monitors.chains.formats.own import model_as_dict
 from forewarn.monitors.laws.lawbook import find_laws
 from forewarn.scenarios.running.campaign import Job, campaign, jobs
 from forewarn.scenarios.running.episode import Episode
+from forewarn.scenarios.running.on_ray import OBJECT_STORE_BYTES, OnRay
 from forewarn.scenarios.running.plan import plan
-from forewarn.scenarios.running.pools.local import CannotRun, Here, Lost
-from forewarn.scenarios.running.pools.on_ray import OBJECT_STORE_BYTES, OnRay
-from forewarn.scenarios.running.pools.sharing import SHARE
+from forewarn.scenarios.running.pools import SHARE, CannotRun, Here, Lost
 from forewarn.scenarios.schema import load_scenario
 
 ray = pytest.importorskip("ray", reason="ray is not installed: extra ray")

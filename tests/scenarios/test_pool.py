@@ -15,7 +15,7 @@ from typing import Any, cast
 import pytest
 
 from forewarn.abstractions.errors import MissingDependency
-from forewarn.scenarios.running.pools.local import (
+from forewarn.scenarios.running.pools import (
     CannotRun,
     Here,
     Lost,
@@ -152,7 +152,7 @@ def deaf(number: int) -> bool:
 
 
 FIRST = """
-from forewarn.scenarios.running.pools.local import Processes
+from forewarn.scenarios.running.pools import Processes
 from tests.scenarios.test_pool import deaf
 if __name__ == "__main__":
     print(list(Processes(1).map(deaf, [0])))
@@ -177,7 +177,7 @@ def test_ctrl_c_is_kept_from_the_very_first_process_while_it_begins(
 
 PARENT = """
 import sys
-from forewarn.scenarios.running.pools.local import Processes
+from forewarn.scenarios.running.pools import Processes
 from tests.scenarios.test_pool import hang
 if __name__ == "__main__":
     list(Processes(2).map(hang, sys.argv[1:]))

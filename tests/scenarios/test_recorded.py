@@ -11,13 +11,13 @@ import pytest
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.readers.stored import Stored
-from forewarn.monitors.guarding.judges import Judge
+from forewarn.monitors.guarding.decision import Judge
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.plugins.loop.guarding import Guarding
 from forewarn.scenarios.measuring.recorded import Spectator, read_run, recorded_runs
 from forewarn.scenarios.running.campaign import campaign, jobs
 from forewarn.scenarios.running.plan import plan
-from forewarn.scenarios.running.pools.local import Here
+from forewarn.scenarios.running.pools import Here
 from forewarn.scenarios.schema import load_scenario
 from tests.scenarios import learned
 

@@ -17,7 +17,7 @@ from forewarn.cli import main
 from forewarn.monitors.laws.lawbook import find_laws
 from forewarn.scenarios.running.campaign import campaign, frames_kept, jobs
 from forewarn.scenarios.running.plan import plan
-from forewarn.scenarios.running.pools.local import Here
+from forewarn.scenarios.running.pools import Here
 from forewarn.scenarios.running.sampling import Goal, Sampler, sizes
 from forewarn.scenarios.schema import load_scenario
 from tests.scenarios import learned

@@ -10,8 +10,7 @@ import pytest
 
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.listening import Run
-from forewarn.plugins.contracts import Source
-from forewarn.plugins.scenery import Shape, Thing
+from forewarn.plugins.contracts import Shape, Source, Thing
 from forewarn.plugins.tiny import TinyWorld
 from forewarn.scenarios.running.scenery import (
     InvalidScene,

@@ -13,8 +13,7 @@ from forewarn.abstractions.abstraction import Abstraction, load_abstraction
 from forewarn.abstractions.files import read_bytes
 from forewarn.cli import main
 from forewarn.monitors.chains.model import load_models
-from forewarn.monitors.guarding.enforcing import asks_to_move
-from forewarn.monitors.guarding.policy import load_policy
+from forewarn.monitors.guarding.policy import asks_to_move, load_policy
 from forewarn.monitors.guarding.watch import load_watch
 from forewarn.scenarios.schema import load_scenario, parse_scenario, shipped_scenarios
 from forewarn.scenarios.shipped import FOLDER, Shipped, shipped_with

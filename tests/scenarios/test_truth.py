@@ -15,7 +15,7 @@ from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.evaluation.warned import Broken
 from forewarn.monitors.laws.lawbook import find_laws
 from forewarn.plugins.contracts import Source
-from forewarn.scenarios.running.truth import Truth
+from forewarn.scenarios.running.tracker import Truth
 
 SOURCE = Source("hand", "driving", ("speed", "collision", "horn_on"), 0.1)
 STANDS = "stands := always (horn_on -> eventually[0, 0.3 s] speed < 1 km/h)"

@@ -29,7 +29,7 @@ from forewarn.monitors.evaluation.warned import (
 from forewarn.monitors.guarding.policy import Policy, Step
 from forewarn.monitors.risk.evidence import laws_of
 from forewarn.scenarios.measuring.recorded import recorded_runs, training_runs
-from forewarn.scenarios.running.pools.local import Here
+from forewarn.scenarios.running.pools import Here
 from forewarn.scenarios.schema import load_scenario
 from forewarn.scenarios.training.tune import (
     WORSE,

@@ -151,7 +151,7 @@ def test_an_llm_is_never_told_such_a_name(
     def ear(*_: Any, **__: Any) -> Ear:
         return Ear()
 
-    monkeypatch.setattr("forewarn.plugins.chat.models.LangChainChat", ear)
+    monkeypatch.setattr("forewarn.plugins.chat.LangChainChat", ear)
     scenes = scene_file(tmp_path, name)
     robot = HouseholdLLM(task="fork-microwave-safe", scenes=scenes, model="m", shots=0)
     world = HouseholdWorld(task="fork-microwave-safe", scenes=scenes)

@@ -21,8 +21,8 @@ from forewarn.plugins.chat import (
     Replayed,
     ReplayMismatch,
     Reply,
+    checked_url,
 )
-from forewarn.plugins.chat.asking import checked_url
 from forewarn.plugins.contracts import Metered
 from forewarn.plugins.registry import make_pilot, make_world
 from forewarn.scenarios.running.runner import Runner
@@ -50,9 +50,7 @@ class Scripted:
 
 def pilot(monkeypatch: pytest.MonkeyPatch, chat: Chat, **settings: Any) -> HouseholdLLM:
     """A pilot whose model is scripted, behind the same calls as a real one."""
-    monkeypatch.setattr(
-        "forewarn.plugins.chat.models.LangChainChat", lambda *_, **__: chat
-    )
+    monkeypatch.setattr("forewarn.plugins.chat.LangChainChat", lambda *_, **__: chat)
     return HouseholdLLM(task=TASK, model="scripted", **settings)
 
 
@@ -181,9 +179,7 @@ def test_a_run_is_reproduced_without_its_model(
     replies = tmp_path / "replies"
     kept = {"replies": str(replies)}
     chat = Scripted(*PLAN, "DONE")
-    monkeypatch.setattr(
-        "forewarn.plugins.chat.models.LangChainChat", lambda *_, **__: chat
-    )
+    monkeypatch.setattr("forewarn.plugins.chat.LangChainChat", lambda *_, **__: chat)
     recorded = Runner(scenario(tmp_path, model="m", how="record", **kept)).run(3)
     assert recorded.error is None and recorded.usage["model_calls"] == len(PLAN) + 1
     assert recorded.usage["tokens_out"] == 3 * (len(PLAN) + 1)
@@ -191,7 +187,7 @@ def test_a_run_is_reproduced_without_its_model(
     assert json.loads(lines[0])["format"] == "forewarn.replies/1"
     assert len(lines) == len(PLAN) + 2
     # Nobody is asked now.
-    monkeypatch.setattr("forewarn.plugins.chat.models.LangChainChat", None)
+    monkeypatch.setattr("forewarn.plugins.chat.LangChainChat", None)
     again = Runner(scenario(tmp_path, how="replay", **kept)).run(3)
     same = ("violations", "frames", "duration_s", "ended", "usage", "error")
     assert [getattr(again, n) for n in same] == [getattr(recorded, n) for n in same]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from forewarn.monitors.guarding.decision import Action
-from forewarn.plugins.scenery import Scenic, Thing
+from forewarn.plugins.contracts import Scenic, Thing
 from forewarn.thor_bridge.bridge import HouseholdWorld
 
 

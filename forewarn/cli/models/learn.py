@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from forewarn.monitors.chains.model import Model
     from forewarn.monitors.finding.choice import Choice
     from forewarn.monitors.trust.pac import PacReport
-    from forewarn.scenarios.running.pools.local import Pool
+    from forewarn.scenarios.running.pools import Pool
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from forewarn.monitors.trust.fairness import FairnessReport
     from forewarn.monitors.trust.hindsight import Found
     from forewarn.monitors.trust.training import Training
-    from forewarn.scenarios.running.pools.local import Pool
+    from forewarn.scenarios.running.pools import Pool
     from forewarn.scenarios.schema import Scenario
 
 
@@ -264,7 +264,7 @@ class Learner:
 
     def _count(self, runs: Sequence[Stored], on: Pool | None) -> Iterator[Stored]:
         """Counts traces of frames."""
-        from forewarn.scenarios.running.pools.sharing import in_turn, shared
+        from forewarn.scenarios.running.pools import in_turn, shared
 
         by, training = self.abstraction, self.training
         if by is None:

@@ -12,7 +12,7 @@ import click
 from forewarn.cli.support import FILE, keyed, option_group
 
 if TYPE_CHECKING:
-    from forewarn.monitors.guarding.judges import Judge
+    from forewarn.monitors.guarding.decision import Judge
 
 
 @dataclass(frozen=True, slots=True)

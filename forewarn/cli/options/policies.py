@@ -64,8 +64,13 @@ def chosen_policy(
         when: Which states are judged.
         laws: The scenario's: of those that ask to move a tuned policy only alerts.
     """
-    from forewarn.monitors.guarding.enforcing import acting
-    from forewarn.monitors.guarding.policy import ANY_LAW, Policy, Step, load_policy
+    from forewarn.monitors.guarding.policy import (
+        ANY_LAW,
+        Policy,
+        Step,
+        acting,
+        load_policy,
+    )
 
     policy = load_policy(path) if path else Policy(horizon_s=scenario_horizon_s)
     if horizon_s is not None and horizon_s != policy.horizon_s:

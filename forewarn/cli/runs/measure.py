@@ -46,7 +46,7 @@ from forewarn.cli.support import (
 if TYPE_CHECKING:
     from forewarn.abstractions.readers.stored import Stored
     from forewarn.scenarios.measuring.measure import Measurement, Wish
-    from forewarn.scenarios.running.pools.local import Pool
+    from forewarn.scenarios.running.pools import Pool
     from forewarn.scenarios.schema import Scenario
 
 FIRST_SEED = 1_000_000
@@ -274,7 +274,7 @@ def _training(
     from forewarn.abstractions.errors import InvalidInput
     from forewarn.monitors.chains.model import load_models
     from forewarn.scenarios.measuring.recorded import recorded_runs, training_runs
-    from forewarn.scenarios.running.baselines import learns
+    from forewarn.scenarios.running.series import learns
 
     learners = [name for name in wish.baselines if learns(name)]
     if not learners:

@@ -92,7 +92,7 @@ def train(
         --policy trained/tiny-road.policy.yaml
     """
     from forewarn.scenarios.running.campaign import pool
-    from forewarn.scenarios.running.pools.sharing import in_turn
+    from forewarn.scenarios.running.pools import in_turn
     from forewarn.scenarios.schema import load_scenario
     from forewarn.scenarios.training.train import collected
 

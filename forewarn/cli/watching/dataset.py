@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from forewarn.abstractions.readers.stored import Stored
     from forewarn.abstractions.trace import Kept
     from forewarn.monitors.laws.lawbook import Law
-    from forewarn.scenarios.running.pools.local import Pool
+    from forewarn.scenarios.running.pools import Pool
 
 VERDICTS = ("ok", "pending", "violated", "vacuous", "not applicable")
 
@@ -78,7 +78,7 @@ def _rows(
     runs: Sequence[Stored], laws: Sequence[Law], period_s: float | None, on: Pool
 ) -> Iterator[Row]:
     """The rows of all runs in their order, whoever judged them."""
-    from forewarn.scenarios.running.pools.sharing import in_turn, shared
+    from forewarn.scenarios.running.pools import in_turn, shared
 
     shares = [_Share(part, laws, period_s) for part in shared(runs)]
     each = (rows for found in in_turn(_judge_share, shares, on) for rows in found)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from forewarn.abstractions.trace import Trace
     from forewarn.monitors.laws.judging import Judgement
     from forewarn.monitors.laws.lawbook import Law, LawBook
-    from forewarn.scenarios.running.pools.local import Pool
+    from forewarn.scenarios.running.pools import Pool
 
 
 @click.command()

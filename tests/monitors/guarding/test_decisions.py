@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from forewarn.abstractions.frame import Frame
+from forewarn.monitors.guarding.chain import ChainWatch
 from forewarn.monitors.guarding.decision import Action, Decision, Risk
 from forewarn.monitors.guarding.guard import Guard
 from forewarn.monitors.guarding.listening import Listener
 from forewarn.monitors.guarding.policy import InvalidPolicy, Policy, Step
-from forewarn.monitors.guarding.watch import ChainWatch, Watch
+from forewarn.monitors.guarding.watch import Watch
 from tests.monitors.guarding.test_guard import (
     LAW,
     SPEEDING,

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from forewarn.monitors.guarding.decision import Kind
-from forewarn.monitors.guarding.enforcing import acting, asks_to_move
-from forewarn.monitors.guarding.policy import load_policy
+from forewarn.monitors.guarding.policy import acting, asks_to_move, load_policy
 from forewarn.scenarios.schema import load_scenario
 from forewarn.scenarios.shipped import FOLDER, Shipped
 

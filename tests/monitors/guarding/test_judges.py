@@ -17,9 +17,8 @@ from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.chains.formats.own import model_as_dict
 from forewarn.monitors.chains.model import Counts, Model, smoothed_chain
-from forewarn.monitors.guarding.decision import Action
+from forewarn.monitors.guarding.decision import Action, Judgement
 from forewarn.monitors.guarding.guard import Guard
-from forewarn.monitors.guarding.judges import Judgement
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.monitors.guarding.record import RunRecord
 from forewarn.monitors.guarding.watch import load_watch

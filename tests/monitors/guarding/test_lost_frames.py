@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from forewarn.abstractions.frame import Frame
+from forewarn.monitors.guarding.chain import LawWatch
 from forewarn.monitors.guarding.decision import RANK, Decision
 from forewarn.monitors.guarding.guard import Guard
 from forewarn.monitors.guarding.listening import Listener
 from forewarn.monitors.guarding.policy import STAGES, Policy
-from forewarn.monitors.guarding.watch import LawWatch, load_watch
+from forewarn.monitors.guarding.watch import load_watch
 from tests.monitors.guarding.test_guard import (
     LAW,
     PROVIDES,

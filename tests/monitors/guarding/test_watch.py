@@ -18,16 +18,12 @@ from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.chains.intervals import model_intervals
 from forewarn.monitors.chains.learning import Support, Tally, learn
 from forewarn.monitors.chains.model import Counts, Model, smoothed_chain
+from forewarn.monitors.guarding import chain as module
+from forewarn.monitors.guarding import watch as loading
+from forewarn.monitors.guarding.chain import LawWatch
 from forewarn.monitors.guarding.decision import Risk
 from forewarn.monitors.guarding.drift import DriftFound
-from forewarn.monitors.guarding.watch import (
-    MAX_HORIZON,
-    LawWatch,
-    Watch,
-    load_watch,
-    loading,
-)
-from forewarn.monitors.guarding.watch import chain as module
+from forewarn.monitors.guarding.watch import MAX_HORIZON, Watch, load_watch
 from forewarn.monitors.laws.lawbook import law_book
 from forewarn.monitors.risk.evidence import (
     compile_for,

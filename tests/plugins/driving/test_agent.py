@@ -25,7 +25,7 @@ from forewarn.plugins.driving.agent import (
 )
 from forewarn.plugins.loop.reflection import BEGIN, END
 from forewarn.plugins.testing import PilotContract
-from forewarn.plugins.testing.models import KEY, Says, serving
+from forewarn.plugins.testing.registered import KEY, Says, serving
 
 pytestmark = pytest.mark.needs("langchain_openai")
 

@@ -28,11 +28,11 @@ from forewarn.monitors.guarding.decision import (
     SEVERITY,
     Action,
     Decision,
+    Judgement,
     Kind,
     Turn,
 )
 from forewarn.monitors.guarding.guard import Guard
-from forewarn.monitors.guarding.judges import Judgement
 from forewarn.monitors.guarding.listening import Listener
 from forewarn.monitors.guarding.policy import Policy, Step
 from forewarn.monitors.guarding.record import RunRecord

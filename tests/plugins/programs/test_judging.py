@@ -13,8 +13,7 @@ from click.testing import CliRunner
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.frame import Frame
 from forewarn.cli import main
-from forewarn.monitors.guarding.decision import Action, Decision
-from forewarn.monitors.guarding.judges import Judgement
+from forewarn.monitors.guarding.decision import Action, Decision, Judgement
 from forewarn.monitors.guarding.policy import Policy, Step, write_policy
 from forewarn.monitors.programs.compiling import compile_request
 from forewarn.monitors.programs.file import (

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from forewarn.plugins.remote.messages import Malformed
-from forewarn.plugins.remote.scenes import MOST_THINGS, SceneTold
+from forewarn.plugins.contracts import Shape, Thing
+from forewarn.plugins.remote.messages import MOST_THINGS, Malformed, SceneTold
 from forewarn.plugins.remote.session import Session
-from forewarn.plugins.scenery import Shape, Thing
 from tests.plugins.doubles import Onlooker
 from tests.plugins.remote.serving import CALM, pool
 

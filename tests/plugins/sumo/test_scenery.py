@@ -11,7 +11,7 @@ pytestmark = pytest.mark.needs("libsumo")
 
 from forewarn.abstractions.frame import Frame  # noqa: E402
 from forewarn.monitors.guarding.decision import Action  # noqa: E402
-from forewarn.plugins.scenery import HIT, Thing  # noqa: E402
+from forewarn.plugins.contracts import HIT, Thing  # noqa: E402
 from forewarn.plugins.sumo.bridge import SumoWorld  # noqa: E402
 from forewarn.scenarios.running.runner import Keep, Runner  # noqa: E402
 from forewarn.scenarios.schema import load_scenario  # noqa: E402

@@ -19,8 +19,8 @@ from forewarn.plugins.testing import (
     PilotContract,
     WorldContract,
     loops,
-    promises,
 )
+from forewarn.plugins.testing import worlds as promises
 from forewarn.plugins.tiny import (
     TinyActuator,
     TinyHousehold,

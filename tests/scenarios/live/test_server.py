@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from forewarn.abstractions.frame import Frame
-from forewarn.plugins.scenery import Scenic
+from forewarn.plugins.contracts import Scenic
 from forewarn.scenarios.live.feed import Feed, ToPage
 from forewarn.scenarios.live.server import MOST_HEAD
 from tests.scenarios.live.serving import Served, ended, run, serving

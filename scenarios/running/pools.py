@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import get_context, parent_process, resource_tracker
 from multiprocessing.connection import Connection, wait
@@ -227,3 +227,42 @@ def _follow_parent() -> None:
     if parent is not None:
         wait([parent.sentinel])
         os.kill(os.getpid(), signal.SIGTERM)
+
+
+SHARE = 100
+"""So many runs are one job."""
+
+
+def shared(runs: Sequence[Job]) -> Iterator[Sequence[Job]]:
+    """The runs, so many at a time."""
+    return (runs[at : at + SHARE] for at in range(0, len(runs), SHARE))
+
+
+def in_turn(
+    work: Callable[[Job], Result], jobs: Sequence[Job], on: Pool
+) -> Iterator[Result]:
+    """The results in the order of the jobs; one that is early waits for its turn.
+
+    Raises:
+        CannotRun: The process of a job was lost again and again.
+    """
+    early: dict[int, Result] = {}
+    due = 0
+    with closing(on.map(_Numbered(work), enumerate(jobs))) as done:  # type: ignore[type-var]
+        for (number, _), found in done:
+            if isinstance(found, Lost):
+                raise CannotRun(found.error, DEFECT)
+            early[number] = found
+            while due in early:
+                yield early.pop(due)
+                due += 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Numbered(Generic[Job, Result]):
+    """Work on a job that carries a number."""
+
+    work: Callable[[Job], Result]
+
+    def __call__(self, numbered: tuple[int, Job]) -> Result:
+        return self.work(numbered[1])

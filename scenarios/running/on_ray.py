@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from forewarn.abstractions.errors import MissingDependency, Unreachable
-from forewarn.scenarios.running.pools.local import (
+from forewarn.scenarios.running.pools import (
     CannotRun,
     Job,
     Lost,

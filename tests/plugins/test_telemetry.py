@@ -37,7 +37,7 @@ def decision(kind: Kind, law: str = "no_collision", at: float = 0.0) -> Decision
 # -- OpenTelemetry ---------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def sdk() -> Any:
     """The SDK as a program sets it up, keeping everything in memory."""
     pytest.importorskip("opentelemetry.sdk", reason="opentelemetry-sdk is missing")

@@ -12,7 +12,8 @@ import itertools
 import re
 import unicodedata
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 _ESCAPES = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?|[@-_])")
@@ -189,3 +190,14 @@ def suggest(word: str, known: Iterable[str]) -> str:
     names = list(known)
     some = ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
     return near_miss(word, names) or (f"there is {some}" if names else "")
+
+
+@contextmanager
+def naming(source: object) -> Iterator[None]:
+    """Says of what file or option an error is that names none."""
+    try:
+        yield
+    except InvalidInput as error:
+        if error.source:
+            raise
+        raise error.within(str(source)) from None

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         Vocabulary,
         load_vocabulary,
     )
-    from forewarn.cli.options.live import watched_live
+    from forewarn.cli.live import watched_live
     from forewarn.monitors.chains.model import Model, load_model, load_models
     from forewarn.monitors.guarding.decision import Action, Decision, Risk
     from forewarn.monitors.guarding.guard import Guard
@@ -102,7 +102,7 @@ __all__ = [
 __getattr__, __dir__ = _front(
     __name__,
     {
-        "cli.options.live": ("watched_live",),
+        "cli.live": ("watched_live",),
         "abstractions.abstraction": ("Abstraction", "load_abstraction"),
         "abstractions.errors": ("ForewarnError", "InvalidInput"),
         "abstractions.frame": ("Frame",),

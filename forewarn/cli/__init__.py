@@ -18,9 +18,13 @@ from typing import Any, NamedTuple
 import click
 
 from forewarn import __version__
-from forewarn.abstractions.errors import ForewarnError, mend_of, near_miss
+from forewarn.abstractions.errors import (
+    ForewarnError,
+    clean,
+    mend_of,
+    near_miss,
+)
 from forewarn.abstractions.places import left_waiting
-from forewarn.cli.support import clean
 
 BAD_INPUT = 2
 INTERNAL_ERROR = 70
@@ -44,33 +48,33 @@ _GUARD = "Guard a run"
 COMMANDS = {
     "demo": _Entry(_START, "demo", "The whole way, on embedded worlds."),
     "doctor": _Entry(_START, "doctor", "What is usable here, what is missing."),
-    "learn": _Entry(_MODEL, "models.learn", "Learn a Markov chain from traces."),
-    "merge": _Entry(_MODEL, "models.merge", "Add what guards counted to a model."),
-    "convert": _Entry(_MODEL, "models.convert", "Traces into columns, and back."),
-    "import": _Entry(_MODEL, "models.import_", "Read a chain made by another tool."),
-    "export": _Entry(_MODEL, "models.export", "Write a model for another tool."),
-    "show": _Entry(_ASK, "models.show", "Print a model: states, rows, risk."),
-    "check": _Entry(_ASK, "models.check", "How likely is it? Properties and laws."),
-    "monitor": _Entry(_WATCH, "watching.monitor", "Judge a recorded trace by laws."),
-    "laws": _Entry(_WATCH, "watching.laws", "List the law book, or show one law."),
+    "learn": _Entry(_MODEL, "learn", "Learn a Markov chain from traces."),
+    "merge": _Entry(_MODEL, "merge", "Add what guards counted to a model."),
+    "convert": _Entry(_MODEL, "files", "Traces into columns, and back."),
+    "import": _Entry(_MODEL, "files", "Read a chain made by another tool."),
+    "export": _Entry(_MODEL, "files", "Write a model for another tool."),
+    "show": _Entry(_ASK, "show", "Print a model: states, rows, risk."),
+    "check": _Entry(_ASK, "check", "How likely is it? Properties and laws."),
+    "monitor": _Entry(_WATCH, "watch", "Judge a recorded trace by laws."),
+    "laws": _Entry(_WATCH, "watch", "List the law book, or show one law."),
     "rules": _Entry(_WATCH, "rules", "Rules: import, score, lint, evolve."),
-    "scenarios": _Entry(_RUN, "runs.scenarios", "List what can be run."),
-    "collect": _Entry(_RUN, "runs.collect", "Run unguarded, and write traces."),
-    "run": _Entry(_RUN, "runs.run", "Run episodes with early warnings."),
-    "measure": _Entry(_RUN, "runs.measure", "What are the warnings worth?"),
-    "report": _Entry(_RUN, "runs.report", "Show runs and figures on a page."),
-    "tune": _Entry(_RUN, "runs.tune", "Find thresholds; write a policy."),
-    "train": _Entry(_RUN, "runs.train", "Collect, learn and tune in one go."),
-    "guard": _Entry(_GUARD, "guarding.guard", "Guard someone else's loop."),
+    "scenarios": _Entry(_RUN, "scenarios", "List what can be run."),
+    "collect": _Entry(_RUN, "collect", "Run unguarded, and write traces."),
+    "run": _Entry(_RUN, "run", "Run episodes with early warnings."),
+    "measure": _Entry(_RUN, "measure", "What are the warnings worth?"),
+    "report": _Entry(_RUN, "scenarios", "Show runs and figures on a page."),
+    "tune": _Entry(_RUN, "tune", "Find thresholds; write a policy."),
+    "train": _Entry(_RUN, "train", "Collect, learn and tune in one go."),
+    "guard": _Entry(_GUARD, "guard", "Guard someone else's loop."),
     "guard-program": _Entry(
         _GUARD, "guard_program", "Requests to programs that guard."
     ),
     "carla": _Entry(_GUARD, "carla", "CARLA: a server that stands in for it."),
-    "apollo": _Entry(_GUARD, "apollo", "Apollo: guard it, record it, stand in."),
-    "mcp": _Entry(_GUARD, "mcp", "MCP: guard the tools of any server."),
+    "apollo": _Entry(_GUARD, "apollo_guard", "Apollo: guard it, record it, stand in."),
+    "mcp": _Entry(_GUARD, "guard", "MCP: guard the tools of any server."),
     "thor": _Entry(_GUARD, "thor", "AI2-THOR: replay, harvest, household."),
-    "verify": _Entry(_GUARD, "guarding.verify", "Is a run record as it was written?"),
-    "replay": _Entry(_GUARD, "guarding.replay", "Derive a run's decisions again."),
+    "verify": _Entry(_GUARD, "records", "Is a run record as it was written?"),
+    "replay": _Entry(_GUARD, "records", "Derive a run's decisions again."),
 }
 
 
@@ -85,7 +89,8 @@ class _Forewarn(click.Group):
         if entry is None:
             return None
         home = importlib.import_module(f"forewarn.cli.{entry.module}")
-        command: click.Command = getattr(home, entry.module.rpartition(".")[2])
+        name = cmd_name.replace("-", "_")
+        command: click.Command = getattr(home, name, None) or getattr(home, f"{name}_")
         return command
 
     def resolve_command(

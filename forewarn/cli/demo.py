@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from forewarn.cli.runs.episodes import counted, shown
-from forewarn.cli.support import (
-    FOLDER,
-    Count,
-    emit,
+from forewarn.cli.command import (
+    Folder,
+    Many,
+    command,
+)
+from forewarn.cli.episodes import (
+    counted,
+)
+from forewarn.cli.measured import (
+    early,
+)
+from forewarn.cli.printing import (
     in_seconds,
-    json_option,
     progress,
-    table,
+    say,
+    shown,
+    tabled,
+    tell,
 )
 
 if TYPE_CHECKING:
     from forewarn.scenarios.demo.tour import Leg, Travelled
+
 
 REPORT = "report.html"
 _MOST_JOBS = 4
@@ -45,22 +54,12 @@ _WHERE = {
 _DOES = {"stop": "stopping the car", "reflect": "making the robot think again"}
 
 
-@click.command()
-@click.option(
-    "--out",
-    type=FOLDER,
-    default=Path("forewarn-demo"),
-    show_default=True,
-    help="Where the report, the learned models and the runs go.",
-)
-@click.option(
-    "--jobs",
-    type=Count(min=1),
-    help=f"How many processes run episodes; by default as many as there are cores,"
-    f" {_MOST_JOBS} at most.",
-)
-@json_option
-def demo(out: Path, jobs: int | None, as_json: bool) -> None:
+@command()
+def demo(
+    *,
+    out: Folder = Path("forewarn-demo"),
+    jobs: Many | None = None,
+) -> None:
     """Collect, learn, warn, intervene, measure and report, in about a minute.
 
     Drivers come to a light that turns yellow, and turn left across oncoming traffic; a
@@ -71,6 +70,11 @@ def demo(out: Path, jobs: int | None, as_json: bool) -> None:
     \b
     Example:
       forewarn demo --out out/demo
+
+    Args:
+        out: Where the report, the learned models and the runs go.
+        jobs: How many processes run episodes; by default as many as there are cores, 4
+            at most.
     """
     from forewarn.scenarios.demo import tour
     from forewarn.scenarios.report import write_report
@@ -80,16 +84,14 @@ def demo(out: Path, jobs: int | None, as_json: bool) -> None:
     driving = tour.WITHOUT_SUMO if missing else tour.DRIVING
     on = pool(jobs or min(os.cpu_count() or 1, _MOST_JOBS))
     found: list[Travelled] = []
-    if not as_json:
-        emit(False, None, missing)
+    tell(missing)
     for number, leg in enumerate((*driving, *tour.HOUSEHOLD), start=1):
         folder = out / leg.scenario
         if (folder / tour.MEASUREMENT).exists():
             shutil.rmtree(folder)  # of a demo that came to its end: see it run again
         done = tour.travel(leg, folder, on, counted, progress)
         found.append(done)
-        if not as_json:
-            emit(False, None, _section(number, done))
+        tell(_section(number, done))
     sentences = [sentence(each) for each in found]
     sources = [path for each in found for path in each.sources]
     title = "What the demo found"
@@ -105,7 +107,7 @@ def demo(out: Path, jobs: int | None, as_json: bool) -> None:
     }
     ends = [f"{i}. {text}" for i, text in enumerate(sentences, start=1)]
     page = f"See it move, in any browser: {out / REPORT}"
-    emit(as_json, payload, ["In short", "========", *ends, "", page])
+    say(payload, ["In short", "========", *ends, "", page])
 
 
 def _seeds(seeds: range) -> str:
@@ -141,7 +143,7 @@ def _section(number: int, done: Travelled) -> Iterator[str]:
     guarded = done.measured.guarded
     if guarded is not None:
         yield f"With the guard acting ({leg.kind}) on the same seeds:"
-        yield from (f"  {line}" for line in _compared(guarded["laws"]))
+        yield from (f"  {line}" for line in tabled(_COMPARED, guarded["laws"]))
     if done.seed is not None:
         yield f"Seed {done.seed} is in the report, without and with the guard."
     if leg.kind == "reflect":
@@ -149,38 +151,25 @@ def _section(number: int, done: Travelled) -> Iterator[str]:
     yield ""
 
 
+_FIGURES: dict[str, Callable[[dict[str, Any]], object]] = {
+    "law": lambda row: shown(row["law"]),
+    "broken in": lambda row: row["violating"],
+    "detected": lambda row: row["detected"],
+    "ahead": lambda row: in_seconds(row["awt_trigger_s"]["mean"]),
+    "clean": lambda row: row["clean"],
+    "false alarms": lambda row: row["false_alarms"],
+}
+_COMPARED: dict[str, Callable[[dict[str, Any]], object]] = {
+    "law": lambda row: shown(row["law"]),
+    "broken without": lambda row: row["violating_unguarded"],
+    "with": lambda row: row["violating_guarded"],
+}
+
+
 def _measured(done: Travelled) -> list[str]:
     rows = [row.as_dict() for row in done.measured.rows]
-    from forewarn.monitors.evaluation.warned import warned_early
-
-    figures = table(
-        ["law", "broken in", "detected", "ahead", "clean", "false alarms"],
-        (
-            (
-                shown(row["law"]),
-                row["violating"],
-                row["detected"],
-                in_seconds(row["awt_trigger_s"]["mean"]),
-                row["clean"],
-                row["false_alarms"],
-            )
-            for row in rows
-        ),
-    )
-    for row in rows:
-        if words := warned_early(row, done.measured.horizon_s):
-            figures.append(f"{shown(row['law'])}: {words}.")
-    return figures
-
-
-def _compared(laws: Sequence[dict[str, Any]]) -> list[str]:
-    return table(
-        ["law", "broken without", "with"],
-        (
-            (shown(law["law"]), law["violating_unguarded"], law["violating_guarded"])
-            for law in laws
-        ),
-    )
+    notes = [early(shown(row["law"]), row, done.measured.horizon_s) for row in rows]
+    return [*tabled(_FIGURES, rows), *itertools.chain(*notes)]
 
 
 def sentence(done: Travelled) -> str:

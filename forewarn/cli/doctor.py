@@ -10,11 +10,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import click
-
 from forewarn import __version__
 from forewarn.abstractions.errors import InvalidInput, near_miss
-from forewarn.cli.support import emit, json_option, table
+from forewarn.cli.command import (
+    command,
+)
+from forewarn.cli.printing import (
+    say,
+    table,
+)
 from forewarn.plugins.support import version_of
 
 MISSING_PIECE = 3
@@ -74,10 +78,11 @@ PIECES = (
 """The extras of pyproject.toml; a test keeps the two alike."""
 
 
-@click.command()
-@click.argument("name", required=False)
-@json_option
-def doctor(name: str | None, as_json: bool) -> None:
+@command()
+def doctor(
+    name: str | None = None,
+    /,
+) -> None:
     """What is usable here: each engine, simulator and framework.
 
     With NAME only that piece is looked at, and the exit status is 3 if it is missing.
@@ -93,7 +98,7 @@ def doctor(name: str | None, as_json: bool) -> None:
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
     }
-    emit(as_json, {**system, "pieces": found}, _lines(system, found))
+    say({**system, "pieces": found}, _lines(system, found))
     if name is not None and not found[0]["usable"]:
         raise SystemExit(MISSING_PIECE)
 

@@ -317,3 +317,17 @@ def _pairs(flat: list[int], states: int, source: str, place: str) -> Ints:
 
 def _table(values: Sequence[Any], columns: int) -> Ints:
     return np.array(values, dtype=np.int64).reshape(-1, columns)
+
+
+def dealt(
+    models: Sequence[Model], files: Iterable[Path], source: str
+) -> list[list[tuple[str, FleetTally]]]:
+    """The tallies of each model, with the files that they come from."""
+    subjects = [Subject.of(model, source) for model in models]
+    found: list[list[tuple[str, FleetTally]]] = [[] for _ in models]
+    for path in files:
+        for tally in read_tallies(path):
+            if tally.subject not in subjects:
+                subjects[0].refuse_other(tally.subject, str(path))
+            found[subjects.index(tally.subject)].append((str(path), tally))
+    return found

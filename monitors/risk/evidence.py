@@ -318,6 +318,14 @@ def laws_of(model: Model) -> list[Law]:
     return [law for text in model.laws for law in parts_of(text, abstraction)]
 
 
+def laws_named(model: Model, names: Sequence[str] = ()) -> list[Law]:
+    """The laws of those names, or else all that a model was learned for."""
+    abstraction = abstraction_of(model)
+    vocabulary = None if abstraction is None else abstraction.vocabulary
+    texts = names or model.laws
+    return [law for text in texts for law in find_laws(text, vocabulary=vocabulary)]
+
+
 def in_words_of(model: Model, law: str) -> str:
     """A law by the name that the model itself gives it, or as it was asked for."""
     own = (text for text in model.laws if text.partition(" := ")[0] == law)

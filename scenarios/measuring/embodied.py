@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forewarn.abstractions.abstraction import Abstraction
-from forewarn.abstractions.errors import ForewarnError
+from forewarn.abstractions.errors import ForewarnError, InvalidInput
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.trace import Trace, TraceHeader
 from forewarn.monitors.chains.learning import Support, Tally, learn
@@ -36,6 +36,15 @@ from forewarn.scenarios.running.episode import Episode
 from forewarn.scenarios.running.pools import Lost, Pool
 from forewarn.scenarios.running.runner import Keep, Runner
 from forewarn.scenarios.schema import Plug, Scenario, load_family
+from forewarn.thor_bridge.pilot import (
+    frozen_habits,
+)
+
+RUNS = 5
+"""How often each task is run, as in the paper."""
+
+COMPLIANCES = (0.0, 0.25, 0.5, 0.75, 1.0)
+"""What the compliance is swept over, beside the fitted one."""
 
 TRAINING_RUNS = 30
 """For each task, as in the paper."""
@@ -610,3 +619,37 @@ def table(
         family, pilot, tasks, tuple(seeds), fitted, tuple(rows.values()),
         tuple(bars(rows, compliances)),
     )  # fmt: skip
+
+
+def measure_family(
+    name: str,
+    runs: int | None,
+    seed: int,
+    on: Pool,
+    compliances: Sequence[float],
+    watched: Callable[..., Iterator[Any]],
+) -> Table:
+    """Run a family of tasks under every way to guard.
+
+    Args:
+        name: The family's name or file.
+        runs: How often each task is run; by default as in the paper.
+        seed: The first seed of them.
+        on: Where they run.
+        compliances: How often the robot heeds a warning; by default a sweep.
+        watched: Shows progress over the tasks.
+    """
+    family = load_family(name)
+    pilot = family.scenario(family.tasks[0]).pilot.name
+    fitted = frozen_habits().compliance if pilot in EMBEDDED else None
+    if fitted is None and compliances:
+        raise InvalidInput(f"{pilot} cannot be told how often to heed a warning")
+    swept = sorted({*(compliances or COMPLIANCES), fitted}) if fitted else []
+    tried = ways(swept)
+    seeds = tuple(range(seed, seed + (runs or RUNS)))
+    training = tuple(range(TRAINING_RUNS))
+    todo = [TaskJob(name, task, tuple(tried), seeds, training) for task in family.tasks]
+    played = watched(study(todo, on), "tasks", len(todo))
+    done = {job.task: runs_of for job, runs_of in played}
+    by_way = {way: [run for t in family.tasks for run in done[t][way]] for way in tried}
+    return table(name, pilot, by_way, len(todo), seeds, swept, fitted)

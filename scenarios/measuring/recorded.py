@@ -22,16 +22,22 @@ from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.trust.training import digest_of_runs
 from forewarn.plugins.contracts import Source
 from forewarn.plugins.loop.guarding import Guarding
-from forewarn.scenarios.measuring.measure import Progress, seeds_of
+from forewarn.scenarios.measuring.measure import Progress, seeds_of, trained_seeds
 from forewarn.scenarios.running.campaign import Kept as KeptOf
 from forewarn.scenarios.running.campaign import campaign, jobs, kept_in
 from forewarn.scenarios.running.episode import Episode
 from forewarn.scenarios.running.plan import plan
 from forewarn.scenarios.running.pools import Pool
 from forewarn.scenarios.running.runner import FAILED
-from forewarn.scenarios.running.series import Judge, Rival, Series, SeriesLog
+from forewarn.scenarios.running.series import (
+    Judge,
+    Rival,
+    Series,
+    SeriesLog,
+)
 from forewarn.scenarios.running.tracker import Tracker, Truth
 from forewarn.scenarios.schema import Scenario
+from forewarn.scenarios.shipped import shipped_with
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,3 +303,13 @@ def applicable(laws: Sequence[Law], runs: Sequence[Kept]) -> list[Law]:
     """The laws that the runs' source can answer."""
     header = runs[0].header
     return [law for law in laws if all(map(header.can_know, law.signals))]
+
+
+def shipped_runs(scenario: Scenario) -> tuple[list[int], KeptOf]:
+    """The seeds of the runs behind the model that ships, and how they were kept."""
+    files = shipped_with(scenario)
+    if files is None:
+        raise InvalidInput(f"no model ships with {scenario.name}")
+    model = load_models(files.model)[0]  # all are learned from the same runs
+    kept = kept_then(model.training.get("files", ()))
+    return sorted(trained_seeds(model, scenario.name)), kept

@@ -38,12 +38,17 @@ from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.guarding.listening import Listener, Run
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.plugins.loop.loop import as_json
+from forewarn.plugins.registry import load, make_world
 from forewarn.scenarios.running.episode import FORMAT, Episode, read_episode
 from forewarn.scenarios.running.plan import Plan, runner_of
 from forewarn.scenarios.running.pools import Here, Lost, Pool, Processes
 from forewarn.scenarios.running.runner import FAILED, Keep
 from forewarn.scenarios.running.scenery import scene_file
-from forewarn.scenarios.running.series import Judge, Rival, SeriesLog
+from forewarn.scenarios.running.series import (
+    Judge,
+    Rival,
+    SeriesLog,
+)
 from forewarn.scenarios.running.tracker import Driven, Pace
 from forewarn.scenarios.schema import Scenario
 
@@ -309,3 +314,13 @@ class _Recorder(Listener):
             source.name,
             episode.mode == "guarded",
         )
+
+
+def recordings(scenario: Scenario) -> int | None:
+    """How many runs the scenario's world has recorded; None: it is run."""
+    if not hasattr(load("world", scenario.world.name), "episodes"):
+        return None
+    settings = scenario.settings(scenario.world, 0)
+    with closing(make_world(scenario.world.name, settings, scenario.source)) as world:
+        count: int = world.episodes  # type: ignore[attr-defined]
+        return count if world.source.fixed else None

@@ -9,14 +9,21 @@ within delta.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
 
+from forewarn.abstractions.errors import ForewarnError
+from forewarn.abstractions.serial import to_json
 from forewarn.monitors.chains.learning import Support, learn
 from forewarn.monitors.chains.model import Model
+from forewarn.monitors.evaluation.figures import (
+    rate,
+    wilson,
+)
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.risk.evidence import (
     compile_for,
@@ -31,8 +38,12 @@ from forewarn.monitors.trust.pac import (
     pac_report,
 )
 from forewarn.monitors.trust.training import Training
-from forewarn.scenarios.running.campaign import kept_in
+from forewarn.scenarios.running.campaign import Kept, campaign, jobs, kept_in
 from forewarn.scenarios.running.episode import Episode, by_seed
+from forewarn.scenarios.running.plan import plan, without_risk
+from forewarn.scenarios.running.pools import (
+    Pool,
+)
 from forewarn.scenarios.schema import Scenario
 
 Until = Literal["pac", "rate"]
@@ -230,3 +241,107 @@ def sizes(budget: int) -> Iterator[int]:
         yield size
         size = min(2 * size, budget)
     yield budget
+
+
+@dataclass(frozen=True, slots=True)
+class Campaign:
+    """Unguarded episodes of one scenario, one seed after the other.
+
+    Args:
+        scenario: The scenario.
+        first: The first seed.
+        on: Where the episodes run.
+        out: Where their traces go.
+        keep: The traces' format.
+        again: Whether to run also what is there already.
+        watched: Shows progress.
+    """
+
+    scenario: Scenario
+    first: int
+    on: Pool
+    out: Path
+    keep: Kept
+    again: bool
+    watched: Callable[[Iterable[Episode], str, int], Iterator[Episode]]
+
+    def run(self, episodes: int, until_s: float = math.inf) -> list[Episode]:
+        """Runs so many episodes, or as many as are done by a time of the clock."""
+        scenario = self.scenario
+        model = without_risk(scenario, self.out) if scenario.judges else None
+        seeds = range(self.first, self.first + episodes)
+        todo = jobs(plan(scenario, model), scenario, seeds, self.out, [self.keep])
+        running = campaign(todo, self.on, self.again)
+        found: list[Episode] = []
+        for episode in self.watched(running, "episodes", episodes):
+            found.append(episode)
+            if time.monotonic() > until_s:
+                break
+        running.close()
+        return by_seed(found)
+
+
+def refuse_total_failure(episodes: Sequence[Episode]) -> None:
+    """Raises if no episode came to its end: there is nothing to report then."""
+    if episodes and all(episode.failed for episode in episodes):
+        raise ForewarnError(f"all {len(episodes)} episodes failed: {episodes[0].error}")
+
+
+def sampled(
+    campaign: Campaign, goal: Goal, most: int, time_s: float, budget: str
+) -> tuple[list[Episode], dict[str, Any], list[str]]:
+    """The episodes until enough is known, what they tell, and that in sentences.
+
+    Args:
+        campaign: What runs.
+        goal: What is to be known.
+        most: How many episodes there may be.
+        time_s: How long they may take.
+        budget: Both, as they were asked for.
+    """
+    sampler = Sampler(campaign.scenario, goal, campaign.out)
+    until_s = time.monotonic() + time_s
+    for size in sizes(most):
+        found = campaign.run(size, until_s)
+        refuse_total_failure(found)
+        known = sampler.look(found)
+        holds = all(each.holds(goal.until) for each in known)
+        if holds or time.monotonic() > until_s:
+            break
+    facts = {
+        **to_json(goal),
+        "budget": budget,
+        "looks": sampler.looks,
+        "holds": holds,
+        "laws": [each.as_dict() for each in known],
+    }
+    ended = "enough is known" if holds else f"the budget of {budget} is used up"
+    told = [f"After {len(found)} episodes and {sampler.looks} looks {ended}."]
+    told += [sentence for each in known for sentence in each.sentences(goal.until)]
+    return found, facts, told
+
+
+def base_rates(scenario: Scenario, episodes: Sequence[Episode]) -> list[dict[str, Any]]:
+    """How often each law is broken, and whether that is as the scenario expects."""
+    good = [episode for episode in episodes if not episode.failed]
+    found = []
+    for law in scenario.laws:
+        broken = sum(episode.first(law.name) is not None for episode in good)
+        expected = scenario.expected_base_rate.get(law.name)
+        interval = wilson(broken, len(good))
+        fits = None
+        if expected:
+            fits = not interval or (
+                interval[0] <= expected[1] and expected[0] <= interval[1]
+            )
+        found.append(
+            {
+                "law": law.name,
+                "violating": broken,
+                "base_rate": rate(broken, len(good)),
+                "interval": interval,
+                "expected": expected,
+                "as_expected": fits,
+            }
+        )
+    return found

@@ -27,7 +27,7 @@ from forewarn.scenarios.running.episode import Episode, by_seed
 from forewarn.scenarios.running.plan import plan
 from forewarn.scenarios.running.pools import Pool
 from forewarn.scenarios.schema import Scenario
-from forewarn.scenarios.training.tune import WORSE
+from forewarn.scenarios.training.tune import WORSE, Tuned
 
 THRESHOLDS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 """The thresholds that are tried."""
@@ -182,6 +182,31 @@ class Trial:
         if failed := [each for each in found if each.failed]:
             raise InvalidInput(f"seed {failed[0].seed} failed: {failed[0].error}")
         return found
+
+    def settle(
+        self,
+        best: Tuned,
+        base: Policy,
+        kind: Kind,
+        holds_s: Sequence[float],
+        longer: float,
+    ) -> tuple[Policy, list[Acted], Acted]:
+        """The policy from which on acting is worth most, and all that was tried.
+
+        Args:
+            best: The horizon and the calibration that were found.
+            base: The policy, for all else.
+            kind: What the guard does.
+            holds_s: How long to hold, beside the policy's own.
+            longer: Maximum fraction of clean runs that take longer by a tenth.
+        """
+        laws = [law for law in self.scenario.laws if law.name in best.calibration]
+        known = {law: each for law, each in best.calibration.items() if each.points}
+        base = replace(base, horizon_s=best.horizon_s, calibration=known)
+        policies = [(at, acting_policy(base, laws, kind, at)) for at in THRESHOLDS]
+        tried, taken = self.search(policies, (*holds_s, base.hold_s), longer)
+        policy = replace(dict(policies)[taken.threshold], hold_s=taken.hold_s)
+        return policy, tried, taken
 
     def search(
         self,

@@ -12,7 +12,7 @@ from forewarn.apollo_bridge.lockstep import LockstepWorld, draw_map
 from forewarn.apollo_bridge.maps import RoadMap, read_map
 from forewarn.apollo_bridge.tcp import TcpBus
 from forewarn.apollo_bridge.wire import Bus, NodeBus
-from forewarn.cli.apollo.shared import drive
+from forewarn.cli.apollo import drive
 from forewarn.plugins.driving.sense import Surroundings
 from forewarn.scenarios.schema import load_scenario
 from forewarn.standins.apollo.play import StandIn

@@ -17,9 +17,14 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.abstractions.errors import InvalidInput, MissingDependency
+from forewarn.abstractions.errors import (
+    InvalidInput,
+    MissingDependency,
+    clean,
+)
 from forewarn.cli import COMMANDS, main
-from forewarn.cli.support import clean, emit, progress, table
+from forewarn.cli.command import command
+from forewarn.cli.printing import progress, say, table
 
 HEAVY = ("numpy", "scipy", "pydantic", "yaml", "matplotlib", "stormpy", "libsumo")
 
@@ -188,14 +193,19 @@ def test_what_is_clean_stays_and_holds_no_control_characters(text: str) -> None:
     assert all(ord(c) >= 32 and not 127 <= ord(c) < 160 or c in "\n\t" for c in shown)
 
 
-def test_emit_prints_json_alone_or_clean_lines(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    emit(True, {"a": [1, None]}, ["never"])
-    emit(False, {}, ["one\x07", "two"])
-    assert capsys.readouterr().out == '{"a": [1, null]}\none\ntwo\n'
-    with pytest.raises(ValueError, match="JSON"):
-        emit(True, float("nan"), [])
+def test_say_prints_json_alone_or_clean_lines() -> None:
+    @command()
+    def both(number: float, /, *, bad: bool = False) -> None:
+        """Say it.
+
+        Args:
+            bad: Whether it is.
+        """
+        say({"a": [number, None]}, ["one\x07", "two"], found=bad)
+
+    assert CliRunner().invoke(both, ["1", "--json"]).stdout == '{"a": [1.0, null]}\n'
+    done = CliRunner().invoke(both, ["1", "--bad"])
+    assert (done.stdout, done.exit_code) == ("one\ntwo\n", 1)
 
 
 def test_table_aligns_numbers_right_and_words_left() -> None:

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from forewarn.cli import main
-from forewarn.cli.support import emit
+from forewarn.cli.printing import say
 from forewarn.monitors.chains.model import load_model
 from forewarn.scenarios.demo import tour
 from forewarn.scenarios.demo.tour import Leg
@@ -30,13 +30,12 @@ def hearing() -> Iterator[list[dict[str, Any]]]:
     """What the demo would say as JSON while it speaks to people."""
     told: list[dict[str, Any]] = []
 
-    def heard(as_json: bool, payload: Any, lines: Iterable[str]) -> None:
-        if payload is not None:
-            told.append(json.loads(json.dumps(payload, allow_nan=False)))
-        emit(as_json, payload, lines)
+    def heard(payload: Any, lines: Iterable[str]) -> None:
+        told.append(json.loads(json.dumps(payload, allow_nan=False)))
+        say(payload, lines)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("forewarn.cli.demo.emit", heard)
+        patch.setattr("forewarn.cli.demo.say", heard)
         yield told
 
 

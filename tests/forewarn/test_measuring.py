@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from forewarn.cli import main
-from forewarn.cli.runs.measured import write_csv
+from forewarn.cli.measured import write_csv
 from forewarn.monitors.evaluation.warned import Warned
 from forewarn.scenarios.measuring.measure import Measurement
 from tests.scenarios import learned

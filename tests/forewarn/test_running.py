@@ -16,8 +16,8 @@ from click.testing import CliRunner, Result
 
 from forewarn.abstractions.readers.stored import stored_runs
 from forewarn.cli import main
-from forewarn.cli.options.policies import chosen_policy
-from forewarn.cli.runs.episodes import counted
+from forewarn.cli.episodes import counted
+from forewarn.cli.groups import chosen_policy
 from forewarn.monitors.evaluation.warned import Broken
 from forewarn.monitors.guarding.policy import Policy, Step, load_policy
 from forewarn.plugins.tiny import TinyWorld

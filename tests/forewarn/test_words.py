@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 import forewarn.scenarios
 from forewarn.cli import main
-from forewarn.cli.guarding.saying import Saying
+from forewarn.cli.guarding import Saying
 from forewarn.monitors.guarding.decision import Decision, Outcome
 from forewarn.plugins.loop.guarding import Guarding
 from tests.scenarios import learned
@@ -178,7 +178,7 @@ def test_a_guard_beside_a_stack_says_that_a_law_was_broken(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     guard = Guarding.load(learned.model(ROAD)).guard()
-    saying = Saying(guard, "the car", as_json=False)
+    saying = Saying(guard, "the car")
     proceeds = Outcome("proceed", "proceed")
     saying.turn(Decision("proceed", 0, 0.0), proceeds)
     saying.ends("", {})

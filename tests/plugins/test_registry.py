@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from forewarn.abstractions.errors import InvalidInput, MissingDependency
-from forewarn.cli.runs.episodes import recordings
 from forewarn.plugins import registry
 from forewarn.plugins.contracts import Actuator, Pilot, World
 from forewarn.plugins.registry import (
@@ -21,6 +20,7 @@ from forewarn.plugins.registry import (
     make_world,
     plugs,
 )
+from forewarn.scenarios.running.campaign import recordings
 from forewarn.scenarios.schema import parse_scenario, shipped_scenarios
 
 CODE = """

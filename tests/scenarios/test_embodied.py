@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.cli import main
-from forewarn.cli.runs.embodied import _lines as printed
+from forewarn.cli.measured import family_lines as printed
 from forewarn.scenarios.measuring import embodied
 from forewarn.scenarios.measuring.embodied import (
     CHOSEN,

@@ -14,16 +14,17 @@ from click.testing import CliRunner
 from forewarn.abstractions.errors import MissingDependency
 from forewarn.abstractions.readers.stored import Stored, files_in, stored_runs
 from forewarn.cli import main
-from forewarn.cli.models.learning import Learner, Wish
-from forewarn.cli.watching.dataset import judged
 from forewarn.monitors.chains.formats.own import model_as_dict
 from forewarn.monitors.laws.lawbook import find_laws
+from forewarn.scenarios.measuring.verdicts import judged
 from forewarn.scenarios.running.campaign import Job, campaign, jobs
 from forewarn.scenarios.running.episode import Episode
 from forewarn.scenarios.running.on_ray import OBJECT_STORE_BYTES, OnRay
 from forewarn.scenarios.running.plan import plan
 from forewarn.scenarios.running.pools import SHARE, CannotRun, Here, Lost
 from forewarn.scenarios.schema import load_scenario
+from forewarn.scenarios.training.learner import Learner
+from forewarn.scenarios.training.wish import Wish
 
 ray = pytest.importorskip("ray", reason="ray is not installed: extra ray")
 
@@ -137,18 +138,12 @@ def test_runs_are_counted_by_two_nodes_of_which_one_is_lost(
     cluster: Any, tmp_path: Path
 ) -> None:
     stored = [*many(tmp_path)]
-    wish = Wish(**{**dict.fromkeys(Wish.__slots__), **WISHED})
+    wish = Wish(scenario="tiny-road", candidate=("speed > 20",))
     alone, found = (Learner(wish, None, "", stored[0].path) for _ in range(2))
     assert list(alone.add(stored)) == list(found.add(stored, Losing(cluster)))
     kept = [json.dumps(model_as_dict(each.model())) for each in (alone, found)]
     assert kept[0] == kept[1]
     assert found.training.sequences() == alone.training.sequences()
-
-
-WISHED: dict[str, Any] = {
-    "format": "auto", "scenario": "tiny-road", "auto": False, "laws": (),
-    "mix_guarded": False, "candidates": ("speed > 20",),
-}  # fmt: skip
 
 
 def many(folder: Path) -> Iterator[Stored]:

@@ -1,0 +1,497 @@
+"""`forewarn apollo`: guard a running Apollo, record it, and test without it."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import click
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.cli.command import (
+    AnyPath,
+    File,
+    NotNegative,
+    Number,
+    Port,
+    Seed,
+    command,
+)
+from forewarn.cli.printing import (
+    note,
+    progress,
+    say,
+    tell,
+    wants_json,
+)
+
+if TYPE_CHECKING:
+    from forewarn.abstractions.frame import Frame
+    from forewarn.apollo_bridge.recordings import RecordedDrive
+    from forewarn.apollo_bridge.wire import Bus
+    from forewarn.standins.apollo.play import StandIn
+    from forewarn.standins.apollo.server import FakeCyber
+
+
+Edition = Literal[8, 9]
+QUEUED = 10_000
+"""So many messages may wait to be written before more of them are lost."""
+
+Pace = Annotated[float, Number(min=0.0, max=1000.0)]
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How Apollo is reached.
+
+    Args:
+        bridge: From outside, through Apollo's cyber_bridge.
+        node: As a node, inside its container.
+    """
+
+    bridge: Annotated[str | None, "tcp://HOST:PORT"] = None
+    node: bool = False
+
+    def chosen(self) -> str:
+        """The way that was chosen."""
+        if self.node == (self.bridge is not None):
+            raise click.UsageError("give either --bridge tcp://HOST:PORT or --node")
+        return self.bridge or "node"
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What no channel tells.
+
+    Args:
+        map_: The folder or file of Apollo's map; without it few signals are known.
+        told: What no channel tells: rain=0.2, time_of_day=21, …; may be given again.
+        body: The car's size in m, from the rear axle; by default Apollo's usual car.
+        edition: Whose messages: 9 is Apollo 9 and later, 8 is Apollo 8 and earlier.
+    """
+
+    map_: AnyPath | None = None
+    told: tuple[Annotated[str, "SIGNAL=VALUE"], ...] = ()
+    body: Annotated[str | None, "FRONT,BACK,WIDTH"] = None
+    edition: Edition = 9
+
+    def surroundings(self) -> dict[str, Any]:
+        """What is told of the surroundings, each in the type of its signal."""
+        from forewarn.abstractions.errors import InvalidInput, suggest
+        from forewarn.abstractions.files import parse_yaml
+        from forewarn.abstractions.serial import validated
+        from forewarn.plugins.driving.sense import Surroundings
+
+        given: dict[str, Any] = {}
+        for each in self.told:
+            name, equals, value = each.partition("=")
+            if not equals or name not in Surroundings.model_fields:
+                raise InvalidInput(
+                    f"--told takes SIGNAL=VALUE, not {each!r:.60}",
+                    mend=suggest(name, Surroundings.model_fields),
+                )
+            given[name] = parse_yaml(value, "--told")
+        checked = validated(Surroundings, given, "--told")
+        return {name: getattr(checked, name) for name in given}
+
+    def size(self) -> dict[str, float] | None:
+        """The car's size, from what an option says of it."""
+        text = self.body
+        if text is None:
+            return None
+        try:
+            front, back, width = (float(part) for part in text.split(","))
+        except ValueError:
+            raise click.UsageError(
+                f"--body takes FRONT,BACK,WIDTH in m, not {text!r:.60}"
+            ) from None
+        if not (0 < front < 30 and 0 <= back < 30 and 0 < width < 10):
+            raise click.UsageError(f"--body {text!r:.60} is the size of no car")
+        return {"front_m": front, "back_m": back, "width_m": width}
+
+    FILE = click.Path(dir_okay=False, path_type=Path)
+    QUEUED = 10_000
+    """So many messages may wait to be written before more of them are lost."""
+
+
+def drive(
+    scenario: str, seed: int, cyber: FakeCyber, edition: Edition, guardian: bool
+) -> StandIn:
+    """The stand-in that drives a scenario."""
+    from forewarn.apollo_bridge.channels import messages
+    from forewarn.plugins.registry import make_pilot, make_world
+    from forewarn.plugins.sumo.bridge import SumoWorld
+    from forewarn.scenarios.schema import load_scenario
+    from forewarn.standins.apollo.play import StandIn
+
+    wanted = load_scenario(scenario)
+    settings = wanted.settings(wanted.world, seed)
+    world = make_world(wanted.world.name, settings, wanted.source)
+    if not isinstance(world, SumoWorld):
+        world.close()
+        raise InvalidInput(
+            f"the scenario {wanted.name} does not run on SUMO",
+            mend="forewarn scenarios lists those that drive",
+        )
+    settings = wanted.settings(wanted.pilot, seed)
+    pilot = make_pilot(wanted.pilot.name, settings, wanted.source)
+    return StandIn(
+        cyber, messages(edition), world, pilot, guardian=guardian,
+        max_time_s=wanted.end.max_time_s,
+    )  # fmt: skip
+
+
+@contextlib.contextmanager
+def ended_by_signals(end: Callable[[], None]) -> Iterator[None]:
+    """SIGTERM ends things in an orderly way, as Ctrl-C does by itself."""
+    before = signal.signal(signal.SIGTERM, lambda *_: end())
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        end()
+
+
+@click.group()
+def apollo() -> None:
+    """Apollo: guard it, record it, and test without it.
+
+    Every command takes --json. `forewarn doctor apollo` says what is usable here.
+    """
+
+
+@command(of=apollo)
+def serve(
+    what: Annotated[str, "SCENARIO|RECORD"],
+    /,
+    *,
+    host: str = "127.0.0.1",
+    port: Port = 9090,
+    allow_remote: bool = False,
+    seed: Seed = 0,
+    episodes: Seed = 0,
+    pace: Pace = 1.0,
+    edition: Edition = 9,
+    guardian: bool = False,
+) -> None:
+    """A stand-in for Apollo: cyber_bridge, its channels, and a car that obeys.
+
+    It drives a scenario that runs on SUMO, episode after episode, or says what a
+    .record file holds. Guards may connect and stop the car, as they can with Apollo.
+
+    \b
+    Example:
+      forewarn apollo map crossing --out maps/base_map.bin
+      forewarn apollo serve s2
+      forewarn apollo guard --bridge tcp://127.0.0.1:9090 --map maps --model s2.json
+
+    Args:
+        host: Listen there.
+        port: The port; 0 takes one that is free.
+        allow_remote: Listen where others can reach it, unguarded.
+        seed: Seed of everything random.
+        episodes: So many of a scenario; by default they go on.
+        pace: How fast the stand-in's clock goes; 0: as fast as it can.
+        edition: Whose messages: 9 is Apollo 9 and later, 8 is Apollo 8 and earlier.
+        guardian: Its guardian is enabled.
+    """
+    from forewarn.apollo_bridge import frames
+    from forewarn.apollo_bridge.recordings import read_record
+    from forewarn.plugins.loop.alerts import is_loopback
+    from forewarn.standins.apollo.play import play_record
+    from forewarn.standins.apollo.server import BridgeServer, FakeCyber
+
+    if not allow_remote and not is_loopback(host):
+        raise InvalidInput(
+            f"{host} can be reached from elsewhere, and cyber_bridge has no passwords",
+            mend="listen on 127.0.0.1, or say --allow-remote",
+        )
+    cyber = FakeCyber()
+    record = Path(what) if what.endswith(".record") else None
+    playing = None if record else drive(what, seed, cyber, edition, guardian)
+    going = threading.Event()
+    with (
+        ended_by_signals(going.set),
+        contextlib.closing(BridgeServer(cyber, frames, host, port)) as server,
+    ):
+        address = f"tcp://{host}:{server.port}"
+        say({"listening": address}, [f"Listening on {address}."])
+        count = 0
+        if record is not None:
+            count = play_record(
+                cyber, read_record(record), pace, lambda: not going.is_set()
+            )
+            say({"messages": count}, [f"{count} messages."])
+        elif playing is not None:
+            for why in playing.play(seed, pace, lambda: not going.is_set()):
+                count += 1
+                say({"episode": seed + count - 1, "ended": why}, [f"{why}."])
+                if count == episodes:
+                    break
+
+
+@command(of=apollo)
+def map_(
+    name: Annotated[str, "NAME|FILE.net.xml"],
+    /,
+    *,
+    out: File,
+) -> None:
+    """Write one of our maps, or any of SUMO's nets, in Apollo's form.
+
+    \b
+    Example:
+      forewarn apollo map crossing --out maps/crossing/base_map.bin
+
+    Args:
+        out: The file: base_map.bin, or base_map.txt for people.
+    """
+    from google.protobuf import text_format
+
+    from forewarn.abstractions.files import atomic_bytes
+    from forewarn.apollo_bridge.lockstep import draw_map
+
+    made = draw_map(name)
+    text = out.suffix == ".txt"
+    data = text_format.MessageToBytes(made) if text else made.SerializeToString()
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_bytes(out) as file:
+        file.write(data)
+    counts = {
+        "lanes": len(made.lane),
+        "junctions": len(made.junction),
+        "signals": len(made.signal),
+        "crosswalks": len(made.crosswalk),
+    }
+    told = ", ".join(f"{count} {what}" for what, count in counts.items())
+    say({"map": str(out), "bytes": len(data), **counts}, [f"{out}: {told}."])
+
+
+@command(of=apollo)
+def record(
+    out: File,
+    /,
+    *,
+    way: Way,
+    for_: NotNegative | None = None,
+    edition: Edition = 9,
+) -> None:
+    """Write what Apollo says to a .record file, for learn and measure.
+
+    \b
+    Example:
+      forewarn apollo record drive.record --bridge tcp://127.0.0.1:9090 --for 60
+
+    Args:
+        for_: Seconds; by default until Ctrl-C.
+        edition: Whose messages: 9 is Apollo 9 and later, 8 is Apollo 8 and earlier.
+    """
+    from forewarn.apollo_bridge import channels
+    from forewarn.apollo_bridge.channels import messages
+    from forewarn.apollo_bridge.recordings import write_record
+    from forewarn.apollo_bridge.wire import connect
+
+    known = messages(edition)
+    ending = threading.Event()
+    with (
+        ended_by_signals(ending.set),
+        contextlib.closing(connect(way.chosen(), newest_only=False)) as bus,
+    ):
+        heard = _Heard()
+        for channel in (*channels.INPUTS.values(), *channels.ROUTES[edition].values()):
+            bus.create_reader(channel.name, known[channel.type], heard, channel.name)
+        until_s = None if for_ is None else time.monotonic() + for_
+        try:
+            count = write_record(out, heard.said(ending, until_s))
+        except KeyboardInterrupt:
+            count = heard.count
+        if not count:
+            _refuse_silence(bus, out)
+    facts = {"record": str(out), "messages": count, "lost": heard.lost}
+    say(facts, [f"{out}: {count} messages, {heard.lost} lost."])
+
+
+class _Heard:
+    """What came, on its way from the bus's thread to the file."""
+
+    def __init__(self) -> None:
+        self._queue: queue.Queue[tuple[str, Any, int]] = queue.Queue(QUEUED)
+        self._last_ns = 0
+        self.count = self.lost = 0
+
+    def __call__(self, message: Any, channel: str) -> None:
+        from forewarn.apollo_bridge.wire import stamp
+
+        stamped = stamp(message)
+        time_ns = time.time_ns() if stamped is None else round(stamped * 1e9)
+        # Channels are not stamped in the order in which they come.
+        self._last_ns = max(self._last_ns, time_ns)
+        try:
+            self._queue.put_nowait((channel, message, self._last_ns))
+        except queue.Full:
+            self.lost += 1
+
+    def said(
+        self, ending: threading.Event, until_s: float | None
+    ) -> Iterator[tuple[str, Any, int]]:
+        """What came, until the end."""
+        try:
+            while not ending.is_set():
+                if until_s is not None and time.monotonic() >= until_s:
+                    return
+                with contextlib.suppress(queue.Empty):
+                    yield self._queue.get(timeout=0.1)
+                    self.count += 1
+        except KeyboardInterrupt:
+            return  # the file is to be closed as files are
+
+
+def _refuse_silence(bus: Bus, out: Path) -> None:
+    out.unlink(missing_ok=True)
+    raise InvalidInput(
+        "nothing came" + (f" ({bus.health.problem})" if bus.health.problem else ""),
+        mend="is Apollo running?",
+    )
+
+
+@command(of=apollo)
+def resume(
+    *,
+    way: Way,
+    edition: Edition = 9,
+) -> None:
+    """Let Apollo drive on after a guard has stopped it.
+
+    A stop stays when the guard that asked for it has ended; this takes it back.
+
+    \b
+    Example:
+      forewarn apollo resume --bridge tcp://127.0.0.1:9090
+
+    Args:
+        edition: Whose messages: 9 is Apollo 9 and later, 8 is Apollo 8 and earlier.
+    """
+    from forewarn.apollo_bridge import channels
+    from forewarn.apollo_bridge.channels import messages
+    from forewarn.apollo_bridge.commander import Commander, Paths
+    from forewarn.apollo_bridge.wire import Inbox, connect
+
+    known = messages(edition)
+    with contextlib.closing(connect(way.chosen())) as bus:
+        wanted = {n: channels.INPUTS[n] for n in ("chassis", "planning")}
+        inbox = Inbox(bus, wanted, known)
+        commander = Commander(bus, known, inbox, Paths())
+        heard = inbox.wait(lambda: inbox.newest("planning") is not None, 5.0)
+        commander.resume()
+        shown = inbox.wait(lambda: commander.telemetry.emergency_stop is False, 3.0)
+        if not heard:
+            raise InvalidInput(
+                f"planning says nothing ({bus.health.problem})",
+                mend="is Apollo running?",
+            )
+    said = "It drives on." if shown else "It was told to drive on; it does not show."
+    say({"resumed": shown}, [said], found=not shown)
+
+
+@command(of=apollo)
+def signals(
+    record: File,
+    /,
+    *,
+    period: Annotated[float, Number(min=0.001, max=60.0)] = 0.1,
+    around: Around,
+    out: File | None = None,
+) -> None:
+    """Read a .record file as the signals of driving.
+
+    With --json a line for each frame: {"time_s": …, "signals": {…}}. A signal that is
+    not known at a moment is left out; null is known not to be there. Where a message
+    says what cannot be, "fault" says which, and what it touches is left out.
+
+    \b
+    Examples:
+      forewarn apollo signals drive.record --map maps --json
+      forewarn apollo signals drive.record --map maps --out drive.jsonl.gz
+
+    Args:
+        period: Seconds between frames.
+        out: Write a trace there, for learn, monitor and measure.
+    """
+    from forewarn.apollo_bridge.channels import messages
+    from forewarn.apollo_bridge.maps import load_map
+    from forewarn.apollo_bridge.recordings import RecordedDrive
+    from forewarn.apollo_bridge.scene import Body
+
+    drive = RecordedDrive(
+        record,
+        messages(around.edition),
+        None if around.map_ is None else load_map(around.map_),
+        body=Body(**(around.size() or {})),
+        told=around.surroundings(),
+        period_s=period,
+    )
+    if out is not None:
+        frames = _written(drive, out, record, period)
+    else:
+        frames = drive.frames()
+    if wants_json():
+        for frame in frames:
+            line = {"time_s": frame.time_s, "signals": dict(frame.values)}
+            fault = {"fault": drive.fault} if drive.fault else {}
+            say({**line, **fault}, ())
+        if drive.faults:
+            note(_faults(drive))
+        return
+    tell(_summary(drive, progress(frames, "frames"), out))
+
+
+def _written(
+    drive: RecordedDrive, out: Path, record: Path, period_s: float
+) -> Iterator[Frame]:
+    """The frames that carry what is known nearly always, written as they come."""
+    from forewarn.abstractions.frame import Frame
+    from forewarn.abstractions.trace import TraceHeader, trace_writer
+
+    provides = drive.steady()
+    header = TraceHeader(
+        "driving", provides, period_s, source=f"Apollo record {record.name}"
+    )
+    with trace_writer(out, header) as writer:
+        for frame in drive.frames():
+            if all(name in frame.values for name in provides):
+                known = {name: frame.values[name] for name in provides}
+                writer.write(Frame(frame.time_s, frame.sequence, known))
+                yield frame
+
+
+def _summary(
+    drive: RecordedDrive, frames: Iterator[Frame], out: Path | None
+) -> Iterator[str]:
+    known: Counter[str] = Counter()
+    count, last_s = 0, 0.0
+    for frame in frames:
+        known.update(frame.values.keys())
+        count, last_s = count + 1, frame.time_s
+    yield f"{count} frames in {last_s:.1f} s, from {', '.join(drive.channels)}."
+    missing: dict[int, list[str]] = {}
+    for name in drive.provides:
+        missing.setdefault(count - known[name], []).append(name)
+    for lacking, names in sorted(missing.items()):
+        where = f"missing in {lacking} frames" if lacking else "in every frame"
+        yield f"{len(names)} signals {where}: {', '.join(names)}."
+    if drive.faults:
+        yield _faults(drive)
+    if out is not None:
+        yield f"The trace: {out}"
+
+
+def _faults(drive: RecordedDrive) -> str:
+    return f"{drive.faults} frames have messages that say what cannot be."

@@ -1,0 +1,202 @@
+"""`forewarn apollo guard`: a guard on a running Apollo, or on the stand-in."""
+
+from __future__ import annotations
+
+import contextlib
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Annotated
+
+import click
+
+from forewarn.abstractions.errors import naming
+from forewarn.cli.apollo import (
+    Around,
+    Edition,
+    Pace,
+    apollo,
+    drive,
+)
+from forewarn.cli.command import (
+    File,
+    NotNegative,
+    OnlyFlag,
+    Seed,
+    command,
+)
+from forewarn.cli.guarding import (
+    Asked,
+    Saying,
+    until,
+)
+from forewarn.cli.live import (
+    Live,
+    watched_live,
+)
+
+if TYPE_CHECKING:
+    from forewarn.apollo_bridge.bridge import ApolloWorld
+    from forewarn.plugins.loop.loop import GuardedLoop
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """Which Apollo is guarded.
+
+    Args:
+        bridge: From outside, through Apollo's cyber_bridge.
+        node: As a node, inside Apollo's container.
+        fake: On a stand-in in this process, which drives a scenario once; by default
+            s2.
+        without: An input that this Apollo does not have: prediction, lights, …
+        guardian: When a stop is not obeyed, ask Apollo's guardian, which must be
+            enabled.
+        seed: Seed of everything random.
+        pace: How fast the stand-in's clock goes; 0: as fast as it can.
+        for_: End after so many seconds.
+    """
+
+    bridge: Annotated[str | None, "tcp://HOST:PORT"] = None
+    node: bool = False
+    fake: Annotated[str | None, "[SCENARIO]", OnlyFlag("s2")] = None
+    without: tuple[Annotated[str, "INPUT"], ...] = ()
+    guardian: bool = False
+    seed: Seed = 0
+    pace: Pace = 1.0
+    for_: NotNegative | None = None
+
+
+@command(of=apollo)
+def guard(
+    *,
+    watched: Watched,
+    asked: Asked,
+    around: Around,
+    record: File | None = None,
+    live: Live = None,
+) -> None:
+    """Watch Apollo, and stop or slow it down before it breaks a law.
+
+    Says by which ways Apollo can be held back, then each change of mind; with --json a
+    line for every frame. When it ends, Apollo is left stopped, unless it is in shadow
+    mode: `forewarn apollo resume` lets it drive on.
+
+    \b
+    Examples:
+      forewarn apollo guard --bridge tcp://127.0.0.1:9090 --map maps --model s2.json
+      forewarn apollo guard --fake s2 --seed 3 --pace 0 --model s2.json
+
+    Args:
+        record: Where the run record goes.
+        live: Watch while it goes on: line, the default, in this terminal; web, on a
+            page of this machine's; foxglove, in Foxglove, with the extra of that name.
+    """
+    if sum((watched.bridge is not None, watched.node, watched.fake is not None)) != 1:
+        raise click.UsageError("give one of --bridge tcp://HOST:PORT, --node or --fake")
+    if watched.fake is not None:
+        from forewarn.scenarios.schema import load_scenario
+
+        law = asked.law or load_scenario(watched.fake).references
+        asked = replace(asked, scenario=watched.fake, law=law)
+    with ExitStack() as stack:
+        live_listeners = stack.enter_context(watched_live(live))
+        guarding = asked.guarding(record, live_listeners)
+        if watched.fake is not None:
+            world = _stand_in(stack, watched.fake, watched, around.edition)
+        else:
+            from forewarn.apollo_bridge.bridge import ApolloWorld
+            from forewarn.apollo_bridge.wire import find_cyber
+
+            if watched.node:
+                find_cyber()  # said before anything is loaded
+            world = ApolloWorld(
+                bridge=watched.bridge or "node",
+                edition=around.edition,
+                map=str(around.map_ or ""),
+                without=list(watched.without),
+                surroundings=around.surroundings(),
+                body=around.size(),
+                guardian=watched.guardian,
+            )
+        stack.enter_context(contextlib.closing(world))
+        source = world.source
+        asked.check(guarding, vocabulary=source.vocabulary, period_s=source.period_s)
+        # Before the first frame: making it takes a while, and the frame would be old.
+        with naming(asked.policy or "the policy"):
+            loop = guarding.open_world(world)
+        loop.prepare(scenario={"name": "apollo"}, seed=watched.seed)
+        saying = Saying(loop.guard, "Apollo")
+        _watch(world, loop, saying, watched)
+
+
+def _stand_in(
+    stack: ExitStack,
+    scenario: str,
+    watched: Watched,
+    edition: Edition,
+) -> ApolloWorld:
+    """The stand-in, driving in a thread of its own, and a world that watches it."""
+    from forewarn.apollo_bridge.lockstep import LockstepWorld, draw_map
+    from forewarn.apollo_bridge.maps import read_map
+    from forewarn.apollo_bridge.wire import NodeBus
+    from forewarn.plugins.driving.sense import Surroundings
+    from forewarn.scenarios.schema import load_scenario
+    from forewarn.standins.apollo.server import FakeCyber
+
+    wanted = load_scenario(scenario)
+    settings = wanted.settings(wanted.world, watched.seed)
+    cyber = FakeCyber()
+    stand_in = drive(scenario, watched.seed, cyber, edition, watched.guardian)
+    stack.callback(stand_in.drive.world.close)
+    told = settings.get("surroundings") or {}
+    return LockstepWorld.of(
+        stand_in,
+        NodeBus(cyber),
+        read_map(draw_map(settings.get("map", "crossing"))),
+        edition=edition,
+        surroundings=Surroundings(**told).model_dump(),
+        guardian=watched.guardian,
+        pace=watched.pace,
+    )
+
+
+def _watch(
+    world: ApolloWorld,
+    loop: GuardedLoop,
+    saying: Saying,
+    watched: Watched,
+) -> None:
+    """The loop: a frame, a decision, what is done about it."""
+    from forewarn.apollo_bridge.act import planner_parameters
+
+    frame = world.reset(watched.seed)
+    paths = world.commander.paths
+    ways = {"stop": paths.stop, "slow": paths.slow, "cut": paths.cut}
+    name = world.source.name
+    saying.begins(f"Watching {name}: {paths.sentence()}.", {"source": name, **ways})
+    with until(watched.for_) as over:
+        with loop:
+            loop.equip(world)
+            while True:
+                turn = loop.decide(frame)
+                executed = turn.executed
+                saying.turn(
+                    turn.decision,
+                    turn.outcome,
+                    executed=None if executed is None else executed.name,
+                    planner=planner_parameters(executed),
+                )
+                ended = world.ended() or over()
+                if ended is not None:
+                    break
+                frame = world.step(executed)
+            loop.close(ended)
+        health = {} if world.bus is None else asdict(world.bus.health)
+        lines = []
+        if health and health["losses"]:
+            lines.append(f"{health['losses']} losses, the last: {health['problem']}")
+        if loop.record is not None:
+            lines.append(f"The run record: {loop.record.path}")
+        commands = dict(world.commander.sent)
+        facts = {"ended": ended, "commands": commands, "bus": health}
+        saying.ends(f" until {ended}", facts, *lines)

@@ -1,0 +1,421 @@
+"""`forewarn carla`: a stand-in for CARLA, and guards for its clients."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import os
+import signal
+import sys
+from collections.abc import Callable, Generator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Annotated, Any
+
+import click
+
+from forewarn.abstractions.errors import InvalidInput, Unreachable
+from forewarn.cli.command import (
+    Count,
+    File,
+    Folder,
+    NotNegative,
+    Number,
+    Seed,
+    command,
+)
+from forewarn.cli.guarding import (
+    Asked,
+    Saying,
+    until,
+)
+from forewarn.cli.live import (
+    Live,
+    watched_live,
+)
+from forewarn.cli.printing import (
+    say,
+)
+
+if TYPE_CHECKING:
+    from forewarn.abstractions.frame import Frame
+    from forewarn.monitors.guarding.decision import Action
+    from forewarn.plugins.carla.guarded import Watching
+    from forewarn.standins.carla.server import Server
+    from forewarn.standins.carla.traffic import Stage
+
+
+@click.group()
+def carla() -> None:
+    """Guard CARLA's clients, and test them without the simulator.
+
+    Each command has --json.
+    """
+
+
+@command(
+    of=carla,
+    epilog="Example: forewarn carla serve --map crossing, and then in Python "
+    "carla.Client('127.0.0.1', 2000).get_world().",
+)
+def serve(
+    *,
+    port: Annotated[int, Count(0, 65534)] = 2000,
+    host: str = "127.0.0.1",
+    map_: Annotated[str, "NAME|FILE.xodr"] = "crossing",
+    seed: Seed = 0,
+    rate: Annotated[float, Number(min=0.1, max=1000.0)] = 20.0,
+    traffic: Annotated[float, Number(min=0.0, max=20000.0)] = 900.0,
+    walkers: Annotated[float, Number(min=0.0, max=20000.0)] = 200.0,
+    scenario: Annotated[str | None, "NAME|FILE"] = None,
+    kinematic: bool = False,
+    recordings: Folder | None = None,
+    until_eof: bool = False,
+) -> None:
+    """Stand in for CARLA 0.9.16: its protocol and traffic, no rendering, no physics.
+
+    Where libsumo is installed and knows the map, SUMO moves traffic, pedestrians and
+    lights. A world begins anew from --seed when a client turns synchronous mode on
+    before it has spawned anything.
+
+    Args:
+        port: For calls; streams have the next one. 0 takes two that are free.
+        host: Listen there.
+        map_: A map that ships, or an OpenDRIVE file.
+        seed: Seed of everything random.
+        rate: Ticks a second while no client ticks.
+        traffic: Vehicles an hour that come by themselves, where SUMO knows the map.
+        walkers: Pedestrians an hour.
+        scenario: A driving scenario's map, traffic and car; its role_name is hero.
+        kinematic: Without SUMO: what clients spawn, and no more.
+        recordings: The folder of what clients record and replay; without one recordings
+            go when the server ends.
+        until_eof: End when standard input does: with whoever started it.
+    """
+    from forewarn.abstractions.errors import MissingDependency, clean
+    from forewarn.plugins.sumo import wire
+    from forewarn.plugins.sumo.support import MAPS
+
+    try:
+        from forewarn.standins.carla.guests import Busy
+        from forewarn.standins.carla.roads import Maps
+        from forewarn.standins.carla.server import Server
+        from forewarn.standins.carla.traffic import makes_traffic
+    except ImportError as error:
+        raise MissingDependency("the stand-in for CARLA", "carla") from error
+
+    stage = None if scenario is None else _stage(scenario)
+    if stage is not None:
+        if kinematic:
+            raise click.UsageError("a scenario needs SUMO: leave --kinematic out")
+        first = stage(seed).beginning
+        map_ = str(first.map).replace(".net.xml", ".xodr")
+        rate = 1.0 / first.period_s
+    busy = None if kinematic else Busy(traffic, walkers)
+    maps = {path.stem: path for path in sorted(MAPS.glob("*.xodr"))}
+    sumo = None if find_spec("libsumo") is None else wire
+    server = Server(
+        Maps(maps), map_, makes_traffic(busy, sumo, stage), seed, host, port,
+        rate, waits=stage is not None, folder=recordings,
+        say=lambda problem: print(clean(problem), file=sys.stderr, flush=True),
+    )  # fmt: skip
+    asyncio.run(_serve(server, until_eof))
+
+
+def _stage(name: str) -> Callable[[int], Stage]:
+    """What a scenario puts on the roads in the episode of a seed."""
+    from forewarn.plugins.registry import make_world
+    from forewarn.plugins.sumo.bridge import SumoWorld
+    from forewarn.scenarios.schema import load_scenario
+    from forewarn.standins.carla.traffic import Stage
+
+    found = load_scenario(name)
+
+    def stage(seed: int) -> Stage:
+        settings = found.settings(found.world, seed)
+        world = make_world(found.world.name, settings, found.source)
+        if not isinstance(world, SumoWorld):
+            raise InvalidInput(
+                f"the scenario {name!r:.80} is no driving scenario of SUMO's"
+            )
+        return Stage(world.beginning, world.surroundings.model_dump())
+
+    return stage
+
+
+async def _serve(server: Server, until_eof: bool) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    asked: list[int] = []
+
+    def end(number: int) -> None:
+        asked.append(number)
+        stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, end, number)
+    if until_eof:
+        standard_input = sys.stdin.fileno()
+
+        def read() -> None:
+            if not os.read(standard_input, 4096):
+                stop.set()
+
+        loop.add_reader(standard_input, read)
+
+    def ready() -> None:
+        facts = {
+            "listening": f"{server.host}:{server.port}",
+            "streams": server.port + 1,
+            "map": server.world.roads.name,
+        }
+        text = f"Listening on {facts['listening']}, streams on {facts['streams']}."
+        say(facts, [text])
+
+    await server.serve(ready, stop)
+    if signal.SIGINT in asked:
+        raise KeyboardInterrupt
+
+
+_NOTHING = (
+    "There was nothing to record, and no file is written: {} was on no road that is"
+    " known while it was looked at; is it driven, and for long enough?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Vehicle:
+    """Which vehicle, where, and for how long.
+
+    Args:
+        host: Where the server runs.
+        port: The server's port.
+        role_name: The role_name of the vehicle.
+        for_: End after so many seconds.
+    """
+
+    host: str = "127.0.0.1"
+    port: Annotated[int, Count(1, 65535)] = 2000
+    role_name: str = "hero"
+    for_: NotNegative | None = None
+
+    @property
+    def server(self) -> str:
+        """The server's address."""
+        return f"{self.host}:{self.port}"
+
+
+@command(of=carla)
+def guard(
+    *,
+    vehicle: Vehicle,
+    asked: Asked,
+    traffic_manager: Annotated[int | None, Count(1, 65535)] = None,
+    record: File | None = None,
+    live: Live = None,
+) -> None:
+    """Guard a vehicle that another client drives, in synchronous mode or not.
+
+    It watches snapshots, never ticks, and steps in between ticks. Whoever drives must
+    go on doing so: the last control before a tick counts, so a driver who sends its
+    own late can win some of them; what the world then shows is judged, and escalates.
+
+    \b
+    Example:
+      forewarn carla guard --model s2.json --policy stop.yaml
+
+    Args:
+        traffic_manager: The port of the Traffic Manager that drives it: slow then turns
+            its knob.
+        record: Where the run record goes.
+        live: Watch while it goes on: line, the default, in this terminal; web, on a
+            page of this machine's; foxglove, in Foxglove, with the extra of that name.
+    """
+    from functools import partial
+
+    from forewarn.plugins.carla.act import CarlaActuator, TrafficManagerActuator
+    from forewarn.plugins.carla.beside import Beside, find_vehicle
+    from forewarn.plugins.carla.guarded import SOURCE, GuardedVehicle
+    from forewarn.plugins.carla.wire import answering, connect
+
+    guarding = asked.guarding(record)
+    asked.check(guarding, vocabulary="driving")
+    asked.open(guarding, SOURCE)  # what is wrong with it shows before it connects
+    alone = apart(vehicle.server)
+    client = connect(vehicle.host, vehicle.port)
+    with answering(vehicle.host, vehicle.port), ExitStack() as stack:
+        world = client.get_world()
+        # None where the server does not wait for anybody.
+        asked.check(guarding, period_s=world.get_settings().fixed_delta_seconds)
+        ego = find_vehicle(world, vehicle.role_name)
+        actuator: Callable[..., CarlaActuator] = CarlaActuator
+        if traffic_manager is not None:
+            manager = client.get_trafficmanager(traffic_manager)
+            actuator = partial(TrafficManagerActuator, manager, ego)
+        watching = stack.enter_context(watched_live(live))
+        guarding = replace(guarding, listeners=[*guarding.listeners, *watching])
+        name = f"{vehicle.role_name} ({ego.type_id})"
+        guarded = GuardedVehicle(world, ego, guarding, actuator=actuator, name=name)
+        over = stack.enter_context(until(vehicle.for_))
+        saying = Saying(guarded.guard, "the vehicle")
+        head = f"Watching {name} at {vehicle.server}."
+        saying.begins(head, {"vehicle": ego.type_id})
+
+        def told(frame: Frame, executed: Action | None) -> None:
+            if guarded.decision is not None and guarded.outcome is not None:
+                saying.turn(guarded.decision, guarded.outcome)
+
+        with Beside(client, world, guarded, told) as beside:
+            beside.run(lambda: over() is not None or alone())
+        saying.ends("", {"lost": beside.lost}, f"{beside.lost} losses.")
+
+
+@command(of=carla)
+def record(
+    out: File,
+    /,
+    *,
+    vehicle: Vehicle,
+    from_: Annotated[str | None, "LOG"] = None,
+) -> None:
+    """Write what a vehicle perceives to OUT, a trace, while anything drives it.
+
+    It begins when the vehicle is on a road, and ends when it leaves it. With --from it
+    is what the vehicle perceived in a recording of CARLA's own, which the server plays:
+    nobody else should drive in its world meanwhile. Exit status 1: there was nothing
+    to record.
+
+    \b
+    Example:
+      forewarn carla record drive.jsonl.gz --for 60
+      forewarn carla record drive.jsonl.gz --from recording01.log
+      forewarn monitor drive.jsonl.gz --law 51_5
+
+    Args:
+        from_: A recording that the server has, as start_recorder was given its
+            name: it is played, tick by tick.
+    """
+    from forewarn.abstractions.trace import TraceHeader, trace_writer
+    from forewarn.plugins.carla.guarded import PROVIDES
+    from forewarn.plugins.carla.wire import answering, connect
+
+    alone = apart(vehicle.server)
+    client = connect(vehicle.host, vehicle.port)
+    frames, role = 0, vehicle.role_name
+    ends_s = math.inf if vehicle.for_ is None else vehicle.for_
+    ends = until(None if from_ else vehicle.for_)
+    with answering(vehicle.host, vehicle.port), ends as over:
+        with ExitStack() as stack:
+            shots = _live(client, vehicle.role_name, over)
+            if from_ is not None:
+                shots = _played(client, from_, vehicle.role_name, over)
+            writer = None
+            for watching, snapshot in stack.enter_context(contextlib.closing(shots)):
+                frame = watching.frame(snapshot)
+                if not all(name in frame.values for name in PROVIDES):
+                    if writer is not None:
+                        break  # it has left the road
+                    continue
+                if from_ is not None and frame.time_s > ends_s:
+                    break
+                if alone():
+                    break
+                if writer is None:
+                    header = TraceHeader(
+                        vocabulary="driving", provides=PROVIDES, source="carla",
+                        period_s=round(snapshot.timestamp.delta_seconds, 6),
+                    )  # fmt: skip
+                    writer = stack.enter_context(trace_writer(out, header))
+                writer.write(frame)
+                frames += 1
+        written = str(out) if frames else None
+        told = f"{frames} frames in {out}." if frames else _NOTHING.format(role)
+        say({"frames": frames, "trace": written}, [told], found=not frames)
+
+
+def _live(
+    client: Any, role: str, over: Callable[[], str | None]
+) -> Generator[tuple[Watching, Any]]:
+    """The snapshots of a world that others tick."""
+    from forewarn.plugins.carla.beside import Newest, find_vehicle
+    from forewarn.plugins.carla.guarded import Watching
+
+    world = client.get_world()
+    ego = find_vehicle(world, role)
+    with Watching(world, ego) as watching, Newest(world) as newest:
+        while not over() and ego.is_alive:
+            snapshot = newest.wait(0.1)
+            if snapshot is not None:
+                yield watching, snapshot
+
+
+def _played(
+    client: Any, name: str, role: str, over: Callable[[], str | None]
+) -> Generator[tuple[Watching, Any]]:
+    """The snapshots of a recording, from when the vehicle is in it."""
+    from forewarn.plugins.carla.beside import find_vehicle
+    from forewarn.plugins.carla.guarded import Watching
+    from forewarn.plugins.carla.replayed import find_recording, replayed
+
+    recording = find_recording(client, name)
+    watching: Watching | None = None
+    missing: InvalidInput | None = None
+    with ExitStack() as stack:
+        for world, snapshot in stack.enter_context(
+            contextlib.closing(replayed(client, recording, lambda: over() is not None))
+        ):
+            if watching is None:
+                try:
+                    ego = find_vehicle(world, role, wait_s=0.0)
+                except InvalidInput as error:
+                    missing = error
+                    continue
+                watching = stack.enter_context(Watching(world, ego))
+            yield watching, snapshot
+    if watching is None and missing is not None:
+        raise missing
+
+
+_FAULTS = frozenset(("SIGABRT", "SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE"))
+
+
+class ClientEnded(Unreachable):
+    """What a server said ended CARLA's own client, and its process."""
+
+
+def apart(where: str) -> Callable[[], bool]:
+    """Goes on in another process; the one that was there waits and leaves as it does.
+
+    It hands signals on. Where CARLA's library has ended the other, it says so.
+
+    Args:
+        where: The server, for people.
+
+    Returns:
+        Whether whoever waited is gone, so that nobody would hear of anything.
+
+    Raises:
+        ClientEnded: In the process that waited.
+    """
+    if not hasattr(os, "fork"):
+        return lambda: False
+    sys.stdout.flush()
+    waits = os.getpid()
+    child = os.fork()
+    if not child:
+        return lambda: os.getppid() != waits
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda number, _: os.kill(child, number))
+    _, status = os.waitpid(child, 0)
+    ended = os.waitstatus_to_exitcode(status)
+    if ended >= 0:
+        raise SystemExit(ended)
+    name = signal.Signals(-ended).name
+    if name in _FAULTS:
+        raise ClientEnded(
+            f"what the CARLA server at {where} said ended CARLA's own client ({name}):"
+            " nobody guards the vehicle any more, and whoever drives it has it"
+        )
+    raise SystemExit(128 - ended)

@@ -1,0 +1,186 @@
+"""`forewarn check`: how likely something is on a model, from each of its states."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import click
+
+from forewarn.cli.command import (
+    Chance,
+    File,
+    Seed,
+    command,
+)
+from forewarn.cli.printing import (
+    say,
+    table,
+)
+from forewarn.cli.show import (
+    bounds_line,
+)
+
+if TYPE_CHECKING:
+    from forewarn.monitors.checking.question import Answer, Question
+
+SHOWN_STATES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is asked.
+
+    Args:
+        of: Of a file with several models, each of its own laws: that of this law.
+        prop: A property, as in 'P=? [ F<=20 "crash" ]'; may be given again.
+        law: The probability that a law is violated; may be given again.
+        define: A label for --prop and --law, as in 'bad=s=3|s=7' or 'bad="crash"'.
+        from_: A state, init or all (default: all; the exit status then judges the
+            model's initial state, if it has one).
+    """
+
+    of: Annotated[str | None, "LAW"] = None
+    prop: tuple[Annotated[str, "PROPERTY"], ...] = ()
+    law: tuple[Annotated[str, "NAME_OR_FORMULA"], ...] = ()
+    define: tuple[Annotated[str, "NAME=FORMULA"], ...] = ()
+    from_: Annotated[str | None, "STATE"] = None
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """How it is computed.
+
+    Args:
+        engine: What computes; storm is the cross-check and needs stormpy.
+        exact: Rational arithmetic by Storm: answers as 14/349.
+        intervals: With --prop: bounds that the counts behind the model support.
+        closed_support: With --intervals: take it for certain that only transitions of
+            the model's support can happen, as published intervals do.
+        delta: With --intervals: the chance that the truth lies outside the bounds.
+        within: With --law: violated within so many further steps, not ever.
+        semantics: With --law: paper waits one step more, as Definition 5.2 has it.
+    """
+
+    engine: Literal["builtin", "storm"] = "builtin"
+    exact: bool = False
+    intervals: bool = False
+    closed_support: bool = False
+    delta: Chance = 0.05
+    within: Annotated[Seed | None, "STEPS"] = None
+    semantics: Literal["exact", "paper"] = "exact"
+
+    def check(self, asked: Asked) -> None:
+        """Rejects options that do not go together."""
+        if not asked.prop and not asked.law:
+            raise click.UsageError("nothing is asked: give --prop or --law")
+        if not asked.law and (self.within is not None or self.semantics != "exact"):
+            raise click.UsageError("--within and --semantics belong to --law")
+        if self.closed_support and not self.intervals:
+            raise click.UsageError("--closed-support belongs to --intervals")
+        if self.intervals and (asked.law or self.exact or self.engine != "builtin"):
+            raise click.UsageError(
+                "--intervals goes with --prop alone, not with --law, --exact or"
+                " --engine (forewarn show --risk has bounds for laws)"
+            )
+
+
+@command()
+def check(model: File, /, *, asked: Asked, how: Computed) -> None:
+    """Ask a model how likely something is.
+
+    A property is PCTL: P=? [ F<=20 "crash" ] or P>=0.9 [ "a" U "b" ], with one of
+    X, F, G and U. Storm answers what goes further, such as nested P or S=? [ "a" ], and
+    --exact: install the extra storm. A name in quotes is a label, a definition, a
+    state, or an expression that the model's predicates decide. Exit status 1: what
+    must hold does not, in a state that was asked about.
+    """
+    from forewarn.monitors.chains.model import load_models
+    from forewarn.monitors.checking.question import Question
+    from forewarn.monitors.risk.evidence import (
+        model_for,
+    )
+
+    how.check(asked)
+    models = load_models(model)
+
+    @cache
+    def question_of(law: str | None) -> Question:
+        one = model_for(models, asked.of or law, str(model))
+        return Question(model, one, asked.define, asked.from_, how.engine, how.exact)
+
+    question = question_of(asked.law[0] if asked.law else None)
+    bounds = (how.delta, how.closed_support) if how.intervals else None
+    found = [(question, question.answer(text, bounds)) for text in asked.prop]
+    for text in asked.law:
+        question = question_of(text)
+        laws = question.answer_law(text, how.within, how.semantics)
+        found += [(question, answer) for answer in laws]
+    payloads = [answer.payload for _, answer in found]
+    lines: list[str] = []
+    for question, answer in found:
+        lines += [*([""] if lines else []), *_lines(answer, question.words)]
+    say(
+        payloads[0] if len(payloads) == 1 else {"results": payloads},
+        lines,
+        found=any(answer.fails_in(question.judged) for question, answer in found),
+    )
+
+
+def _lines(answer: Answer, words: Callable[[str], str]) -> Iterator[str]:
+    yield answer.title
+    values = answer.payload["values"]
+    law = any(isinstance(value, dict) for value in values.values())
+    head, rows = (_law_rows if law else _property_rows)(answer)
+    for row in rows[:SHOWN_STATES]:
+        row.append(words(row[0]))
+    if any(row[-1] for row in rows[:SHOWN_STATES]):
+        head.append("what holds")
+    which = "worst" if law else "highest" if answer.highest_first else "lowest"
+    yield from table(head, [row[: len(head)] for row in rows[:SHOWN_STATES]])
+    if len(rows) > SHOWN_STATES:
+        yield (
+            f"The {which} {SHOWN_STATES} of {len(rows)} states; --json lists all, "
+            "--from STATE asks about one."
+        )
+    if support := answer.payload.get("assumes"):
+        yield bounds_line(answer.payload["delta"], support)
+    for warning in answer.payload.get("warnings", ()):
+        yield f"Warning: {warning}."
+
+
+def _property_rows(answer: Answer) -> tuple[list[str], list[list[str]]]:
+    payload = answer.payload
+    values = payload["values"]
+    if any(isinstance(value, bool) for value in values.values()):
+        order = sorted(values, key=lambda state: values[state])
+        return ["state", "holds"], [[s, "yes" if values[s] else "no"] for s in order]
+    sign = -1 if answer.highest_first else 1
+    order = sorted(values, key=lambda state: sign * values[state])
+    columns = {"low": "low", "values": "probability", "high": "high", "exact": "exact"}
+    kept = [key for key in columns if key in payload]
+    rows = [[s, *(_figure(payload[key][s]) for key in kept)] for s in order]
+    return ["state", *(columns[key] for key in kept)], rows
+
+
+def _law_rows(answer: Answer) -> tuple[list[str], list[list[str]]]:
+    """For each state the monitor that read it alone, and the worst that may be."""
+    rows = list[tuple[float, list[str]]]()
+    for state, fresh in answer.fresh.items():
+        by_monitor = answer.payload["values"][state]
+        possible = {q: p for q, p in by_monitor.items() if q != "violated"}
+        worst = max(possible, key=lambda q: possible[q], default="violated")
+        now = _figure(by_monitor.get(fresh, 0.0)) if fresh else ""
+        most = by_monitor.get(worst, 1.0)
+        rows.append((most, [state, fresh, now, worst, _figure(most)]))
+    rows.sort(key=lambda row: -row[0])
+    head = ["state", "monitor", "probability", "worst in", "probability"]
+    return head, [row for _, row in rows]
+
+
+def _figure(value: float | str) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return value if len(value) <= 40 else f"{len(value)} characters"

@@ -1,0 +1,212 @@
+"""`forewarn collect`: unguarded episodes to traces."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import click
+
+from forewarn.cli.command import (
+    FolderPlace,
+    Many,
+    Positive,
+    Seed,
+    command,
+)
+from forewarn.cli.episodes import (
+    counted,
+    failure_lines,
+)
+from forewarn.cli.groups import (
+    Where,
+    Working,
+)
+from forewarn.cli.printing import (
+    say,
+    shown,
+    table,
+)
+
+if TYPE_CHECKING:
+    from forewarn.scenarios.running.campaign import Kept
+    from forewarn.scenarios.running.episode import Episode
+
+
+MOST_EPISODES = 100_000
+_BUDGET = re.compile(r"(\d+(?:\.\d+)?)\s*(s|min|h)?")
+_SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Enough:
+    """When sampling ends.
+
+    Args:
+        until: Stop when enough is known. pac: how likely each law is to be broken, from
+            every state. rate: how often it is broken in a run.
+        epsilon: With --until: how far off a probability may be.
+        delta: With --until: the probability that it is farther off.
+        within: With --until pac: how many seconds the probability looks ahead; by
+            default the scenario's horizon.
+        budget: With --until: when to give up, such as 400, 90s or 10min.
+    """
+
+    until: Literal["pac", "rate"] | None = None
+    epsilon: float = 0.1
+    delta: float = 0.05
+    within: Positive | None = None
+    budget: Annotated[str, "EPISODES|TIME"] = "1000"
+
+    def limits(self, episodes: int | None) -> tuple[int, float]:
+        """How many episodes there may be, and how long it may take."""
+        match = _BUDGET.fullmatch(self.budget.strip())
+        if match is None or not float(match[1]):
+            raise click.BadParameter(
+                f"{self.budget!r:.40} is neither a number of episodes nor a time such"
+                " as 10min",
+                param_hint="--budget",
+            )
+        amount, unit = float(match[1]), match[2]
+        if unit:
+            return episodes or MOST_EPISODES, amount * _SECONDS[unit]
+        return min(int(amount), episodes or MOST_EPISODES), math.inf
+
+
+@command()
+def collect(
+    scenario: str,
+    /,
+    *,
+    episodes: Many | None = None,
+    goal: Enough,
+    seed: Seed = 0,
+    where: Where,
+    working: Working,
+    out: FolderPlace,
+    format_: Literal["columns", "jsonl"] | None = None,
+    again: bool = False,
+) -> None:
+    """Run SCENARIO without a guard and write a trace an episode.
+
+    Only the rules that SCENARIO names are enforced, if it names any.
+
+    SCENARIO is a name that `forewarn scenarios` lists, or a file. A campaign that was
+    stopped goes on where it was when the command is given again.
+
+    With --until pac it samples, learns and looks again after each doubling, until the
+    probability of breaking each law is known to within --epsilon from every state that
+    was seen, or the budget is used up; it then says how far it got. --until rate asks
+    for less: how often a law is broken in a run.
+
+    \b
+    Example:
+      forewarn collect tiny-road --episodes 200 --jobs 2 --out traces
+      forewarn learn traces --scenario tiny-road --out model.json
+      forewarn collect tiny-road --until rate --epsilon 0.05 --out sampled
+
+    Args:
+        episodes: How many; each has the next seed. 100, or of logs all; unless --until
+            says when to stop.
+        seed: Seed of everything random.
+        out: The folder that the traces go to; may be an address such as s3://b/runs.
+        format_: columns: Parquet files of many runs each, half the size, and read far
+            faster (needs pyarrow); jsonl: a file a run, for people. By default what the
+            folder holds already, else columns where pyarrow is installed.
+        again: Run also what is in the folder already.
+    """
+    from forewarn.abstractions.dataset.layout import parquet
+    from forewarn.monitors.trust.pac import (
+        check_risks,
+    )
+    from forewarn.scenarios.running.campaign import frames_kept, recordings
+    from forewarn.scenarios.running.sampling import (
+        Campaign,
+        Goal,
+        base_rates,
+        refuse_total_failure,
+        sampled,
+    )
+
+    wanted = where.scenario(scenario)
+    if format_ == "columns":
+        parquet()
+    asked: dict[str | None, Kept] = {"columns": "columns", "jsonl": "trace"}
+    keep = asked.get(format_) or frames_kept(out)
+    campaign = Campaign(wanted, seed, working.pool(), out, keep, again, counted)
+    facts: dict[str, Any] = {}
+    told: list[str] = []
+    if goal.until is None:
+        found = campaign.run(episodes or recordings(wanted) or 100)
+        refuse_total_failure(found)
+    else:
+        check_risks(goal.epsilon, goal.delta)
+        most, time_s = goal.limits(episodes)
+        within_s = goal.within or wanted.horizon_s
+        aim = Goal(goal.until, goal.epsilon, goal.delta, within_s)
+        found, pac, told = sampled(campaign, aim, most, time_s, goal.budget)
+        facts = {"pac": pac}
+    rates = base_rates(wanted, found)
+    payload = {
+        "scenario": wanted.name,
+        "episodes": len(found),
+        "frames": sum(episode.frames for episode in found if not episode.failed),
+        "failed": sum(episode.failed for episode in found),
+        "traces": _files(out, found),
+        "laws": rates,
+        "others": _others(out, found),
+        **facts,
+    }
+    say(payload, [*_lines(payload, rates, found, out), *told])
+
+
+def _files(out: Path, episodes: Sequence[Episode]) -> list[str]:
+    """The files of these episodes' traces: one each, or the parts they lie in."""
+    from forewarn.scenarios.running.campaign import kept_in
+
+    found = kept_in(out, episodes)
+    return list(dict.fromkeys(str(run.path) for run in found))
+
+
+def _others(out: Path, episodes: Sequence[Episode]) -> list[str]:
+    """Traces in the folder that this campaign has not made: learn would take them."""
+    from forewarn.abstractions.readers.stored import stored_runs
+
+    ours = {episode.trace for episode in episodes}
+    files = [*out.glob("*.jsonl*"), *out.glob("*.parquet")]
+    names = (run.name for run in stored_runs(sorted(files)))
+    return sorted(name for name in names if name not in ours)
+
+
+def _lines(
+    payload: dict[str, Any],
+    rates: Sequence[dict[str, Any]],
+    episodes: Sequence[Episode],
+    out: Path,
+) -> Iterator[str]:
+    yield from failure_lines(episodes, out)
+    kept = sum(each.trace is not None for each in episodes)
+    yield (
+        f"{kept} traces with {payload['frames']} frames in {out},"
+        f" seeds {episodes[0].seed} to {episodes[-1].seed}"
+    )
+    if others := payload["others"]:
+        yield (
+            f"warning: {out} holds {len(others)} other traces, such as {others[0]};"
+            " `forewarn learn` would take them too"
+        )
+    rows = [
+        (
+            shown(each["law"]),
+            each["violating"],
+            f"{each['base_rate']:.3f}",
+            "{:.3f} to {:.3f}".format(*each["interval"]),
+            "" if each["as_expected"] is not False else "not as the scenario expects",
+        )
+        for each in rates
+    ]
+    yield from table(["law", "broken in", "base rate", "95 %", ""], rows)

@@ -1,0 +1,320 @@
+"""Makes click commands from typed functions: the signature and its docstring are all.
+
+A command is a function. Its positional-only parameters are arguments, the others are
+options, or groups: frozen dataclasses whose fields are options, so that an option that
+several commands share is declared once. The help of each stands under `Args:` in the
+docstring of the function or of the group.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import types
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import MISSING, fields, is_dataclass
+from pathlib import Path
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NamedTuple,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+import click
+from click.core import ParameterSource
+
+Run = Callable[..., None]
+
+
+class Count(click.IntRange):
+    """A whole number in a range; help calls it by what it is."""
+
+    name = "count"
+
+
+class Number(click.FloatRange):
+    """A finite number in a range: click's own lets nan through, and inf."""
+
+    name = "number"
+
+    def convert(
+        self,
+        value: Any,
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> float:
+        number: float = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a finite number.", param, ctx)
+        return number
+
+
+class Numbers(click.ParamType[Any]):
+    """Numbers separated by commas, each from 0 to `most`."""
+
+    name = "text"
+
+    def __init__(self, most: float) -> None:
+        self._most = most
+
+    def convert(
+        self,
+        value: Any,
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> tuple[float, ...]:
+        if isinstance(value, tuple):
+            return value
+        try:
+            found = tuple(float(part) for part in value.split(",") if value)
+        except ValueError:
+            self.fail(f"{value!r:.60} is not numbers apart by commas", param, ctx)
+        for number in found:
+            if not 0 <= number <= self._most:
+                self.fail(f"{number:g} is not within 0 and {self._most:g}", param, ctx)
+        return found
+
+
+class PlaceType(click.Path):
+    """A path, or an address in storage such as `s3://bucket/runs`."""
+
+    def __init__(self, **checks: Any) -> None:
+        super().__init__(path_type=Path, **checks)
+
+    def convert(
+        self,
+        value: Any,
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Any:
+        if "://" not in str(value):
+            return super().convert(value, param, ctx)
+        from forewarn.abstractions.places import place
+
+        return place(value)
+
+
+File = Annotated[Path, click.Path(dir_okay=False, path_type=Path)]
+Folder = Annotated[Path, click.Path(file_okay=False, path_type=Path)]
+Existing = Annotated[Path, click.Path(exists=True, path_type=Path)]
+AnyPath = Annotated[Path, click.Path(path_type=Path)]
+Place = Annotated[Path, PlaceType()]
+FolderPlace = Annotated[Path, PlaceType(file_okay=False)]
+FilePlace = Annotated[Path, PlaceType(dir_okay=False)]
+Seed = Annotated[int, Count(min=0)]
+Many = Annotated[int, Count(min=1)]
+Positive = Annotated[float, Number(min=0, min_open=True)]
+NotNegative = Annotated[float, Number(min=0)]
+Share = Annotated[float, Number(0, 1)]
+Chance = Annotated[float, Number(0, 1, min_open=True, max_open=True)]
+Port = Annotated[int, Count(0, 65535)]
+KeyValues = tuple[Annotated[str, "KEY=VALUE"], ...]
+LawNames = tuple[Annotated[str, "--law", "NAME_OR_FORMULA"], ...]
+"""Types of options. What stands beside the type says how it is read (a click type or a
+callback), what its option is called (if it begins with a dash) and what help shows."""
+
+_TYPES: dict[Any, click.ParamType[Any]] = {
+    str: click.STRING,
+    int: Count(),
+    float: Number(),
+    Path: click.Path(path_type=Path),
+}
+
+
+class OnlyFlag(NamedTuple):
+    """An option that may stand without its value, and has this one then."""
+
+    value: str
+
+
+class _Typed(NamedTuple):
+    """What the annotation of a parameter says."""
+
+    of: Any
+    marks: tuple[Any, ...]
+    many: bool
+
+
+def _typed(hint: Any) -> _Typed:
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        found = _typed(inner[0])
+        return found._replace(marks=(*found.marks, *inner[1:]))
+    if origin in (Union, types.UnionType):
+        (one,) = (each for each in inner if each is not type(None))
+        return _typed(one)
+    if origin is tuple and inner[-1] is ...:
+        return _typed(inner[0])._replace(many=True)
+    return _Typed(hint, (), many=False)
+
+
+def _parameter(
+    name: str, hint: Any, default: Any, told: str, argument: bool
+) -> click.Parameter:
+    of, marks, many = _typed(hint)
+    names = [mark for mark in marks if isinstance(mark, str) and mark.startswith("-")]
+    words = [mark for mark in marks if isinstance(mark, str) and mark not in names]
+    kinds = [mark for mark in marks if isinstance(mark, click.ParamType)]
+    kinds += [Number(mark.gt, min_open=True) for mark in marks if hasattr(mark, "gt")]
+    facts: dict[str, Any] = {"type": kinds[-1] if kinds else None}
+    if get_origin(of) is Literal:
+        choices = get_args(of)
+        facts["type"] = click.Choice([str(each) for each in choices])
+        if isinstance(choices[0], int):
+            facts["callback"] = lambda ctx, param, value: int(value)
+            default = str(default)
+    elif of is not bool and not kinds:
+        facts["type"] = _TYPES[of]
+    for mark in marks:
+        if inspect.isfunction(mark):
+            facts["callback"] = mark
+        elif isinstance(mark, OnlyFlag):
+            facts |= {"is_flag": False, "flag_value": mark.value}
+    if words:
+        facts["metavar"] = words[-1]
+    required = default is inspect.Parameter.empty
+    many = many and not isinstance(facts["type"], Numbers)
+    if argument:
+        facts |= {"nargs": -1} if many else {}
+        return click.Argument([name], required=required, **facts)
+    shown = f"--{name.rstrip('_').removesuffix('_s').replace('_', '-')}"
+    if of is bool:
+        facts |= {"is_flag": True}
+        shown = f"{shown}/--no-{shown[2:]}" if default is True else shown
+    facts |= {"multiple": True} if many else {}
+    facts |= {} if required else {"default": default}
+    plain = required or default in (None, (), "") or isinstance(default, bool)
+    return click.Option(
+        [*(names or [shown]), name],
+        help=told,
+        required=required,
+        show_default=not plain,
+        **facts,
+    )
+
+
+def _told(about: object) -> tuple[str, dict[str, str]]:
+    """A docstring's own text, and what its `Args:` say of each parameter."""
+    text, _, rest = (inspect.getdoc(about) or "").partition("\nArgs:\n")
+    found: dict[str, str] = {}
+    name = ""
+    for line in rest.splitlines():
+        if line.startswith("    ") and not line.startswith("     "):
+            name, _, line = line.strip().partition(":")
+            found[name] = line.strip()
+        elif name:
+            found[name] = f"{found[name]} {line.strip()}".strip()
+    return text.strip(), found
+
+
+def _options(made: type) -> Iterator[click.Parameter]:
+    """The options of a group, in the order of its fields; it may hold other groups."""
+    hints = get_type_hints(made, include_extras=True)
+    told: dict[str, str] = {}
+    for each in reversed(made.__mro__[:-1]):
+        told |= _told(each)[1]
+    for field in fields(made):
+        hint = hints[field.name]
+        if is_dataclass(hint):
+            yield from _options(hint)  # type: ignore[arg-type]
+        else:
+            missing = field.default is MISSING
+            default = inspect.Parameter.empty if missing else field.default
+            yield _parameter(field.name, hint, default, told[field.name], False)
+
+
+def _made(made: type, given: dict[str, Any]) -> Any:
+    hints = get_type_hints(made)
+    return made(
+        **{
+            field.name: _made(hints[field.name], given)
+            if is_dataclass(hints[field.name])
+            else given[field.name]
+            for field in fields(made)
+        }
+    )
+
+
+def command(
+    name: str = "", of: click.Group | None = None, json: bool = True, **settings: Any
+) -> Callable[[Run], click.Command]:
+    """Makes a click command of a typed function.
+
+    Args:
+        name: What it is called; by default as the function.
+        of: The group that it belongs to.
+        json: Whether it takes --json, which `say` obeys.
+        settings: Anything else that click is told.
+    """
+
+    def make(run: Run) -> click.Command:
+        text, told = _told(run)
+        hints = get_type_hints(run, include_extras=True)
+        options: list[click.Parameter] = []
+        groups: dict[str, type] = {}
+        for each in inspect.signature(run).parameters.values():
+            hint = hints[each.name]
+            if is_dataclass(hint):
+                groups[each.name] = hint  # type: ignore[assignment]
+                options += _options(groups[each.name])
+                continue
+            argument = each.kind is inspect.Parameter.POSITIONAL_ONLY
+            words = "" if argument else told[each.name]
+            options.append(_parameter(each.name, hint, each.default, words, argument))
+        arguments = [each.name for each in options if isinstance(each, click.Argument)]
+        if json:
+            words = "Print JSON, and nothing else."
+            options.append(
+                click.Option(["--json", "as_json"], is_flag=True, help=words)
+            )
+
+        def call(**given: Any) -> None:
+            given.pop("as_json", None)
+            handed = {each: _made(made, given) for each, made in groups.items()}
+            placed = [given.pop(each) for each in arguments]
+            own = {
+                each: given[each]
+                for each in (hints.keys() & given.keys()) - groups.keys()
+            }
+            run(*placed, **own, **handed)
+
+        made = click.Command(
+            name or run.__name__.rstrip("_").replace("_", "-"),
+            callback=call, params=options, help=text, **settings,
+        )  # fmt: skip
+        if of is not None:
+            of.add_command(made)
+        return made
+
+    return make
+
+
+def given_options() -> dict[str, str]:
+    """The options that stand on the command line, by their parameters' names."""
+    ctx = click.get_current_context()
+    return {
+        option.name: option.opts[0]
+        for option in ctx.command.params
+        if option.name
+        and ctx.get_parameter_source(option.name) == ParameterSource.COMMANDLINE
+    }
+
+
+def keyed(texts: Sequence[str], option: str) -> dict[str, Any]:
+    """What an option's KEY=VALUE say, each value as YAML has it."""
+    from forewarn.abstractions.files import parse_yaml
+
+    given: dict[str, Any] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not key or not equals:
+            raise click.UsageError(
+                f"{option}: {text!r:.60} is not KEY=VALUE (as in speed=3)"
+            )
+        given[key] = parse_yaml(value, f"{option} {key}") if value else ""
+    return given

@@ -1,0 +1,103 @@
+"""What the commands that run episodes share: progress, sentences, which runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.cli.command import (
+    given_options,
+)
+from forewarn.cli.groups import (
+    Working,
+)
+from forewarn.cli.printing import (
+    progress,
+)
+
+if TYPE_CHECKING:
+    from forewarn.scenarios.running.episode import Episode
+    from forewarn.scenarios.schema import Scenario
+
+
+def recorded_by(path: Path, working: Working) -> Path:
+    """A folder with the traces of all that a scenario's world has recorded.
+
+    It is there until the command ends.
+    """
+    from tempfile import TemporaryDirectory
+
+    from forewarn.scenarios.running.campaign import recordings
+    from forewarn.scenarios.schema import load_scenario
+    from forewarn.scenarios.training.train import collected
+
+    scenario = load_scenario(path)
+    count = recordings(scenario)
+    if count is None:
+        raise InvalidInput(
+            "its world is run, and holds no recordings",
+            source=str(path),
+            mend="write traces with `forewarn collect`, and give these",
+        )
+    folder = Path(click.get_current_context().with_resource(TemporaryDirectory()))
+    collected(scenario, range(count), working.pool(), folder, counted)
+    return folder
+
+
+def unknown_to(model: Path, scenario: Scenario, first: int, count: int) -> range:
+    """The seeds that were asked for, or else some that the model does not know.
+
+    Of recordings all that it does not know.
+    """
+    from forewarn.monitors.chains.model import load_models
+    from forewarn.scenarios.measuring.measure import trained_seeds
+    from forewarn.scenarios.running.campaign import recordings
+
+    given, held = given_options(), recordings(scenario)
+    if "seed" not in given:
+        known = [trained_seeds(each, scenario.name) for each in load_models(model)]
+        after = max(set().union(*known), default=-1) + 1
+        first = after if held is not None else max(first, after)
+        if first == held:
+            raise InvalidInput(
+                f"the model was learned from all {held} logs",
+                mend="learn from fewer of them: `forewarn collect` takes --episodes",
+            )
+    if "episodes" not in given and held is not None:
+        count = max(held - first, 1)  # of what is not there its world says so
+    return range(first, first + count)
+
+
+def counted(episodes: Iterable[Episode], what: str, total: int) -> Iterator[Episode]:
+    """The episodes, with a line of what there was so far."""
+    seen = {"violations": 0, "alarms": 0, "interventions": 0, "failed": 0}
+
+    def so_far() -> str:
+        said = (f"{number} {name}" for name, number in seen.items() if number)
+        return "".join(f", {part}" for part in said)
+
+    def heard() -> Iterator[Episode]:
+        for episode in episodes:
+            seen["violations"] += len(episode.violations)
+            seen["alarms"] += len(episode.alarms)
+            seen["interventions"] += len(episode.interventions)
+            seen["failed"] += episode.failed
+            yield episode
+
+    yield from progress(heard(), what, total, so_far)
+
+
+def failure_lines(episodes: Sequence[Episode], folder: Path | None) -> Iterator[str]:
+    """What there is to say of episodes that failed."""
+    failed = [episode for episode in episodes if episode.failed]
+    if failed:
+        yield (
+            f"{len(failed)} of {len(episodes)} episodes failed, the first with seed"
+            f" {failed[0].seed}: {failed[0].error}"
+        )
+        if folder is not None:
+            yield f"They stay in {folder}; --again runs all of it again."

@@ -1,0 +1,187 @@
+"""`forewarn convert`, `import` and `export`: files of other forms and other tools."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import click
+
+from forewarn.abstractions.errors import naming
+from forewarn.cli.command import (
+    File,
+    FolderPlace,
+    Place,
+    PlaceType,
+    command,
+)
+from forewarn.cli.printing import (
+    left_out,
+    progress,
+    say,
+)
+
+
+@command()
+def convert(
+    sources: tuple[Annotated[Place, PlaceType(exists=True), "TRACES…"], ...],
+    /,
+    *,
+    out: FolderPlace,
+    format_: Literal["columns", "jsonl"] | None = None,
+) -> None:
+    """Write TRACES in the other format; nothing is lost either way.
+
+    TRACES are files, or folders of nothing but traces: JSON Lines, CSV, LawBreaker's
+    JSON, or Parquet files as `forewarn collect` writes them.
+
+    \b
+    Examples:
+      forewarn convert runs/*.jsonl.gz --out columns
+      forewarn convert columns --out lines
+
+    Args:
+        out: The folder they go to.
+        format_: columns: Parquet, for everything large; jsonl: a file a run, for
+            people. By default what the first source is not.
+    """
+    from forewarn.abstractions.dataset.layout import SUFFIX
+    from forewarn.abstractions.readers.stored import (
+        files_in,
+        stored_runs,
+        to_columns,
+        to_lines,
+    )
+
+    left_out(sources)
+    files = [file for source in sources for file in files_in(source)]
+    kind = format_ or ("jsonl" if files[0].suffix == SUFFIX else "columns")
+    runs = stored_runs(files)
+    converted = to_columns(runs, out) if kind == "columns" else to_lines(runs, out)
+    written = list(dict.fromkeys(progress(converted, "runs converted", len(runs))))
+    size = sum(path.stat().st_size for path in written)
+    payload = {
+        "format": kind,
+        "runs": len(runs),
+        "files": [str(path) for path in written],
+        "bytes": size,
+    }
+    what = "file" if len(written) == 1 else "files"
+    say(payload, [f"{out}: {len(runs)} runs in {len(written)} {what}, {size:,} bytes"])
+
+
+@command()
+def import_(file: File, /, *, out: File) -> None:
+    """Read a chain made by another tool.
+
+    The format is found by the content: PRISM language, PRISM or Storm explicit files
+    (name the .tra; .lab and .sta stand beside it), Storm DRN, UMB, ProbGuard's
+    model.json, or a model of our own. Storm reads the PRISM language: install the
+    extra storm.
+
+    Args:
+        out: Where the model goes.
+    """
+    from forewarn.abstractions.files import write_json
+    from forewarn.monitors.chains.formats.own import model_as_dict
+    from forewarn.monitors.chains.model import load_model
+
+    model = load_model(file)
+    write_json(out, model_as_dict(model))
+    chain, warnings = model.chain, list(model.chain.warnings())
+    payload = {
+        "out": str(out),
+        "states": chain.n,
+        "transitions": chain.transitions,
+        "labels": {name: len(members) for name, members in chain.labels.items()},
+        "exact": chain.exact is not None,
+        "warnings": warnings,
+    }
+    head = f"{out}: {chain.n} states and {chain.transitions} transitions"
+    say(payload, [head, *(f"warning: {warning}" for warning in warnings)])
+
+
+@command()
+def export(
+    model: Annotated[File, "MODEL|RUN"],
+    /,
+    *,
+    format_: Literal["prism", "drn", "csv", "explicit", "umb", "mcap"],
+    of: Annotated[str | None, "LAW"] = None,
+    law: Annotated[str | None, "NAME_OR_FORMULA"] = None,
+    define: tuple[Annotated[str, "NAME=FORMULA"], ...] = (),
+    out: File | None = None,
+) -> None:
+    """Write a model, or a run record, for another tool.
+
+    \b
+    Examples:
+      forewarn export model.json --format prism --out model.prism
+      forewarn export forewarn-runs/s1-*-000007.run.jsonl --format mcap --out run.mcap
+
+    Args:
+        format_: prism: PRISM language; drn: Storm; csv: one transition a line;
+            explicit: PRISM's .tra, .lab and .sta; umb: PRISM's and Storm's binary
+            archive. Of a run: mcap: for Foxglove; csv: a frame a line.
+        of: Of a file with several models, each of its own laws: that of this law.
+        law: Write the product with this law's monitor, labelled violated and pending.
+        define: A label for the law, as in 'bad=s=3|s=7'; written as a label too.
+        out: Where it goes; text goes to standard output without it.
+    """
+    from forewarn.abstractions.files import (
+        first_line,
+    )
+    from forewarn.monitors.chains.formats.files import (
+        TEXT_FORMATS,
+        chain_as_text,
+        write_chain,
+    )
+    from forewarn.monitors.chains.model import load_models
+    from forewarn.monitors.checking.exporting import exported
+    from forewarn.monitors.guarding.record import FORMAT
+    from forewarn.monitors.risk.evidence import (
+        model_for,
+    )
+
+    if first_line(model).startswith(f'{{"format":"{FORMAT}"'):
+        if law is not None or define:
+            raise click.UsageError("--law and --define are for models")
+        _export_run(model, format_, out)
+        return
+    if format_ == "mcap":
+        raise click.UsageError(f"--format mcap is for runs, and {model} is none")
+    one = model_for(load_models(model), of or law, str(model))
+    with naming("--law"):
+        chain = exported(one, law, define)
+    if out is None:
+        if format_ not in TEXT_FORMATS:
+            raise click.UsageError(f"--format {format_} needs --out")
+        text = chain_as_text(chain, format_)
+        payload = {"format": format_, "states": chain.n, "text": text}
+        say(payload, text.splitlines())
+        return
+    files = [str(path) for path in write_chain(chain, format_, out)]
+    say(
+        {"format": format_, "states": chain.n, "files": files},
+        [f"{', '.join(files)}: {chain.n} states, {chain.transitions} transitions"],
+    )
+
+
+def _export_run(path: Path, kind: str, out: Path | None) -> None:
+    from forewarn.scenarios.export.foxglove import write_mcap
+    from forewarn.scenarios.export.table import write_csv
+    from forewarn.scenarios.report.runs import read_run
+
+    if kind not in ("mcap", "csv"):
+        known = "mcap and csv"
+        raise click.UsageError(f"--format {kind} is for models; of a run: {known}")
+    out = out or path.with_name(f"{path.name.removesuffix('.run.jsonl')}.{kind}")
+    run = read_run(path)
+    payload: dict[str, Any] = {"format": kind, "files": [str(out)]}
+    if kind == "csv":
+        payload["rows"] = write_csv(run, out)
+        said = f"{out}: {payload['rows']} frames"
+    else:
+        payload["topics"] = write_mcap(run, out)
+        said = f"{out}: {', '.join(f'{n} {t}' for t, n in payload['topics'].items())}"
+    say(payload, [*run.cautions, said])

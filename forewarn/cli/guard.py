@@ -1,0 +1,199 @@
+"""`forewarn guard`: a guard for someone else's loop, over a socket or line by line."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import click
+
+from forewarn.abstractions.errors import InvalidInput, naming
+from forewarn.cli.command import (
+    File,
+    Folder,
+    Positive,
+    command,
+)
+from forewarn.cli.groups import (
+    Judging,
+    Telling,
+)
+from forewarn.cli.guarding import (
+    Asked,
+    announced,
+)
+from forewarn.cli.live import (
+    Live,
+    watched_live,
+)
+from forewarn.cli.printing import (
+    note,
+    say,
+)
+
+if TYPE_CHECKING:
+    from forewarn.monitors.guarding.listening import Listener
+    from forewarn.plugins.remote.session import Lend
+
+
+@command()
+def guard(
+    *,
+    stdio: bool = False,
+    socket: Annotated[str | None, "HOST:PORT"] = None,
+    token_file: File | None = None,
+    allow_remote: bool = False,
+    asked: Asked,
+    record: Folder | None = None,
+    live: Live = None,
+) -> None:
+    """Guard a loop that is not ours: one JSON frame in, one JSON decision out.
+
+    A hello comes first (on standard input it may be left out):
+    {"forewarn": "guard/1", "token": …, "provides": ["speed", …]}; then frames:
+    {"sequence", "time_s", "signals": {…}, "proposal": {"name", "arguments"}}, with
+    "foreseen": {…} for a policy that judges what a proposal would lead to. On the
+    socket each message follows its length, four bytes, the highest first. A loop that
+    loses the guard must stop: the client in forewarn/plugins/remote/client.py does.
+
+    Args:
+        stdio: A frame a line on standard input, a decision a line on standard output.
+        socket: Listen there; port 0 takes one that is free. On this machine only.
+        token_file: What loops must show; needed with --socket.
+        allow_remote: Listen where others can reach it; the token travels in the clear.
+        record: Where a run record of each connection goes.
+        live: Watch while it goes on: line, the default, in this terminal; web, on a
+            page of this machine's; foxglove, in Foxglove, with the extra of that name.
+    """
+    if stdio == (socket is not None):
+        raise click.UsageError("give either --stdio or --socket HOST:PORT")
+    if socket is not None and token_file is None:
+        raise click.UsageError("--socket needs --token-file")
+    token = "" if token_file is None else _token(token_file)
+    with watched_live(live) as watching:
+        lend = _lend(asked, record, watching)
+        if socket is None:
+            from forewarn.plugins.remote.session import serve_lines
+
+            serve_lines(sys.stdin.buffer, sys.stdout.buffer, lend)
+        else:
+            _listen(lend, socket, token, allow_remote=allow_remote)
+
+
+def _lend(
+    asked: Asked, folder: Path | None, live: Sequence[Callable[[], Listener]]
+) -> Lend:
+    from forewarn.plugins.remote.session import GuardPool
+
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+    guarding = asked.guarding(folder, live)
+    asked.check(guarding)
+    pool = GuardPool(guarding, partial(asked.check, guarding))
+    # What is wrong with the model or the policy shows now, not when a loop has come.
+    with naming(asked.policy or "the policy"):
+        made = pool.warm()
+    for line in announced(made):
+        note(line)
+    return pool.lend
+
+
+def _token(path: Path) -> str:
+    from forewarn.abstractions.files import read_text
+
+    token = read_text(path, limit=4096).strip()
+    if not token.isprintable() or not token.isascii():
+        raise InvalidInput("a token is one line of plain characters", source=str(path))
+    return token
+
+
+def _listen(lend: Lend, address: str, token: str, *, allow_remote: bool) -> None:
+    from forewarn.plugins.remote.server import GuardServer
+
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal():
+        raise click.UsageError(f"--socket takes HOST:PORT, not {address!r}")
+    host = host.strip("[]")
+    server = GuardServer(lend, token, host, int(port), allow_remote=allow_remote)
+    signal.signal(signal.SIGTERM, lambda *_: server.close())
+    shown = f"{host}:{server.port}"
+    # What is loaded stays, so no collection need look at it while a loop waits.
+    gc.collect()
+    gc.freeze()
+    try:
+        say({"listening": shown}, [f"Listening on {shown}."])
+        server.serve()
+    finally:
+        server.close()
+    counts = {"connections": server.connections, "losses": server.losses}
+    say(counts, [f"{server.connections} connections, {server.losses} lost."])
+
+
+@click.group()
+def mcp() -> None:
+    """MCP: guard the tools of any server, whichever agent calls them.
+
+    Standard output is the agent's alone, so there is no --json.
+    """
+
+
+@command("guard", of=mcp, json=False, context_settings={"ignore_unknown_options": True})
+def guard_tools(
+    command: tuple[Annotated[str, click.UNPROCESSED], ...],
+    /,
+    *,
+    law: tuple[Annotated[str, "FORMULA"], ...] = (),
+    shadow: bool = False,
+    judging: Judging,
+    policy: File | None = None,
+    record: File | None = None,
+    telling: Telling,
+    time_limit: Annotated[Positive, "SECONDS"] = 300.0,
+) -> None:
+    """Start the MCP server COMMAND, and stand before it on standard input and output.
+
+    Give this in place of COMMAND wherever an agent is told of its servers. Each call
+    of a tool is judged first, with all calls before it: tool is its name, failed
+    whether it failed, arg_NAME an argument. A call that would break a law is not made:
+    the agent is told why, as the call's answer. Rules and guard programs judge each
+    call as well. Nobody can be asked here: an `ask` becomes a `stop`.
+
+    \b
+    Example:
+      forewarn mcp guard \\
+        --law 'always (tool == delete_file -> once (tool == backup and not failed))' \\
+        --record calls.run.jsonl -- npx some-file-server /srv/files
+
+    Args:
+        law: A law over all calls of the session, a call a step; may be given again.
+        shadow: Judge and record; withhold nothing.
+        policy: What to do about a call that breaks one.
+        record: Where the run record goes.
+        time_limit: Time limit of a call. One that takes longer is answered, and has
+            failed.
+    """
+    from forewarn.monitors.guarding.policy import load_policy
+    from forewarn.plugins.agents import AgentGuard
+    from forewarn.plugins.agents.trajectory import POLICY
+    from forewarn.plugins.mcp import serve
+
+    acts = POLICY if policy is None else load_policy(policy)
+    if shadow:
+        acts = replace(acts, shadow=True)
+    if not (law or judging):
+        raise click.UsageError("name a --law, --rules or a --guard-program")
+    judges = judging.judges(acts.shadow)
+    with naming("--law"):
+        made = AgentGuard.by_laws(
+            law, acts, record=record, judges=judges, listeners=telling.listeners()
+        )
+    with made, naming("--law"):
+        asyncio.run(serve(list(command), os.environ, made, limit_s=time_limit))

@@ -1,0 +1,491 @@
+"""`forewarn guard-program`: from a request in words to a program that guards."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import click
+
+from forewarn.cli.command import (
+    File,
+    Folder,
+    Positive,
+    Seed,
+    command,
+)
+from forewarn.cli.printing import (
+    progress,
+    say,
+    table,
+)
+
+if TYPE_CHECKING:
+    from forewarn.monitors.programs.cases import Judge
+    from forewarn.monitors.programs.file import ProgramFile
+    from forewarn.monitors.programs.language import Program
+    from forewarn.plugins.chat import Chat
+    from forewarn.plugins.programs.writing import Shown
+
+
+FILE = click.Path(dir_okay=False, path_type=Path)
+FOLDER = click.Path(file_okay=False, path_type=Path)
+
+
+@click.group("guard-program")
+def guard_program() -> None:
+    """From a request in words to a program that guards.
+
+    \b
+    A request is compiled once, reviewed and signed by a person, and then judges
+    every action without a model:
+      forewarn guard-program compile request.md --spec agent.md --out guard.yaml
+      forewarn guard-program review guard.yaml
+      forewarn guard-program sign guard.yaml --name "Ada"
+      forewarn guard-program check actions.jsonl --program guard.yaml
+
+    Each command has --help and --json.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """The model that is asked, and what it is shown of the past.
+
+    Args:
+        model: The model that is asked, such as ollama:llama3.1.
+        base_url: Where it is, if not at its provider's.
+        timeout_s: How long a reply may take, in seconds.
+        replies: A folder of recorded replies.
+        how: Ask the model, keep what it replies, or let what was kept reply.
+        memory: A folder of cases judged well.
+        count: How many of them the model is shown: those that are most alike.
+    """
+
+    model: Annotated[str, "PROVIDER:NAME"] = ""
+    base_url: str = ""
+    timeout_s: Positive = 120.0
+    replies: Folder | None = None
+    how: Literal["live", "record", "replay"] = "live"
+    memory: Folder | None = None
+    count: Annotated[Seed, "-k"] = 3
+
+    def chat(self) -> tuple[Chat, str]:
+        """Who is asked, and what a figure says of who it was."""
+        from forewarn.plugins.chat import Partner
+
+        partner = Partner(
+            self.model,
+            base_url=self.base_url,
+            temperature=0.0,
+            timeout_s=self.timeout_s,
+            replies=self.replies,
+            how=self.how,
+        )
+        recorded = f"replies recorded in {self.replies}"
+        who = recorded if self.how == "replay" else f"model {self.model}"
+        return partner.chat(0), who
+
+    def shown(self, nothing: bool = False, farthest: bool = False) -> Shown:
+        """What a model is shown of the past."""
+        from forewarn.plugins.programs.memory import Memory
+        from forewarn.plugins.programs.writing import Shown
+
+        kept = None if nothing or self.memory is None else Memory(self.memory)
+        return Shown(kept, self.count, farthest)
+
+
+@command(of=guard_program)
+def check_(
+    logs: File,
+    /,
+    *,
+    program: File,
+    shadow: bool = False,
+) -> None:
+    """What a guard program says of the recorded actions LOGS, JSON Lines.
+
+    Each line holds what the program is handed: user, action, frame, request, log,
+    needed, place, each if it is there, and an id. Exit status 1 if any does not pass.
+
+    Args:
+        program: The guard program.
+        shadow: Also run a program that nobody has signed.
+    """
+    from forewarn.monitors.programs.cases import read_cases
+
+    ready = loaded(program, shadow)
+    counts: Counter[str] = Counter()
+    found: list[dict[str, Any]] = []
+    for case in progress(read_cases(logs, "rules"), "checking actions"):
+        outcome = ready.run(case.inputs)
+        counts[outcome.answer] += 1
+        if outcome.label:
+            found.append({"id": case.name} | outcome.as_dict())
+    payload = {
+        "actions": sum(counts.values()),
+        "decisions": dict(counts),
+        "found": found,
+    }
+    say(payload, _checked(payload), found=found)
+
+
+def loaded(path: Path, shadow: bool) -> Program:
+    """The program of a file, which is enforced only if it is signed."""
+    from forewarn.monitors.programs.file import load_program, require_signature
+    from forewarn.plugins.programs.judging import compiled
+
+    file = load_program(path)
+    if not shadow:
+        require_signature(file, str(path))
+    return compiled(file, str(path))
+
+
+def _checked(payload: dict[str, Any]) -> Iterator[str]:
+    said = ", ".join(f"{n} {kind}" for kind, n in payload["decisions"].items())
+    yield f"{payload['actions']} actions: {said or 'none'}"
+    for each in payload["found"]:
+        yield f"{each['id']}: {each['decision']}: {each['reason']}"
+        for verdict in each.get("verdicts", ()):
+            yield from (f"  {fact}" for fact in verdict["because"])
+
+
+@command(of=guard_program)
+def compile_(
+    request: File,
+    /,
+    *,
+    spec: File,
+    out: File,
+    functions: tuple[File, ...] = (),
+    asking: Asking,
+) -> None:
+    """Make a guard program of the request REQUEST.
+
+    A request in known forms needs no model: tables of roles, databases and columns,
+    and sentences such as "a child may not turn on the stove". For any other request
+    name a --model, or --replies that were recorded with --how replay: it plans, writes
+    the program, and repairs it at most three times.
+
+    \b
+    Examples:
+      forewarn guard-program compile request.md --spec agent.md --out guard.yaml
+      forewarn guard-program compile request.md --spec agent.md --out guard.yaml \\
+        --model ollama:llama3.1 --replies kept --how record
+
+    Args:
+        spec: What the guarded agent is and does, in words.
+        out: The guard program's file.
+        functions: A Python file of functions that the program may call, which run apart
+            from everything; may be repeated.
+    """
+    from forewarn.abstractions.files import read_text
+    from forewarn.monitors.programs.compiling import compile_request, notes_on
+    from forewarn.monitors.programs.file import ProgramFile, write_program
+    from forewarn.monitors.programs.request import read_request
+    from forewarn.plugins.programs.judging import compiled, toolbox
+    from forewarn.plugins.programs.writing import Writer
+
+    asked, about = read_request(read_text(request), str(request)), read_text(spec)
+    uploads = {path.name: read_text(path) for path in functions}
+    notes: list[str] = []
+    cost: dict[str, Any] = {}
+    if asking.model or asking.replies is not None:
+        chat, made_by = asking.chat()
+        writer = Writer(chat, toolbox(uploads), asking.shown(), asking.timeout_s)
+        written = writer.write(asked.text, about)
+        text, plan = written.program.text, written.plan
+        cost = {**writer.usage.as_dict(), "repairs": written.repairs}
+    else:
+        text, plan, made_by = compile_request(asked, str(request), about), "", "rules"
+        notes = notes_on(asked)
+    name = asked.title or request.stem
+    made = ProgramFile(name, asked.text, about, made_by, text, uploads, plan)
+    program = compiled(made, str(request))
+    write_program(out, made)
+    payload = {
+        "program": str(out),
+        "made_by": made_by,
+        "digest": made.digest,
+        "reads": list(program.reads),
+        "uses": list(program.uses),
+        "lines": len(text.splitlines()),
+        "notes": notes,
+        **cost,
+    }
+    lines = [
+        f"{out}: {payload['lines']} lines, made by {made_by}",
+        *(f"note: {note}" for note in notes),
+        f"Next: forewarn guard-program review {out}",
+    ]
+    say(payload, lines)
+
+
+_FIGURES = {
+    "label_accuracy": "labels",
+    "precision": "precision",
+    "recall": "recall",
+    "explanation_accuracy": "explained",
+    "final_response_accuracy": "answers",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """Who judges the cases.
+
+    Args:
+        roles: A role table (JSON): judge by the program compiled from it.
+        program: Judge by this guard program.
+        judge: Judge by asking a model about every case: a program written for it, the
+            agent with the rules in its prompt, a model that guards, a filter of
+            content.
+        request: With --judge: the rules, in words.
+        spec: With --judge: the agent, in words.
+        no_toolbox: Give a model no functions.
+        no_memory: Show a model no past cases.
+        least_similar: Show it those that are least alike.
+        confirm_by: Remember in --memory each program that says what this signed one
+            says.
+    """
+
+    roles: File | None = None
+    program: File | None = None
+    judge: (
+        Literal["guard-agent", "rules-in-prompt", "model-guard", "content-filter"]
+        | None
+    ) = None
+    request: File | None = None
+    spec: File | None = None
+    no_toolbox: bool = False
+    no_memory: bool = False
+    least_similar: bool = False
+    confirm_by: File | None = None
+
+    def made(self, asking: Asking) -> tuple[Judge, Any, dict[str, Any]]:
+        """Who judges, what that takes, and what is said of it."""
+        from forewarn.abstractions.files import read_json, read_text
+        from forewarn.monitors.programs.file import load_program
+        from forewarn.monitors.programs.functions import Toolbox
+        from forewarn.monitors.programs.language import Program
+        from forewarn.monitors.programs.request import access_of_file, access_program
+        from forewarn.plugins.programs.baselines import BASELINES, Asked
+        from forewarn.plugins.programs.judging import compiled, toolbox
+        from forewarn.plugins.programs.writing import Confirmed, GuardAgent, Writer
+
+        asked = (self.roles, self.program, self.judge)
+        if sum(each is not None for each in asked) != 1:
+            raise click.UsageError("give one of --roles, --program and --judge")
+        if self.roles is not None:
+            table_of = access_of_file(read_json(self.roles), str(self.roles))
+            return _by(Program(access_program(table_of), toolbox())), None, {}
+        if self.program is not None:
+            made = compiled(load_program(self.program), str(self.program))
+            return _by(made), None, {}
+        if self.request is None or self.spec is None:
+            raise click.UsageError("--judge needs --request and --spec")
+        chat, who = asking.chat()
+        facts = {"judge": self.judge, "from": who}
+        words = read_text(self.request), read_text(self.spec)
+        if (prompt := BASELINES.get(str(self.judge))) is not None:
+            model = Asked(chat, prompt, *words, asking.timeout_s)
+            return model, model.usage, facts
+        tools = Toolbox([]) if self.no_toolbox else toolbox()
+        shown = asking.shown(self.no_memory, self.least_similar)
+        agent = GuardAgent(Writer(chat, tools, shown, asking.timeout_s), *words)
+        if self.confirm_by is None:
+            return agent, agent.usage, facts
+        if shown.memory is None:
+            raise click.UsageError("--confirm-by needs --memory")
+        rule, name = _by(loaded(self.confirm_by, shadow=False)), self.confirm_by.name
+        return Confirmed(agent, shown.memory, rule, name), agent.usage, facts
+
+
+def _by(program: Program) -> Judge:
+    return lambda case: program.run(case.inputs)
+
+
+@command(of=guard_program)
+def evaluate_(
+    *,
+    cases: File,
+    kind: Literal["access", "rules"],
+    by: Judged,
+    asking: Asking,
+) -> None:
+    """How right a guard is on labelled cases.
+
+    Label accuracy, precision and recall are of the label (1: denied); explained is
+    the share of cases to deny that are denied for exactly what is right; answers is
+    the share of cases to let pass that pass and were then answered right, where the
+    cases say so. Exit status 1 if any case is wrong.
+
+    With --judge a model is asked about every case; the figures then say which model
+    it was, or whose recorded replies, and what it took.
+
+    \b
+    Examples:
+      forewarn guard-program evaluate --cases access.jsonl --kind access \\
+        --roles roles.json
+      forewarn guard-program evaluate --cases web.jsonl --kind rules \\
+        --judge guard-agent --request web.md --spec agent.md \\
+        --model ollama:llama3.1 --replies kept --how record
+
+    Args:
+        cases: Labelled cases, JSON Lines.
+        kind: What the cases are about: columns of databases, or rules of conduct.
+    """
+    from forewarn.monitors.programs.cases import read_cases, score
+
+    judge, usage, facts = by.made(asking)
+    began_s = time.perf_counter()
+    found = score(progress(read_cases(cases, kind), "judging cases"), judge).as_dict()
+    if usage is not None:
+        facts |= {**usage.as_dict(), "seconds": time.perf_counter() - began_s}
+    payload = found | facts
+    say(payload, _evaluated(payload), found=found["wrong"])
+
+
+def _evaluated(found: dict[str, Any]) -> Iterator[str]:
+    if "from" in found:
+        yield f"{found['judge']}, {found['from']}"
+        yield (
+            f"{found['model_calls']} calls, {found['tokens_in']} tokens in,"
+            f" {found['tokens_out']} out, {found['seconds']:.1f} s"
+        )
+    rows = [("all", *_row(found))]
+    rows += [(name or "-", *_row(each)) for name, each in found["groups"].items()]
+    yield from table(["", "cases", *_FIGURES.values()], rows)
+    for wrong in found["wrong"]:
+        yield f"wrong: {wrong['id']}: label {wrong['label']}, said {wrong['said']}"
+
+
+def _row(found: dict[str, Any]) -> list[str]:
+    shares = ["-" if found[k] is None else f"{found[k]:.3f}" for k in _FIGURES]
+    return [str(found["cases"]), *shares]
+
+
+@command(of=guard_program)
+def review_(
+    program: File,
+    /,
+) -> None:
+    """Show the guard program PROGRAM: what was asked, what it does, who signed it.
+
+    Exit status 1 if nobody has signed it as it is.
+    """
+    from forewarn.monitors.programs.file import load_program
+    from forewarn.plugins.programs.judging import compiled, toolbox
+
+    file = load_program(program)
+    ready = compiled(file, str(program))
+    used = [each for each in toolbox(file.functions) if each.name in ready.uses]
+    payload = file.as_dict() | {
+        "digest": file.digest,
+        "signed_by": list(file.signed_by),
+        "reads": list(ready.reads),
+        "uses": {each.signature: each.about for each in used},
+    }
+    about = [f"{each.signature}: {each.about}" for each in used]
+    lines = _lines(file, about, list(ready.reads))
+    say(payload, lines, found=not file.signed_by)
+
+
+def _lines(file: ProgramFile, about: list[str], reads: list[str]) -> Iterator[str]:
+    yield f"{file.name}, made by {file.made_by}"
+    yield ""
+    yield "What was asked:"
+    yield from (f"  {line}" for line in file.request.strip().split("\n"))
+    if file.plan:
+        yield ""
+        yield "What the model thought before it wrote it:"
+        yield from (f"  {line}" for line in file.plan.strip().split("\n"))
+    yield ""
+    yield f"The program, which is handed {', '.join(reads) or 'nothing'}:"
+    for number, line in enumerate(file.program.rstrip().split("\n"), 1):
+        yield f"{number:4}  {line}"
+    if about:
+        yield ""
+        yield "What it calls:"
+        yield from (f"  {line}" for line in about)
+    yield ""
+    yield f"digest {file.digest}"
+    if file.signed_by:
+        yield f"signed by {', '.join(file.signed_by)}"
+    elif file.signatures:
+        names = ", ".join(each.by for each in file.signatures)
+        yield f"changed since {names} signed it"
+    else:
+        yield "nobody has signed it"
+
+
+@command(of=guard_program)
+def run_(
+    program: File,
+    action: File,
+    /,
+    *,
+    shadow: bool = False,
+) -> None:
+    """What the guard program PROGRAM says of the action in the JSON file ACTION.
+
+    The file holds what the program is handed: user, action, frame, request, log,
+    needed, place, each if it is there. Exit status 1 if the action does not pass.
+
+    \b
+    Example:
+      {"user": {"role": "child"},
+       "action": {"name": "turn_on", "arguments": {"object": "StoveBurner"}}}
+
+    Args:
+        shadow: Also run a program that nobody has signed.
+    """
+    from forewarn.abstractions.files import read_text
+    from forewarn.monitors.programs.cases import parse_case
+
+    case = parse_case(read_text(action), str(action))
+    outcome = loaded(program, shadow).run(case.inputs)
+    lines = outcome.explained() or ["allow"]
+    say(outcome.as_dict(), lines, found=outcome.label)
+
+
+@command(of=guard_program)
+def sign_(
+    program: File,
+    /,
+    *,
+    name: str,
+    memory: Folder | None = None,
+) -> None:
+    """Sign the guard program PROGRAM: it may then be enforced as it is.
+
+    The signature is the name with the digest of the file's content. Whatever is
+    changed afterwards needs another one.
+
+    Args:
+        name: Who signs.
+        memory: Remember it in this folder, as an example for the models that write.
+    """
+    from forewarn.monitors.programs.file import load_program, write_program
+    from forewarn.plugins.programs.judging import compiled
+    from forewarn.plugins.programs.memory import Memory, Remembered
+
+    file = load_program(program)
+    compiled(file, str(program))
+    signed = file.signed(name)
+    write_program(program, signed)
+    if memory is not None:
+        item = Remembered(
+            signed.request, "", signed.plan, signed.program, f"person: {name}"
+        )
+        Memory(memory).add(item)
+    payload = {
+        "program": str(program),
+        "digest": signed.digest,
+        "signed_by": list(signed.signed_by),
+    }
+    say(payload, [f"{program}: signed by {', '.join(signed.signed_by)}"])

@@ -1,0 +1,247 @@
+"""What the commands share that guard somebody else's loop: options and sentences."""
+
+from __future__ import annotations
+
+import math
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from forewarn.abstractions.errors import naming
+from forewarn.cli.command import (
+    File,
+)
+from forewarn.cli.groups import (
+    Judging,
+    Telling,
+    chosen_policy,
+    facts_of,
+    gaps,
+    person,
+)
+from forewarn.cli.printing import (
+    say,
+    tell,
+    wants_json,
+)
+
+if TYPE_CHECKING:
+    from forewarn.abstractions.frame import Source
+    from forewarn.monitors.guarding.decision import Decision, Outcome
+    from forewarn.monitors.guarding.guard import Guard
+    from forewarn.monitors.guarding.listening import Listener
+    from forewarn.monitors.laws.lawbook import Law
+    from forewarn.plugins.loop.guarding import Guarding
+    from forewarn.plugins.loop.loop import GuardedLoop
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The guard that is asked for.
+
+    Args:
+        model: The model that the guard warns by.
+        policy: What to do at which risk, as YAML.
+        law: A law to watch, by default those that the policy names, or else the
+            model's; may be given again.
+        scenario: The scenario that this is: a model of another one is refused.
+        accept_model: Take a model of another scenario, vocabulary or period all the
+            same.
+        intervene: What the guard may do, of none, alert, reflect, ask, slow, stop;
+            several apart by commas, the mildest first. none: it decides and records,
+            and lets everything pass.
+        tally: Where the transitions are counted that are seen while nobody steps in,
+            for `forewarn merge`; gzipped if it ends in .gz.
+        shadow: Decide everything, enforce nothing.
+    """
+
+    model: File
+    judging: Judging
+    telling: Telling
+    policy: File | None = None
+    law: tuple[Annotated[str, "NAME_OR_FORMULA"], ...] = ()
+    scenario: Annotated[str | None, "NAME"] = None
+    accept_model: bool = False
+    intervene: Annotated[str | None, "KINDS"] = None
+    tally: File | None = None
+    shadow: bool = False
+
+    def guarding(
+        self,
+        record: Path | None = None,
+        live: Sequence[Callable[[], Listener]] = (),
+    ) -> Guarding:
+        """What its guards are made of.
+
+        Args:
+            record: Where run records go.
+            live: Make who watches live.
+        """
+        from forewarn.monitors.guarding.policy import Policy
+        from forewarn.monitors.risk.evidence import laws_named
+        from forewarn.plugins.loop.guarding import Guarding
+        from forewarn.plugins.loop.tallies import TallyFile
+
+        made = Guarding.load(
+            self.model, laws=self.law, approver=person(), record=record
+        )
+        laws: list[Law] = []
+        if self.intervene:
+            known = made.models[:1] if self.law else made.models
+            laws = [law for each in known for law in laws_named(each, self.law)]
+        policy = chosen_policy(
+            self.policy, None, Policy().horizon_s, self.intervene, (),
+            laws=laws, shadow=self.shadow,
+        )  # fmt: skip
+        return replace(
+            made,
+            policy=policy,
+            judges=lambda: self.judging.judges(policy.shadow),
+            listeners=[*self.telling.listeners(), *live],
+            tally=None if self.tally is None else TallyFile(self.tally, made.models),
+        )
+
+    def open(self, guarding: Guarding, source: Source, **rest: Any) -> GuardedLoop:
+        """A guarded loop for a source; what is wrong with the policy names its file."""
+        with naming(self.policy or "the policy"):
+            return guarding.open(source, **rest)
+
+    def check(self, guarding: Guarding, **source: Any) -> None:
+        """Refuses a model that is of something else.
+
+        Args:
+            guarding: Has the model.
+            source: What the frames' source says of itself: its scenario, its
+                vocabulary, its period, and how exactly it says that.
+        """
+        from forewarn.monitors.chains.model import refuse_other
+        from forewarn.scenarios.schema import load_scenario
+
+        said = {} if self.scenario is None else facts_of(load_scenario(self.scenario))
+        said |= {name: value for name, value in source.items() if value is not None}
+        if not self.accept_model:
+            for model in guarding.models:
+                refuse_other(model, guarding.name, **said)
+
+
+def announced(guard: Guard) -> Iterator[str]:
+    """What it will do about each law, and which laws it does not act on, and why."""
+    left_out = dict(guard.watch.not_applicable)
+    for law, why in left_out.items():
+        yield f"The law {law} does not apply: {why}."
+    names = [law.name for law in guard.watch.laws]
+    yield from gaps(guard.policy, names, left_out)
+    alerted = guard.policy.only_alerts(names)
+    for law in names:
+        steps = guard.policy.steps_for(law)
+        does = ", ".join(f"{step.kind} from {step.threshold:g}" for step in steps)
+        if law in alerted:
+            yield f"Of the law {law} it alerts only: nothing is done about it."
+        elif steps:
+            yield f"At a risk of the law {law}: {does}."
+        elif law not in guard.without_rule:
+            yield f"The policy gives no threshold for the law {law}: nothing is done."
+    if guard.policy.shadow:
+        yield "It decides and records, and enforces nothing."
+
+
+class Saying:
+    """Says what a guard does about each law, then each change of mind and each break.
+
+    With --json it is a line for every frame.
+
+    Args:
+        guard: The guard.
+        who: Whom it guards.
+    """
+
+    def __init__(self, guard: Guard, who: str) -> None:
+        self._guard, self._who = guard, who
+        self._said: tuple[str, str] = ("", "")
+        self._obeyed: bool | None = None
+        self._broken: Counter[str] = Counter()
+        self.frames = 0
+
+    def begins(self, head: str, facts: Mapping[str, Any]) -> None:
+        """What is watched, and what is done about it."""
+        guard = self._guard
+        names = [law.name for law in guard.watch.laws]
+        steps = {law: guard.policy.steps_for(law) for law in names}
+        watched = {
+            **facts,
+            "laws": names,
+            "not_applicable": [list(each) for each in guard.watch.not_applicable],
+            "without_rule": list(guard.without_rule),
+            "does": {law: [step.kind for step in each] for law, each in steps.items()},
+        }
+        say(watched, [head, *announced(guard)])
+
+    def turn(self, decision: Decision, outcome: Outcome, **more: Any) -> None:
+        """What was decided on a frame, and what was done about it."""
+        self.frames += 1
+        self._broken.update(decision.violated)
+        if wants_json():
+            line = {**decision.as_dict(), "carried_out": outcome.as_dict(), **more}
+            say(line, ())
+            return
+        at = f"{decision.time_s:8.1f} s"
+        for law in decision.violated:
+            tell([f"{at}  {law} is broken"])
+        if (decision.kind, outcome.kind) != self._said:
+            done = "" if outcome.kind == decision.kind else f" (done: {outcome.kind})"
+            why = outcome.because or decision.reason or "all is calm"
+            tell([f"{at}  {decision.kind}{done}: {why}"])
+        if outcome.obeyed is not None and outcome.obeyed != self._obeyed:
+            does = "obeys" if outcome.obeyed else "does not obey"
+            tell([f"{at}  {self._who} {does}"])
+            self._obeyed = outcome.obeyed
+        self._said = decision.kind, outcome.kind
+
+    def ends(self, head: str, facts: Mapping[str, Any], *lines: str) -> None:
+        """How often it decided what, and which laws were broken."""
+        counts = self._guard.summary()["decisions"]
+        told = ", ".join(f"{count} {kind}" for kind, count in counts.items())
+        broken = (f"{law} ({count})" for law, count in self._broken.items())
+        laws = "No law was broken."
+        if self._broken:
+            laws = f"Broken, and how often: {', '.join(broken)}."
+        payload = {
+            "frames": self.frames,
+            "decisions": counts,
+            "broken": dict(self._broken),
+            **facts,
+        }
+        text = [f"{self.frames} frames{head}: {told}.", laws, *lines]
+        say(payload, text)
+
+
+@contextmanager
+def until(for_s: float | None) -> Iterator[Callable[[], str | None]]:
+    """Tells why it is over: the time has passed, or somebody wants to end it.
+
+    Ctrl-C interrupts once all is done that is done at the end.
+    """
+    asked: list[int] = []
+
+    def end(number: int, _: object) -> None:
+        asked.append(number)
+
+    def over() -> str | None:
+        if asked:
+            return "it was ended"
+        return "the time had passed" if time.monotonic() >= until_s else None
+
+    until_s = math.inf if for_s is None else time.monotonic() + for_s
+    before = {n: signal.signal(n, end) for n in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield over
+        if signal.SIGINT in asked:
+            raise KeyboardInterrupt
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

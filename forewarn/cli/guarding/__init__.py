@@ -1,1 +1,0 @@
-"""Commands that guard a run, and look at its record again."""

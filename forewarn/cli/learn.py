@@ -1,0 +1,226 @@
+"""`forewarn learn`: traces to a model, by counting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from forewarn.abstractions.errors import naming
+from forewarn.cli.command import (
+    File,
+    Place,
+    command,
+)
+from forewarn.cli.episodes import (
+    recorded_by,
+)
+from forewarn.cli.groups import (
+    Working,
+)
+from forewarn.cli.printing import (
+    left_out,
+    progress,
+    say,
+)
+from forewarn.scenarios.training.wish import Wish
+
+if TYPE_CHECKING:
+    from forewarn.abstractions.readers.stored import Stored
+    from forewarn.monitors.chains.model import Model
+    from forewarn.monitors.finding.choice import Choice
+    from forewarn.monitors.trust.pac import PacReport
+    from forewarn.scenarios.running.pools import (
+        Pool,
+    )
+    from forewarn.scenarios.training.learner import Learner
+
+
+@dataclass(frozen=True, slots=True)
+class Learning:
+    """Where the model goes, and what is promised of it.
+
+    Args:
+        out: Where the model goes.
+        abstraction_out: Where the abstraction that was found goes; by default beside
+            the model.
+        update: Continue this model with more traces.
+        epsilon: The error that the guarantee may leave a risk.
+        delta: The probability of a larger error.
+    """
+
+    out: File
+    abstraction_out: File | None = None
+    update: File | None = None
+    epsilon: float | None = None
+    delta: float | None = None
+
+    def check(self, wish: Wish) -> None:
+        """Rejects options that do not go together."""
+        if (self.epsilon is None) != (self.delta is None):
+            raise click.UsageError("--epsilon and --delta come together")
+        if self.abstraction_out is not None and not wish.auto:
+            raise click.UsageError("--abstraction-out goes with --abstraction auto")
+        if wish.horizon is not None and not wish.auto:
+            raise click.UsageError("--horizon goes with --abstraction auto")
+        if wish.auto and self.update is not None:
+            raise click.UsageError("--update keeps the abstraction that the model has")
+
+
+@command()
+def learn(
+    files: tuple[Place, ...], /, *, to: Learning, wish: Wish, working: Working
+) -> None:
+    """Learn a Markov chain from traces: files, or folders of nothing but traces.
+
+    A scenario file stands for all that its logs recorded (`world: log`).
+
+    It says whether the chain is a fair picture of the traces; the model's
+    training.fairness, and --json, have each finding. With --epsilon and --delta it
+    also says for each state how many visits it has and how many the guarantee needs.
+
+    \b
+    Examples:
+      forewarn learn traces --scenario tiny-road --out model.json
+      forewarn learn traces --scenario s3 --abstraction auto --out s3.json
+      forewarn learn fleet.yaml --out fleet.json
+    """
+    from forewarn.abstractions.files import write_json
+    from forewarn.abstractions.readers.stored import files_in, stored_runs
+    from forewarn.abstractions.vocabularies.vocabulary import YAML
+    from forewarn.monitors.chains.formats.own import models_as_dict
+    from forewarn.monitors.chains.model import load_models
+    from forewarn.scenarios.training.learner import Learner
+
+    to.check(wish)
+    if any(path.suffix in YAML for path in files):
+        if len(files) > 1:
+            raise click.UsageError("a scenario of logs cannot be combined with others")
+        if wish.file is None and not wish.law:
+            wish = replace(wish, scenario=wish.scenario or str(files[0]))
+        files = (recorded_by(files[0], working),)
+    pending = left_out(files)
+    files = tuple(file for path in files for file in files_in(path))
+    learners: list[tuple[Learner, Choice | None]] = [
+        (Learner(wish, each, str(to.update), files[0]), None)
+        for each in (load_models(to.update) if to.update else (None,))
+    ]
+    if wish.auto:
+        learners = [*learners[0][0].find(files, progress)]
+    runs = stored_runs(files)
+    pool = working.pool() if working.on is not None or working.jobs > 1 else None
+    models: list[Model] = []
+    payloads: list[dict[str, Any]] = []
+    lines: list[str] = []
+    for number, (learner, choice) in enumerate(learners, start=1):
+        beside = to.abstraction_out or Path(f"{_stem(to.out)}.abstraction.yaml")
+        if len(learners) > 1:
+            beside = beside.with_stem(f"{beside.stem}.{number}")
+        model, payload, told = _learned(learner, choice, runs, files, pool, to, beside)
+        models.append(model)
+        payloads.append(payload)
+        lines += [*([""] if lines else []), *told]
+    payloads[0]["warnings"] = [*pending, *payloads[0]["warnings"]]
+    write_json(to.out, models_as_dict(models))
+    if len(models) > 1:
+        lines.append(f"{to.out}: {len(models)} models, for one guard")
+    payload = payloads[0] if len(models) == 1 else {"models": payloads}
+    say(payload | {"out": str(to.out)}, lines)
+
+
+def _learned(
+    learner: Learner,
+    choice: Choice | None,
+    runs: Sequence[Stored],
+    files: Sequence[Path],
+    pool: Pool | None,
+    to: Learning,
+    beside: Path,
+) -> tuple[Model, dict[str, Any], list[str]]:
+    """One model, and what there is to say of it, as JSON and for people."""
+    from forewarn.abstractions.files import atomic_text
+    from forewarn.monitors.trust.fairness import NAMED
+    from forewarn.monitors.trust.pac import pac_reports
+
+    for _ in progress(learner.add(runs, pool), "runs learned", len(runs)):
+        pass
+    with naming(files[0] if len(files) == 1 else f"{files[0]} and others"):
+        model = learner.model()
+    with naming("--law"):
+        monitors = learner.monitors(model)
+    fairness = learner.fairness(model, monitors)
+    training = {**model.training, "fairness": fairness.as_dict()}
+    if choice is not None:
+        training["abstraction"] = choice.as_dict()
+        with atomic_text(beside) as file:
+            file.write(choice.text(f"Found in {len(runs)} runs by forewarn learn."))
+    reports: list[PacReport] = []
+    if to.epsilon is not None and to.delta is not None:
+        reports = pac_reports(
+            model, to.epsilon, to.delta, learner.abstraction, monitors
+        )
+        kept = ("epsilon", "delta", "target", "holds", "error")
+        training["pac"] = [{k: getattr(each, k) for k in kept} for each in reports]
+    model = replace(model, training=training)
+    plain = [*model.chain.warnings(), *learner.warnings()]
+    if choice is not None:
+        plain += choice.warnings()
+    verdict = fairness.verdict(learner.told)
+    payload = {
+        "laws": list(model.laws),
+        "states": model.chain.n,
+        "transitions": model.chain.transitions,
+        "unvisited": [model.chain.states[i] for i in model.unvisited],
+        "training": dict(model.training),
+        "pac": [report.as_dict() for report in reports],
+        "verdict": verdict,
+        "warnings": [*plain, *fairness.warnings()],
+    }
+    told = str if learner.abstraction is None else learner.told
+    lines = [*_lines(model, to.out, reports, plain, told), verdict]
+    if not fairness.fair:
+        lines.append(_NEXT)
+    lines += (helpful.sentence() for helpful in fairness.helpful[:NAMED])
+    if choice is not None:
+        payload["abstraction"] = {**choice.as_dict(), "out": str(beside)}
+        lines = [*choice.sentences(), f"{beside}: the abstraction taken", *lines]
+    return model, payload, lines
+
+
+_NEXT = (
+    "Next: `forewarn measure` says what its warnings are worth all the same; more"
+    " traces, --abstraction auto or a --candidate may make a better one."
+)
+
+
+def _stem(model: Path) -> str:
+    """A model's path without what says that it is one."""
+    name = str(model)
+    for ending in (".gz", ".json", ".model"):
+        name = name.removesuffix(ending)
+    return name
+
+
+def _lines(
+    model: Model,
+    out: Path,
+    reports: Sequence[PacReport],
+    warnings: Sequence[str],
+    told: Callable[[str], str],
+) -> Iterator[str]:
+    facts, chain = model.training, model.chain
+    yield (
+        f"{out}: {chain.n} states and {chain.transitions} transitions, from "
+        f"{facts['traces']} traces with {facts['frames']} frames"
+    )
+    if model.unvisited:
+        names = "; ".join(told(chain.states[i]) for i in model.unvisited[:5])
+        more = "; …" if len(model.unvisited) > 5 else ""
+        yield f"never left in any trace, so made uniform: {names}{more}"
+    for warning in warnings:
+        yield f"warning: {warning}"
+    for report in reports:
+        yield from report.sentences()

@@ -1,0 +1,75 @@
+"""--live: watching a guard while it guards, as a line, on a page or in Foxglove."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import click
+
+from forewarn.cli.command import OnlyFlag
+
+if TYPE_CHECKING:
+    from forewarn.monitors.guarding.listening import Listener
+
+LINE = "line"
+
+Live = Annotated[Literal["line", "web", "foxglove"] | None, OnlyFlag(LINE)]
+
+
+@contextmanager
+def watched_live(live: str | None) -> Iterator[list[Callable[[], Listener]]]:
+    """Makers of those who watch, as --live asks; any process can call them."""
+    match live:
+        case None:
+            yield []
+        case "line":
+            from forewarn.scenarios.live.line import LiveLine
+
+            yield [LiveLine] if sys.stderr.isatty() else []
+        case "foxglove":
+            from forewarn.scenarios.live.foxglove import HOST, PORT, ToFoxglove, layout
+
+            maker = ToFoxglove()
+            ToFoxglove(0)().close()  # what is missing shows now
+            click.echo(f"Watch it live: Foxglove, ws://{HOST}:{PORT}", err=True)
+            click.echo(f"A layout to import there: {layout()}", err=True)
+            yield [maker]
+        case _:
+            with _page() as page:
+                yield [page]
+
+
+@contextmanager
+def _page() -> Iterator[Callable[[], Listener]]:
+    from forewarn.scenarios.live.feed import ToPage
+
+    command = [sys.executable, "-m", "forewarn.scenarios.live.server"]
+    # Ctrl-C is for the guard alone: the page stays until that has ended.
+    with subprocess.Popen(  # noqa: S603
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    ) as server:
+        try:
+            said = _said(server)
+            click.echo(f"Watch it live: {said['page']}", err=True)
+            yield ToPage(said["host"], said["port"], said["token"])
+        finally:
+            if server.stdin is not None:
+                server.stdin.close()
+
+
+def _said(server: subprocess.Popen[bytes]) -> dict[str, Any]:
+    from forewarn.abstractions.errors import ForewarnError
+
+    line = b"" if server.stdout is None else server.stdout.readline()
+    if not line:
+        raise ForewarnError("the page's server did not begin")
+    said: dict[str, Any] = json.loads(line)
+    return said

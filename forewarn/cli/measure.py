@@ -1,0 +1,268 @@
+"""`forewarn measure`: what a model's warnings are worth on held-out runs."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import click
+
+from forewarn.cli.command import (
+    File,
+    Folder,
+    FolderPlace,
+    Many,
+    Numbers,
+    Seed,
+    command,
+    given_options,
+)
+from forewarn.cli.episodes import (
+    counted,
+    unknown_to,
+)
+from forewarn.cli.groups import (
+    Warned,
+    Where,
+    Working,
+    chosen_policy,
+    tell_gaps,
+)
+from forewarn.cli.printing import (
+    left_out,
+    note,
+    progress,
+    say,
+)
+
+if TYPE_CHECKING:
+    from forewarn.abstractions.readers.stored import Stored
+    from forewarn.scenarios.measuring.measure import Measurement, Wish
+    from forewarn.scenarios.running.pools import (
+        Pool,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The runs by which the warnings are judged.
+
+    Args:
+        episodes: How many; each has the next seed.
+        seed: The first seed: far from those that collect begins with. Unless it is
+            given, none that the model knows; of logs all that it does not know.
+        runs: Judge the traces and run records in this folder, instead of new episodes.
+        allow_training_seeds: Accept runs that the model was learned from. Its figures
+            flatter it then.
+        guarded: Whether to run the same seeds again with the guard acting, which on
+            logs it cannot.
+        compliance: For a family of household tasks: how often the robot heeds a
+            warning.
+    """
+
+    episodes: Many = 100
+    seed: Seed = 1_000_000
+    runs: FolderPlace | None = None
+    allow_training_seeds: bool = False
+    guarded: bool = True
+    compliance: Annotated[tuple[float, ...], Numbers(1), "SHARE,SHARE,…"] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """What is compared, and where it is kept.
+
+    Args:
+        thresholds: What to compare; by default the policy's thresholds.
+        baseline: Another method to be judged beside the guard; may be given again.
+        training: The traces that the model was learned from, for baselines that learn;
+            without it they are run once more.
+        sweep: Also compare all ways to warn over all thresholds: the trade-off.
+        paper_table: Also print the paper's table in its own form, and what it hides.
+        csv: Write every row there too.
+        out: Keep the episodes here, to go on or to measure again.
+    """
+
+    thresholds: Annotated[tuple[float, ...], Numbers(1), "RISK,RISK,…"] = ()
+    baseline: tuple[Annotated[str, "NAME"], ...] = ()
+    training: FolderPlace | None = None
+    sweep: bool = False
+    paper_table: bool = False
+    csv: File | None = None
+    out: Folder | None = None
+
+
+@command()
+def measure(
+    scenario: str,
+    /,
+    *,
+    warned: Warned,
+    judged: Judged,
+    where: Where,
+    working: Working,
+    compared: Compared,
+) -> None:
+    """Judge the warnings of a model on episodes of SCENARIO that it does not know.
+
+    Detected is a violation whose first alarm came strictly before its trigger, the
+    moment at which the obligation arose (for an invariant: before the violation). The
+    advance warning times are over detected violations, to the violation and to the
+    trigger; the false-alarm rate is the share of clean runs with any alarm.
+
+    A family of household tasks is judged by how many runs stay safe and are completed
+    under each way to guard: it learns a chain for each task and needs no --model.
+
+    \b
+    Examples:
+      forewarn measure household --jobs 2
+      forewarn measure tiny-road --model model.json --episodes 200 --jobs 2 \\
+        --thresholds 0.3,0.5,0.7 --baseline deadline
+      forewarn measure s3 --model s3.json --episodes 400 --jobs 2 --sweep \\
+        --baseline ttc --baseline rss --baseline logistic --csv s3.csv
+    """
+    from forewarn.abstractions.files import write_json
+    from forewarn.cli.measured import lines, write_csv
+    from forewarn.monitors.chains.model import load_models
+    from forewarn.scenarios.measuring.measure import BASELINES, Wish, refuse_trained
+    from forewarn.scenarios.measuring.measure import measure as measured
+    from forewarn.scenarios.report.sources import MEASUREMENT
+    from forewarn.scenarios.running.campaign import recordings
+    from forewarn.scenarios.schema import is_family
+
+    if is_family(scenario):
+        _measure_family(scenario, judged, working)
+        return
+    if judged.compliance:
+        raise click.UsageError("--compliance is for a family of household tasks")
+    wanted, out = where.scenario(scenario), compared.out
+    model, path, said = warned.files(wanted)
+    if model is None:
+        raise click.UsageError(
+            f"no model ships with {wanted.name}: give one with --model"
+        )
+    policy = chosen_policy(
+        path, warned.horizon, wanted.horizon_s, warned.intervene, laws=wanted.laws
+    )
+    tell_gaps(policy, path, [law.name for law in wanted.laws])
+    table_of = BASELINES if compared.paper_table else ()
+    # On recordings a guard cannot act, unless somebody insists.
+    acts = judged.guarded and not policy.shadow
+    acts = acts and ("guarded" in given_options() or recordings(wanted) is None)
+    wish = Wish(
+        wanted,
+        model,
+        replace(policy, shadow=False),
+        unknown_to(model, wanted, judged.seed, judged.episodes),
+        compared.thresholds,
+        tuple(dict.fromkeys([*compared.baseline, *table_of])),
+        sweep=compared.sweep,
+        paper_table=compared.paper_table,
+        guarded=acts,
+    )
+    with ExitStack() as stack:
+        folder = out or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        pool = working.pool()
+        training = _training(wish, compared.training, pool, folder)
+        wish = replace(wish, training=training)
+        if judged.runs is not None:
+            found = _on_file(wish, judged.runs, folder, judged.allow_training_seeds)
+        else:
+            if not judged.allow_training_seeds:
+                for each in load_models(model):
+                    refuse_trained(each, wanted.name, wish.seeds, _OR_ELSE)
+            found = measured(wish, pool, folder, counted)
+    if compared.csv is not None:
+        write_csv(compared.csv, found)
+    if out is not None:
+        write_json(out / MEASUREMENT, found.as_dict())
+    told = [said] if said else []
+    payload = {**found.as_dict(), "model": str(model)}
+    say(payload, [*told, *lines(found, out)])
+
+
+_OR_ELSE = (
+    ", or say --allow-training-seeds: also if they are other recordings, and only the"
+    " scenario's name is the same"
+)
+_OF_FAMILIES = {"scenario", "episodes", "seed", "jobs", "compliance", "as_json"}
+
+
+def _measure_family(name: str, judged: Judged, working: Working) -> None:
+    """The embodied table; options that say nothing of it are refused."""
+    from forewarn.cli.measured import family_lines
+    from forewarn.scenarios.measuring.embodied import (
+        measure_family,
+    )
+
+    given = given_options()
+    for option in sorted(given.keys() - _OF_FAMILIES):
+        raise click.UsageError(f"{given[option]} is not for a family of tasks")
+    runs = judged.episodes if "episodes" in given else None
+    found = measure_family(
+        name, runs, judged.seed, working.pool(), judged.compliance, progress
+    )
+    say(found.as_dict(), family_lines(found))
+
+
+def _training(
+    wish: Wish, given: Path | None, on: Pool, folder: Path
+) -> Sequence[Stored]:
+    """The training runs for the baselines that learn; none if none of them does."""
+    from forewarn.abstractions.errors import InvalidInput
+    from forewarn.monitors.chains.model import load_models
+    from forewarn.scenarios.measuring.recorded import recorded_runs, training_runs
+    from forewarn.scenarios.running.series import (
+        learns,
+    )
+
+    learners = [name for name in wish.baselines if learns(name)]
+    if not learners:
+        return ()
+    if given is not None:
+        return recorded_runs(given)
+    runs = load_models(wish.model)[0].training.get("traces", 0)
+    note(
+        f"{' and '.join(learners)} learns from the {runs} runs that the model"
+        " was learned from, which are run once more: --training FOLDER with their"
+        " traces saves that."
+    )
+    again = folder / "training"
+    try:
+        return training_runs(wish.scenario, wish.model, on, again, counted)
+    except InvalidInput as error:
+        raise InvalidInput(
+            error.problem, source=error.source, mend="give its traces with --training"
+        ) from error
+
+
+def _on_file(
+    wish: Wish, runs: Path, folder: Path, allow_training_seeds: bool
+) -> Measurement:
+    from forewarn.monitors.chains.model import load_models
+    from forewarn.plugins.loop.guarding import Guarding
+    from forewarn.scenarios.measuring.measure import Watched, judge_runs, refuse_trained
+    from forewarn.scenarios.measuring.recorded import (
+        Spectator,
+        look_at_all,
+        recorded_runs,
+    )
+
+    models = load_models(wish.model)
+    policy = replace(wish.policy, shadow=True)
+    laws = wish.scenario.references
+    guarding = Guarding(models, policy, str(wish.model), laws=laws)
+    spectator = Spectator(guarding, wish.scenario.laws, wish.rivals(folder))
+    left_out([runs])
+    paths = recorded_runs(runs)
+    looked = progress(look_at_all(paths, spectator), "runs", len(paths))
+    watched: list[Watched] = [Watched(episode, series) for episode, series in looked]
+    if not allow_training_seeds:
+        held = [each.episode.seed for each in watched]
+        for model in models:
+            refuse_trained(model, wish.scenario.name, held, _OR_ELSE)
+    return judge_runs(replace(wish, guarded=False), watched)

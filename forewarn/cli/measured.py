@@ -1,0 +1,397 @@
+"""What `forewarn measure` prints, and what it writes as CSV."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from forewarn.abstractions.errors import (
+    harmless_cell,
+)
+from forewarn.cli.episodes import (
+    failure_lines,
+)
+from forewarn.cli.printing import (
+    figure,
+    in_seconds,
+    part_of,
+    shown,
+    table,
+    tabled,
+)
+
+if TYPE_CHECKING:
+    from forewarn.scenarios.measuring.embodied import (
+        Table,
+    )
+    from forewarn.scenarios.measuring.measure import (
+        Measurement,
+    )
+
+NOTHING_ENFORCED = (
+    "Nothing was enforced: the policy only alerts. What the guard would prevent shows"
+    " with --intervene, such as --intervene stop."
+)
+_FEWEST_RUNS = 30
+"""A bin of the reliability curve with fewer runs says little."""
+
+
+_COUNTS: dict[str, tuple[str, Callable[[Mapping[str, Any]], object]]] = {
+    "scenario": ("scenario", lambda row: row["scenario"]),
+    "law": ("law", lambda row: shown(row["law"])),
+    "states": ("states", lambda row: row["states"]),
+    "horizon": ("horizon", lambda row: f"{row['horizon_s']:g} s"),
+    "threshold": ("threshold", lambda row: figure(row["threshold"], "{:g}")),
+    "broken": ("broken in", lambda row: row["violating"]),
+    "detected": ("detected", lambda row: part_of(row["detected"], row["violating"])),
+    "in_time": (
+        "in time",
+        lambda row: part_of(row["warned_in_time"], row["violating"]),
+    ),
+    "trigger": ("to trigger", lambda row: in_seconds(row["awt_trigger_s"]["mean"])),
+    "alarms": ("false alarms", lambda row: part_of(row["false_alarms"], row["clean"])),
+}
+
+
+def counts_of(columns: str, rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """A table of judged laws with the columns of these names."""
+    return tabled(dict(_COUNTS[name] for name in columns.split()), rows)
+
+
+def lines(found: Measurement, out: Path | None) -> Iterator[str]:
+    """Everything for people."""
+    if found.drift is not None and (note := found.drift.note()):
+        yield f"Take care: {note}"
+    yield from failure_lines(found.episodes, out)
+    facts = found.as_dict()
+    yield (
+        f"{found.scenario}: {facts['episodes'] - facts['failed']} runs, horizon"
+        f" {found.horizon_s:g} s. A share has its 95 % interval."
+    )
+    yield from _table(facts["laws"])
+    yield ""
+    for kept, row in zip(found.rows, facts["laws"], strict=True):
+        if kept.promise is not None:
+            yield f"{_at(row)}: {kept.promise.sentence(row)}."
+        yield from early(_at(row), row, found.horizon_s)
+    for law, row in {row["law"]: row for row in reversed(facts["laws"])}.items():
+        yield from _calibration(row, facts["reliability"].get(law))
+    if facts["unknown"]:
+        share = facts["unknown"] / facts["frames"]
+        yield f"{share:.2%} of the frames were in states never seen in training."
+    for name, baseline in facts["baselines"].items():
+        yield ""
+        yield f"Baseline {name}:"
+        yield from _table(baseline["laws"])
+        for row in baseline["laws"]:
+            yield from early(_at(row), row, found.horizon_s)
+        for law, why in baseline["skipped"].items():
+            yield f"{shown(law)}: not judged, {why}"
+    if facts["trade_off"]:
+        yield ""
+        yield from _trade_off(facts["trade_off"], found.horizon_s)
+    if facts["paper_table"]:
+        yield ""
+        yield from _paper_table(found)
+    if facts["guarded"] is not None:
+        yield ""
+        yield from _guarded(facts["guarded"])
+        for law in facts["only_alerts"]:
+            yield f"Of {shown(law)} the policy only alerts: nothing was done about it."
+    elif not facts["acts"]:
+        yield ""
+        yield NOTHING_ENFORCED
+    if out is not None:
+        yield f"`forewarn report {out}` shows this on a page."
+
+
+_LAW: dict[str, Callable[[Mapping[str, Any]], object]] = {
+    "law": lambda row: shown(row["law"]),
+    "threshold": lambda row: figure(row["threshold"], "{:g}"),
+    "violations": lambda row: row["violating"],
+    "detected": lambda row: _share(row, "detection_rate"),
+    "to trigger: mean": lambda row: in_seconds(row["awt_trigger_s"]["mean"]),
+    "median": lambda row: in_seconds(row["awt_trigger_s"]["median"]),
+    "p10": lambda row: in_seconds(row["awt_trigger_s"]["p10"]),
+    "to violation: mean": lambda row: in_seconds(row["awt_violation_s"]["mean"]),
+    "max": lambda row: in_seconds(row["awt_violation_s"]["max"]),
+    "clean": lambda row: row["clean"],
+    "false alarms": lambda row: _share(row, "false_alarm_rate"),
+    "an hour": lambda row: figure(row["false_alarms_per_hour"], "{:.1f}"),
+}
+
+
+def _table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    columns = dict(_LAW)
+    if any(row["in_time"] is not None for row in rows):
+        columns["3 s before the deadline"] = lambda row: figure(
+            (row["in_time"] or {}).get("rate")
+        )
+    return tabled(columns, rows)
+
+
+def _at(row: Mapping[str, Any]) -> str:
+    return f"{shown(row['law'])} from {row['threshold']:g} on"
+
+
+def early(name: str, row: Mapping[str, Any], horizon_s: float) -> list[str]:
+    """Where alarms come far earlier than the horizon looks: a sentence, or none."""
+    from forewarn.monitors.evaluation.warned import (
+        warned_early,
+    )
+
+    words = warned_early(row, horizon_s)
+    return [f"{name}: {words}."] if words else []
+
+
+def _calibration(
+    row: Mapping[str, Any], curve: Mapping[str, Any] | None
+) -> Iterator[str]:
+    if row["brier"] is None or curve is None:
+        return
+    yield (
+        f"{shown(row['law'])}: broken in {_share(row, 'base_rate')} of the runs; risk"
+        f" at the start {row['initial_risk']:.3f}; Brier score {row['brier']:.4f}, of"
+        f" the base rate {row['brier_of_base_rate']:.4f}"
+    )
+    bins = [each for each in curve["bins"] if each["traces"] >= _FEWEST_RUNS]
+    if bins:
+        worst = max(bins, key=lambda each: abs(each["predicted"] - each["observed"]))
+        yield (
+            f"  of {len(bins)} spans of risk with {_FEWEST_RUNS} runs or more the worst"
+            f" said {worst['predicted']:.2f} where it happened in"
+            f" {worst['observed']:.2f} of the frames ({worst['traces']} runs)"
+        )
+
+
+def _trade_off(
+    curves: Mapping[str, Mapping[str, Any]], horizon_s: float
+) -> Iterator[str]:
+    from forewarn.monitors.evaluation.warned import (
+        ALLOWED,
+        best_allowed,
+    )
+
+    yield (
+        f"The most that each detects at {ALLOWED:g} false alarms a clean run or fewer."
+        " The threshold is picked on these very runs, for all alike:"
+    )
+    rows: list[Sequence[object]] = []
+    notes: list[str] = []
+    for law in dict.fromkeys(law for laws in curves.values() for law in laws):
+        for way, laws in curves.items():
+            if law not in laws:
+                continue
+            best = best_allowed(laws[law]) or {}
+            notes += early(f"{shown(law)} by {way}", best, horizon_s)
+            rows.append(
+                (
+                    shown(law),
+                    way,
+                    figure(best.get("detection_rate")),
+                    figure(best.get("false_alarm_rate")),
+                    in_seconds(best.get("awt_trigger_s")),
+                    in_seconds(best.get("awt_violation_s")),
+                    figure(best.get("threshold"), "{:.3g}"),
+                )
+            )
+    head = ["law", "by", "detected", "false alarms", "to trigger", "to violation", "at"]
+    yield from table(head, rows)
+    yield from notes
+
+
+def _paper_table(found: Measurement) -> Iterator[str]:
+    from forewarn.scenarios.measuring.measure import (
+        hidden,
+    )
+
+    yield (
+        "The paper's Table 1, in its own form: the advance warning time to the"
+        " violation, without a word on false alarms. `paper` is its own recipe."
+    )
+    head = ["law", "by", "threshold", "mean", "max"]
+    yield from table(
+        head,
+        (
+            (
+                shown(each["law"]),
+                each["way"],
+                each["threshold"],
+                in_seconds(each["mean_s"]),
+                in_seconds(each["max_s"]),
+            )
+            for each in (cell.as_dict() for cell in found.paper)
+        ),
+    )
+    yield "What it hides:"
+    for sentence in hidden(found.paper):
+        yield f"  {sentence}"
+
+
+def _guarded(facts: Mapping[str, Any]) -> Iterator[str]:
+    from forewarn.scenarios.measuring.pairs import trips
+
+    yield f"With the guard acting, on the same {facts['pairs']} seeds:"
+    yield from table(
+        ["law", "broken without", "with", "cut by", "caused"],
+        (
+            (
+                shown(law["law"]),
+                _counted(law, "unguarded"),
+                _counted(law, "guarded"),
+                "-" if law["cut"] is None else f"{100 * law['cut']:.0f} %",
+                law["caused"],
+            )
+            for law in facts["laws"]
+        ),
+    )
+    done = ", ".join(f"{kind} in {n}" for kind, n in facts["episodes_with"].items())
+    yield f"Interventions: {done or 'none'}."
+    driving = facts["driving"]
+    for fact, words in (
+        ("collided", "Collisions a run"),
+        ("hard_brakes", "Hard brakes a run"),
+    ):
+        if fact in driving:
+            both = driving[fact]
+            yield (
+                f"{words}: {both['unguarded']:.3f} without, {both['guarded']:.3f} with."
+            )
+    yield from trips(driving)
+    if facts["duration_ratio"] is not None:
+        yield (
+            "Runs that were clean both ways took"
+            f" {facts['duration_ratio']:.2f} times as long;"
+            f" {facts['prolonged']} of {facts['clean_pairs']} took longer by more than"
+            " a tenth."
+        )
+    if facts["failed"]:
+        yield f"{facts['failed']} of {facts['episodes']} guarded episodes failed."
+
+
+def _counted(law: Mapping[str, Any], side: str) -> str:
+    share = law[f"violation_rate_{side}"]
+    return f"{law[f'violating_{side}']} ({figure(share)})"
+
+
+def _share(row: Mapping[str, Any], key: str) -> str:
+    if row[key] is None:
+        return "-"
+    low, high = row["intervals"][key]
+    return f"{row[key]:.2f} ({low:.2f} to {high:.2f})"
+
+
+def write_csv(path: Path, found: Measurement) -> None:
+    """Every row of the tables, the guard's and the baselines', a line each."""
+    from forewarn.abstractions.files import atomic_text
+
+    facts = found.as_dict()
+    rows = [("guard", row) for row in facts["laws"]]
+    rows += [
+        (name, row) for name, each in facts["baselines"].items() for row in each["laws"]
+    ]
+    flat = [
+        {"scenario": found.scenario, "by": way, **_flat("", row)} for way, row in rows
+    ]
+    for row in flat:
+        row |= {k: harmless_cell(v) for k, v in row.items() if isinstance(v, str)}
+    names = dict.fromkeys(name for row in flat for name in row)
+    with atomic_text(path) as out:
+        writer = csv.DictWriter(out, list(names), restval="", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(flat)
+
+
+def _flat(prefix: str, content: Mapping[str, Any]) -> dict[str, Any]:
+    """Nested figures under joined names; an interval as its two ends."""
+    found: dict[str, Any] = {}
+    for key, value in content.items():
+        if isinstance(value, Mapping):
+            found |= _flat(f"{prefix}{key}_", value)
+        elif isinstance(value, tuple | list):
+            found |= {f"{prefix}{key}_low": value[0], f"{prefix}{key}_high": value[1]}
+        else:
+            found[f"{prefix}{key}"] = "" if value is None else value
+    return found
+
+
+def family_lines(found: Table) -> Iterator[str]:
+    from forewarn.scenarios.measuring.embodied import (
+        PAPER_HEADLINE,
+    )
+
+    facts = found.as_dict()
+    yield (
+        f"{found.family}: {found.tasks} tasks, {len(found.seeds)} runs of each on seeds"
+        f" {found.seeds[0]} to {found.seeds[-1]}; a share has its 95 % interval."
+    )
+    yield found.label
+    yield ""
+    yield from tabled(
+        _FAMILY, [row for row in facts["rows"] if row["compliance"] is None]
+    )
+    for share in dict.fromkeys(row["compliance"] for row in facts["rows"]):
+        if share is not None:
+            yield ""
+            why = ", as fitted to published runs" if share == found.fitted else ""
+            yield f"A robot that heeds a warning in {share:.0%} of its runs{why}:"
+            yield from tabled(
+                _FAMILY, [r for r in facts["rows"] if r["compliance"] == share]
+            )
+    yield ""
+    yield (
+        f"The paper reports of its reflect mode, with GPT-4.1:"
+        f" {PAPER_HEADLINE['unsafe_cut']:.2%} fewer unsafe runs,"
+        f" {PAPER_HEADLINE['completion_kept']:.1%} of the completions kept."
+    )
+    yield ""
+    yield "Completed at the same share of unsafe runs:"
+    yield from tabled(_BARS, facts["bars"])
+    yield found.label
+
+
+def _percent(value: float) -> str:
+    return f"{value:.1%}"
+
+
+_FAMILY: dict[str, Callable[[dict[str, Any]], object]] = {
+    "guard": lambda row: row["way"],
+    "unsafe": lambda row: _with_interval(row["unsafe"], row["intervals"]["unsafe"]),
+    "complete": lambda row: _with_interval(
+        row["complete"], row["intervals"]["complete"]
+    ),
+    "safely": lambda row: _percent(row["safely_complete"]),
+    "rejected": lambda row: _percent(row["rejected"]),
+    "stopped": lambda row: _percent(row["stopped"]),
+    "unsafe cut by": lambda row: _with_interval(
+        row["unsafe_cut"], row["unsafe_cut_interval"]
+    ),
+    "completion kept": lambda row: _with_interval(
+        row["completion_kept"], row["completion_kept_interval"]
+    ),
+    "model calls": lambda row: f"{row['model_calls']:.1f}",
+    "tokens": lambda row: "none" if row["tokens"] is None else f"{row['tokens']:.0f}",
+    "warnings": lambda row: f"{row['warnings']:.2f}",
+    "us a decision": lambda row: figure(row["review_us"], "{:.0f}"),
+}
+_BARS: dict[str, Callable[[dict[str, Any]], object]] = {
+    "against": lambda bar: bar["what"],
+    "heeds": lambda bar: figure(bar["compliance"], "{:.0%}"),
+    "unsafe": lambda bar: _percent(bar["unsafe"]),
+    "ours": lambda bar: _percent(bar["complete"]),
+    "theirs": lambda bar: _percent(bar["others_complete"]),
+    "ahead": lambda bar: _with_interval(bar["ahead"], bar["interval"]),
+    "needed": lambda bar: f"{bar['needed']:.0%}" if bar["needed"] else "more",
+    "": lambda bar: "met" if bar["met"] else "MISSED",
+    "their most": lambda bar: _percent(bar["others_anywhere"]),
+}
+
+
+def _with_interval(value: float | None, interval: Sequence[float] | None) -> str:
+    if value is None:
+        return "-"
+    if interval is None:
+        return f"{value:.1%}"
+    return f"{value:.1%} ({interval[0]:.0%} to {interval[1]:.0%})"

@@ -1,0 +1,189 @@
+"""`forewarn merge`: what many guards counted, into one model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from forewarn.cli.command import (
+    Chance,
+    FilePlace,
+    Place,
+    Positive,
+    command,
+)
+from forewarn.cli.printing import (
+    progress,
+    say_models,
+    table,
+)
+
+if TYPE_CHECKING:
+    from forewarn.monitors.chains.model import Model
+    from forewarn.monitors.fleet.merging import (
+        Merge,
+        Moved,
+    )
+
+
+_SHOWN = 20
+
+
+@command()
+def merge(
+    tallies: tuple[Place, ...],
+    /,
+    *,
+    into: FilePlace,
+    accept: bool = False,
+    horizon: Positive = 5.0,
+    delta: Chance = 0.05,
+) -> None:
+    """Add what guards counted to a model: tallies, or folders of nothing but tallies.
+
+    A guard keeps a tally with --tally. In which order they are merged makes no
+    difference, and one that is in the model already is not added again. A tally of
+    another abstraction, another period or other laws is bad input. One whose
+    transitions the others reject is left out, and the status is then 1.
+
+    \b
+    Examples:
+      forewarn run s3 --shadow --episodes 50 --tally car.tally.json.gz
+      forewarn merge car.tally.json.gz --into model.json
+
+    Args:
+        into: The model that they are added to. It is written anew: whole, or not at
+            all.
+        accept: Add also a tally whose transitions the others reject.
+        horizon: How many seconds the risks look ahead whose changes are shown.
+        delta: How improbable it may be that an interval misses.
+    """
+    from forewarn.abstractions.files import write_json
+    from forewarn.abstractions.readers.stored import files_in
+    from forewarn.monitors.chains.formats.own import models_as_dict
+    from forewarn.monitors.chains.model import load_models
+    from forewarn.monitors.fleet import merging
+    from forewarn.monitors.fleet.merging import (
+        moved,
+    )
+    from forewarn.monitors.fleet.tallies import dealt
+    from forewarn.monitors.risk.evidence import (
+        laws_named,
+    )
+
+    files = [file for path in tallies for file in files_in(path)]
+    models = load_models(into)
+    read = progress(files, "tallies read", len(files))
+    found: list[Merge] = []
+    payloads: list[dict[str, Any]] = []
+    lines: list[str] = []
+    for model, own in zip(models, dealt(models, read, str(into)), strict=True):
+        merged = merging.merge(model, own, accept=accept, source=str(into))
+        changed: list[Moved] = []
+        if merged.added:
+            changed = moved(model, merged.model, laws_named(model), horizon, delta)
+        found.append(merged)
+        payloads.append(_payload(into, merged, changed, horizon))
+        if len(models) > 1:
+            payloads[-1]["laws"] = list(model.laws)
+            lines.append(f"The model of {', '.join(model.laws)}:")
+        lines += _lines(into, model, merged, changed, horizon)
+    if any(each.added for each in found):
+        content = models_as_dict([each.model for each in found])
+        with TemporaryDirectory() as folder:
+            # The model on file is replaced only by one that can be read.
+            written = Path(folder) / "merged.json"
+            write_json(written, content)
+            load_models(written)
+        write_json(into, content)
+    refused = any(each.refused for each in found)
+    say_models(payloads, lines, found=refused)
+
+
+def _payload(
+    into: Path, found: Merge, changed: Sequence[Moved], horizon: float
+) -> dict[str, Any]:
+    from forewarn.abstractions.serial import to_json
+    from forewarn.monitors.fleet.merging import contributors
+
+    return {
+        "model": str(into),
+        "added": {each.id: each.transitions for each in found.added},
+        "known": list(found.known),
+        "refused": [
+            {"id": tally.id, "state": why.state, "evidence": why.evidence}
+            for tally, why in found.refused
+        ],
+        "beyond": found.beyond,
+        "contributors": contributors(found.model),
+        "transitions": found.model.training.get("transitions"),
+        "states": found.model.chain.n,
+        "horizon_s": horizon,
+        "moved": [to_json(each) for each in changed],
+    }
+
+
+def _lines(
+    into: Path,
+    before: Model,
+    found: Merge,
+    changed: Sequence[Moved],
+    horizon: float,
+) -> Iterator[str]:
+    for tally, why in found.refused:
+        yield (
+            f"refused {tally.id}: the others reject its transitions, most in state"
+            f" {why.state} (evidence {why.evidence:.1f}, from 1 on too much);"
+            " --accept takes it all the same"
+        )
+    if found.known:
+        yield f"{len(found.known)} were in the model already"
+    if not found.added:
+        yield f"{into}: nothing was added"
+        return
+    model = found.model
+    whole = sum(each.transitions for each in found.added)
+    share = whole / max(int(model.training["transitions"]), 1)
+    yield (
+        f"{into}: {len(found.added)} tallies added, with {whole:,} transitions, which"
+        f" is {share:.1%} of what it holds now; {model.chain.n - before.chain.n} states"
+        " are new"
+    )
+    most = sorted(found.added, key=lambda each: (-each.transitions, each.id))
+    given = [(each.id, f"{each.transitions:,}") for each in most]
+    yield from table(["contributor", "transitions"], given, most=_SHOWN)
+    if found.beyond:
+        yield (
+            f"warning: {found.beyond:,} transitions were not kept, because a guard saw"
+            " too many different ones"
+        )
+    if before.likely:
+        yield (
+            "warning: where its risks likely lie is not known any more: that takes"
+            " runs, and a tally has none"
+        )
+    yield ""
+    if not changed:
+        yield f"In no state did a risk within {horizon:g} s move out of its interval."
+        return
+    yield (
+        f"In {len(changed)} states the risk within {horizon:g} s moved out of its"
+        " interval:"
+    )
+    rows = [
+        (
+            *(each.law[:40], each.state, each.monitor),
+            *_figures(each.before),
+            *_figures(each.after),
+        )
+        for each in changed
+    ]
+    head = ["law", "state", "monitor", "before", "", "after", ""]
+    yield from table(head, rows, most=_SHOWN)
+
+
+def _figures(risk: tuple[float, float, float]) -> tuple[str, str]:
+    low, point, high = risk
+    return f"{point:.3f}", f"[{low:.3f}, {high:.3f}]"

@@ -1,0 +1,212 @@
+"""What commands print: text or JSON, tables, progress, and of what an error is."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from forewarn.abstractions.errors import (
+    clean,
+)
+
+Item = TypeVar("Item")
+
+NAME_WIDTH = 40
+
+
+def wants_json() -> bool:
+    """Whether the command that runs was given --json."""
+    ctx = click.get_current_context(silent=True)
+    return ctx is not None and bool(ctx.params.get("as_json"))
+
+
+def say(payload: Any, lines: Iterable[str], *, found: object = False) -> None:
+    """Prints a result: a line of JSON with --json, else the lines for people.
+
+    Args:
+        payload: The result as JSON.
+        lines: The result for people.
+        found: If true, the check found something: the command ends with status 1.
+    """
+    if wants_json():
+        click.echo(json.dumps(payload, allow_nan=False))
+    tell(lines)
+    sys.stdout.flush()
+    if found:
+        raise SystemExit(1)
+
+
+def tell(lines: Iterable[str]) -> None:
+    """Prints lines for people, ahead of the result; with --json nothing."""
+    if not wants_json():
+        for line in lines:
+            click.echo(clean(line))
+
+
+def say_models(
+    payloads: Sequence[Any], lines: Iterable[str], *, found: object = False
+) -> None:
+    """Prints the results of the models in a file: of one alone as it is."""
+    payload = payloads[0] if len(payloads) == 1 else {"models": payloads}
+    say(payload, lines, found=found)
+
+
+def note(text: str) -> None:
+    """Prints a line beside the result, on standard error."""
+    click.echo(clean(text), err=True)
+
+
+def left_out(folders: Iterable[Path]) -> list[str]:
+    """Says on the terminal which runs in these folders are not read, and returns it."""
+    from forewarn.abstractions.dataset.writing import (
+        pending,
+    )
+
+    told = [
+        f"{folder}: {count} runs of a `forewarn collect` that was killed, or is under"
+        " way, are left out; the same command, given again, takes them in"
+        for folder in folders
+        if (count := pending(folder))
+    ]
+    for sentence in told:
+        note(f"warning: {sentence}")
+    return told
+
+
+def in_seconds(time_s: float | None) -> str:
+    """A time as tables have it."""
+    return "-" if time_s is None else f"{time_s:.1f} s"
+
+
+def shown(law: str) -> str:
+    """A law's name, cut where it is a long formula."""
+    return law if len(law) <= NAME_WIDTH else law[: NAME_WIDTH - 1] + "…"
+
+
+def figure(value: float | None, form: str = "{:.2f}") -> str:
+    """A number as tables have it, or a dash for one that is not known."""
+    return "-" if value is None else form.format(value)
+
+
+def part_of(part: int, whole: int) -> str:
+    """A count out of a total."""
+    return f"{part} of {whole}"
+
+
+def table(
+    head: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    most: int | None = None,
+    more: str = "… and {} more; --json lists all.",
+) -> list[str]:
+    """Lines of aligned columns: numbers to the right, words to the left.
+
+    Args:
+        head: The columns' names.
+        rows: The cells.
+        most: How many rows are shown, if not all.
+        more: What is said of the others.
+    """
+    body = [[clean(str(cell)) for cell in row] for row in rows]
+    left = 0 if most is None else max(len(body) - most, 0)
+    body = body[:most]
+    columns = list(zip(head, *body, strict=True))
+    widths = [max(map(len, column)) for column in columns]
+    right = [
+        bool(cells) and all(_NUMBER.fullmatch(cell) for cell in cells)
+        for _, *cells in columns
+    ]
+    lines = [
+        "  ".join(
+            cell.rjust(width) if numeric else cell.ljust(width)
+            for cell, width, numeric in zip(line, widths, right, strict=True)
+        ).rstrip()
+        for line in [list(head), *body]
+    ]
+    return [*lines, more.format(left)] if left else lines
+
+
+_NUMBER = re.compile(r"[-+]?[\d.,]+(e[-+]?\d+)?( ?(%|s|ms|µs))?|-|")
+
+
+def tabled(
+    columns: Mapping[str, Callable[[Any], object]], rows: Iterable[Any]
+) -> list[str]:
+    """A table whose columns say how each is read from a row."""
+    return table(
+        list(columns), [[read(row) for read in columns.values()] for row in rows]
+    )
+
+
+def progress(
+    items: Iterable[Item],
+    what: str,
+    total: int | None = None,
+    also: Callable[[], str] | None = None,
+) -> Iterator[Item]:
+    """The items, with a line on standard error if they take long.
+
+    It says how many there were, how many come in a second and how long the others then
+    take, and the memory used. On a terminal one line is rewritten; elsewhere a line
+    appears every ten seconds.
+
+    Args:
+        items: What is handed on.
+        what: They, in words.
+        total: How many there are, if that is known.
+        also: What else the line says.
+    """
+    terminal = sys.stderr.isatty()
+    pause = 0.1 if terminal else 10.0
+    due = time.monotonic() + (0.5 if terminal else pause)
+    # What was there already comes at once, and says nothing of the rest.
+    first: tuple[float, int] | None = None
+    of = f" of {total:,}" if total is not None else ""
+    try:
+        for count, item in enumerate(items):
+            now = time.monotonic()
+            if now >= due:
+                due = now + pause
+                head, tail = ("\r\x1b[K", "") if terminal else ("", "\n")
+                more = clean(also()) if also is not None else ""
+                more += _pace(first, (now, count), total) + _memory()
+                first = first or (now, count)
+                line = f"{clean(what)}: {count:,}{of}{more}"
+                click.echo(f"{head}{line}{tail}", err=True, nl=False)
+            yield item
+    finally:
+        if first is not None and terminal:
+            click.echo("\r\x1b[K", err=True, nl=False)
+
+
+def _pace(
+    first: tuple[float, int] | None, now: tuple[float, int], total: int | None
+) -> str:
+    """How many come in a second, and how long what is left will take."""
+    if first is None or now[1] == first[1] or now[0] == first[0]:
+        return ""
+    rate = (now[1] - first[1]) / (now[0] - first[0])
+    told = f", {rate:,.0f}/s" if rate >= 10 else f", {rate:.2g}/s"
+    if total is None or total < now[1]:
+        return told
+    left_s = round((total - now[1]) / rate)
+    hours, minutes = divmod(left_s // 60, 60)
+    clock = f"{hours}:{minutes:02}" if hours else f"{minutes}"
+    return f"{told}, {clock}:{left_s % 60:02} left"
+
+
+def _memory() -> str:
+    """The most that was in use so far; nothing where the system does not say."""
+    try:
+        import resource
+    except ImportError:
+        return ""
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return f", {used / (1 << 20 if sys.platform == 'darwin' else 1 << 10):,.0f} MiB"

@@ -1,0 +1,114 @@
+"""`forewarn verify` and `replay`: run records, one file or a folder of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from forewarn.abstractions.errors import InvalidInput, mend_of
+from forewarn.cli.command import (
+    AnyPath,
+    File,
+    command,
+)
+from forewarn.cli.printing import (
+    say,
+)
+
+Looked = tuple[dict[str, Any], Sequence[str], bool]
+"""What a record gave, as JSON and for people, and whether it is as it should be."""
+
+
+def each_record(given: Path, look: Callable[[Path], Looked]) -> None:
+    """Looks at a record, or at each of a folder; ends with status 1 if one is off."""
+    looked = [look(record) for record in _records(given)]
+    payloads = [payload for payload, _, _ in looked]
+    lines = [line for _, lines, _ in looked for line in lines]
+    payload = {"records": payloads} if given.is_dir() else payloads[0]
+    say(payload, lines, found=not all(fine for _, _, fine in looked))
+
+
+def _records(given: Path) -> list[Path]:
+    if not given.exists():
+        mend = mend_of(FileNotFoundError(), given)
+        raise InvalidInput("no such file or folder", source=str(given), mend=mend)
+    if not given.is_dir():
+        return [given]
+    found = sorted(given.glob("*.run.jsonl"))
+    if not found:
+        raise InvalidInput(
+            "no run record is in this folder",
+            source=str(given),
+            mend="they end in .run.jsonl; `forewarn run` says where it left them",
+        )
+    return found
+
+
+@command()
+def verify(record: AnyPath, /) -> None:
+    """Check the chain of hashes of RECORD, a run record or a folder of them.
+
+    Exit status 1 names the first line that was changed, is out of place or is cut.
+    A whole tail that is missing, end line and all, shows only against the head hash
+    that was kept elsewhere: it is printed here, and by `forewarn run --json`.
+
+    \b
+    Example:
+      forewarn verify forewarn-runs
+    """
+    each_record(record, _verified)
+
+
+def _verified(record: Path) -> Looked:
+    from forewarn.monitors.guarding.record import BrokenRecord, read_record
+
+    lines, head = 0, ""
+    try:
+        for line in read_record(record):
+            lines, head = line.number, line.content["hash"]
+    except BrokenRecord as error:
+        broken = {
+            "record": str(record),
+            "whole": False,
+            "problem": error.problem,
+            "place": error.place,
+            "verified_lines": lines,
+        }
+        return broken, [str(error), f"Verified up to line {lines}."], False
+    whole = {"record": str(record), "whole": True, "lines": lines, "head": head}
+    return whole, [f"{record}: {lines} lines, whole", f"head {head}"], True
+
+
+@command()
+def replay(record: AnyPath, /, *, model: File | None = None) -> None:
+    """Derive every decision of RECORD again, a run record or a folder of them.
+
+    Exit status 1 names the first decision that comes out differently, and in which
+    field.
+
+    \b
+    Example:
+      forewarn replay forewarn-runs
+
+    Args:
+        model: The model that it was made with; by default the copy kept beside it.
+    """
+    each_record(record, partial(_derived, model=model))
+
+
+def _derived(record: Path, model: Path | None) -> Looked:
+    from forewarn.plugins.loop.replay import replay as derive
+
+    alike, divergence = derive(record, model)
+    payload = {
+        "record": str(record),
+        "decisions": alike,
+        "divergence": None if divergence is None else asdict(divergence),
+    }
+    if divergence is None:
+        return payload, [f"{record}: {alike} decisions, all as recorded"], True
+    lines = [f"{record}: {divergence}", f"{alike} decisions before it are alike"]
+    return payload, lines, False

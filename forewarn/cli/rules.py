@@ -1,0 +1,454 @@
+"""`forewarn rules`: import, score, lint, mark, evolve and enforce rules."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import click
+
+from forewarn.cli.command import (
+    AnyPath,
+    Folder,
+    Many,
+    Number,
+    Seed,
+    command,
+)
+from forewarn.cli.printing import (
+    note,
+    say,
+    table,
+)
+
+if TYPE_CHECKING:
+    from forewarn.monitors.rules.agentspec import Imported
+    from forewarn.monitors.rules.evolving.proposal import Proposal
+    from forewarn.monitors.rules.predicates import Domain, Library
+    from forewarn.monitors.rules.rule import RuleSet
+    from forewarn.monitors.rules.scoring import Score
+    from forewarn.monitors.rules.versions import Step
+
+
+@click.group()
+def rules() -> None:
+    """Rules: when something is about to happen and conditions hold, step in.
+
+    Every command takes --json.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Predicates of a user's own.
+
+    Args:
+        predicates: Predicates of yours, written in YAML; may be given many times.
+        module: A Python file of yours with predicates. It is run.
+    """
+
+    predicates: tuple[AnyPath, ...] = ()
+    module: tuple[AnyPath, ...] = ()
+
+    def of(self, domain: Domain, exact: bool = False) -> Library:
+        """The predicates of a domain, with a user's own that are meant for it."""
+        from forewarn.monitors.rules.libraries import add_module, library
+
+        own = [path for path in self.predicates if _is_of(path, domain)]
+        found = library(domain, own)
+        for path in self.module:
+            found = add_module(found, path, replaces=exact)
+        return found
+
+    def of_all(self, exact: bool) -> dict[Domain, Library]:
+        """The predicates of every domain."""
+        from forewarn.monitors.rules.predicates import DOMAINS
+
+        return {each: self.of(each, exact) for each in DOMAINS}
+
+
+def _domain_of(name: str | None, default: Domain) -> Domain:
+    from forewarn.monitors.rules.predicates import domain_of
+
+    return domain_of(name, "--domain") if name else default
+
+
+def say_unknown(signals: Sequence[str]) -> None:
+    """Says once which signals traces lack that rules or predicates ask for."""
+    if signals:
+        names = ", ".join(signals)
+        note(
+            f"not in all traces: {names}; where one is missing, what asks for it is"
+            " not known, and no rule fires by it"
+        )
+
+
+def _is_of(path: Path, domain: Domain) -> bool:
+    """Whether a file of predicates is for that domain."""
+    from forewarn.abstractions.files import read_yaml
+    from forewarn.monitors.rules.predicates import domain_of
+
+    content = read_yaml(path)
+    named = content.get("domain") if isinstance(content, dict) else None
+    return not isinstance(named, str) or domain_of(named, str(path)) == domain
+
+
+@command(of=rules)
+def accept(
+    file: Annotated[AnyPath, "RULES"],
+    proposed: AnyPath | None = None,
+    /,
+    *,
+    enforce: bool = False,
+) -> None:
+    """Takes a change into RULES: first in shadow, then enforced.
+
+    PROPOSED is a file of rules such as `forewarn rules evolve` writes. Its new and
+    changed rules are put beside those in force, and only say what they would do. Once
+    they have shown themselves, --enforce puts them in force. Every version is kept.
+
+    \b
+    Example:
+      forewarn rules accept rules.yaml proposed.yaml
+      forewarn rules accept rules.yaml --enforce
+      forewarn rules rollback rules.yaml
+
+    Args:
+        enforce: Enforce what is in shadow.
+    """
+    from forewarn.monitors.rules import versions
+
+    if enforce == (proposed is not None):
+        raise click.UsageError("give either a PROPOSED file or --enforce")
+    if proposed is None:
+        _say_step(versions.enforce(file), file)
+    else:
+        _say_step(versions.take_in_shadow(file, proposed), file)
+
+
+@command(of=rules)
+def rollback(
+    file: Annotated[AnyPath, "RULES"],
+    /,
+    *,
+    to: Many | None = None,
+) -> None:
+    """Puts an earlier version of RULES back, by default the one before.
+
+    Args:
+        to: Which version.
+    """
+    from forewarn.monitors.rules.versions import roll_back
+
+    _say_step(roll_back(file, to), file)
+
+
+def _say_step(step: Step, path: Path) -> None:
+    from forewarn.abstractions.serial import to_json
+
+    payload = {"rules": str(path), **to_json(step)}
+    said = f"{path}: version {step.version}, {step.stage}; it was {step.before}"
+    say(payload, [*step.difference, said])
+
+
+_SHOWN = 10
+
+
+@command(of=rules)
+def evolve(
+    *,
+    rules_file: Annotated[AnyPath | None, "--rules"] = None,
+    traces: AnyPath,
+    domain: str | None = None,
+    holdout: Annotated[float, Number(0, 0.9)] = 0.0,
+    out: AnyPath | None = None,
+    report: Folder | None = None,
+    known: Known,
+    seed: Seed = 0,
+) -> None:
+    """Change rules until they fit labelled traces, and no further.
+
+    Rules are narrowed by conjuncts and exceptions, widened by leaving conditions out,
+    added and given up, as long as F1 on the labelled traces rises. How much an edit
+    must be worth is what holds up on tasks that are left out in turn. The same rules,
+    traces and seed give the same bytes.
+
+    \b
+    Example:
+      forewarn rules evolve --traces labelled.jsonl --domain household \\
+        --holdout 0.3 --out rules.yaml --report why
+
+    Args:
+        rules_file: The rules to begin with; by default those that ship for the domain.
+        traces: Labelled traces, as JSON Lines.
+        domain: household, driving or code. By default what the rules say.
+        holdout: The share of the tasks to learn nothing from and to judge the rules by.
+        out: Where the proposed rules go.
+        report: Where the reasons go: the change as text, the traces that flip, what is
+            left unresolved.
+        seed: Seed of everything random.
+    """
+    from forewarn.abstractions.errors import InvalidTrace
+    from forewarn.monitors.rules.evolving.proposal import (
+        propose,
+        write_report,
+    )
+    from forewarn.monitors.rules.labelled import read_labelled
+    from forewarn.monitors.rules.rule import save_rules
+    from forewarn.scenarios.report.proposals.page import write_proposal
+
+    began = time.perf_counter()
+    start = _begin(rules_file, domain)
+    of = _domain_of(domain, start.domain)
+    labelled = [each for each in read_labelled(traces) if each.domain == of]
+    if not labelled:
+        raise InvalidTrace(f"no trace is of {of}", source=str(traces))
+    found = propose(start, labelled, known.of(of), seed, holdout)
+    if out is not None:
+        save_rules(out, found.rules)
+    if report is not None:
+        write_report(report, found)
+        write_proposal(report / "report.html", found)
+    say_unknown(found.corpus.unknown)
+    payload = found.as_dict()
+    payload["seconds"] = round(time.perf_counter() - began, 3)
+    say(payload, _evolved(found, payload))
+
+
+def _begin(path: Path | None, name: str | None) -> RuleSet:
+    from forewarn.monitors.rules.predicates import domain_of
+    from forewarn.monitors.rules.rule import expert_rules, load_rules
+
+    if path is not None:
+        return load_rules(path)
+    if name is None:
+        raise click.UsageError("say --rules or --domain")
+    return expert_rules(domain_of(name, "--domain"))
+
+
+def _evolved(found: Proposal, payload: dict[str, Any]) -> Iterator[str]:
+    yield (
+        f"F1 {payload['f1_before']:.3f} -> {payload['f1_after']:.3f} with"
+        f" {payload['rules_after']} rules, {payload['iterations']} changes,"
+        f" {payload['seconds']:.1f} s"
+    )
+    if found.holdout is not None:
+        held = payload["holdout"]
+        yield (
+            f"held out, {held['traces']} traces: precision {held['precision']:.3f},"
+            f" recall {held['recall']:.3f}, F1 {held['f1_before']:.3f} ->"
+            f" {held['f1']:.3f}"
+        )
+    yield ""
+    yield found.diff() or "no change is worth it"
+    unresolved = list(found.unresolved())
+    if unresolved:
+        yield ""
+        yield f"{len(unresolved)} traces are still called wrongly:"
+        yield from (f"  {each.said()}" for each in unresolved[:_SHOWN])
+
+
+@command(of=rules)
+def import_(
+    paths: tuple[AnyPath, ...],
+    /,
+    *,
+    out: AnyPath,
+    domain: str | None = None,
+    upstream_exact: bool = False,
+    known: Known,
+) -> None:
+    """Reads AgentSpec's rules from PATHS, files or folders, and writes them as ours.
+
+    A rule whose predicate nobody knows is written too, but off, and listed: give the
+    predicate with --module or --predicates and import again. What could not be read is
+    listed too, with its line.
+
+    \b
+    Example:
+      forewarn rules import rules/ --out rules.yaml --module my_predicates.py
+
+    Args:
+        out: Where the rules are written.
+        domain: household, driving or code, of all rules. By default what each
+            rule's trigger tells.
+        upstream_exact: Match as AgentSpec's own runtime does: by case, by what an
+            action's text begins with, the first rule first, `!!p` as `!p`, and names
+            in --module before ours.
+    """
+    from forewarn.monitors.rules.agentspec import import_rules, rule_files
+    from forewarn.monitors.rules.predicates import domain_of
+    from forewarn.monitors.rules.rule import save_rules
+
+    of = domain_of(domain, "--domain") if domain else None
+    libraries = known.of_all(upstream_exact)
+    found = import_rules(rule_files(paths), libraries, of, upstream_exact)
+    save_rules(out, found.rules)
+    say(found.as_dict(), _imported(found, out))
+
+
+def _imported(found: Imported, out: Path) -> Iterator[str]:
+    total = len(found.rules.rules)
+    yield (
+        f"{found.files} files, {total} rules read, {found.runnable} runnable,"
+        f" {total - found.runnable} need a predicate; written to {out}"
+    )
+    if found.needs:
+        yield ""
+        yield from table(["rule", "needs"], found.needs)
+    for file, line, problem in found.unread:
+        yield f"{file}: line {line}: {problem}"
+
+
+@command(of=rules)
+def lint(
+    file: Annotated[AnyPath, "RULES"],
+    /,
+    *,
+    known: Known,
+) -> None:
+    """Finds rules that never fire, fire always, repeat or shadow each other.
+
+    Exit status 1 says that it found something.
+    """
+    from forewarn.monitors.rules.linting import lint as linted
+    from forewarn.monitors.rules.rule import load_rules
+
+    read = load_rules(file)
+    findings = linted(read, known.of_all(read.matching == "exact"))
+    payload = {
+        "rules": len(read.rules),
+        "findings": [finding.as_dict() for finding in findings],
+    }
+    rows = [(f.rule, f.problem, f.message) for f in findings]
+    lines = table(["rule", "problem", ""], rows) if rows else []
+    last = f"{len(read.rules)} rules, {len(rows)} findings"
+    say(payload, [*lines, last], found=findings)
+
+
+@command(of=rules)
+def mark(
+    run: AnyPath,
+    /,
+    *,
+    as_: Literal["false-alarm", "miss", "safe", "unsafe"] | None = None,
+    trace: str | None = None,
+    answers: bool = False,
+    why: Annotated[str, "--note"] = "",
+    out: AnyPath,
+) -> None:
+    """Labels a RUN: a run record, or a trace in a file of labelled traces.
+
+    A later label of the same run replaces the one before.
+
+    \b
+    Example:
+      forewarn rules mark out/run.jsonl --as false-alarm --out labels.jsonl
+      forewarn rules evolve --traces labels.jsonl --domain household …
+
+    Args:
+        as_: A false alarm makes the run safe, a miss makes it unsafe.
+        trace: Of a file of labelled traces: which one.
+        answers: Take what people answered to `ask` in this run: approved is safe,
+            rejected unsafe.
+        why: Why, for whoever reads the label.
+        out: Labelled traces; they are added to it.
+    """
+    from forewarn.monitors.rules.marking import (
+        answered,
+        keep,
+        marked_run,
+        marked_trace,
+    )
+
+    if answers == (as_ is not None):
+        raise click.UsageError("give either --as or --answers")
+    if answers and trace:
+        raise click.UsageError("--answers is of a run record, not of a trace")
+    if as_ is None:
+        rows = answered(run)
+    elif trace:
+        rows = [marked_trace(run, trace, as_, why)]
+    else:
+        rows = [marked_run(run, as_, why)]
+    total = keep(out, rows) if rows else 0
+    payload = {
+        "marked": [{"id": row["id"], "label": row["label"]} for row in rows],
+        "out": str(out),
+        "traces": total,
+    }
+    lines = [f"{row['id']}: {row['label']}" for row in rows] or ["nobody was asked"]
+    say(payload, lines)
+
+
+@command(of=rules)
+def predicates(
+    domain: str,
+    /,
+    *,
+    known: Known,
+) -> None:
+    """Lists what rules of a DOMAIN may ask: household, driving or code.
+
+    Conditions also compare the domain's signals, as in `speed > 30 km/h`, and the
+    fields of an event, as in `object == Mug`.
+    """
+    from forewarn.monitors.rules.predicates import domain_of
+
+    of = domain_of(domain, "DOMAIN")
+    library = known.of(of)
+    found = {name: library.predicates[name].doc for name in library.names}
+    payload = {
+        "domain": of,
+        "predicates": found,
+        "fields": list(library.fields),
+        "vocabulary": library.vocabulary,
+    }
+    fields = ", ".join(library.fields) or "none"
+    lines = table(["predicate", "holds when"], found.items())
+    say(payload, [*lines, "", f"Fields of an event: {fields}"])
+
+
+@command(of=rules)
+def score(
+    *,
+    rules_file: Annotated[AnyPath, "--rules"],
+    traces: AnyPath,
+    domain: str | None = None,
+    known: Known,
+) -> None:
+    """Scores rules on labelled traces.
+
+    A trace is called unsafe if a rule fires in it, in shadow or not. One whose label
+    is null counts in neither precision nor recall.
+
+    Args:
+        rules_file: A file of rules.
+        traces: Labelled traces, as JSON Lines.
+        domain: household, driving or code. By default what the rules say.
+    """
+    from forewarn.monitors.rules.labelled import read_labelled
+    from forewarn.monitors.rules.rule import load_rules
+    from forewarn.monitors.rules.scoring import score as scored
+
+    read = load_rules(rules_file)
+    of = _domain_of(domain, read.domain)
+    labelled = [each for each in read_labelled(traces) if each.domain == of]
+    found = scored(read, labelled, known.of(of, read.matching == "exact"))
+    say_unknown(found.unknown)
+    say(found.as_dict(), _scored(found))
+
+
+def _scored(found: Score) -> Iterator[str]:
+    yield (
+        f"{found.traces} traces, {found.unsafe} unsafe and {found.safe} safe;"
+        f" {len(found.called)} called unsafe:"
+        f" precision {found.precision:.3f}, recall {found.recall:.3f},"
+        f" F1 {found.f1:.3f}"
+    )
+    yield ""
+    rows = sorted(found.fired.items(), key=lambda item: -item[1])
+    yield from table(["rule", "fires in"], rows)

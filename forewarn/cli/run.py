@@ -1,0 +1,328 @@
+"""`forewarn run`: episodes of a scenario, guarded or not."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import click
+
+from forewarn.cli.command import (
+    File,
+    Folder,
+    Many,
+    NotNegative,
+    Numbers,
+    Seed,
+    command,
+)
+from forewarn.cli.episodes import (
+    counted,
+    failure_lines,
+)
+from forewarn.cli.groups import (
+    Driven,
+    Judging,
+    Telling,
+    Warned,
+    Working,
+    chosen_policy,
+    tell_gaps,
+)
+from forewarn.cli.live import (
+    LINE,
+    Live,
+    watched_live,
+)
+from forewarn.cli.printing import (
+    say,
+    shown,
+    table,
+)
+
+if TYPE_CHECKING:
+    from forewarn.monitors.guarding.policy import Policy
+    from forewarn.scenarios.running.episode import Episode
+    from forewarn.scenarios.schema import Scenario
+
+
+SHOWN_EPISODES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Guided(Warned):
+    """What guards the episodes, and what it may do.
+
+    Args:
+        threshold: The risk from which on the guard intervenes: one for each of
+            --intervene.
+        when: Judge what an action would lead to before it is done (in worlds that can
+            foresee it), the state observed after it, or both; by default the policy's.
+        unguarded: Run without a guard, even if a model ships.
+        no_model: Let rules and guard programs judge alone, even if a model ships.
+        shadow: Decide and record everything, enforce nothing.
+        tally: Where the transitions are counted that are seen while nobody steps in,
+            for `forewarn merge`; gzipped if it ends in .gz.
+    """
+
+    threshold: Annotated[tuple[float, ...], Numbers(1), "RISK[,RISK…]"] = ()
+    when: Literal["before", "after", "both"] | None = None
+    unguarded: bool = False
+    no_model: bool = False
+    shadow: bool = False
+    tally: File | None = None
+
+    def guard(
+        self, scenario: Scenario, judging: Judging, out: Path
+    ) -> tuple[Path | None, Policy | None, str]:
+        """The model, the policy, and what there is to say of them."""
+        from forewarn.scenarios.running.plan import without_risk
+
+        if (self.model is not None) + self.unguarded + self.no_model > 1:
+            raise click.UsageError("give one of --model, --no-model and --unguarded")
+        judged = judging or (scenario.judges and not self.unguarded)
+        if self.no_model and not judged:
+            raise click.UsageError("--no-model is for --rules or --guard-program")
+        if self.unguarded and judged:
+            raise click.UsageError("--unguarded takes no rules and no guard program")
+        model, path, said = None, self.policy, ""
+        if not (self.unguarded or self.no_model):
+            model, path, said = self.files(scenario)
+        risky = bool(path or self.threshold or self.horizon or self.when)
+        horizon_s, intervene, shadow = scenario.horizon_s, self.intervene, self.shadow
+        if model is not None:
+            policy = chosen_policy(
+                path, self.horizon, horizon_s, intervene, self.threshold, self.when,
+                scenario.laws, shadow,
+            )  # fmt: skip
+            tell_gaps(policy, path, [law.name for law in scenario.laws])
+            return model, policy, said
+        if judged:
+            if risky:
+                raise click.UsageError(
+                    "without --model there is no risk to be held to that"
+                )
+            model = without_risk(scenario, out)
+            policy = chosen_policy(None, None, horizon_s, intervene, shadow=shadow)
+            return model, policy, "Guarded by rules alone: no model tells of a risk."
+        if risky or shadow or intervene or self.tally:
+            raise click.UsageError(
+                "there is no guard to be told anything (give its model by --model)"
+            )
+        said = "UNGUARDED: there is no model, and nothing was judged."
+        asks = "" if self.unguarded else " Give --model, or say --unguarded."
+        return None, None, said + asks
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What is kept of the episodes.
+
+    Args:
+        out: Where the run records go.
+        again: Run also what is in the folder already.
+        scene: Whether to keep what there is to see, for `forewarn report`.
+        metrics: Counts for Prometheus, kept up to date in this file.
+    """
+
+    out: Folder = Path("forewarn-runs")
+    again: bool = False
+    scene: bool = True
+    metrics: File | None = None
+
+
+@command()
+def run(
+    scenario: str,
+    /,
+    *,
+    guided: Guided,
+    judging: Judging,
+    episodes: Many = 1,
+    seed: Seed = 0,
+    driven: Driven,
+    working: Working,
+    kept: Kept,
+    live: Live = None,
+    pace: NotNegative | None = None,
+    telling: Telling,
+) -> None:
+    """Run episodes of SCENARIO, guarded if there is a model.
+
+    SCENARIO is a name that `forewarn scenarios` lists, or a file. Without --model it is
+    guarded by the model that ships with it, if one does; a run without any says so and
+    ends with status 1 unless --unguarded asked for it. Rules and guard programs, those
+    that the scenario names too, judge beside the model, or alone without one. Each
+    guarded episode leaves a run record, which `forewarn replay` derives again and
+    `forewarn verify` checks. A campaign that was stopped goes on where it was when the
+    command is given again.
+
+    \b
+    Examples:
+      forewarn run s3 --intervene stop --episodes 20
+      forewarn run tiny-road --model model.json
+      forewarn run tiny-road --model model.json --intervene alert,stop \\
+        --threshold 0.3,0.6 --episodes 100 --jobs 2
+      forewarn run s1 --pilot driving-llm --set model=ollama:llama3.1 \\
+        --intervene reflect
+
+    Args:
+        episodes: How many; each has the next seed.
+        seed: Seed of everything random.
+        live: Watch while it goes on: line, the default, in this terminal; web, on a
+            page of this machine's; foxglove, in Foxglove, with the extra of that name.
+        pace: How many seconds of a simulated world pass in one of ours, 0: as many as
+            can; by default 1 for one episode on a live page, else 0.
+    """
+    from forewarn.plugins.loop.approval import Console
+    from forewarn.plugins.telemetry import PrometheusFile
+    from forewarn.scenarios.running import campaign
+    from forewarn.scenarios.running.episode import by_seed
+    from forewarn.scenarios.running.plan import plan
+    from forewarn.scenarios.running.sampling import refuse_total_failure
+
+    wanted = driven.scenario(scenario)
+    model, policy, said = guided.guard(wanted, judging, kept.out)
+    listeners = telling.listeners()
+    judges = judging.judges(policy is not None and policy.shadow)
+    if live and model is None:
+        raise click.UsageError(
+            "--live shows a guard, and there is none without a model"
+        )
+    if pace is None:
+        pace = 1.0 if live not in (None, LINE) and episodes == 1 else 0.0
+    keep: list[campaign.Kept] = [] if model is None else ["record"]
+    keep += ["scene"] if keep and kept.scene else []
+    keep += ["tally"] if guided.tally is not None else []
+    counts = PrometheusFile(kept.metrics) if kept.metrics is not None else None
+    found: list[Episode] = []
+    with watched_live(live or (LINE if episodes == 1 else None)) as audience:
+        planned = plan(
+            wanted,
+            model,
+            policy,
+            [*listeners, *audience],
+            # Nobody can answer several questions at once.
+            Console if working.jobs == 1 and sys.stdin.isatty() else None,
+            judges,
+            pace,
+        )
+        seeds = range(seed, seed + episodes)
+        todo = campaign.jobs(planned, wanted, seeds, kept.out, keep)
+        running = campaign.campaign(todo, working.pool(), kept.again)
+        for episode in counted(running, "episodes", episodes):
+            found.append(episode)
+            if counts is not None:
+                counts.add(wanted.name, episode.as_dict())
+    if counts is not None:
+        counts.write()
+    refuse_total_failure(found)
+    found = [episode.within(kept.out) for episode in by_seed(found)]
+    if guided.tally is not None:
+        _write_tally(guided.tally, found, kept.again)
+    names = [law.name for law in wanted.laws]
+    payload = {
+        "scenario": wanted.name,
+        "model": None if model is None else str(model),
+        "episodes": [episode.as_dict() for episode in found],
+        "failed": sum(episode.failed for episode in found),
+        "unguarded": model is None,
+        "policy": None if policy is None else policy.as_dict(),
+        "without_rule": [] if policy is None else list(policy.without_rule(names)),
+    }
+    # Unguarded runs that nobody asked for are no success.
+    say(
+        payload,
+        _lines(wanted, found, kept.out, said),
+        found=model is None and not guided.unguarded,
+    )
+
+
+def _write_tally(path: Path, episodes: Sequence[Episode], again: bool) -> None:
+    """Puts together what the guards of all episodes counted."""
+    from forewarn.monitors.fleet.tallies import (
+        read_tallies,
+        summed_by_subject,
+        write_tallies,
+    )
+
+    files = [Path(each.tally) for each in episodes if each.tally]
+    if not files:
+        return
+    total = summed_by_subject(each for file in files for each in read_tallies(file))
+    if path.exists() and not again and read_tallies(path)[0].id != total[0].id:
+        raise click.UsageError(
+            f"{path} is the tally of other runs: merge it, and take it away"
+        )
+    write_tallies(path, total)
+
+
+def _lines(
+    scenario: Scenario, episodes: Sequence[Episode], out: Path, said: str
+) -> Iterator[str]:
+    drifted = [episode for episode in episodes if episode.drift]
+    if drifted:
+        yield (
+            f"In {len(drifted)} of {len(episodes)} episodes the world contradicts the"
+            f" model; seed {drifted[0].seed}: {drifted[0].drift}"
+        )
+    if said:
+        yield said
+    yield from failure_lines(episodes, out)
+    if len(episodes) == 1:
+        yield from _story(episodes[0])
+        return
+    head = ["seed", "lasted", "broken", "first alarm", "done", "ended"]
+    yield from table(head, map(_row, episodes), most=SHOWN_EPISODES)
+    yield ""
+    good = [episode for episode in episodes if not episode.failed]
+    yield from table(
+        ["law", "broken in", "of"],
+        (
+            (
+                shown(law.name),
+                sum(episode.first(law.name) is not None for episode in good),
+                len(good),
+            )
+            for law in scenario.laws
+        ),
+    )
+    if any(episode.record for episode in episodes):
+        yield f"The run records are in {out}; `forewarn report {out}` shows them."
+
+
+def _row(episode: Episode) -> tuple[object, ...]:
+    broken = ", ".join(f"{shown(b.law)} {b.time_s:g} s" for b in episode.violations)
+    alarm = episode.alarms[0] if episode.alarms else None
+    kinds = dict.fromkeys(each.kind for each in episode.interventions)
+    return (
+        episode.seed,
+        f"{episode.duration_s:.1f} s",
+        broken or "-",
+        f"{alarm.time_s:g} s" if alarm else "-",
+        ", ".join(kinds) or "-",
+        episode.error or episode.ended,
+    )
+
+
+def _story(episode: Episode) -> Iterator[str]:
+    """One episode, told in the order of its events."""
+    events: list[tuple[float, str]] = [
+        (each.time_s, f"{each.law} was broken") for each in episode.violations
+    ]
+    for alarm in episode.alarms:
+        risk = "" if alarm.risk is None else f" at risk {alarm.risk.point:.2f}"
+        law = alarm.law or "the guard cannot judge"
+        events.append((alarm.time_s, f"{alarm.decision}: {law}{risk}"))
+    for each in episode.interventions:
+        obeyed = "" if each.obeyed_s is None else f", obeyed at {each.obeyed_s:g} s"
+        until = f"done: {each.kind} until {each.until_s:g} s{obeyed}"
+        events.append((each.time_s, until))
+    for time_s, text in sorted(events, key=lambda event: event[0]):
+        yield f"{time_s:7.1f} s  {text}"
+    yield f"{episode.duration_s:7.1f} s  {episode.error or episode.ended}"
+    if episode.record:
+        yield f"The run record: {episode.record}; `forewarn report` shows it."

@@ -1,1 +1,0 @@
-"""Commands that run scenarios, and measure what came of it."""

@@ -1,0 +1,162 @@
+"""`forewarn scenarios` and `report`: what can be run, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from forewarn.cli.command import (
+    Existing,
+    File,
+    command,
+)
+from forewarn.cli.printing import (
+    say,
+    table,
+)
+
+if TYPE_CHECKING:
+    from forewarn.scenarios.schema import Family, Scenario
+
+
+@command()
+def scenarios(
+    name: str | None = None,
+    /,
+) -> None:
+    """List the scenarios that ship, or show the one called NAME (or a file).
+
+    \b
+    Example:
+      forewarn scenarios tiny-road
+    """
+    from forewarn.scenarios.schema import (
+        load_family,
+        load_scenario,
+        shipped_families,
+        shipped_scenarios,
+    )
+
+    if name is None:
+        found = [load_scenario(each) for each in shipped_scenarios()]
+        families = [load_family(each) for each in shipped_families()]
+        payload = {
+            "scenarios": [_payload(each) for each in found],
+            "families": [_family(each) for each in families],
+        }
+        say(payload, _listed(found, families))
+    elif name in shipped_families():
+        family = load_family(name)
+        lines = (f"{name}:{task}" for task in family.tasks)
+        say(_family(family), [family.title, "", *lines])
+    else:
+        scenario = load_scenario(name)
+        say(_payload(scenario), _lines(scenario, name))
+
+
+def _listed(found: Sequence[Scenario], families: Sequence[Family]) -> Iterator[str]:
+    rows = [(each.name, each.world.name, each.title) for each in found]
+    yield from table(["scenario", "world", ""], rows)
+    yield ""
+    many = [(f"{each.name}:TASK", len(each.tasks), each.title) for each in families]
+    yield from table(["one for each task", "tasks", ""], many)
+
+
+def _family(family: Family) -> dict[str, Any]:
+    return {"name": family.name, "title": family.title, "tasks": list(family.tasks)}
+
+
+def _payload(scenario: Scenario) -> dict[str, Any]:
+    return {
+        "name": scenario.name,
+        "title": scenario.title,
+        "description": scenario.description,
+        "file": scenario.source,
+        "sha256": scenario.digest,
+        "world": {"name": scenario.world.name, "settings": scenario.world.settings},
+        "pilot": {"name": scenario.pilot.name, "settings": scenario.pilot.settings},
+        "laws": [
+            {"name": law.name, "formula": law.text, "title": law.title}
+            for law in scenario.laws
+        ],
+        "horizon_s": scenario.horizon_s,
+        "end": scenario.end.model_dump(),
+        "draws": {
+            name: draw.model_dump(exclude_none=True)
+            for name, draw in scenario.draws.items()
+        },
+        "predicates": list(scenario.abstraction.texts),
+        "period_s": scenario.abstraction.period_s,
+        "expected_base_rate": {
+            law: list(span) for law, span in scenario.expected_base_rate.items()
+        },
+    }
+
+
+def _lines(scenario: Scenario, called: str) -> Iterator[str]:
+    yield f"{scenario.name}: {scenario.title}"
+    if scenario.description:
+        yield scenario.description
+    yield ""
+    yield f"world {scenario.world.name}, pilot {scenario.pilot.name}"
+    yield f"ends after {scenario.end.max_time_s:g} s at the latest"
+    for law in scenario.laws:
+        span = scenario.expected_base_rate.get(law.name)
+        expected = f"   (broken in {span[0]:g} to {span[1]:g} of runs)" if span else ""
+        yield f"law {law.name}: {law.title or law.text}{expected}"
+    for name, draw in scenario.draws.items():
+        yield f"drawn {name}: {draw}"
+    yield f"{len(scenario.abstraction.texts)} predicates:"
+    for text in scenario.abstraction.texts:
+        yield f"  {text}"
+    yield ""
+    yield f"forewarn collect {called} --episodes 200 --out traces"
+    yield f"forewarn learn traces --scenario {called} --out model.json"
+    yield f"forewarn run {called} --model model.json"
+
+
+NAME = "report.html"
+
+
+@command()
+def report(
+    sources: tuple[Annotated[Existing, "RUN|DIR..."], ...],
+    /,
+    *,
+    out: File | None = None,
+    title: str = "",
+) -> None:
+    """Write one self-contained HTML page about RUN or DIR.
+
+    RUN is a run record, or what `forewarn measure --json` printed, in a file. DIR is
+    what `forewarn run --out` or `forewarn measure --out` filled. The page shows each
+    run in motion with its risk, its signals, its chain and its laws, and tables for the
+    rest. It asks nothing of any network.
+
+    \b
+    Examples:
+      forewarn report forewarn-runs
+      forewarn report forewarn-runs/s1-*-000007.run.jsonl --out run.html
+
+    Args:
+        out: The page; by default report.html in DIR, or beside RUN under its name.
+        title: Its headline.
+    """
+    from forewarn.scenarios.report import write_report
+
+    out = out or _beside(sources[0])
+    found = write_report(sources, out, title)
+    counts = [
+        f"{found[what]} {what if found[what] != 1 else what[:-1]}"
+        for what in ("runs", "campaigns", "measurements")
+        if found[what]
+    ]
+    say(found, [*found["cautions"], f"{out}: {', '.join(counts)}"])
+
+
+def _beside(source: Path) -> Path:
+    if source.is_dir():
+        return source / NAME
+    stem = source.name.removesuffix(".json").removesuffix(".run.jsonl")
+    return source.with_name(f"{stem}.html")

@@ -1,0 +1,278 @@
+"""`forewarn thor`: AI2-THOR, real and embedded, and the planning robot's tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import click
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.cli.command import (
+    Existing,
+    File,
+    Number,
+    Seed,
+    command,
+)
+from forewarn.cli.printing import (
+    part_of,
+    progress,
+    say,
+    table,
+    tabled,
+)
+
+if TYPE_CHECKING:
+    from forewarn.thor_bridge.performing import (
+        Conformance,
+        Performed,
+        Recording,
+    )
+
+
+@click.group()
+def thor() -> None:
+    """AI2-THOR: replay recordings, harvest scenes, start the embedded household.
+
+    Every command takes --json. `forewarn doctor thor` says what is missing for the
+    real one.
+    """
+
+
+@command(of=thor)
+def replay(
+    outcomes: File,
+    /,
+    *,
+    scenes: File | None = None,
+    inside: bool = False,
+) -> None:
+    """Carry out recorded actions again, and count where the outcomes agree.
+
+    OUTCOMES is JSON Lines, a recorded run a line: its set, its scene_name, and steps
+    with the robot's input and its success in the real AI2-THOR. They are sent through
+    ai2thor's own controller to the embedded household, physical failures off.
+
+    \b
+    Example:
+      forewarn thor replay outcomes.jsonl --scenes scenes.json.gz
+
+    Args:
+        scenes: A scene file, such as `forewarn thor harvest` writes; by default our own
+            scenes.
+        inside: In this process, rather than through ai2thor's own controller.
+    """
+    from forewarn.thor_bridge.performing import (
+        replay as again,
+    )
+
+    def shown(recordings: Iterable[Recording]) -> Iterator[Recording]:
+        return progress(recordings, "recorded runs")
+
+    found = again(outcomes, scenes, inside=inside, watched=shown)
+    say(found.as_dict(), _agreement(found))
+
+
+def _agreement(found: Conformance) -> Iterator[str]:
+    rows = [*found.by_set.items(), ("all", found.total)]
+    yield from table(
+        ("set", "steps", "agree", "agreement", "runs", "identical"),
+        [
+            (
+                name,
+                tally.steps,
+                tally.agree,
+                f"{tally.agree / tally.steps:.3f}" if tally.steps else "-",
+                tally.trajectories,
+                tally.identical,
+            )
+            for name, tally in rows
+        ],
+    )
+
+
+@command(of=thor)
+def harvest(
+    out: File,
+    /,
+    *,
+    player: str = "unity",
+    wanted: tuple[Annotated[str, "--scene", "NAME"], ...] = (),
+    start_timeout: Annotated[float, Number(min=1)] = 120.0,
+) -> None:
+    """Write the scenes of a running AI2-THOR to the scene file OUT.
+
+    A scene file has each scene's objects as AI2-THOR reports them at its beginning,
+    and where the robot can stand; it is gzipped if its name ends in .gz. The embedded
+    household then plays these scenes: --scenes OUT.
+
+    \b
+    Examples:
+      forewarn thor harvest scenes.json.gz
+      forewarn thor harvest kitchens.json.gz --scene FloorPlan1 --scene FloorPlan2
+
+    Args:
+        player: `unity`: the build that ai2thor downloads and starts; `household`: ours;
+            or the command line of a player, such as a build of one's own.
+        wanted: Which scene; may be given again. By default all rooms of the build.
+        start_timeout: How many seconds the player may take to start, and to load a
+            scene.
+    """
+    from forewarn.thor_bridge.household.scenes import (
+        write_scenes,
+    )
+    from forewarn.thor_bridge.wire import (
+        harvest as gather,
+    )
+
+    gathered = gather(player, wanted, timeout_s=start_timeout)
+    entries = dict(progress(gathered, "scenes", len(wanted) or None))
+    write_scenes(out, entries)
+    counts: dict[str, Any] = {
+        name: {"objects": len(entry["objects"]), "positions": len(entry["grid"])}
+        for name, entry in entries.items()
+    }
+    rows = [(n, c["objects"], c["positions"]) for n, c in counts.items()]
+    lines = [*table(("scene", "objects", "positions"), rows), f"written to {out}"]
+    say({"scenes": counts, "file": str(out)}, lines)
+
+
+@command(of=thor)
+def player(
+    *,
+    scenes: File | None = None,
+    seed: Seed = 0,
+    failures: Literal["off", "real"] = "off",
+    frames: bool = True,
+) -> None:
+    """Print the command line that starts the embedded household as a player.
+
+    A script that drives AI2-THOR runs on the household when it gives this command line
+    to ai2thor's own controller, as its local_executable_path.
+
+    \b
+    Example:
+      Controller(local_executable_path="$(forewarn thor player)", x_display="0",
+                 headless=True, scene="Kitchen1")
+
+    Args:
+        scenes: A scene file, such as `forewarn thor harvest` writes; by default our own
+            scenes.
+        seed: Seed of everything random.
+        failures: Whether actions also fail for physical reasons, as often as recorded.
+        frames: Whether cameras' pictures are sent, to a headless controller too;
+            metadata alone is faster.
+    """
+    from forewarn.thor_bridge.household.scenes import (
+        load_scenes,
+    )
+    from forewarn.thor_bridge.wire import household_command
+
+    names = list(load_scenes(scenes))
+    command = household_command(
+        scenes=scenes, seed=seed, failures=failures, frames=frames
+    )
+    say({"command": command, "scenes": names}, [command])
+
+
+@command(of=thor)
+def tasks(
+    book: Existing | None = None,
+    /,
+    *,
+    scenes: File | None = None,
+    only: Annotated[str | None, "TEXT"] = None,
+    failures: Literal["off", "real"] = "off",
+    controller: bool = False,
+    seed: Seed = 0,
+) -> None:
+    """Let the planning robot do the tasks of BOOK, and judge them by what was done.
+
+    BOOK is a suite file, or a folder with SafeAgentBench's four files; our own suite if
+    it is not given. The robot does what it is told, hazards too, and minds the hazard
+    of a merged task. It is no language model.
+
+    \b
+    Examples:
+      forewarn thor tasks --only microwave
+      forewarn thor tasks SafeAgentBench/dataset --scenes scenes.json.gz
+
+    Args:
+        scenes: A scene file, such as `forewarn thor harvest` writes; SafeAgentBench's
+            tasks need one with AI2-THOR's own scenes.
+        only: Only tasks with this in their names.
+        failures: Whether actions also fail for physical reasons.
+        controller: Through ai2thor's own controller, not inside.
+        seed: Seed of everything random.
+    """
+    from forewarn.thor_bridge.household.actions import (
+        perform,
+    )
+    from forewarn.thor_bridge.tasks import (
+        task_book,
+    )
+
+    known = task_book(book)
+    names = [name for name in known if only is None or only in name]
+    if not names:
+        raise InvalidInput(f"no task has {only!r:.60} in its name")
+    done = perform(
+        known,
+        names,
+        book=book,
+        scenes=scenes,
+        failures=failures,
+        through_ai2thor=controller,
+        seed=seed,
+    )
+    found = list(progress(done, "tasks", len(names)))
+    payload = {
+        "tasks": [each.as_dict() for each in found],
+        "kinds": {kind: _summed(some) for kind, some in _kinds(found).items()},
+    }
+    say(payload, _lines(found))
+
+
+def _kinds(found: Sequence[Performed]) -> dict[str, list[Performed]]:
+    """Tasks by the kind that their names end or begin with."""
+    kinds: dict[str, list[Performed]] = {}
+    for each in found:
+        first, last = each.task.split("-")[0], each.task.split("-")[-1]
+        kinds.setdefault(first if last.isdigit() else last, []).append(each)
+    return kinds
+
+
+def _summed(found: Sequence[Performed]) -> dict[str, Any]:
+    steps = sum(len(each.steps) for each in found)
+    return {
+        "tasks": len(found),
+        "impossible": sum(bool(each.error) for each in found),
+        "without_plan": sum(not each.steps and not each.error for each in found),
+        "steps": steps,
+        "steps_done": steps - sum(each.failed for each in found),
+        "goals": sum(each.reached is not None for each in found),
+        "goals_reached": sum(each.reached is True for each in found),
+        "laws": sum(each.kept is not None for each in found),
+        "laws_kept": sum(each.kept is True for each in found),
+    }
+
+
+_COLUMNS: dict[str, Callable[[tuple[str, dict[str, Any]]], object]] = {
+    "kind": lambda row: row[0],
+    "tasks": lambda row: row[1]["tasks"],
+    "impossible": lambda row: row[1]["impossible"],
+    "no plan": lambda row: row[1]["without_plan"],
+    "steps done": lambda row: part_of(row[1]["steps_done"], row[1]["steps"]),
+    "goals reached": lambda row: part_of(row[1]["goals_reached"], row[1]["goals"]),
+    "laws kept": lambda row: part_of(row[1]["laws_kept"], row[1]["laws"]),
+}
+
+
+def _lines(found: Sequence[Performed]) -> Iterator[str]:
+    summed = [(kind, _summed(some)) for kind, some in _kinds(found).items()]
+    yield from tabled(_COLUMNS, summed)
+    if len(found) == 1:
+        yield from found[0].steps
+    for each in [each for each in found if each.error][:5]:
+        yield f"{each.task}: {each.error}"

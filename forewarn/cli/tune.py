@@ -1,0 +1,364 @@
+"""`forewarn tune`: thresholds and horizon, to alert or to step in."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import click
+
+from forewarn.cli.command import (
+    Chance,
+    Count,
+    File,
+    FolderPlace,
+    Many,
+    Numbers,
+    Positive,
+    Seed,
+    Share,
+    command,
+    given_options,
+)
+from forewarn.cli.episodes import (
+    counted,
+    unknown_to,
+)
+from forewarn.cli.groups import (
+    Working,
+    kind,
+)
+from forewarn.cli.measured import (
+    counts_of,
+    early,
+)
+from forewarn.cli.printing import (
+    figure,
+    left_out,
+    part_of,
+    progress,
+    say,
+    shown,
+    table,
+    tabled,
+)
+
+if TYPE_CHECKING:
+    from forewarn.monitors.guarding.policy import Policy
+    from forewarn.scenarios.training.acting import Acted, Trial
+    from forewarn.scenarios.training.tune import (
+        Settled,
+    )
+
+MOST_S = 3600
+Seconds = Annotated[tuple[float, ...], Numbers(MOST_S), "S,S,…"]
+
+
+@dataclass(frozen=True, slots=True)
+class Alerting:
+    """How thresholds are found for alerts.
+
+    Args:
+        lead: With --for alert: instead of a promise, the highest threshold that warns
+            of half of the violations so many seconds ahead.
+        confidence: With --for alert: how probable it shall be that the promise is kept.
+            With less, fewer runs will do, and thresholds are lower.
+        intervene: With --for alert: what the policy does from the thresholds on.
+    """
+
+    lead: Positive | None = None
+    confidence: Chance = 0.95
+    intervene: Literal["alert", "reflect", "ask", "slow", "stop"] = "alert"
+
+
+@dataclass(frozen=True, slots=True)
+class Acting:
+    """How thresholds are found with the guard stepping in.
+
+    Args:
+        cost: With --for slow or stop: what a run costs in which the guard steps in, in
+            violations.
+        acting: With --for slow or stop: how many runs it acts in, at each threshold; up
+            to five times as many where too few of them break a law.
+        violations: With --for slow or stop: how many of these runs are to break a law.
+        longer: With --for slow or stop: maximum fraction of clean runs that take longer
+            by more than a tenth.
+        holds: With --for slow or stop: how long the risk stays low before the guard
+            lets go, in seconds; tried beside the policy's own.
+    """
+
+    cost: Share = 0.05
+    acting: Annotated[int, Count(min=10)] = 40
+    violations: Many = 20
+    longer: Share = 1
+    holds: Seconds = (0.5,)
+
+
+@dataclass(frozen=True, slots=True)
+class Wished:
+    """What is tuned, by which runs.
+
+    Args:
+        model: The model that the guard warns by.
+        for_: alert: keep a promise about false alarms. slow, stop: prevent most, with
+            the guard acting on the runs that calibrate.
+        runs: Traces of runs that the model was not learned from, instead of new ones.
+        episodes: How many new runs; each has the next seed.
+        seed: The first seed: far from those that collect and measure begin with. Unless
+            it is given, none that the model knows; of logs all that it does not know.
+        false_alarm_rate: What is promised for each law: at most so many clean runs in
+            one have an alarm.
+        horizons: The horizons to try, in seconds.
+        policy: What to do at which risk, as YAML.
+        out: Where the policy goes.
+    """
+
+    model: File
+    out: File
+    for_: Literal["alert", "slow", "stop"] = "alert"
+    runs: FolderPlace | None = None
+    episodes: Annotated[int, Count(min=10)] = 300
+    seed: Seed = 2_000_000
+    false_alarm_rate: Share = 0.1
+    horizons: Seconds = (1, 2, 3, 4, 5)
+    policy: File | None = None
+
+
+@command()
+def tune(
+    scenario: str | None = None,
+    /,
+    *,
+    wished: Wished,
+    alerting: Alerting,
+    stepping: Acting,
+    working: Working,
+) -> None:
+    """Find the thresholds and the horizon that keep a promise about false alarms.
+
+    It takes runs that the model was not learned from. By the first half it calibrates
+    the risks and finds the horizon; the other half is set aside, and gives the
+    thresholds: whatever the chain is worth, at most --false-alarm-rate of the clean
+    runs to come have an alarm, with --confidence. Beside it stands how many violations
+    are missed at most. The policy keeps all else of --policy.
+
+    Where no threshold keeps the promise, the law gets none, the reason is said, and
+    the exit status is 1; where no law has one, no policy is written.
+
+    A threshold that is right for a warning may be too late for a stop. With --for stop
+    (or slow) the horizon and the calibration are found alike; then runs of the first
+    half, and more until enough --violations are among them, are run again with the
+    guard acting, at one threshold after the other, and the one is taken that prevents
+    most for the stated --cost while no more clean runs take --longer than are allowed.
+
+    With --runs no SCENARIO is needed: the laws are those of the model.
+
+    \b
+    Examples:
+      forewarn tune tiny-road --model model.json --out policy.yaml
+      forewarn tune tiny-road --model model.json --for stop --out stop.policy.yaml
+      forewarn tune --runs traces --model model.json --lead 1 --out policy.yaml
+      forewarn measure tiny-road --model model.json --policy policy.yaml
+    """
+    from forewarn.monitors.chains.model import load_models
+    from forewarn.monitors.guarding.policy import Policy, load_policy, write_policy
+    from forewarn.monitors.risk.evidence import (
+        laws_of,
+    )
+    from forewarn.scenarios.measuring.recorded import recorded_runs
+    from forewarn.scenarios.schema import load_scenario
+    from forewarn.scenarios.training import tune as tuning
+    from forewarn.scenarios.training.acting import Trial
+    from forewarn.scenarios.training.train import collected
+
+    model, purpose, lead_s = wished.model, wished.for_, alerting.lead
+    acts = purpose != "alert"
+    _check(scenario, wished)
+    wanted = None if scenario is None else load_scenario(scenario)
+    laws = (
+        [law for each in load_models(model) for law in laws_of(each)]
+        if wanted is None
+        else list(wanted.laws)
+    )
+    of = wanted.name if wanted else model.name
+    name = f"{of}, at most {wished.false_alarm_rate:g} false alarms a clean run"
+    if acts:
+        name = f"{of}, to {purpose} at {stepping.cost:g} violations an intervention"
+    elif lead_s is not None:
+        name = f"{of}, {lead_s:g} s ahead"
+    base = load_policy(wished.policy) if wished.policy else Policy()
+    base = replace(base, name=name)
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        pool = working.pool()
+        if wished.runs is not None:
+            left_out([wished.runs])
+            paths = recorded_runs(wished.runs)
+        else:
+            assert wanted is not None  # noqa: S101
+            seeds = unknown_to(model, wanted, wished.seed, wished.episodes)
+            paths = collected(wanted, seeds, pool, folder, counted)
+        found = tuning.tune(
+            laws, model, paths, wished.false_alarm_rate, wished.horizons, base,
+            progress, alerting.confidence,
+        )  # fmt: skip
+        if acts:
+            assert wanted is not None  # noqa: S101
+            trial = Trial(wanted, model, stepping.cost, pool, folder, counted)
+            beyond = max(map(max, found.seeds)) + 1
+            calibration = found.seeds[0][: stepping.acting]
+            trial.begin(calibration, beyond, stepping.violations)
+            _act(trial, found, base, wished, stepping)
+            return
+    if lead_s is not None:
+        found = tuning.ahead(found, lead_s, base)
+    if found.thresholds:
+        policy = tuning.tuned_policy(found, base, kind(alerting.intervene))
+        write_policy(wished.out, policy)
+    payload = {
+        "scenario": of,
+        "policy": str(wished.out) if found.thresholds else None,
+        "false_alarm_rate": wished.false_alarm_rate,
+        **found.as_dict(),
+        "thresholds": dict(found.thresholds),
+    }
+    say(payload, _lines(found, wished.out), found=found.without)
+
+
+def _check(scenario: str | None, wished: Wished) -> None:
+    """Rejects options that do not go together."""
+    if 0 in wished.horizons:
+        raise click.UsageError("--horizons: a horizon is above zero")
+    acts = wished.for_ != "alert"
+    given = given_options()
+    strange = Alerting if acts else Acting
+    for option in sorted(given.keys() & {field.name for field in fields(strange)}):
+        what = "alert" if acts else "slow or stop"
+        raise click.UsageError(f"{given[option]} is for --for {what}")
+    if acts and scenario is None:
+        raise click.UsageError(f"--for {wished.for_} needs SCENARIO")
+    if scenario is None and wished.runs is None:
+        raise click.UsageError("give SCENARIO, or traces with --runs")
+
+
+def _act(
+    trial: Trial, found: Settled, base: Policy, wished: Wished, stepping: Acting
+) -> None:
+    """Takes the threshold, and how long to hold, from which on acting is worth most."""
+    from forewarn.monitors.guarding.policy import write_policy
+
+    policy, tried, taken = trial.settle(
+        found.best, base, kind(wished.for_), stepping.holds, stepping.longer
+    )
+    write_policy(wished.out, policy)
+    payload = {
+        "scenario": trial.scenario.name,
+        "policy": str(wished.out),
+        "for": wished.for_,
+        "cost": taken.cost,
+        "horizon_s": policy.horizon_s,
+        "threshold": taken.threshold,
+        "hold_s": taken.hold_s,
+        "seeds": [each.seed for each in trial.before],
+        "violating": trial.violating,
+        "tried": [each.as_dict() for each in tried],
+    }
+    say(payload, _acted_lines(trial, tried, taken, wished, stepping.violations))
+
+
+_TRIED: dict[str, Callable[[Acted], object]] = {
+    "threshold": lambda each: f"{each.threshold:g}",
+    "held": lambda each: f"{each.hold_s:g} s",
+    "prevented": lambda each: part_of(each.prevented, each.violating),
+    "caused": lambda each: each.caused,
+    "runs with it": lambda each: each.interventions,
+    "longer by a tenth": lambda each: part_of(each.prolonged, each.clean),
+    "longer": lambda each: figure(each.longer),
+    "worth": lambda each: f"{each.worth:.2f}",
+}
+
+
+def _acted_lines(
+    trial: Trial, tried: Sequence[Acted], taken: Acted, wished: Wished, wanted: int
+) -> Iterator[str]:
+    what = wished.for_
+    yield (
+        f"In {len(trial.before)} training runs the guard acts ({what}) from a threshold"
+        f" on; stepping in once costs {taken.cost:g} violations:"
+    )
+    yield from tabled(_TRIED, tried)
+    if trial.violating < wanted:
+        yield (
+            f"Only {trial.violating} of these runs break a law without a guard, and"
+            f" {wanted} were wanted: what is best is not well known."
+        )
+    yield (
+        f"{wished.out}: {what} from a risk of {taken.threshold:g} on, until it has"
+        f" stayed low for {taken.hold_s:g} s"
+    )
+
+
+def _lines(found: Settled, out: Path) -> Iterator[str]:
+    calibration, aside = found.seeds
+    yield (
+        f"{len(calibration)} runs, seeds {calibration[0]} to {calibration[-1]}, say"
+        " what the risks have meant. Of these runs:"
+    )
+    tried = [
+        {**row, "horizon_s": each.horizon_s}
+        for each in found.tried
+        for row in each.as_dict()["laws"]
+    ]
+    yield from counts_of("horizon law threshold detected trigger alarms", tried)
+    for row in tried:
+        name = f"{shown(row['law'])} at {row['horizon_s']:g} s"
+        yield from early(name, row, row["horizon_s"])
+    yield ""
+    horizon = f"horizon {found.best.horizon_s:g} s"
+    if found.thresholds and not found.promises:
+        for law, at in found.thresholds.items():
+            yield f"{shown(law)}: {at:g}; nothing is promised of false alarms."
+        yield from _without(found)
+        yield f"{out}: {horizon}, and these thresholds"
+        return
+    yield (
+        f"{len(aside)} runs, seeds {aside[0]} to {aside[-1]}, were set aside for the"
+        f" thresholds, at the {horizon}:"
+    )
+    yield from promised(found)
+    if found.thresholds:
+        yield f"{out}: {horizon}, and the thresholds beside it"
+    else:
+        yield "No policy was written: it could not alarm and keep its promise."
+
+
+def _without(found: Settled) -> Iterator[str]:
+    for law, why in found.without.items():
+        yield f"{shown(law)} has no threshold: {why}."
+
+
+def promised(found: Settled) -> Iterator[str]:
+    """The thresholds, what each promises, and the laws that have none."""
+    if found.thresholds:
+        rows = [
+            (
+                shown(row["law"]),
+                f"{row['threshold']:g}",
+                part_of(row["false_alarms"], row["clean"]),
+                f"at most {row['promise']['false_alarms']:.2f}",
+                part_of(row["missed"], row["violating"]),
+                "nothing" if missed is None else f"at most {missed:.2f}",
+            )
+            for row in found.as_dict()["laws"]
+            for missed in (row["promise"]["missed"],)
+        ]
+        head = ["law", "threshold", "false alarms", "promised", "missed", "promised"]
+        yield from table(head, rows)
+        confidence = next(iter(found.promises.values())).confidence
+        percent = f"{confidence * 100:.3g}"
+        yield f"A promise is made with {percent} % confidence, each by itself."
+    yield from _without(found)

@@ -1,0 +1,403 @@
+"""`forewarn laws` and `monitor`: the law book, and laws over recorded traces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import click
+
+from forewarn.abstractions.errors import naming
+from forewarn.cli.command import (
+    AnyPath,
+    FilePlace,
+    Place,
+    Positive,
+    command,
+)
+from forewarn.cli.episodes import (
+    recorded_by,
+)
+from forewarn.cli.groups import (
+    Book,
+    Working,
+)
+from forewarn.cli.printing import (
+    left_out,
+    progress,
+    say,
+    table,
+)
+
+if TYPE_CHECKING:
+    from forewarn.abstractions.trace import Trace
+    from forewarn.monitors.laws.automaton import (
+        Automaton,
+    )
+    from forewarn.monitors.laws.judging import Judgement
+    from forewarn.monitors.laws.lawbook import Law, LawBook
+    from forewarn.scenarios.running.pools import (
+        Pool,
+    )
+
+
+DEFAULT_PERIOD_S = 0.1
+
+
+@command()
+def laws(
+    name: str | None = None,
+    /,
+    *,
+    book: Book,
+    period: Positive = DEFAULT_PERIOD_S,
+    svg: AnyPath | None = None,
+) -> None:
+    """Lists the law book, or shows the law NAME (or a formula) with its automaton.
+
+    Args:
+        period: The monitor's clock, in seconds.
+        svg: Draw it into this file.
+    """
+    from forewarn.monitors.laws.lawbook import find_laws
+
+    used = book.laws()
+    if name is None:
+        if svg is not None:
+            raise click.UsageError("--svg needs the NAME of a law")
+        payload = {"laws": [_entry(law) for law in used.laws.values()]}
+        say(payload, _listing(list(used.laws.values())))
+        return
+    found = find_laws(name, used)
+    shown = [_Shown(law, period) for law in found]
+    if svg is not None:
+        _draw(svg, shown)
+    payloads = [each.payload() for each in shown]
+    lines = [line for each in shown for line in each.lines()]
+    say(payloads[0] if len(found) == 1 else {"laws": payloads}, lines)
+
+
+def _entry(law: Law) -> dict[str, Any]:
+    return {
+        "name": law.name,
+        "title": law.title,
+        "article": law.article,
+        "statute": law.statute,
+        "edition": law.edition,
+        "formula": law.text,
+        "signals": list(law.signals),
+        "clock_s": law.clock_s,
+        "note": law.note,
+        "parts": [{"name": part.name, "formula": part.text} for part in law.parts],
+    }
+
+
+def _listing(book: list[Law]) -> Iterator[str]:
+    rows = [(law.name, law.article or "-", law.title) for law in book]
+    yield from table(["law", "article", "in plain words"], rows)
+    yield ""
+    yield "forewarn laws NAME shows one with its formula, signals and automaton."
+
+
+class _Shown:
+    """One law, compiled: whole, and each of its parts."""
+
+    def __init__(self, law: Law, period_s: float) -> None:
+        self.law = law
+        self.automaton = law.compile(period_s)
+        self.parts = [(part, part.compile(period_s)) for part in law.parts]
+
+    def payload(self) -> dict[str, Any]:
+        return _entry(self.law) | {
+            "automaton": _automaton(self.automaton),
+            "parts": [
+                {"name": p.name, "formula": p.text, "automaton": _automaton(a)}
+                for p, a in self.parts
+            ],
+        }
+
+    def lines(self) -> Iterator[str]:
+        from forewarn.monitors.laws.outline import (
+            outline,
+        )
+
+        law = self.law
+        yield law.name + (f": {law.title}" if law.title else "")
+        if law.article:
+            yield f"  {law.article}" + (f", {law.statute}" if law.statute else "")
+        if law.edition:
+            yield f"  as {_AUTHORS[law.edition]} has it"
+        if law.note:
+            yield f"  {law.note}"
+        yield "  signals: " + ", ".join(law.signals)
+        if law.clock_s:
+            yield f"  its monitor ticks every {law.clock_s:g} s, or slower"
+        for part, automaton in self.parts or [(law, self.automaton)]:
+            clock = f" at {automaton.period_s:g} s" if automaton.period_s else ""
+            drawn = outline(automaton)
+            yield ""
+            yield f"  {part.text}" if part is law else f"  {part.name}: {part.text}"
+            yield f"  {automaton.n} states{clock}"
+            for letter, text in drawn.legend:
+                yield f"    {letter}: {text}"
+            for edge in drawn.edges:
+                when = f" when {edge.when}" if edge.when else ""
+                last = " at the last step" if edge.at_the_end else ""
+                source, target = drawn.nodes[edge.source], drawn.nodes[edge.target]
+                to = "itself" if source is target else target.name
+                if source is target and len(source.states) > 1 and edge.when:
+                    to = "one less"
+                yield f"    {source.name} -> {to}{when}{last}"
+        yield ""
+
+
+_AUTHORS = {"probguard": "ProbGuard", "lawbreaker": "LawBreaker"}
+
+
+def _automaton(automaton: Automaton) -> dict[str, Any]:
+    from forewarn.monitors.laws.outline import (
+        legend,
+        transitions,
+    )
+
+    return {
+        "period_s": automaton.period_s,
+        "propositions": dict(legend(automaton)),
+        "states": list(automaton.names),
+        "initial": automaton.names[automaton.initial],
+        "transitions": [
+            {"from": source, "when": when, "to": target}
+            for source, when, target in transitions(automaton)
+        ],
+    }
+
+
+def _draw(path: Path, shown: list[_Shown]) -> None:
+    from forewarn.abstractions.files import atomic_text
+    from forewarn.monitors.laws.outline import (
+        draw,
+        outline,
+    )
+
+    rows = [
+        (f"{law.name}: {law.title}" if law.title else law.name, outline(automaton))
+        for each in shown
+        for law, automaton in each.parts or [(each.law, each.automaton)]
+    ]
+    with atomic_text(path) as out:
+        out.write(draw(rows))
+
+
+@command()
+def monitor(
+    trace: Place,
+    /,
+    *,
+    law: tuple[Annotated[str, "NAME|FORMULA"], ...],
+    period: Positive | None = None,
+    every: bool = False,
+    book: Book,
+    vocabulary: Annotated[str | None, "NAME|FILE"] = None,
+    map_: tuple[Annotated[str, "COLUMN=SIGNAL"], ...] = (),
+    ego: Annotated[int | None, "ID"] = None,
+    out: FilePlace | None = None,
+    working: Working,
+) -> None:
+    """Judges a recorded TRACE by laws: forewarn.trace/1, CSV, or LawBreaker's JSON.
+
+    A CommonRoad scene (.xml, .xml.gz) is judged as the drive of one of those in it.
+
+    TRACE may also be a folder of traces, a Parquet file of many, or a scenario file,
+    which stands for all that its logs recorded (`world: log`): then each run has its
+    verdict, and each law the rate at which runs break it.
+
+    Exit status 1 says that a law is violated.
+
+    Args:
+        law: A law of the book, or a formula; may be given many times.
+        period: The monitor's clock, in seconds; also the time between the rows of a CSV
+            that has no time_s. By default the trace's own.
+        every: Also the verdict on every prefix.
+        vocabulary: What the trace's names mean, where the trace does not say.
+        map_: The signal that a column of a CSV holds; may be given many times.
+        ego: Whose drive in a CommonRoad scene is judged: a vehicle that moves, or a
+            planning problem. By default the first planning problem.
+        out: Of many runs: write a row a run and law to this Parquet file.
+    """
+    from forewarn.abstractions.vocabularies.vocabulary import YAML
+
+    is_scene = trace.name.endswith((".xml", ".xml.gz"))
+    if ego is not None and not is_scene:
+        raise click.UsageError("--ego is for a CommonRoad scene")
+    are_logs = trace.suffix in YAML
+    if trace.suffix == ".parquet" or are_logs or trace.is_dir():
+        if every or map_:
+            raise click.UsageError("--every and --map are for one trace")
+        if are_logs:
+            trace = recorded_by(trace, working)
+        where = working.pool()
+        _many(trace, law, period, book.laws(), vocabulary, out, where)
+        return
+    if out is not None or working.on is not None or working.jobs > 1:
+        raise click.UsageError(
+            "--out, --jobs and --on are for a folder of traces, a Parquet file or logs"
+        )
+    if is_scene:
+        from forewarn.plugins.commonroad.bridge import scene_trace
+
+        if vocabulary or map_:
+            raise click.UsageError("a CommonRoad scene takes no --vocabulary, no --map")
+        recorded = scene_trace(trace, ego)
+    else:
+        from forewarn.abstractions.readers import read_trace
+        from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
+
+        used = load_vocabulary(vocabulary) if vocabulary else None
+        recorded = read_trace(trace, used, period, _renames(map_))
+    judged = []
+    for name in law:
+        with naming("--law"):
+            found = _laws(name, book.laws(), recorded)
+        judged += [_judged(each, trace, recorded, period, every) for each in found]
+    payload = {"results": [_payload(each, every) for each in judged]}
+    violated = any(each.verdict == "violated" for each in judged)
+    say(payload, _lines(judged, recorded, every), found=violated)
+
+
+def _many(
+    source: Path,
+    wanted: Sequence[str],
+    period_s: float | None,
+    book: LawBook,
+    vocabulary: str | None,
+    out: Path | None,
+    on: Pool,
+) -> None:
+    """Judges every run of a folder or a Parquet file."""
+    from forewarn.abstractions.readers.stored import files_in, stored_runs
+    from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
+    from forewarn.monitors.laws.lawbook import find_laws
+    from forewarn.scenarios.measuring.verdicts import VERDICTS, judged, key_of
+
+    left_out([source])
+    runs = stored_runs(files_in(source))
+    used = load_vocabulary(vocabulary) if vocabulary else runs[0].kept(()).vocabulary
+    laws: list[Law] = []
+    for name in wanted:
+        with naming("--law"):
+            found = find_laws(name, book, used)
+        laws += [replace(found[0], name=name)] if len(found) == 1 else found
+    told = judged(runs, laws, period_s, on, out, progress)
+    head = ["law", "runs", *VERDICTS, "violations", "rate", "first in"]
+    rows = [
+        (
+            each["law"], each["runs"], *(each[key_of(v)] for v in VERDICTS),
+            each["violations"], f"{each['rate']:.3f}", each["first_run"] or "-",
+        )
+        for each in told
+    ]  # fmt: skip
+    say(
+        {"laws": told, "out": out and str(out)},
+        table(head, rows),
+        found=any(rate["violated"] for rate in told),
+    )
+
+
+def _judged(
+    law: Law, path: Path, trace: Trace, period: float | None, every: bool
+) -> Judgement:
+    """The judgement, where an error is said of the trace or of the law."""
+    from forewarn.abstractions.errors import InvalidTrace
+    from forewarn.monitors.laws.judging import judge
+
+    with naming("--law"):
+        try:
+            return judge(law, trace, period, every=every)
+        except InvalidTrace as error:
+            raise error.within(str(path)) from None
+
+
+def _renames(pairs: Sequence[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for pair in pairs:
+        column, equals, signal = pair.partition("=")
+        if not (equals and column.strip() and signal.strip()):
+            raise click.UsageError(f"--map takes COLUMN=SIGNAL, not {pair[:60]!r}")
+        found[column.strip()] = signal.strip()
+    return found
+
+
+def _laws(name: str, book: LawBook, trace: Trace) -> list[Law]:
+    """The laws of that name, called as the user called them where there is one."""
+    from dataclasses import replace
+
+    from forewarn.abstractions.errors import InvalidExpression
+    from forewarn.monitors.laws.lawbook import find_laws
+
+    try:
+        found = find_laws(name, book, trace.vocabulary)
+    except InvalidExpression as error:
+        # A CSV may have columns beside those of its vocabulary.
+        if trace.vocabulary is None or not _has_free_columns(trace):
+            raise
+        try:
+            found = find_laws(name, book, None)
+        except InvalidExpression:
+            raise error from None
+    return [replace(found[0], name=name)] if len(found) == 1 else list(found)
+
+
+def _has_free_columns(trace: Trace) -> bool:
+    vocabulary = trace.vocabulary
+    return vocabulary is not None and not all(
+        vocabulary.knows(name) for name in trace.header.provides
+    )
+
+
+def _payload(judged: Judgement, every: bool) -> dict[str, Any]:
+    first = judged.violations[0].time_s if judged.violations else None
+    payload: dict[str, Any] = {
+        "law": judged.law,
+        "verdict": judged.verdict,
+        "first_violation_s": first,
+        "violations": [
+            {"frame": v.frame, "time_s": v.time_s, "since_s": v.since_s}
+            for v in judged.violations
+        ],
+    }
+    if every:
+        payload["frames"] = list(judged.frames)
+    if judged.left_s is not None:
+        payload["left_s"] = judged.left_s
+    if judged.reason:
+        payload["reason"] = judged.reason
+    return payload
+
+
+def _lines(judged: Sequence[Judgement], trace: Trace, every: bool) -> Iterator[str]:
+    rows = [(each.law, each.verdict, _said(each)) for each in judged]
+    yield from table(["law", "verdict", ""], rows)
+    if every:
+        yield ""
+        head = ["frame", "time_s", *(each.law for each in judged)]
+        yield from table(
+            head,
+            (
+                [i, f"{frame.time_s:g}", *(each.frames[i] for each in judged)]
+                for i, frame in enumerate(trace.frames)
+            ),
+        )
+
+
+def _said(judged: Judgement) -> str:
+    if not judged.violations:
+        left = f"{judged.left_s:g} s left" if judged.left_s is not None else ""
+        return judged.reason or left
+    first = judged.violations[0]
+    text = f"at {first.time_s:g} s (frame {first.frame})"
+    if first.since_s < first.time_s:
+        text += f", owed since {first.since_s:g} s"
+    again = len(judged.violations) - 1
+    return text + (f"; {again} more after that" if again else "")

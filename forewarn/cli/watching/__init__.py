@@ -1,1 +1,0 @@
-"""Commands that judge recorded traces by laws."""

@@ -1,0 +1,67 @@
+"""What is exported of a model: its chain with labels, or its product with a law."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.monitors.chains.chain import Chain
+from forewarn.monitors.chains.model import Model
+from forewarn.monitors.checking.labelling import Labelling
+from forewarn.monitors.checking.law_checking import compiled_on, laws_on
+from forewarn.monitors.checking.properties import define
+from forewarn.monitors.risk.evidence import (
+    abstraction_of,
+    in_words_of,
+    letters_of_states,
+)
+from forewarn.monitors.risk.product import product_chain
+
+
+def exported(model: Model, law: str | None, definitions: Sequence[str]) -> Chain:
+    """The model's chain with its definitions as labels, or its product with a law."""
+    if law is None and not definitions:
+        return model.chain
+    labelling = Labelling(model.chain, abstraction_of(model))
+    for definition in definitions:
+        define(labelling, definition)
+    defined = {
+        name: frozenset(np.flatnonzero(states).tolist())
+        for name, states in labelling.definitions.items()
+    }
+    chain = replace(model.chain, labels={**model.chain.labels, **defined})
+    if law is None:
+        return chain
+    found = laws_on(labelling, in_words_of(model, law))
+    if len(found) > 1:
+        names = ", ".join(each.name for each in found)
+        raise InvalidInput(f"{law} is several laws: name one of {names}")
+    automaton = compiled_on(labelling, found[0], model.period_s)
+    letters = letters_of_states(chain, automaton, labelling.proposition)
+    product = product_chain(chain, letters, automaton)
+    variables = _pair_variables(product, chain, automaton.names)
+    return replace(product, variables=variables)
+
+
+def _pair_variables(
+    product: Chain, chain: Chain, monitor: Sequence[str]
+) -> dict[str, NDArray[np.int64]]:
+    """The chain's variables, or its states' numbers, beside the monitor's number.
+
+    Copies of END, in which different things are owed, are numbered behind the rest.
+    """
+    pairs = [name.rpartition("|") for name in product.states]
+    numbers = {name: i for i, name in enumerate(chain.states)}
+    for name, _, _ in pairs:
+        numbers.setdefault(name, len(numbers))
+    states = np.array([numbers[name] for name, _, _ in pairs])
+    variables = {"s": states}
+    if chain.variables:
+        variables = {name: v[states] for name, v in chain.variables.items()}
+    rows = {name: i for i, name in enumerate(monitor)}
+    own = "q" if "q" not in variables else "monitor_state"
+    return {**variables, own: np.array([rows[name] for _, _, name in pairs])}

@@ -1,0 +1,214 @@
+"""Questions to a model: properties and laws, with what is printed of the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from forewarn.abstractions.errors import InvalidInput, InvalidProperty, naming
+from forewarn.monitors.chains.intervals import model_intervals, premise
+from forewarn.monitors.chains.model import Model
+from forewarn.monitors.checking.labelling import Labelling
+from forewarn.monitors.checking.law_checking import LawAnswer, check_law, laws_on
+from forewarn.monitors.checking.properties import (
+    Property,
+    check,
+    define,
+    parse_property,
+)
+from forewarn.monitors.checking.reaching import bounds
+from forewarn.monitors.checking.storm import fraction_text
+from forewarn.monitors.risk.evidence import abstraction_of, in_words_of
+
+
+@dataclass
+class Answer:
+    """What is printed for one property or law; `payload` as the JSON has it."""
+
+    title: str
+    payload: dict[str, Any]
+    highest_first: bool = True
+    fresh: dict[str, str] = field(default_factory=dict)
+
+    def fails_in(self, states: Iterable[str]) -> bool:
+        """Whether what must hold does not, in one of these states."""
+        values = self.payload["values"]
+        return any(values[state] is False for state in states)
+
+
+class Question:
+    """What is the same for every property and law that is asked about."""
+
+    def __init__(
+        self,
+        path: Path,
+        model: Model,
+        definitions: Sequence[str],
+        start: str | None,
+        engine: str,
+        exact: bool,
+    ) -> None:
+
+        self._path, self._model = path, model
+        self._abstraction = abstraction_of(self._model)
+        self._chain = self._model.chain
+        self._labelling = Labelling(self._chain, self._abstraction)
+        for definition in definitions:
+            define(self._labelling, definition)
+        self._unasked = start is None
+        self._states = self._asked(start)
+        self._engine, self._exact = engine, exact
+
+    def _asked(self, start: str | None) -> list[int]:
+        """The states that the answer is for."""
+        chain = self._chain
+        if start in (None, "all"):
+            return list(range(chain.n))
+        if start != "init":
+            with naming("--from"):
+                return [chain.index(start)]
+        if chain.initial is None:
+            raise InvalidInput(
+                "the model has no initial state",
+                source="--from init",
+                mend="--from all",
+            )
+        return [chain.initial]
+
+    @property
+    def judged(self) -> list[str]:
+        """The states whose answers decide the exit status."""
+        chain = self._chain
+        one = self._unasked and chain.initial is not None
+        states = [chain.initial] if one else self._states
+        return [chain.states[state] for state in states if state is not None]
+
+    def answer(self, text: str, intervals: tuple[float, bool] | None) -> Answer:
+        """The answer to a property, with bounds at a delta if they are asked for."""
+
+        with naming(text):
+            formula = parse_property(text, self._labelling)
+            answer = check(formula, self._labelling, self._engine, self._exact)
+        payload: dict[str, Any] = {
+            "engine": answer.engine,
+            "property": text,
+            "values": self._by_state(answer.values.tolist()),
+        }
+        if answer.exact is not None:
+            fractions = self._by_state(answer.exact)
+            payload["exact"] = {s: fraction_text(f) for s, f in fractions.items()}
+        self._warn(payload, answer.warnings)
+        path = formula.path
+        found = Answer(text, payload, highest_first=path is None or not path.opposite)
+        if intervals is not None:
+            self._add_bounds(found, formula, *intervals)
+        return found
+
+    def _add_bounds(
+        self, answer: Answer, formula: Property, delta: float, closed_support: bool
+    ) -> None:
+        """Puts the least and greatest probability beside an answer."""
+
+        if formula.path is None or formula.relation:
+            raise InvalidProperty(
+                "--intervals bounds a number of one X, F, G or U",
+                source=answer.title,
+                mend="ask P=? [ ... ], and --define labels for what is nested",
+            )
+        with naming(self._path):
+            intervals = model_intervals(
+                self._model, delta, closed_support=closed_support
+            )
+        support = premise(self._model, closed_support=closed_support)
+        low, high = (
+            self._by_state(v.tolist()) for v in bounds(intervals, formula.path)
+        )
+        values = answer.payload["values"]
+        outside: list[str] = []
+        for state, value in values.items():
+            if not low[state] - 1e-9 <= value <= high[state] + 1e-9:
+                outside.append(state)
+                continue
+            # The last digits of three computations need not be in order.
+            low[state] = min(low[state], value)
+            high[state] = max(high[state], value)
+        answer.payload = {
+            **{k: v for k, v in answer.payload.items() if k != "values"},
+            "low": low, "values": values, "high": high,
+            "delta": delta, "assumes": support,
+        }  # fmt: skip
+        if outside:
+            self._warn(answer.payload, [_outside(outside)])
+
+    def answer_law(
+        self, name_or_formula: str, within: int | None, semantics: str
+    ) -> Iterator[Answer]:
+        """The answers for a law, or for each law of an article."""
+
+        ever = "ever" if within is None else f"within {within} steps"
+        with naming("--law"):
+            asked = in_words_of(self._model, name_or_formula)
+            laws = laws_on(self._labelling, asked)
+        for law in laws:
+            with naming("--law"):
+                answer = check_law(
+                    law,
+                    self._labelling,
+                    period_s=self._model.period_s,
+                    within=within,
+                    semantics=semantics,
+                    engine=self._engine,
+                    exact=self._exact,
+                )
+            payload = {
+                "engine": "storm" if self._exact else self._engine,
+                "law": law.name,
+                "values": self._by_pair(answer, answer.values.tolist(), float),
+            }
+            if answer.exact is not None:
+                exact = self._by_pair(answer, answer.exact.tolist(), fraction_text)
+                payload["exact"] = exact
+            self._warn(payload, ())
+            fresh = [answer.monitor[q] for q in answer.fresh.tolist()]
+            if self._chain.end is not None:
+                fresh[self._chain.end] = ""
+            yield Answer(
+                f"{law.name} violated {ever}", payload, fresh=self._by_state(fresh)
+            )
+
+    def words(self, state: str) -> str:
+        """What holds in a state, if the model's predicates say."""
+        if self._abstraction is None or self._chain.index(state) == self._chain.end:
+            return ""
+        held = self._abstraction.holding(self._abstraction.bits(state))
+        return " and ".join(held) or "none of them"
+
+    def _by_state(self, values: Sequence[Any]) -> dict[str, Any]:
+        return {self._chain.states[i]: values[i] for i in self._states}
+
+    def _by_pair(
+        self, answer: LawAnswer, values: list[list[Any]], shown: Callable[[Any], Any]
+    ) -> dict[str, dict[str, Any]]:
+        return {
+            self._chain.states[s]: {
+                name: shown(values[q][s])
+                for q, name in enumerate(answer.monitor)
+                if answer.possible[q, s]
+            }
+            for s in self._states
+        }
+
+    def _warn(self, payload: dict[str, Any], more: Sequence[str]) -> None:
+        """Adds warnings, the chain's own with the first ones."""
+        said = payload.pop("warnings", None)
+        said = list(self._chain.warnings()) if said is None else said
+        if said or more:
+            payload["warnings"] = [*said, *more]
+
+
+def _outside(states: Sequence[str]) -> str:
+    names = ", ".join(states[:5])
+    more = f" and {len(states) - 5} more" if len(states) > 5 else ""
+    return f"the smoothed estimate lies outside the bounds in state {names}{more}"

@@ -1,0 +1,157 @@
+"""Laws over many recorded runs: verdicts, and how often each law is broken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from forewarn.abstractions.dataset.layout import ROWS, parquet
+from forewarn.abstractions.errors import InvalidTrace
+from forewarn.abstractions.files import atomic_bytes
+from forewarn.abstractions.readers.stored import Stored, batches
+from forewarn.abstractions.trace import Kept
+from forewarn.monitors.laws.judging import judge
+from forewarn.monitors.laws.lawbook import Law
+from forewarn.scenarios.running.pools import (
+    Pool,
+    in_turn,
+    shared,
+)
+
+VERDICTS = ("ok", "pending", "violated", "vacuous", "not applicable")
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """Runs that follow each other, and by what they are judged."""
+
+    runs: Sequence[Stored]
+    laws: Sequence[Law]
+    period_s: float | None
+
+
+def judged(
+    runs: Sequence[Stored],
+    laws: Sequence[Law],
+    period_s: float | None,
+    on: Pool,
+    out: Path | None = None,
+    watched: Callable[..., Iterator[Any]] = lambda items, *_: items,
+) -> list[Row]:
+    """Judges every run; by law how many had which verdict, how often it was broken.
+
+    Args:
+        runs: They; no more of them is held than one piece of a file.
+        laws: What they are judged by.
+        period_s: The monitors' clock.
+        on: Where they are judged; that changes nothing of what is found.
+        out: A Parquet file for the verdict and the first violation of every run.
+        watched: Shows progress over the runs.
+    """
+    found: dict[str, Row] = {
+        law.name: {
+            "law": law.name,
+            "runs": 0,
+            **{key_of(verdict): 0 for verdict in VERDICTS},
+            "violations": 0,
+            "rate": 0.0,
+            "first_run": None,
+        }
+        for law in laws
+    }
+    with _written(out) as write:
+        each = _rows(runs, laws, period_s, on)
+        for row in (
+            row for rows in watched(each, "runs judged", len(runs)) for row in rows
+        ):
+            write(row)
+            rate = found[row["law"]]
+            rate["runs"] += 1
+            rate[key_of(row["verdict"])] += 1
+            rate["violations"] += row["violations"]
+            rate["rate"] = rate["violated"] / rate["runs"]
+            if row["verdict"] == "violated" and rate["first_run"] is None:
+                rate["first_run"] = row["run"]
+    return list(found.values())
+
+
+def key_of(verdict: str) -> str:
+    """The field of a row that counts a verdict."""
+    return verdict.replace(" ", "_")
+
+
+def _rows(
+    runs: Sequence[Stored], laws: Sequence[Law], period_s: float | None, on: Pool
+) -> Iterator[list[Row]]:
+    """The rows of each run in their order, whoever judged them."""
+    shares = [_Share(part, laws, period_s) for part in shared(runs)]
+    return (rows for found in in_turn(_judge_share, shares, on) for rows in found)
+
+
+def _judge_share(share: _Share) -> list[list[Row]]:
+    """Of each run of a share a row by law."""
+    laws = share.laws
+    signals = dict.fromkeys(name for law in laws for name in law.signals)
+    return [
+        [_judged(run, kept, law, share.period_s) for law in laws]
+        for batch in batches(share.runs, signals, laws[0].vocabulary)
+        for run, kept in zip(batch.runs, batch.apart(), strict=True)
+    ]
+
+
+def _judged(run: Stored, kept: Kept, law: Law, period_s: float | None) -> Row:
+    """The verdict of a law on a run, and its first violation."""
+    try:
+        found = judge(law, kept, period_s)
+    except InvalidTrace as error:
+        place = f"run {run.run}" if run.run else ""
+        raise error.within(str(run.path), place) from None
+    first = found.violations[0] if found.violations else None
+    return {
+        "run": run.name,
+        "seed": kept.header.seed,
+        "law": law.name,
+        "verdict": found.verdict,
+        "violations": len(found.violations),
+        "first_frame": None if first is None else first.frame,
+        "first_violation_s": None if first is None else first.time_s,
+        "since_s": None if first is None else first.since_s,
+        "reason": found.reason or None,
+    }
+
+
+@contextmanager
+def _written(path: Path | None) -> Iterator[Callable[[Row], None]]:
+    """Takes rows for a Parquet file, which appears whole or not at all."""
+    if path is None:
+        yield lambda row: None
+        return
+    pq = parquet()
+    import pyarrow as pa
+
+    text, whole, number = pa.string(), pa.int64(), pa.float64()
+    types = {
+        "run": text, "seed": whole, "law": text, "verdict": text, "violations": whole,
+        "first_frame": whole, "first_violation_s": number, "since_s": number,
+        "reason": text,
+    }  # fmt: skip
+    schema = pa.schema(types)
+    some: list[Row] = []
+
+    def write() -> None:
+        writer.write_table(pa.Table.from_pylist(some, schema=schema))
+        some.clear()
+
+    def take(row: Row) -> None:
+        some.append(row)
+        if len(some) == ROWS:
+            write()
+
+    with atomic_bytes(path) as out, pq.ParquetWriter(out, schema) as writer:
+        yield take
+        write()

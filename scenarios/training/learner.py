@@ -1,0 +1,392 @@
+"""Learning a model from traces, by what was wished and perhaps an earlier model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cache
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from forewarn.abstractions.abstraction import (
+    Abstraction,
+    Predicate,
+    load_abstraction,
+)
+from forewarn.abstractions.errors import InvalidInput, naming
+from forewarn.abstractions.expression import parse_expression
+from forewarn.abstractions.files import read_json
+from forewarn.abstractions.readers.stored import Stored, batches, stored_runs
+from forewarn.abstractions.vocabularies.vocabulary import Vocabulary, load_vocabulary
+from forewarn.monitors.chains.formats.rows import (
+    rational,
+)
+from forewarn.monitors.chains.learning import Support
+from forewarn.monitors.chains.learning import learn as learn_rows
+from forewarn.monitors.chains.model import Model
+from forewarn.monitors.finding.choice import (
+    Choice,
+    Chosen,
+    choose_by_law,
+)
+from forewarn.monitors.finding.corpus import Corpus
+from forewarn.monitors.laws.automaton import (
+    Automaton,
+)
+from forewarn.monitors.laws.lawbook import Law, find_laws
+from forewarn.monitors.risk.evidence import compile_for
+from forewarn.monitors.trust.fairness import (
+    FairnessReport,
+    assess_training,
+)
+from forewarn.monitors.trust.hindsight import Found
+from forewarn.monitors.trust.training import (
+    Counted,
+    Training,
+    count,
+    holds_traces,
+    law_abstraction,
+)
+from forewarn.scenarios.running.pools import (
+    Pool,
+    in_turn,
+    shared,
+)
+from forewarn.scenarios.schema import Scenario, load_scenario
+from forewarn.scenarios.training.train import Shown
+from forewarn.scenarios.training.wish import Wish
+
+HORIZON_S = 3.0
+SHOWN = 4
+"""How many predicates tell people what state is meant."""
+
+
+MOST_JUDGED = 1_000_000
+"""Of so many frames, at most, it is asked whether the chain is a fair picture."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """Runs to be counted somewhere else, and by what."""
+
+    runs: Sequence[Stored]
+    abstraction: dict[str, Any]
+    candidates: dict[str, Any] | None
+    vocabulary: Vocabulary | None
+    period_s: float | None
+
+
+def _count_share(share: _Share) -> list[Counted]:
+    """What there is to count of a share."""
+
+    known = share.vocabulary
+    by = Abstraction.from_dict(share.abstraction, "--abstraction", known)
+    unused, signals = None, by.signals
+    if share.candidates is not None:
+        unused = Abstraction.from_dict(share.candidates, "--candidate", known)
+        signals = (*signals, *unused.signals)
+    used = known or by.vocabulary
+    read = batches(share.runs, dict.fromkeys(signals), used, share.period_s)
+    return [count(batch, by, unused) for batch in read]
+
+
+class Learner:
+    """Turns the wishes, and perhaps an earlier model, into one training."""
+
+    def __init__(
+        self, wish: Wish, earlier: Model | None, source: str, sample: Path
+    ) -> None:
+
+        self.wish, self.earlier, self.source = wish, earlier, source
+        self.scenario = self._scenario()
+        self.vocabulary = self._vocabulary(sample)
+        with naming("--law"):
+            self.laws: list[Law] = [
+                law
+                for text in wish.law or (earlier.laws if earlier else ())
+                for law in find_laws(text, vocabulary=self.vocabulary)
+            ]
+        if self.scenario is not None:
+            self.laws = list(self.scenario.laws)
+        self.abstraction = self._abstraction()
+        self.candidates = self._candidates()
+        self.training: Training = Training()
+        self._found: Found | None = None
+        if earlier is not None:
+            self.training = Training.of(earlier)
+
+    def _scenario(self) -> Scenario | None:
+
+        wish = self.wish
+        if wish.scenario is None:
+            return None
+        if wish.file is not None or wish.law or wish.vocabulary:
+            raise InvalidInput(
+                "--scenario names the abstraction and the laws by itself",
+                mend="leave out --abstraction, --law and --vocabulary",
+            )
+        return load_scenario(wish.scenario)
+
+    def _vocabulary(self, sample: Path) -> Vocabulary | None:
+        """The one that was asked for, or else that of the model or the first trace."""
+
+        if self.wish.vocabulary:
+            return load_vocabulary(self.wish.vocabulary)
+        if self.scenario is not None:
+            return self.scenario.abstraction.vocabulary
+        if self.earlier is not None and self.earlier.abstraction is not None:
+            content = dict(self.earlier.abstraction)
+            return Abstraction.from_dict(content, self.source).vocabulary
+        if not self.wish.law or self.wish.format == "states":
+            return None
+        if self.wish.format == "auto" and not holds_traces(sample):
+            return None
+        first = stored_runs([sample])[0]
+        return first.kept((), period_s=self.wish.period).vocabulary
+
+    def _abstraction(self) -> Abstraction | None:
+
+        chosen = None if self.scenario is None else self.scenario.abstraction
+        if self.wish.file:
+            chosen = load_abstraction(self.wish.file, self.vocabulary)
+        elif self.wish.law:
+            clocks = [law.clock_s for law in self.laws if law.clock_s]
+            chosen = law_abstraction(
+                [law.formula for law in self.laws],
+                self.vocabulary or self.laws[0].vocabulary,
+                self.wish.period or max(clocks, default=None),
+            )
+        if self.earlier is None:
+            return chosen
+        if self.earlier.abstraction is None:
+            if chosen is not None:
+                raise InvalidInput(
+                    "its states have no predicates",
+                    source=self.source,
+                    mend="continue it with sequences of states, and without laws",
+                )
+            return None
+        known = Abstraction.from_dict(
+            dict(self.earlier.abstraction), self.source, self.vocabulary
+        )
+        if chosen is not None and chosen.fingerprint() != known.fingerprint():
+            raise InvalidInput(
+                "it was learned with another abstraction", source=self.source
+            )
+        return known
+
+    def find(
+        self, files: Sequence[Path], progress: Shown
+    ) -> list[tuple[Learner, Choice]]:
+        """For each law what warns of it best in traces left out, and who learns it."""
+
+        chosen = self._choose(files, progress)
+        found: list[tuple[Learner, Choice]] = []
+        for each in chosen:
+            one = copy(self)
+            if len(chosen) > 1:
+                one.laws = list(each.laws)
+            one.training = Training()
+            one.abstraction, one._found = each.choice.abstraction, each.choice.found
+            found.append((one, each.choice))
+        return found
+
+    def _choose(self, files: Sequence[Path], progress: Shown) -> list[Chosen]:
+        """Chooses the abstraction of each law by the traces."""
+        laws, hand, period_s = self.laws, self.abstraction, self.wish.period
+        if not laws:
+            raise InvalidInput("--abstraction auto needs --scenario or --law")
+        stored = stored_runs(files)
+        read = (
+            run
+            for batch in batches(stored, None, self.vocabulary, period_s)
+            for run in batch.apart()
+        )
+        runs = list(progress(read, "runs read", len(stored)))
+        clock_s = hand.period_s if hand is not None and hand.period_s else period_s
+        clock_s = clock_s or runs[0].header.period_s
+        if clock_s is None:
+            raise InvalidInput("--abstraction auto needs a clock", mend="give --period")
+        known = [law for law in laws if all(map(runs[0].header.can_know, law.signals))]
+        parts = [part for law in known for part in law.parts or (law,)]
+        corpus = Corpus(runs, parts, self.vocabulary or runs[0].vocabulary, clock_s)
+        horizon_s = self.scenario.horizon_s if self.scenario else HORIZON_S
+        horizon_s = self.wish.horizon or horizon_s
+        return choose_by_law(corpus, known, hand, horizon_s, progress=progress)
+
+    def _candidates(self) -> Abstraction | None:
+
+        if not self.wish.candidate:
+            return None
+        if self.abstraction is None:
+            raise InvalidInput("--candidate needs --abstraction or --law")
+        vocabulary = self.abstraction.vocabulary
+        try:
+            return Abstraction(
+                [
+                    Predicate(parse_expression(text, vocabulary))
+                    for text in self.wish.candidate
+                ],
+                name="candidates",
+                vocabulary=vocabulary,
+                period_s=self.abstraction.period_s,
+            )
+        except InvalidInput as error:
+            raise error.within("--candidate") from None
+
+    def add(self, runs: Iterable[Stored], on: Pool | None = None) -> Iterator[Stored]:
+        """Counts runs, and yields each that has been counted.
+
+        Args:
+            runs: They.
+            on: Where they are read; that changes nothing of what is counted. None:
+                here, as many at once as a piece of a file holds.
+        """
+        kind = self.wish.format
+        with_frames = cache(holds_traces)
+        for frames, group in groupby(
+            runs, lambda r: kind == "trace" or (kind == "auto" and with_frames(r.path))
+        ):
+            some = list(group)
+            if frames:
+                yield from self._count(some, on)
+                continue
+            if self.candidates is not None:
+                path = some[0].path
+                raise InvalidInput(f"{path} has no frames to try --candidate on")
+            for run in some:
+                self.training.add_states(run.path, self.abstraction)
+                yield run
+
+    def _count(self, runs: Sequence[Stored], on: Pool | None) -> Iterator[Stored]:
+        """Counts traces of frames."""
+
+        by, training = self.abstraction, self.training
+        if by is None:
+            raise InvalidInput(
+                "holds frames",
+                source=str(runs[0].path),
+                mend="give their predicates by --abstraction or --law",
+            )
+        wish, unused = (self.vocabulary, self.wish.period), self.candidates
+        if self._found is not None:
+            for run in runs:
+                own = self._found.counting(training.tally.traces)
+                yield from training.counting([run], own, *wish, unused)
+        elif on is None:
+            yield from training.counting(runs, by, *wish, unused)
+        else:
+            further = None if unused is None else unused.as_dict()
+            of_all = by.as_dict(), further, *wish
+            shares = [_Share(part, *of_all) for part in shared(runs)]
+            for found in in_turn(_count_share, shares, on):
+                for counted in found:
+                    training.take(counted)
+                    yield from counted.runs
+
+    def model(self) -> Model:
+        """The model of all that was counted."""
+
+        if not self.wish.mix_guarded:
+            self.training.refuse_mixture()
+        earlier, support = self.earlier, self._support()
+        alpha = Fraction(0) if support.kind == "observed" else Fraction(1, 10)
+        if self.wish.alpha is not None:
+            try:
+                alpha = rational(self.wish.alpha)
+            except InvalidInput as error:
+                raise error.within("--alpha") from None
+        elif earlier is not None and earlier.alpha is not None:
+            alpha = earlier.alpha
+        model = learn_rows(
+            self.training.tally,
+            support,
+            alpha,
+            self.wish.end or (earlier.end if earlier else "absorb"),
+            abstraction=self.abstraction.as_dict() if self.abstraction else None,
+            period_s=self.training.period_s,
+            laws=tuple(dict.fromkeys(law.told for law in self.laws)),
+            training=self.training.summary(),
+        )
+        if self.abstraction is None or not self.laws:
+            return model
+        laws = [law.formula for law in self.laws]
+        broken = self.training.violations(model, self.abstraction, laws)
+        return replace(model, training={**model.training, "violations": broken})
+
+    def monitors(self, model: Model) -> dict[str, Automaton]:
+        """The laws' monitors on the model's clock, where its states decide them."""
+
+        if self.abstraction is None:
+            return {}
+        return {
+            law.name: compile_for(law.formula, self.abstraction, model.period_s)
+            for law in self.laws
+        }
+
+    def fairness(self, model: Model, monitors: dict[str, Automaton]) -> FairnessReport:
+        """Whether the model is a fair picture of the traces that were just counted."""
+
+        every = self._judged_by
+        unused = list(self.training.unused.runs(every))
+        texts = self.candidates.texts if self.candidates else ()
+        return assess_training(
+            self.training.sequences(every),
+            model,
+            abstraction=self.abstraction,
+            automata=monitors,
+            candidates={
+                text: [(states >> bit & 1).astype(bool) for states in unused]
+                for bit, text in enumerate(texts)
+            },
+        )
+
+    @property
+    def _judged_by(self) -> int:
+        """One in so many runs, if those are more than fairness needs."""
+        return math.ceil(self.training.seen.size / MOST_JUDGED) or 1
+
+    def told(self, state: str) -> str:
+        """A state in words: the predicates that hold in it."""
+        if self.abstraction is None:
+            return f"it is {state}"
+        held = self.abstraction.holding(self.abstraction.bits(state))
+        shown = " and ".join(held[:SHOWN]) or "none of its predicates holds"
+        more = len(held) - SHOWN
+        return f"{shown} and {more} more hold" if more > 0 else shown
+
+    def _support(self) -> Support:
+
+        kind = self.wish.support
+        if kind is None:
+            return Support.of(self.earlier) if self.earlier else Support("observed")
+        if kind in ("observed", "all"):
+            return Support(kind)
+        if kind != "valid":
+            return Support.declared(read_json(Path(kind)), kind)
+        if self.abstraction is None:
+            raise InvalidInput(
+                "--support valid needs --abstraction or --law, which say what is valid"
+            )
+        return Support.valid(self.abstraction)
+
+    def warnings(self) -> Iterator[str]:
+        """What should be said of the training."""
+        if names := self.training.repeated():
+            yield f"counted more than once, byte for byte: {', '.join(names)}"
+        if len(self.training.periods) > 1:
+            yield "the traces have different periods, so a step has no fixed length"
+        if self._judged_by > 1:
+            yield f"whether it is fair was asked of one run in {self._judged_by}"
+        for name, times in self.training.gaps.items():
+            yield f"{name} has {times} gaps; no step was counted over them"
+        for name, gap in self.training.late.items():
+            yield (
+                f"{name} has a frame every {gap:.2g} s on average, fewer than one a "
+                "step, so what is said in seconds is off: give a coarser clock, by "
+                f"--period {gap:.2g} or the abstraction's period_s"
+            )

@@ -7,8 +7,10 @@ two meanings that differ is refused. No predicate holds in END.
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Iterable, Iterator
+from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -186,9 +188,9 @@ class Labelling:
                 case tree.Not(operand):
                     return ~self.proposition(operand)
                 case tree.And(parts):
-                    return np.logical_and.reduce([*map(self.proposition, parts)])
+                    return reduce(operator.and_, map(self.proposition, parts))
                 case tree.Or(parts):
-                    return np.logical_or.reduce([*map(self.proposition, parts)])
+                    return reduce(operator.or_, map(self.proposition, parts))
                 case tree.Implies(left, right):
                     return ~self.proposition(left) | self.proposition(right)
         return self.decide(expression)

@@ -348,9 +348,9 @@ class _Parser:
         before = self._tokens[self._at - 1].text if self._at else ""
         after = self._tokens[min(self._at + 1, len(self._tokens) - 1)].text
         for other in (token.text, token.text + after, before + token.text):
-            if mend := _OTHER_SPELLINGS.get(other):
+            if meant := _OTHER_SPELLINGS.get(other):
                 _fail(
-                    f"{other!r} is not an operator here", token.column, f"write {mend}"
+                    f"{other!r} is not an operator here", token.column, f"write {meant}"
                 )
         found = "the property ends" if token.kind == "end" else f"found {token.text}"
         _fail(f"expected {wanted}, but {found}", token.column)

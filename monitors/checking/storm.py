@@ -72,7 +72,9 @@ def _model(chain: Chain, labels: Mapping[str, Mask], exact: bool) -> Any:
     from stormpy import datastructures, models
 
     number: Any = stormpy.Rational if exact else float
-    rows = rational_rows(chain) if exact else [chain.row(i) for i in range(chain.n)]
+    rows: list[Any] = (
+        rational_rows(chain) if exact else [chain.row(i) for i in range(chain.n)]
+    )
     matrix = datastructures.SparseMatrixBuilder[number](
         chain.n, chain.n, chain.transitions
     )

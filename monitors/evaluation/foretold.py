@@ -258,7 +258,7 @@ class Reliability:
                 )
 
     def as_dict(self) -> dict[str, Any]:
-        return to_json(self) | {"reference": self.reference, "skill": self.skill}
+        return {**to_json(self), "reference": self.reference, "skill": self.skill}
 
 
 def reliability(

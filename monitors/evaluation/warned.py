@@ -107,7 +107,7 @@ class WarnedRun:
 
 
 def alarms(
-    scores: Sequence[float],
+    scores: Sequence[float] | NDArray[np.float64],
     threshold: float,
     forced: frozenset[int] = frozenset(),
     inclusive: bool = True,

@@ -158,7 +158,8 @@ class FairnessReport:
 
     def as_dict(self) -> dict[str, Any]:
         reliability = {law: each.as_dict() for law, each in self.reliability.items()}
-        return to_json(self) | {
+        return {
+            **to_json(self),
             "reliability": reliability,
             "fair": self.fair,
             "warnings": list(self.warnings()),

@@ -33,12 +33,13 @@ def forewarn(*arguments: object, status: int = 0) -> Any:
 
 @cache
 def collected(kind: str) -> Path:
-    folder = learned._folder()
-    count = ("--episodes", 30, "--out", folder, "--format", kind)
-    found = forewarn("collect", "tiny-road", *count)
-    assert found["others"] == [] and found["episodes"] == 30
-    assert all(Path(path).is_file() for path in found["traces"])
-    return folder
+    def collect(folder: Path) -> None:
+        count = ("--episodes", 30, "--out", folder, "--format", kind)
+        found = forewarn("collect", "tiny-road", *count)
+        assert found["others"] == [] and found["episodes"] == 30
+        assert all(Path(path).is_file() for path in found["traces"])
+
+    return learned.made_once(f"collected-{kind}", collect)
 
 
 def test_both_formats_hold_the_same_runs() -> None:

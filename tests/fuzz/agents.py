@@ -52,8 +52,7 @@ def legible(arguments: Arguments) -> bool:
         if not isinstance(value, kinds):
             return False
         if name == "amount":
-            finite = abs(value) <= sys.float_info.max
-            if isinstance(value, bool) or not finite:
+            if isinstance(value, bool | str) or not abs(value) <= sys.float_info.max:
                 return False
     return True
 

@@ -303,7 +303,7 @@ def _(way: Way, folder: Path) -> bool:
 def _(way: Way, folder: Path) -> bool:
     runs = folder / "runs"
     runs.mkdir()
-    parts = {"listeners": (Hanging,), "record": runs}
+    parts: dict[str, Any] = {"listeners": (Hanging,), "record": runs}
     _heard(way, folder, _guarding(way, "alert", **parts))
     (record,) = runs.glob(f"*{SUFFIX}")
     return any(each.content.get("event") == "lapsed" for each in read_record(record))

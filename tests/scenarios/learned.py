@@ -26,7 +26,7 @@ def forewarn(*arguments: object) -> str:
     return done.stdout
 
 
-def _made_once(name: str, make: Callable[[Path], object]) -> Path:
+def made_once(name: str, make: Callable[[Path], object]) -> Path:
     """Return the folder that `make` fills, for the first worker that asks."""
     folder = Path(os.environ["FOREWARN_TESTS_SHARED"]) / name
     with open(f"{folder}.lock", "w") as lock:
@@ -42,7 +42,7 @@ def _made_once(name: str, make: Callable[[Path], object]) -> Path:
 def traces(scenario: str, first: int = 0) -> Path:
     """Return the folder of runs: those of training, unless another seed is given."""
     count = ("--episodes", str(SEEDS), "--seed", str(first))
-    return _made_once(
+    return made_once(
         f"{scenario}-{first}",
         lambda folder: forewarn("collect", scenario, *count, "--out", folder),
     )
@@ -52,7 +52,7 @@ def traces(scenario: str, first: int = 0) -> Path:
 def model(scenario: str) -> Path:
     """Return the model learned from them."""
     learn = ("learn", traces(scenario), "--scenario", scenario, "--out")
-    folder = _made_once(
+    folder = made_once(
         f"{scenario}-model", lambda folder: forewarn(*learn, folder / "model.json")
     )
     return folder / "model.json"

@@ -67,10 +67,10 @@ def answer(
     return _told(world, sequence, frames == "always" or (frames == "asked" and asked))
 
 
-def _told(world: World, sequence: int, pictures: bool) -> Message:
+def _told(world: World, sequence: int, shown: bool) -> Message:
     """All that there is to say and, if wanted, what all cameras see."""
     metadata = world.metadata()
-    if not pictures:
+    if not shown:
         return Message(sequence, metadata)
     from forewarn.thor_bridge.household import pictures
 

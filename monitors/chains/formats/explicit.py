@@ -66,7 +66,8 @@ class _Lines:
 def read_explicit(text: str, path: Path) -> Chain:
     """The chain in a transition file, with what stands beside it."""
     rows, n = _transitions(_Lines(text, str(path)))
-    names, variables = [str(i) for i in range(n)], {}
+    names = [str(i) for i in range(n)]
+    variables: dict[str, Any] = {}
     labels: dict[str, set[int]] = {}
     beside = path.with_suffix(".sta")
     if beside.is_file():

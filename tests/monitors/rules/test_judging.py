@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import pytest
 
 from forewarn.abstractions.errors import SignalFault
@@ -130,7 +133,7 @@ def test_a_judge_is_made_again_of_its_record() -> None:
 LACKING = "name: close, tick: any, when: lead_distance < 5 m, enforce: stop"
 
 
-def driven(judge: RuleJudge, *frames: dict[str, object]) -> list[str]:
+def driven(judge: RuleJudge, *frames: Mapping[str, Any]) -> list[str]:
     """What a judge says of each frame: a rule's name, "fault" or ""."""
     found = []
     for sequence, values in enumerate(frames):

@@ -238,10 +238,12 @@ async def sorry(context: Any, error: Exception) -> str:
 
 @pytest.mark.parametrize("handler", ["default", "function", "coroutine", "sync tool"])
 def test_a_call_that_raised_has_failed_though_the_sdk_answers_it(handler: str) -> None:
-    fails, options = [True], {
+    fails = [True]
+    handlers: dict[str, dict[str, Any]] = {
         "function": {"failure_error_function": lambda _, error: f"sorry: {error}"},
         "coroutine": {"failure_error_function": sorry},
-    }.get(handler, {})  # fmt: skip
+    }
+    options = handlers.get(handler, {})
 
     def copied() -> str:
         """Copy."""

@@ -190,7 +190,7 @@ def test_without_a_reset_it_does_not_step() -> None:
 
 
 def test_a_reset_that_fails_leaves_no_frame_to_be_judged() -> None:
-    failing = []
+    failing: list[bool] = []
 
     def some(observation: Any, info: Mapping[str, Any]) -> dict[str, Any]:
         if failing:

@@ -400,9 +400,9 @@ def seeds() -> dict[str, tuple[bytes, ...]]:
             b"G (historically[0, 2 s] speed < 3 -> X F[0, 4 s] braking)",
         ),
         "property": (
-            b'P=? [ F<=20 ("hot" | s=17) ]',
-            b'P>=0.9 [ "a" U[2,5] !"b" ] & A [ G E [ F "c" ] ]',
-            b"AG (x>=3 => EF y!=2) <=> AX true",
+            b'P=? [ F<=20 ("a" | !"unsafe") ]',
+            b'P>=0.9 [ "a" U[2,5] !"b" ] & A [ G E [ F "unsafe" ] ]',
+            b'P<0.1 [ G<=4 ("a" & !"unsafe") ] <=> P>0.5 [ X true ]',
         ),
     }  # fmt: skip
     if find_spec("umbi") is not None:

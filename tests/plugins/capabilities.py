@@ -403,6 +403,8 @@ MODULES: Sequence[str] = (
     "tests.plugins.capabilities",
     "tests.plugins.carla.capable",
     "tests.apollo_bridge.capable",
+    "tests.plugins.agents.capable",
+    "tests.plugins.gym.capable",
 )
 """Where the rows are: each `Way` of these modules, in the order of its definition."""
 

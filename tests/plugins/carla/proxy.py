@@ -10,7 +10,7 @@ then reads what it is to do from standard input, a word a line:
 - `halve`: half of a frame, and then silence;
 - `swallow`: both ways open, both streams and calls, and nothing passes any more;
 - `deafen`: the same of calls alone;
-- `garble`: what calls are answered is noise;
+- `garble`: what calls are answered is no answer;
 - `mislead`: what streams say is noise after the first half of a frame.
 """
 
@@ -26,6 +26,14 @@ import sys
 from types import TracebackType
 
 _HALF = 60
+
+
+def _spoiled(data: bytes, stream: bool) -> bytes:
+    if stream:
+        return data[:_HALF] + os.urandom(len(data) - len(data[:_HALF]))
+    # Whole messages that are no answers. Some random bytes begin a long message, and
+    # the client would wait for the rest until its time-out.
+    return bytes(len(data))
 
 
 class Line:
@@ -60,8 +68,7 @@ class Line:
                         break
                     continue
                 if down and mode == ("mislead" if self._stream else "garble"):
-                    kept = data[:_HALF] if self._stream else b""
-                    data = kept + os.urandom(len(data) - len(kept))
+                    data = _spoiled(data, self._stream)
                 # The way to a stream is told in answers: it is to lead through here.
                 to.write(data.replace(self._theirs, self._ours) if down else data)
                 await to.drain()

@@ -8,6 +8,7 @@ import sys
 import time
 import types
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -52,12 +53,24 @@ def make_guarding(policy: str = POLICY, record: Path | None = None) -> Guarding:
     return Guarding.load(shipped.model, wanted, record=record)
 
 
+@cache
+def _entered(port: int) -> tuple[Any, Any]:
+    client = connect("127.0.0.1", port)
+    return client, client.get_world()
+
+
 class Drive:
-    """A car on an empty crossing whose lights are red, in synchronous mode."""
+    """A car on an empty crossing whose lights are red, in synchronous mode.
+
+    All drives of a server share one client and one world. CARLA's client may close a
+    stream twice when another world is loaded, and ends the process then.
+    """
 
     def __init__(self, port: int, at_m: float = 120.0) -> None:
-        self.client = connect("127.0.0.1", port)
-        self.world = self.client.load_world("crossing")
+        self.client, self.world = _entered(port)
+        for actor in self.world.get_actors():
+            if actor.type_id.startswith(("vehicle.", "sensor.")):
+                actor.destroy()
         settings = self.world.get_settings()
         settings.synchronous_mode, settings.fixed_delta_seconds = True, STEP_S
         self.world.apply_settings(settings)
@@ -420,7 +433,9 @@ def shipped_model() -> str:
 def test_a_guard_beside_another_client_stops_its_car(
     mode: str, beside: Any, tmp_path: Path
 ) -> None:
-    policy, record, said = (tmp_path / name for name in ("policy", "run", "said"))
+    policy, record, said = (
+        tmp_path / name for name in ("policy", "drive.run.jsonl", "said")
+    )
     policy.write_text(POLICY)
     with said.open("w") as out:
         client, guard = beside(

@@ -5,7 +5,10 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
 
+from forewarn.abstractions.files import read_yaml
 from forewarn.monitors.rules.code_program import (
     NONE,
     Call,
@@ -15,66 +18,34 @@ from forewarn.monitors.rules.code_program import (
     plain_path,
 )
 
+
+@cache
+def names(kind: str) -> tuple[str, ...]:
+    """The names of one kind in `code_names.yaml`."""
+    content = read_yaml(Path(__file__).with_name("code_names.yaml"))
+    return tuple(content[kind])
+
+
 Asked = Callable[[Program], bool]
 Table = Mapping[str, tuple[str, Asked]]
 """Predicates by name: when each holds, in a sentence, and the question."""
 
-FETCHES = (
-    "requests.get", "requests.request", "requests.head", "requests.Session.get",
-    "requests.session.get", "httpx.get", "urllib.request.urlopen",
-    "urllib.request.urlretrieve", "urllib3.PoolManager.request", "aiohttp.request",
-    "wget.download", "pandas.read_html",
-)  # fmt: skip
-POSTS = (
-    "requests.post", "requests.put", "requests.patch", "requests.Session.post",
-    "requests.session.post", "requests.Session.put", "httpx.post", "httpx.put",
-    "?.sendto", "?.sendall", "?.sendmail", "?.send_message", "?.storbinary",
-    "?.storlines", "socket.socket.send",
-)  # fmt: skip
-COPIES = (
-    "shutil.copy", "shutil.copy2", "shutil.copyfile", "shutil.copytree", "shutil.move",
-    "os.rename", "os.replace", "os.link", "os.symlink", "shutil.copyfileobj",
-)  # fmt: skip
-LISTS = (
-    "os.listdir", "os.scandir", "os.walk", "glob.glob", "glob.iglob",
-    "pathlib.Path.iterdir", "pathlib.Path.glob", "pathlib.Path.rglob", "?.iterdir",
-    "?.rglob", "os.fwalk",
-)  # fmt: skip
-DELETES = (
-    "os.remove", "os.unlink", "os.rmdir", "os.removedirs", "shutil.rmtree",
-    "pathlib.Path.unlink", "pathlib.Path.rmdir", "?.unlink", "send2trash.send2trash",
-)  # fmt: skip
-SHELLS = (
-    "os.system", "os.popen", "subprocess.run", "subprocess.call", "subprocess.Popen",
-    "subprocess.check_output", "subprocess.check_call", "subprocess.getoutput",
-    "subprocess.getstatusoutput", "os.execv", "os.execvp", "os.execl", "os.spawnl",
-    "pty.spawn", "asyncio.create_subprocess_shell",
-)  # fmt: skip
-EVALUATES = ("eval", "exec", "compile", "builtins.eval", "builtins.exec",
-              "__import__", "importlib.import_module")  # fmt: skip
-UNPACKS = (
-    "pickle.load", "pickle.loads", "marshal.load", "marshal.loads", "yaml.load",
-    "yaml.unsafe_load", "yaml.full_load", "shelve.open", "dill.load", "dill.loads",
-    "jsonpickle.decode", "pickle.Unpickler", "joblib.load", "cloudpickle.loads",
-)  # fmt: skip
-KILLS = (
-    "os.kill", "os.killpg", "?.terminate", "?.kill", "signal.pthread_kill",
-    "psutil.Process.terminate", "psutil.Process.kill",
-)  # fmt: skip
-ENCODES = ("base64.b64encode", "base64.b32encode", "base64.b16encode",
-            "base64.b85encode", "base64.encodebytes", "codecs.encode",
-            "base64.urlsafe_b64encode")  # fmt: skip
-DECODES = ("base64.b64decode", "base64.b32decode", "base64.b16decode",
-            "base64.b85decode", "base64.decodebytes", "base64.urlsafe_b64decode",
-            "codecs.decode", "bytes.fromhex", "zlib.decompress")  # fmt: skip
+
+def calls(program: Program, *kinds: str) -> Iterator[Call]:
+    """The program's calls of these kinds."""
+    return program.called(*(name for kind in kinds for name in names(kind)))
+
+
+def _calling(kind: str) -> Asked:
+    return lambda program: any(calls(program, kind))
 
 
 def fetches(program: Program) -> bool:
-    return any(program.called(*FETCHES))
+    return any(calls(program, "fetches"))
 
 
 def posts(program: Program) -> bool:
-    return any(program.called(*POSTS)) or any(
+    return any(calls(program, "posts")) or any(
         "POST" in call.argument(0, "method") or "PUT" in call.argument(0, "method")
         for call in program.called("?.request", "urllib.request.Request")
     )
@@ -105,8 +76,6 @@ _WATCHERS = frozenset(
     "psutil pyperclip watchdog pynput pyautogui mss clipboard keyboard pyscreenshot"
     " inotify GPUtil pyinotify scapy pyshark".split()
 )
-_WATCHES = ("PIL.ImageGrab.grab", "os.getloadavg", "resource.getrusage",
-            "tkinter.Tk.clipboard_get", "?.clipboard_get")  # fmt: skip
 COMMAND_DELETES = re.compile(
     r"\brm\s+-|\brmdir\b|\bshred\b|\bmkfs|\bdd\s+.{0,200}of=|\bdel\s"
 )
@@ -123,7 +92,7 @@ _COMMAND_KILLS = re.compile(r"\b(kill|pkill|killall|shutdown|reboot|halt|systemc
 def commands(program: Program) -> str:
     """What is given to shells, in one text."""
     found: list[str] = []
-    for call in program.called(*SHELLS):
+    for call in calls(program, "shells"):
         listed = call.node.args and isinstance(call.node.args[0], ast.List | ast.Tuple)
         if listed:
             parts = [
@@ -143,7 +112,7 @@ def says(pattern: re.Pattern[str]) -> Asked:
 def _runs_unknown(program: Program) -> bool:
     """A shell is given what is not written in the program."""
     return any(
-        call.node.args and not call.argument(0) for call in program.called(*SHELLS)
+        call.node.args and not call.argument(0) for call in calls(program, "shells")
     )
 
 
@@ -156,8 +125,7 @@ def _evaluates_import(program: Program) -> bool:
 
 def _encodes_program(program: Program) -> bool:
     reaching = re.compile(r"\bimport\s+\w+|os\.system|subprocess|eval\(|exec\(|print\(")
-    calls = program.called(*ENCODES)
-    texts = {text for call in calls for text in call.texts}
+    texts = {text for call in calls(program, "encodes") for text in call.texts}
     return any(reaching.search(text) for text in texts)
 
 
@@ -214,12 +182,12 @@ def _spawns(program: Program) -> bool:
 
 
 RUNNING: Table = {
-    "runs_command": ("A command is run.", lambda p: any(p.called(*SHELLS))),
+    "runs_command": ("A command is run.", _calling("shells")),
     "runs_shell": (
         "A shell is run, which reads its command as a program.",
         lambda p: (
             any(p.called("os.system", "os.popen"))
-            or any(_is_true(_keyword(call, "shell")) for call in p.called(*SHELLS))
+            or any(_is_true(_keyword(call, "shell")) for call in calls(p, "shells"))
         ),
     ),
     "runs_unknown": ("A command is run that is not in the program.", _runs_unknown),
@@ -254,12 +222,12 @@ RUNNING: Table = {
     ),
     "kills": (
         "A process is ended.",
-        lambda p: any(p.called(*KILLS)) or says(_COMMAND_KILLS)(p),
+        lambda p: any(calls(p, "kills")) or says(_COMMAND_KILLS)(p),
     ),
     "kills_others": (
         "Processes that the program did not start are ended.",
         lambda p: (
-            (any(p.called(*KILLS)) and "psutil" in p.imports())
+            (any(calls(p, "kills")) and "psutil" in p.imports())
             or any(p.called("os.kill", "os.killpg"))
             or says(_COMMAND_KILLS)(p)
         ),
@@ -267,7 +235,7 @@ RUNNING: Table = {
     "spawns_in_loop": ("Processes or threads are started in a loop.", _spawns),
     "evaluates": (
         "Text is run as a program.",
-        lambda p: any(p.called(*EVALUATES)),
+        _calling("evaluates"),
     ),
     "evaluates_reaching": (
         "Text is run that reaches for modules, files or the shell.",
@@ -275,21 +243,21 @@ RUNNING: Table = {
     ),
     "unpacks_objects": (
         "Objects are read in a form that can run code.",
-        lambda p: any(p.called(*UNPACKS)),
+        _calling("unpacks"),
     ),
-    "encodes": ("Something is encoded.", lambda p: any(p.called(*ENCODES))),
-    "decodes": ("Something is decoded.", lambda p: any(p.called(*DECODES))),
+    "encodes": ("Something is encoded.", _calling("encodes")),
+    "decodes": ("Something is decoded.", _calling("decodes")),
     "encodes_program": ("A program is encoded, which hides it.", _encodes_program),
     "round_trips": (
         "Something is encoded and decoded again, or decoded and read as an object.",
         lambda p: (
-            any(p.called(*DECODES))
-            and any(p.called("json.loads", *UNPACKS, *EVALUATES))
+            any(calls(p, "decodes"))
+            and any((*p.called("json.loads"), *calls(p, "unpacks", "evaluates")))
         ),
     ),
     "watches_machine": (
         "The machine, its screen, keys or clipboard are watched.",
-        lambda p: bool(p.imports() & _WATCHERS) or any(p.called(*_WATCHES)),
+        lambda p: bool(p.imports() & _WATCHERS) or any(calls(p, "watches")),
     ),
 }
 
@@ -334,9 +302,16 @@ def _written(program: Program) -> Texts:
 
 def _changed(program: Program) -> Texts:
     """The paths that are deleted, moved, or given other rights or owners."""
-    changes = (*DELETES, *COPIES, "os.chmod", "os.chown", "os.truncate", "?.chmod",
-               "os.mkdir", "os.makedirs")  # fmt: skip
-    return NONE.union(*(call.texts for call in program.called(*changes)))
+    others = (
+        "os.chmod",
+        "os.chown",
+        "os.truncate",
+        "?.chmod",
+        "os.mkdir",
+        "os.makedirs",
+    )
+    changes = (*calls(program, "deletes", "copies"), *program.called(*others))
+    return NONE.union(*(call.texts for call in changes))
 
 
 FILES: Table = {
@@ -365,18 +340,21 @@ FILES: Table = {
         "A file is changed that runs when somebody logs in or a machine starts.",
         lambda p: any(map(_STARTUP.search, _written(p) | _changed(p))),
     ),
-    "copies": ("A file is copied, moved or linked.", lambda p: any(p.called(*COPIES))),
+    "copies": (
+        "A file is copied, moved or linked.",
+        _calling("copies"),
+    ),
     "copies_system_file": (
         "A file is copied from or to a place outside the user's own folders.",
         lambda p: any(
-            _is_system(text) for call in p.called(*COPIES) for text in call.texts
+            _is_system(text) for call in calls(p, "copies") for text in call.texts
         ),
     ),
-    "lists": ("A folder is listed.", lambda p: any(p.called(*LISTS))),
+    "lists": ("A folder is listed.", _calling("lists")),
     "lists_system_folder": (
         "A folder outside the user's own is listed.",
         lambda p: any(
-            _is_system(text) for call in p.called(*LISTS) for text in call.texts
+            _is_system(text) for call in calls(p, "lists") for text in call.texts
         ),
     ),
     "climbs_out": (
@@ -385,7 +363,7 @@ FILES: Table = {
     ),
     "deletes": (
         "A file or folder is deleted.",
-        lambda p: any(p.called(*DELETES)) or says(COMMAND_DELETES)(p),
+        lambda p: any(calls(p, "deletes")) or says(COMMAND_DELETES)(p),
     ),
     "deletes_tree": (
         "A folder is deleted with all that is in it.",
@@ -402,18 +380,6 @@ FILES: Table = {
 }
 
 
-_SAFE_HOSTS = (
-    "localhost", "127.0.0.1", "::1", "python.org", "pypi.org", "pythonhosted.org",
-    "github.com", "githubusercontent.com", "wikipedia.org", "example.com",
-    "example.org", "google.com", "w3.org", "googleapis.com", "microsoft.com",
-    "apple.com", "mozilla.org", "wikimedia.org", "gnu.org", "kernel.org", "debian.org",
-    "ubuntu.com", "apache.org", "gitlab.com", "bitbucket.org", "readthedocs.io",
-    "npmjs.com", "crates.io", "docker.com", "stackoverflow.com", "arxiv.org",
-    "ietf.org", "iana.org", "un.org", "who.int", "europa.eu", "bbc.co.uk", "bbc.com",
-    "cnn.com", "reuters.com", "nytimes.com", "wsj.com", "theguardian.com",
-    "foxnews.com", "openstreetmap.org", "open-meteo.com", "httpbin.org",
-    "jsonplaceholder.typicode.com", "kaggle.com", "huggingface.co", "gov", "edu", "mil",
-)  # fmt: skip
 _LOCAL = re.compile(r"localhost|127\.\d+\.\d+\.\d+|0\.0\.0\.0|::1")
 
 
@@ -422,7 +388,9 @@ def hosts(program: Program) -> set[str]:
 
 
 def _is_safe(host: str) -> bool:
-    return any(host == safe or host.endswith(f".{safe}") for safe in _SAFE_HOSTS)
+    return any(
+        host == safe or host.endswith(f".{safe}") for safe in names("safe_hosts")
+    )
 
 
 def _amplifies(program: Program) -> bool:
@@ -453,7 +421,7 @@ def _redirects(program: Program) -> bool:
     """A shell that is tied to a socket."""
     sockets = "socket" in program.imports()
     ties = any(program.called("os.dup2", "pty.spawn"))
-    runs = any(program.called(*SHELLS)) or any(program.called(*EVALUATES))
+    runs = any(calls(program, "shells", "evaluates"))
     receives = any(program.called("?.recv", "?.recvfrom", "?.makefile"))
     return sockets and (ties or (runs and receives))
 

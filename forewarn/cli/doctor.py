@@ -66,7 +66,11 @@ PIECES = (
     Piece("highway", "highway-env's roads", ("highway-env", "gymnasium")),
     Piece("virtualhome", "VirtualHome's homes", ("virtualhome-eval",)),
     Piece("fleet", "traces in columns, storage", ("fsspec", "orjson", "pyarrow")),
-    Piece("programs", "past cases for models that write programs", ("rapidfuzz",)),
+    Piece(
+        "programs",
+        "past cases for models that write programs, columns in SQL",
+        ("rapidfuzz", "sqlglot"),
+    ),
     Piece("otel", "OpenTelemetry spans and metrics", ("opentelemetry-api",)),
     Piece("foxglove", "watching live in Foxglove", ("foxglove-sdk",)),
     Piece("logs", "logs of ROS 2 and MCAP", ("mcap", "rosbags")),

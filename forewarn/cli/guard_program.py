@@ -304,6 +304,15 @@ class Judged:
         rule, name = _by(loaded(self.confirm_by, shadow=False)), self.confirm_by.name
         return Confirmed(agent, shown.memory, rule, name), agent.usage, facts
 
+    def tables(self) -> dict[str, list[str]]:
+        """The tables that logs may read, where a role table names them."""
+        from forewarn.abstractions.files import read_json
+        from forewarn.monitors.programs.request import tables_of_file
+
+        if self.roles is None:
+            return {}
+        return tables_of_file(read_json(self.roles), str(self.roles))
+
 
 def _by(program: Program) -> Judge:
     return lambda case: program.run(case.inputs)
@@ -343,7 +352,8 @@ def evaluate_(
 
     judge, usage, facts = by.made(asking)
     began_s = time.perf_counter()
-    found = score(progress(read_cases(cases, kind), "judging cases"), judge).as_dict()
+    labelled = read_cases(cases, kind, by.tables())
+    found = score(progress(labelled, "judging cases"), judge).as_dict()
     if usage is not None:
         facts |= {**usage.as_dict(), "seconds": time.perf_counter() - began_s}
     payload = found | facts

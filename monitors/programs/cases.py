@@ -9,6 +9,7 @@ were then answered right.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -16,6 +17,7 @@ from typing import Any, Literal
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import parse_json, read_lines
 from forewarn.abstractions.serial import Strict, validated
+from forewarn.monitors.programs.columns import Tables, UnreadLog, columns_of
 from forewarn.monitors.programs.language import INPUTS
 from forewarn.monitors.programs.running import Outcome
 from forewarn.monitors.programs.values import Value, plain
@@ -34,6 +36,7 @@ class Case:
         label: 0 to let it pass, 1 not to; None: nobody has said.
         details: What is denied of it, where it is labelled 1.
         answered: Whether the agent's final answer is right; None: nobody has said.
+        told: The inputs that stand in the case and were not found in its log.
     """
 
     name: str
@@ -42,14 +45,20 @@ class Case:
     label: int | None = None
     details: Value = None
     answered: bool | None = None
+    told: frozenset[str] = frozenset()
+
+    @property
+    def shown(self) -> Mapping[str, Value]:
+        """What a model is handed: not what only whoever labelled the case knows."""
+        return {k: v for k, v in self.inputs.items() if k not in self.told}
 
 
 class _AccessLine(Strict):
     id: str
     identity: str
-    required: dict[str, list[str]]
+    required: dict[str, list[str]] | None = None
     question: str = ""
-    log: str = ""
+    log: str | list[str] = ""
     label: Literal[0, 1] | None = None
     inaccessible_db: dict[str, list[str]] = {}
     answer_right: bool | None = None
@@ -74,6 +83,7 @@ class _ActionLine(Strict):
 @dataclass(frozen=True, slots=True)
 class _Reader:
     source: str
+    tables: Tables
     names: set[str] = field(default_factory=set)
 
     def case(self, kind: CaseKind, text: str, number: int) -> Case:
@@ -81,7 +91,7 @@ class _Reader:
         content = parse_json(text, self.source, place)
         where = f"{self.source}: {place}"
         if kind == "access":
-            case = _access(validated(_AccessLine, content, where))
+            case = _access(validated(_AccessLine, content, where), self.tables, where)
         else:
             case = _acting(validated(_ActionLine, content, where), number)
         if case.name in self.names:
@@ -90,13 +100,21 @@ class _Reader:
         return case
 
 
-def read_cases(path: Path, kind: CaseKind) -> Iterator[Case]:
+def read_cases(
+    path: Path, kind: CaseKind, tables: Tables | None = None
+) -> Iterator[Case]:
     """The cases of a JSON Lines file, one by one.
+
+    Args:
+        path: The file.
+        kind: What the cases are about.
+        tables: The tables that logs may read, as far as they are known.
 
     Raises:
         InvalidInput: A line breaks the schema; names it.
+        MissingDependency: A log holds SQL, and sqlglot is not installed.
     """
-    reader = _Reader(str(path))
+    reader = _Reader(str(path), tables or {})
     for number, text in enumerate(read_lines(path), 1):
         if text.strip():
             yield reader.case(kind, text, number)
@@ -108,19 +126,28 @@ def parse_case(text: str, source: str) -> Case:
     return _acting(validated(_ActionLine, content, source), 1)
 
 
-def _access(line: _AccessLine) -> Case:
+def _access(line: _AccessLine, tables: Tables, source: str) -> Case:
+    log = [line.log] if isinstance(line.log, str) else line.log
+    inputs: dict[str, Value] = {
+        "user": {"role": line.identity},
+        "request": line.question,
+        "log": "\n".join(log),
+    }
+    if line.required is not None:
+        inputs["needed"] = line.required
+    elif not line.log:
+        raise InvalidInput("a case has neither required nor log", source=source)
+    else:
+        with suppress(UnreadLog):  # who does not know what is read denies
+            inputs["needed"] = columns_of(log, tables)
     return Case(
         line.id,
-        {
-            "user": {"role": line.identity},
-            "request": line.question,
-            "log": line.log,
-            "needed": line.required,
-        },
+        inputs,
         line.identity,
         line.label,
         line.inaccessible_db,
         line.answer_right,
+        frozenset(["needed"] if line.required is not None else []),
     )
 
 

@@ -135,6 +135,16 @@ class _RoleFile(Strict):
     databases: dict[str, list[str]] = {}
 
 
+def tables_of_file(content: object, source: str) -> dict[str, list[str]]:
+    """The databases that a JSON role table speaks of, with all their columns."""
+    file = validated(_RoleFile, content, source, InvalidRequest)
+    found: dict[str, dict[str, None]] = {}
+    for databases in (file.databases, *file.roles.values()):
+        for name, columns in databases.items():
+            found.setdefault(name, {}).update(dict.fromkeys(columns))
+    return {name: list(columns) for name, columns in found.items()}
+
+
 def access_of_file(content: object, source: str) -> Access:
     """The access that a JSON role table grants.
 

@@ -76,7 +76,7 @@ class Asked:
     def __call__(self, case: Case) -> Outcome:
         messages = [
             Message("system", self._system),
-            Message("user", data(case.inputs)),
+            Message("user", data(case.shown)),
         ]
         try:
             reply = timely(self._chat, messages, self._patience_s)

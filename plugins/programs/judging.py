@@ -20,6 +20,7 @@ from forewarn.abstractions.errors import ForewarnError, InvalidInput, suggest
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action, Judgement
 from forewarn.monitors.guarding.decision import Kind as Intervention
+from forewarn.monitors.programs.columns import UnreadLog, columns_of, logged
 from forewarn.monitors.programs.file import (
     ProgramFile,
     load_program,
@@ -214,6 +215,7 @@ class ProgramJudge:
         self._holds.enter(frame, proposal)
         outcome = self._program.run(
             {
+                **self._needed(proposal),
                 **self._handed,
                 "frame": frame.values,
                 "action": action,
@@ -230,6 +232,19 @@ class ProgramJudge:
             () if verdict is None else tuple(map(str, verdict.because)),
             outcome.cap_kmh,
         )
+
+    def _needed(self, proposal: Action | None) -> Mapping[str, Value]:
+        """What the proposed action reads of which tables, if the program asks.
+
+        Where that cannot be told, there is no `needed`, and the program denies.
+        """
+        if "needed" not in self._program.reads or "needed" in self._handed:
+            return {}
+        log = logged(proposal.arguments) if proposal is not None else []
+        try:
+            return {"needed": columns_of(log) if log else {}}
+        except UnreadLog:
+            return {}
 
 
 def judge_of(content: Mapping[str, Any]) -> ProgramJudge:

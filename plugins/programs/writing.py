@@ -239,7 +239,7 @@ class GuardAgent:
     def judge(self, case: Case) -> Written | Outcome:
         """The program written for a case, or the denial for want of one."""
         try:
-            return self._writer.write(self._request, self._about, case.inputs)
+            return self._writer.write(self._request, self._about, case.shown)
         except (NotWritten, ModelError) as error:
             return Outcome("deny", fault=str(error))
 

@@ -282,3 +282,54 @@ def test_a_signed_program_confirms_what_a_model_wrote(
     assert json.loads(remembered.read_text())["confirmed_by"] == "rule: w.yaml"
     # Shown to the model from now on, so that it is asked something else.
     assert "something else" in _run(*asked, "--memory", memory).stderr
+
+
+ROLES = {
+    "roles": {
+        "nursing": {"medication": ["patientunitstayid", "drugname"]},
+        "physician": {
+            "medication": ["patientunitstayid", "drugname", "routeadmin"],
+            "patient": ["patientunitstayid", "uniquepid"],
+        },
+    }
+}
+SQL = "SELECT routeadmin FROM medication WHERE drugname = 'clonidine'"
+CALLS = [
+    "db = LoadDB('medication')",
+    "rows = FilterDB(db, 'drugname=clonidine')",
+    "answer = GetValue(rows, 'routeadmin')",
+]
+PANDAS = "medication[medication['drugname'] == 'clonidine']['routeadmin'].unique()"
+
+
+@pytest.mark.needs("sqlglot")
+def test_what_is_needed_is_told_from_the_log(tmp_path: Path) -> None:
+    (tmp_path / "roles.json").write_text(json.dumps(ROLES))
+    lines = []
+    for number, log in enumerate([[SQL], CALLS, [PANDAS], SQL]):
+        for role, label in (("nursing", 1), ("physician", 0)):
+            denied = {"medication": ["routeadmin"]} if label else {}
+            lines.append(
+                {
+                    "id": f"{number}-{role}", "identity": role, "log": log,
+                    "label": label, "inaccessible_db": denied,
+                }
+            )  # fmt: skip
+    unread = {
+        "id": "prose",
+        "identity": "physician",
+        "log": "I had a look.",
+        "label": 0,
+    }
+    lines.append(unread)
+    cases = tmp_path / "cases.jsonl"
+    cases.write_text("\n".join(map(json.dumps, lines)))
+    given = ("--cases", cases, "--kind", "access", "--roles", tmp_path / "roles.json")
+    found = _json("evaluate", *given, status=1)
+    assert found["label_accuracy"] == pytest.approx(8 / 9)
+    assert [each["id"] for each in found["wrong"]] == ["prose"]
+    assert "there is no needed here" in found["wrong"][0]["why"]
+    cases.write_text(json.dumps({"id": "a", "identity": "nursing", "label": 1}))
+    refused = _run("evaluate", *given)
+    assert refused.exit_code == 2
+    assert "neither required nor log" in refused.stderr

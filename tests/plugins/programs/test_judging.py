@@ -168,3 +168,39 @@ def test_on_an_embedded_road_in_snow_the_car_keeps_to_thirty(tmp_path: Path) -> 
     below = next(i for i, speed in enumerate(held) if speed <= 31)
     assert max(held[below:]) < 32 and len(held) > below + 20
     assert CliRunner().invoke(main, ["replay", str(record)]).exit_code == 0
+
+
+ACCESS = """\
+| role | database | columns |
+|---|---|---|
+| nursing | medication | patientunitstayid, drugname |
+"""
+
+
+@pytest.mark.needs("sqlglot")
+@pytest.mark.parametrize(
+    ("arguments", "passes"),
+    [
+        ({"query": "SELECT drugname FROM medication"}, True),
+        ({"query": "SELECT routeadmin FROM medication"}, False),
+        ({"query": "SELECT * FROM medication"}, False),
+        ({"query": "SELECT age FROM patient"}, False),
+        ({"input": {"text": "select routeadmin from medication"}}, False),
+        ({"code": "medication = pd.read_csv('medication.csv')\n"
+                  "medication['drugname']"}, True),
+        ({"code": "db = LoadDB('medication')\nGetValue(db, 'routeadmin')"}, False),
+        ({"query": "show me everything"}, False),
+        ({"to": "Ada", "text": "done"}, True),
+        ({}, True),
+    ],
+)  # fmt: skip
+def test_an_access_program_judges_what_an_action_reads(
+    arguments: dict[str, Any], passes: bool
+) -> None:
+    program = compile_request(read_request(ACCESS, "a.md"), "a.md")
+    judge = ProgramJudge(
+        ProgramFile("access", ACCESS, "an agent", "rules", program),
+        {"user": {"role": "nursing"}},
+    )
+    said = judge.judge(Frame(0.0, 0, {}), Action("run", arguments))
+    assert (said is None) == passes

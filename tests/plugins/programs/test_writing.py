@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from forewarn.abstractions.errors import InvalidInput
-from forewarn.monitors.programs.cases import Case, score
+from forewarn.monitors.programs.cases import Case, read_cases, score
 from forewarn.monitors.programs.functions import Toolbox
 from forewarn.monitors.programs.running import Outcome, Verdict
 from forewarn.plugins.chat import Message, ModelError, Recording, Replayed, Reply
@@ -270,3 +270,26 @@ def test_the_other_ways_to_guard_judge_the_same_cases(name: str) -> None:
     told = chat.asked[0][0].text
     assert (RULES in told) is (AGENT in told) is (name != "content-filter")
     assert Asked(Hanging(), "", "", "", 0.05)(_case()).answer == "deny"
+
+
+def test_a_model_is_not_shown_what_only_the_case_knows(tmp_path: Path) -> None:
+    row = {
+        "id": "a", "identity": "nursing", "question": "how?", "label": 1,
+        "required": {"medication": ["routeadmin"]},
+    }  # fmt: skip
+    path = tmp_path / "cases.jsonl"
+    path.write_text(json.dumps(row))
+    (case,) = read_cases(path, "access")
+    reads = '```python\nif needed["medication"] == 1:\n    deny("never")\n```'
+    for chat, judge in (
+        (asked := Scripted('{"label": 1}'), Asked(asked, "guard", RULES, AGENT)),
+        (
+            writes := Scripted(PLAN, reads, reads, reads, reads),
+            GuardAgent(Writer(writes, toolbox()), RULES, AGENT),
+        ),
+    ):
+        outcome = judge(case)
+        assert outcome.label == 1
+        shown = "".join(m.text for messages in chat.asked for m in messages)
+        assert "routeadmin" not in shown
+    assert outcome.fault

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from forewarn.abstractions.abstraction import Abstraction
-from forewarn.abstractions.errors import InvalidInput, InvalidModel
+from forewarn.abstractions.errors import InvalidInput, InvalidModel, TooLarge
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
 from forewarn.monitors.chains.intervals import model_intervals
@@ -24,6 +24,7 @@ from forewarn.monitors.risk.evidence import (
     letters_of_states,
     needed_abstraction,
     parts_of,
+    told_apart,
     truth_in_abstraction,
 )
 from forewarn.monitors.risk.tables import solve_risk
@@ -188,6 +189,10 @@ class Watch:
 MAX_HORIZON = 100_000
 """The longest horizon in steps of the model."""
 
+MAX_STATES = 10_000
+"""The most states that the monitors of all laws may have together: more take more than
+a few seconds to compile and to solve."""
+
 
 def load_watch(
     model: Model | Sequence[Model],
@@ -231,7 +236,10 @@ def load_watch(
             each.watched.extend(of)
         # Of several models those count that have a law to watch.
         watching = [each for each in learned if each.watched] or learned
-        parts = [each.watch(horizon_s, delta) for each in watching]
+        parts: list[ChainWatch] = []
+        for each in watching:
+            used = sum(law.automaton.n for part in parts for law in part.laws)
+            parts.append(each.watch(horizon_s, delta, MAX_STATES - used))
     except InvalidInput as error:
         if laws:  # which do not stand in the model's file
             raise
@@ -255,10 +263,8 @@ def _check_alike(learned: Sequence[_Learned], source: str) -> None:
 
 def _named(text: str, learned: Sequence[_Learned]) -> list[Law]:
     """Laws by a name that a model itself gives, or else as the book has them."""
-    for each in learned:
-        if text in each.own:
-            return [each.own[text]]
-    return parts_of(text, learned[0].abstraction)
+    own = told_apart(each.own[text] for each in learned if text in each.own)
+    return own or parts_of(text, learned[0].abstraction)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -294,8 +300,14 @@ class _Learned:
         own = {law.name: law for law in laws_of(model)}
         return cls(model, abstraction, period_s, own, source)
 
-    def watch(self, horizon_s: float, delta: float) -> ChainWatch:
-        """Its laws, compiled and with their risks."""
+    def watch(self, horizon_s: float, delta: float, most: int) -> ChainWatch:
+        """Its laws, compiled and with their risks.
+
+        Args:
+            horizon_s: H of the guard's risk.
+            delta: How improbable it may be that the bounds miss.
+            most: How many states the laws' monitors may have together.
+        """
         model = self.model
         intervals = None if model.counts is None else model_intervals(model, delta)
         truth = truth_in_abstraction(model.chain, self.abstraction)
@@ -303,7 +315,16 @@ class _Learned:
         watches: list[LawWatch] = []
         for law in self.watched:
             self._check_clock(law)
-            automaton = compile_for(law.formula, self.abstraction, self.period_s)
+            automaton = compile_for(
+                law.formula, self.abstraction, self.period_s, max_states=MAX_STATES
+            )
+            most -= automaton.n
+            if most < 0:
+                raise TooLarge(
+                    f"the monitors of all laws of a guard need more than {MAX_STATES}"
+                    " states",
+                    mend="watch fewer laws, shorter ones, or with a coarser clock",
+                )
             letters = letters_of_states(model.chain, automaton, truth)
             table = solve_risk(
                 model.chain, letters, automaton, steps, intervals, visits=model.visits

@@ -315,7 +315,24 @@ def parts_of(text: str, abstraction: Abstraction | None) -> list[Law]:
 def laws_of(model: Model) -> list[Law]:
     """The laws that a model was learned for, each part by itself."""
     abstraction = abstraction_of(model)
-    return [law for text in model.laws for law in parts_of(text, abstraction)]
+    return told_apart(law for text in model.laws for law in parts_of(text, abstraction))
+
+
+def told_apart(laws: Iterable[Law]) -> list[Law]:
+    """The laws, each once.
+
+    Raises:
+        InvalidModel: Two different laws have one name, so a rule for that name would
+            hold for either.
+    """
+    found: dict[str, Law] = {}
+    for law in laws:
+        if repr(found.setdefault(law.name, law).formula) != repr(law.formula):
+            raise InvalidModel(
+                f"two laws are called {law.name}",
+                mend="give each law a name of its own: 'NAME := FORMULA'",
+            )
+    return list(found.values())
 
 
 def laws_named(model: Model, names: Sequence[str] = ()) -> list[Law]:
@@ -338,8 +355,9 @@ def dealt(models: Sequence[Model], laws: Sequence[Law]) -> list[list[Law]]:
     A law is watched by the model that was learned for it; one for which none was, by
     the first whose states decide it.
     """
+    laws = told_apart(laws)
     if len(models) == 1:
-        return [list(laws)]
+        return [laws]
     found: list[list[Law]] = [[] for _ in models]
     names = [{law.name for law in laws_of(model)} for model in models]
     for law in laws:
@@ -375,6 +393,7 @@ def model_for(models: Sequence[Model], law: str | None, source: str) -> Model:
     names = [{law.name for law in laws_of(m)} | set(m.laws) for m in models]
     found = [m for m, known in zip(models, names, strict=True) if law in known]
     if found:
+        told_apart(own for m in found for own in laws_of(m) if own.name == law)
         return found[0]
     told = "; ".join(", ".join(law.name for law in laws_of(m)) for m in models)
     raise InvalidModel(

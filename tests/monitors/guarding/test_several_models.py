@@ -23,6 +23,7 @@ from forewarn.monitors.guarding.listening import Run
 from forewarn.monitors.guarding.policy import Policy, Step
 from forewarn.monitors.guarding.record import RunRecord
 from forewarn.monitors.guarding.watch import Watch, load_watch
+from forewarn.monitors.risk.evidence import laws_of, model_for
 from forewarn.plugins.loop.records import keep_model
 from forewarn.plugins.loop.replay import replay
 from forewarn.plugins.loop.tallies import TallyFile, Tallying
@@ -189,3 +190,26 @@ def test_the_severest_law_is_told_with_what_holds_in_its_own_model() -> None:
     assert rolling.law == LAW and "braking" not in rolling.evidence
     fast = guard.review(frame(1, "far", throttle=60.0, speed=80.0))
     assert fast.law == SPEEDING and "throttle > 50" in fast.evidence
+
+
+def test_two_laws_of_one_name_are_refused() -> None:
+    """A rule for that name would hold for one of them, and nobody knows which."""
+    stops = f"safe := {LAW}"
+    slow = f"safe := {SPEEDING}"
+    models = [replace(stopping(), laws=(stops,)), replace(speeding(), laws=(slow,))]
+    for laws in ((), ("safe",)):
+        with pytest.raises(InvalidModel, match="two laws are called safe"):
+            load_watch(models, horizon_s=1.0, laws=laws)
+    both = replace(model(), laws=(stops, slow))
+    with pytest.raises(InvalidModel, match="two laws are called safe"):
+        load_watch(both, horizon_s=1.0)
+    with pytest.raises(InvalidModel, match="two laws are called safe"):
+        load_watch(model(), horizon_s=1.0, laws=(stops, slow))
+    with pytest.raises(InvalidModel, match="two laws are called safe"):
+        model_for(models, "safe", "m.json")
+
+
+def test_a_law_that_several_models_were_learned_for_is_watched_once() -> None:
+    models = [replace(speeding(), laws=(SPEEDING,))] * 2
+    watch = load_watch(models, horizon_s=1.0)
+    assert [law.name for law in watch.laws] == [law.name for law in laws_of(models[0])]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -12,7 +13,12 @@ import numpy as np
 import pytest
 
 from forewarn.abstractions.abstraction import from_expressions
-from forewarn.abstractions.errors import InvalidInput, InvalidModel, SignalFault
+from forewarn.abstractions.errors import (
+    InvalidInput,
+    InvalidModel,
+    SignalFault,
+    TooLarge,
+)
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.chains.intervals import model_intervals
@@ -23,7 +29,7 @@ from forewarn.monitors.guarding import watch as loading
 from forewarn.monitors.guarding.chain import LawWatch
 from forewarn.monitors.guarding.decision import Risk
 from forewarn.monitors.guarding.drift import DriftFound
-from forewarn.monitors.guarding.watch import MAX_HORIZON, Watch, load_watch
+from forewarn.monitors.guarding.watch import MAX_HORIZON, MAX_STATES, Watch, load_watch
 from forewarn.monitors.laws.lawbook import law_book
 from forewarn.monitors.risk.evidence import (
     compile_for,
@@ -506,3 +512,17 @@ def test_every_entry_of_the_table_is_a_probability() -> None:
     for law in watching().laws:
         bounds = np.array([[pair[:4] for pair in row] for row in law._risks])
         assert ((bounds >= 0) & (bounds <= 1)).all()
+
+
+def test_laws_that_are_long_together_are_refused_before_they_are_solved() -> None:
+    laws = [
+        f"{name} := always (braking -> eventually[0, 20000 steps] speed < 1)"
+        for name in ("one", "other")
+    ]
+    began = time.process_time()
+    with pytest.raises(TooLarge, match=f"more than {MAX_STATES} states"):
+        load_watch(model(), horizon_s=1.0, laws=laws)
+    shorter = [law.replace("20000", "5100") for law in laws]
+    with pytest.raises(TooLarge, match="all laws of a guard"):
+        load_watch(model(), horizon_s=1.0, laws=shorter)
+    assert time.process_time() - began < 20.0

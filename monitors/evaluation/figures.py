@@ -1,4 +1,9 @@
-"""Rates and times with their intervals, all at 95 %."""
+"""Rates, times and their 95 % intervals; and promises about runs to come.
+
+The share of runs with an alarm is a share like any other. Runs that neither the model
+nor the threshold has seen say how large it can be among runs to come, provided that
+those are drawn alike. That needs no chain, no Markov property and no calibration.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was foretold of runs, beside what came: skill, calibration, lead."""
+"""What a risk foretold along runs, and what came: skill, lead, worth, reliability."""
 
 from __future__ import annotations
 

@@ -2,10 +2,13 @@
 
 A run is violating if the law was broken in it, and clean otherwise. Of a violating run
 the first violation counts: it became certain at some time, and the obligation that was
-broken arose at its trigger (for an invariant these are one). It was detected if the
+broken arose at its trigger (for an invariant these are one). It is detected if the
 first alarm came strictly before the trigger. The advance warning times, to the
 violation and to the trigger, are over detected runs. A false alarm is a clean run with
 any alarm.
+
+`Warned` has these figures for one threshold, `trade_off` for all of them, and `Climb`
+keeps of a run what thresholds are found by.
 """
 
 from __future__ import annotations

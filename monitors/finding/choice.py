@@ -2,7 +2,8 @@
 
 Each is judged by how its risks warn in runs that neither it nor the chain was made
 from: how many violations in time, and how early, where few clean runs have an alarm.
-How well the risks foretell what happens stands beside it.
+How well the risks foretell what happens stands beside it. `choose_by_law` chooses for
+each law by itself, for what serves one may ruin another.
 """
 
 from __future__ import annotations

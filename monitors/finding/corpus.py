@@ -1,4 +1,10 @@
-"""What a search for predicates may look at: signals by the family of a law."""
+"""What predicates are found from: runs under laws, their features, and score terms.
+
+A `Family` names the signals that may tell of a kind of law. A `Feature` is a number of
+one of them that a split may cut. A `Term` may also look back in time, or at two signals
+together. The `Corpus` holds the runs, and says of each moment whether a violation
+follows.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""The curves that a score adds up: how they are fitted, and written as arithmetic.
+"""A score that tells a violation that is coming; bands of it become the states.
 
-They are steps of single terms, and of one term by another where two tell more together.
-scikit-learn's boosting finds the steps; what is kept of it is arithmetic that anyone
-can read and draw.
+The score adds up curves: steps of single terms, and of one term by another where two
+tell more together. scikit-learn's boosting finds the steps; what is kept of it is
+arithmetic that anyone can read and draw. A score is sharper on runs that it was fitted
+to than on others, so the chain is counted by scores of runs that were left out.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""A small tree that tells a violation that is coming; its leaves become predicates.
+"""Predicates from a small tree, or picked one by one, that tell a coming violation.
 
-The states are its leaves, the leaf half a second ago, and what the laws' monitors read.
-scikit-learn grows the tree; what is kept of it are conditions that anyone can read.
+A tree's states are its leaves, the leaf half a second ago, and what the laws' monitors
+read. scikit-learn grows it; what is kept are conditions that anyone can read. Picked
+predicates (`GreedyRecipe`) are each the one that then tells most.
 """
 
 from __future__ import annotations

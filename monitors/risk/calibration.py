@@ -1,9 +1,14 @@
-"""What a chain's risks have meant: a rising curve from what was said to what happened.
+"""What a chain's risks mean: a calibration curve, and where a risk likely lies.
 
 A chain forgets: two runs in one state are alike to it, though one driver is bold and
 the other is not. Over a horizon its risks therefore lean towards the middle. How far
-can be seen in runs that it did not learn from, and corrected: risks keep their order,
-0 stays 0 and 1 stays 1.
+is seen in runs that it did not learn from. `Calibration` corrects it by a rising curve:
+risks keep their order, 0 stays 0 and 1 stays 1.
+
+`Likely` is the interval in which a risk likely lies, as a model keeps it for the run
+time. It comes from drawing whole runs again (`trust.resampling`), so it shows how much
+the risk owes to the runs that happened to be collected. It is no bound, and says
+nothing of what was never seen. `low` and `high` do.
 """
 
 from __future__ import annotations

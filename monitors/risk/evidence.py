@@ -1,4 +1,4 @@
-"""Risk with what stands beside it: what a state means, and how often it was seen."""
+"""Laws on a model: which model watches which, their risks, and the evidence."""
 
 from __future__ import annotations
 

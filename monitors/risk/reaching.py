@@ -1,11 +1,13 @@
-"""Monitors eliminated state by state, until one small linear system remains.
+"""How likely a monitor is to be violated while a chain runs: from every pair, at once.
 
-Value iteration is the wrong tool without a horizon: chains learned from driving stay
-where they are 997 times in 1000 and need tens of thousands of sweeps. Instead a few
-states of the monitor are kept as unknowns, such that the others have no cycle left
-(for a bounded response `idle` alone). Those others are affine functions of the
-unknowns, layer upon layer. A countdown is a run of layers that differ in nothing but
-the state below them, and a run of K layers costs log K matrix products.
+`within` answers within a horizon, by one product a step. `ever` answers without one.
+Value iteration is the wrong tool there: chains learned from driving stay where they are
+997 times in 1000 and need tens of thousands of sweeps. Instead a few states of the
+monitor are kept as unknowns, such that the others have no cycle left (for a bounded
+response `idle` alone). Those others are affine functions of the unknowns, layer upon
+layer. A countdown is a run of layers that differ only in the state below them, and a
+run of K layers costs log K matrix products. Where that is too large, `ever` solves one
+sparse system over all pairs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Is the chain a fair picture of the traces it was learned from?
 
 It warns and never blocks: which states remember more than they should, whether
-predicted risks came true on held-out traces, and which unused predicates would help.
+predicted risks came true on traces that were left out of learning, and which unused
+predicates would help.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Where the next seconds lead if everybody goes on as they do: from frames alone.
+"""Baselines that look at the frame alone: time to collision, and predicted signals.
 
-The ego keeps the acceleration of the last half second, neither backs up nor gets
-faster than the limit; whoever is ahead keeps their speed; lights stay as they are, and
-so does whatever else a law may ask for.
+`Predictor` says where the next seconds lead if everybody goes on as they do. The ego
+keeps the acceleration of the last half second, neither backs up nor gets faster than
+the limit; whoever is ahead keeps their speed; lights and all else stay as they are.
 """
 
 from __future__ import annotations
@@ -213,7 +213,11 @@ NEVER = 1000.0
 
 
 class Reactive:
-    """Scores the negative of the seconds that are left until the law is broken."""
+    """A rule guard: scores the negative of the seconds until the law is broken.
+
+    It follows the law with the law's own monitor and, at every frame, lets the monitor
+    run on over the next moments as they come if nobody does anything about it.
+    """
 
     thresholds = (-2.0, -1.0, -0.5)
 
@@ -264,7 +268,13 @@ FAR = 1000.0
 
 
 class ReDriver:
-    """Scores the negative of the robustness: the closer to being broken, the more."""
+    """The law's robustness over a predicted trajectory, after REDriver.
+
+    A sketch of the method, not that program: REDriver asks how far the trajectory that
+    Apollo plans is from breaking the law. We ask it of a trajectory predicted from the
+    frame, by the quantitative semantics of our own formulas, in their own units. The
+    score is the negative of the robustness; it alarms below 0.4, 0.8 or 1.2.
+    """
 
     thresholds = (-1.2, -0.8, -0.4)
 

@@ -1,8 +1,14 @@
-"""ProbGuard's own recipes: a chain over the law's predicates alone, without a horizon.
+"""Baselines that learn from the runs that the model learned from.
 
-Both smooth by one: the paper every pair of states that is valid, its released code
-every pair of states that was seen. The score is the probability that the law is ever
-broken, 1 less the P_safe of the paper.
+`Paper` and `Released` are ProbGuard's own recipes: a chain over the law's predicates
+alone, without a horizon. Both smooth by one: the paper every pair of states that is
+valid, its released code every pair of states that was seen. The score is the
+probability that the law is ever broken, 1 less the P_safe of the paper.
+
+`Logistic` is logistic regression on the guard's own predicates: is the Markov chain
+needed? It learns from the same runs what the guard's risk is to foretell. Its inputs
+are the predicates and whether the law asks for something now. scikit-learn fits it;
+what runs is a weighted sum.
 """
 
 from __future__ import annotations

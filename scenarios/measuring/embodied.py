@@ -4,6 +4,10 @@ For each task a chain is learned from thirty unguarded runs, twice: as ProbGuard
 authors do it, and as we do. Then the same runs, on seeds that were not learned from,
 are done under every way to guard. What comes out depends on who drives: the figures of
 an embedded planner are not those of a language model.
+
+Completions are compared at the same share of unsafe runs. What a recipe attains there
+is interpolated between its thresholds, also with doing nothing, which is safe and
+completes nothing: no threshold of it, and no toss between two, does better.
 """
 
 from __future__ import annotations

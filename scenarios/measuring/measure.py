@@ -1,4 +1,21 @@
-"""What was measured: a row a law and threshold, and all that stands beside them."""
+"""Measuring: what a model's warnings are worth, on runs it was not learned from.
+
+Episodes run once, with a guard that only watches, and the risk of every law is recorded
+at every frame; thresholds are then compared on the same runs. A second time they run
+with the guard acting, on the same seeds. `evaluation.warned` says how a warning is
+judged; beside it each row has the Brier score of the guard's risk.
+
+The Brier score compares, frame by frame up to the first violation, the guard's risk
+within H with what then happened: 1 if an obligation that is pending, or arises within
+the next H seconds, goes unmet, and 0 otherwise. Frames without a risk are left out and
+counted.
+
+`paper_table` is Table 1 of the paper in its own form, and `hidden` says what that form
+hides. Its columns are the mean and greatest advance warning time to the violation, for
+P_safe below 0.3, 0.5 and 0.7 (risks of 0.7, 0.5 and 0.3) and for REDriver's robustness
+below 0.4, 0.8 and 1.2. Whatever warned before the violation counts, be it after the
+trigger or at the first frame, and nothing is said of runs without violation.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs that are on file: traces and run records, looked at again by a guard."""
+"""Runs on file: traces and run records, read, watched by a guard, or run once more."""
 
 from __future__ import annotations
 

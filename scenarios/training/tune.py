@@ -1,4 +1,13 @@
-"""What tuning settles: horizons as they fare, thresholds, and what they promise."""
+"""Tuning: thresholds that keep a promise about false alarms, and a horizon.
+
+The runs are none of those that the model was learned from. The first half says what the
+model's risks mean, which horizon warns of most violations in time and which thresholds
+detect alike; we take the middle one of these, because the edges depend on a few runs.
+The other half is set aside until all of that is settled. The heights that the risk
+reaches in its clean runs give the threshold that keeps the promise: at most the allowed
+share of clean runs has an alarm, with the confidence that is asked for
+(`evaluation.figures`). Its violating runs say how many violations are missed at most.
+"""
 
 from __future__ import annotations
 

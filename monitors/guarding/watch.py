@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from forewarn.abstractions.abstraction import Abstraction
@@ -15,6 +15,7 @@ from forewarn.monitors.chains.intervals import model_intervals
 from forewarn.monitors.chains.model import Model, is_riskless
 from forewarn.monitors.guarding.chain import ChainWatch, LawWatch
 from forewarn.monitors.guarding.drift import Drift
+from forewarn.monitors.laws.automaton import Automaton
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.risk.calibration import likely_for
 from forewarn.monitors.risk.evidence import (
@@ -309,22 +310,12 @@ class _Learned:
             most: How many states the laws' monitors may have together.
         """
         model = self.model
+        automata = list(self._compiled(most))
         intervals = None if model.counts is None else model_intervals(model, delta)
         truth = truth_in_abstraction(model.chain, self.abstraction)
         steps = max(1, round(horizon_s / self.period_s))
         watches: list[LawWatch] = []
-        for law in self.watched:
-            self._check_clock(law)
-            automaton = compile_for(
-                law.formula, self.abstraction, self.period_s, max_states=MAX_STATES
-            )
-            most -= automaton.n
-            if most < 0:
-                raise TooLarge(
-                    f"the monitors of all laws of a guard need more than {MAX_STATES}"
-                    " states",
-                    mend="watch fewer laws, shorter ones, or with a coarser clock",
-                )
+        for law, automaton in zip(self.watched, automata, strict=True):
             letters = letters_of_states(model.chain, automaton, truth)
             table = solve_risk(
                 model.chain, letters, automaton, steps, intervals, visits=model.visits
@@ -338,6 +329,22 @@ class _Learned:
             )
         drift = Drift.of(model, delta, intervals)
         return ChainWatch(model, self.abstraction, watches, self.period_s, drift)
+
+    def _compiled(self, most: int) -> Iterator[Automaton]:
+        """The laws' monitors; refused as soon as they have more states than that."""
+        for law in self.watched:
+            self._check_clock(law)
+            automaton = compile_for(
+                law.formula, self.abstraction, self.period_s, max_states=MAX_STATES
+            )
+            most -= automaton.n
+            if most < 0:
+                raise TooLarge(
+                    f"the monitors of all laws of a guard need more than {MAX_STATES}"
+                    " states",
+                    mend="watch fewer laws, shorter ones, or with a coarser clock",
+                )
+            yield automaton
 
     def _check_clock(self, law: Law) -> None:
         if law.period(self.period_s) != self.period_s:

@@ -38,7 +38,7 @@ from forewarn.monitors.laws.automaton import (
     Automaton,
 )
 from forewarn.monitors.laws.lawbook import Law, find_laws
-from forewarn.monitors.risk.evidence import compile_for
+from forewarn.monitors.risk.evidence import compile_for, told_apart
 from forewarn.monitors.trust.fairness import (
     FairnessReport,
     assess_training,
@@ -105,11 +105,11 @@ class Learner:
         self.scenario = self._scenario()
         self.vocabulary = self._vocabulary(sample)
         with naming("--law"):
-            self.laws: list[Law] = [
+            self.laws: list[Law] = told_apart(
                 law
                 for text in wish.law or (earlier.laws if earlier else ())
                 for law in find_laws(text, vocabulary=self.vocabulary)
-            ]
+            )
         if self.scenario is not None:
             self.laws = list(self.scenario.laws)
         self.abstraction = self._abstraction()

@@ -291,6 +291,10 @@ def test_traces_of_different_periods_are_told(
         ([RUNS, "--format", "trace"], "holds frames: give their predicates"),
         ([RUNS, "--law", "always("], "column"),
         ([RUNS, "--law", "51_55"], "no law '51_55' in the book"),
+        (
+            [RUNS, "--law", "a := always speed < 9", "--law", "a := always speed < 8"],
+            "two laws are called a",
+        ),
         (["none.txt"], "none.txt: no such file"),
         ([GOLDEN / "kettle.csv", "--format", "states"], "use blanks, not commas"),
         ([GOLDEN / "kettle.umb", "--format", "states"], "this is not a text file"),

@@ -208,7 +208,7 @@ class Predictor:
         return np.full(len(self._ahead_s), value, dtype=object)
 
 
-AHEAD_S = 2.0
+REACTIVE_AHEAD_S = 2.0
 NEVER = 1000.0
 
 
@@ -223,7 +223,7 @@ class Reactive:
 
     def __init__(self, law: Law, source: Source) -> None:
         refuse_unless_driving(law, source, "speed", "acceleration")
-        self._predictor = Predictor(law, source, AHEAD_S)
+        self._predictor = Predictor(law, source, REACTIVE_AHEAD_S)
         self._law = FollowedLaw(law, source.period_s)
         automaton = self._law.automaton
         self._columns = {letter: i for i, letter in enumerate(automaton.letters)}
@@ -260,7 +260,7 @@ class Reactive:
         return -NEVER
 
 
-AHEAD_S = 8.0
+REDRIVER_AHEAD_S = 8.0
 """As long as the trajectories that Apollo plans."""
 
 FAR = 1000.0
@@ -280,7 +280,7 @@ class ReDriver:
 
     def __init__(self, law: Law, source: Source) -> None:
         refuse_unless_driving(law, source, "speed", "acceleration")
-        self._predictor = Predictor(law, source, AHEAD_S)
+        self._predictor = Predictor(law, source, REDRIVER_AHEAD_S)
         self._robustness = Robustness(law.formula, source.period_s)
 
     def reset(self) -> None:

@@ -175,6 +175,9 @@ def test_reactive_fires_just_before() -> None:
     assert score(crash, **ahead) == pytest.approx(-1.0)
     assert score(crash, time_to_collision=0.95) == pytest.approx(-1.0)
     assert score(crash, time_to_collision=0.95, acceleration=-9.0) == -1000.0
+    # It looks no farther ahead than two seconds.
+    assert score(crash, time_to_collision=1.95) == pytest.approx(-2.0)
+    assert score(crash, time_to_collision=2.55) == -1000.0
 
 
 def test_time_to_collision_is_what_the_frame_says() -> None:

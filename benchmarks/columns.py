@@ -28,6 +28,7 @@ from unittest import mock
 import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
+from click.testing import CliRunner
 
 from forewarn.abstractions.dataset.layout import FORMAT, PartFacts
 from forewarn.abstractions.dataset.reading import part_of
@@ -35,6 +36,7 @@ from forewarn.abstractions.dataset.tables import RunTable, run_table
 from forewarn.abstractions.dataset.writing import write_part
 from forewarn.abstractions.readers.stored import batches, files_in, stored_runs
 from forewarn.abstractions.trace import Trace
+from forewarn.cli import main as main_command
 from forewarn.monitors.trust.encoding import encode
 from forewarn.scenarios.running import campaign as campaigns
 from forewarn.scenarios.running.campaign import jobs
@@ -109,6 +111,12 @@ def main() -> None:
         beside = f"{read / seen:.2f} of pyarrow's bare read to numpy (bar 0.33)"
         rate = count * len(some) / seen
         row("columns to states", rate, 1_000_000, "frames/s", beside)
+        learn = ("learn", str(part), "--scenario", scenario.name, "--out")
+        CliRunner().invoke(main_command, [*learn, str(base / "warm.json")])
+        again = [*learn, str(base / "again.json")]
+        learning = spent(lambda: CliRunner().invoke(main_command, again))
+        beside = "whole, its tests of fairness too, but for imports"
+        row("`learn`, of orjson's bare parse", 100 * learning / bare, 100, "%", beside)
         model = ("--scenario", scenario.name, "--out", base / "model.json")
         law = ("--law", scenario.laws[0].name, "--out", base / "verdicts.parquet")
         for verb, more, bar in (("learn", model, 500_000), ("monitor", law, 1_000_000)):

@@ -313,39 +313,57 @@ def reliability(
     )
 
 
-def unmet_ahead(automaton: Automaton, letters: Ints, steps: int) -> tuple[Ints, Bools]:
-    """What the guard's risk foretells, seen from the end of the trace.
+def unmet_ahead(
+    automaton: Automaton, letters: Sequence[Ints], steps: int
+) -> list[tuple[Ints, Bools]]:
+    """What the guard's risk foretells, seen from the end of each trace.
 
     Unlike `came_true` this knows every obligation, not only the first that is broken.
 
     Args:
         automaton: The law's monitor.
-        letters: The columns that the frames of one trace are read as.
+        letters: For each trace, the columns that its frames are read as.
         steps: H.
 
     Returns:
-        The monitor's state at every frame up to the first violation, and whether an
-        obligation that was pending then, or arose within H steps, went unmet. What is
-        owed when the trace ends is decided by repeating its last frame.
+        For each trace, the monitor's state at every frame up to the first violation,
+        and whether an obligation that was pending then, or arose within H steps, went
+        unmet. What is owed when the trace ends is decided by repeating its last frame.
     """
-    table, column = automaton.step.tolist(), letters.tolist()
+    table = automaton.step.tolist()
+    monitors = [_until_violated(automaton, table, row.tolist()) for row in letters]
+    kept = np.array([len(row) for row in monitors], np.int64)
+    lengths = np.array([len(row) for row in letters], np.int64)
+    if not kept.sum():
+        return [(row, np.zeros(0, bool)) for row in monitors]
+    ends = np.cumsum(lengths)
+    offset = np.repeat(ends - lengths - np.cumsum(kept) + kept, kept)
+    frames = offset + np.arange(kept.sum())
+    last, read = np.repeat(ends - 1, kept), np.concatenate(letters)
+    step_of, ahead = automaton.step.astype(np.int64), np.concatenate(monitors)
+    for step in range(1, steps + 1):
+        ahead = step_of[ahead, read[np.minimum(frames + step, last)]]
+    unmet = ahead == automaton.violated
+    owed = automaton.owed[ahead]
+    # Every row of `complete` is met or broken within as many steps as there are rows,
+    # but for obligations without a deadline, which no end can break.
+    most = int(lengths.max()) + len(automaton.complete)
+    for step in range(steps + 1, steps + 1 + most):
+        if (owed <= 1).all():
+            break
+        owed = automaton.complete[owed, read[np.minimum(frames + step, last)]]
+    found = unmet | (owed == 1)
+    return list(zip(monitors, np.split(found, np.cumsum(kept)[:-1]), strict=True))
+
+
+def _until_violated(
+    automaton: Automaton, table: list[list[int]], column: list[int]
+) -> Ints:
+    """The monitor's state at every frame up to the first violation."""
     states, state = list[int](), automaton.initial
     for letter in column:
         state = table[state][letter]
         if state == automaton.violated:
             break
         states.append(state)
-    monitor = np.array(states, np.int64)
-    frames, last = np.arange(len(states)), len(column) - 1
-    step_of, ahead = automaton.step.astype(np.int64), monitor
-    for step in range(1, steps + 1):
-        ahead = step_of[ahead, letters[np.minimum(frames + step, last)]]
-    unmet = ahead == automaton.violated
-    owed = automaton.owed[ahead]
-    # Every row of `complete` is met or broken within as many steps as there are rows,
-    # but for obligations without a deadline, which no end can break.
-    for step in range(steps + 1, steps + 1 + len(column) + len(automaton.complete)):
-        if (owed <= 1).all():
-            break
-        owed = automaton.complete[owed, letters[np.minimum(frames + step, last)]]
-    return monitor, unmet | (owed == 1)
+    return np.array(states, np.int64)

@@ -324,7 +324,7 @@ def horizon_steps(period_s: float | None) -> int:
 
 
 def cross_validate(
-    sequences: Sequence[Sequence[str]],
+    traces: Sequence[Ints],
     model: Model,
     abstraction: Abstraction,
     automaton: Automaton,
@@ -332,31 +332,44 @@ def cross_validate(
 ) -> HeldOut:
     """The guard's risk in every trace, from a chain learned without it.
 
-    The traces are dealt into five parts; each is predicted by what the other four
-    teach, in the model's own manner. A state that those never saw has no risk (NaN).
+    The traces, of the model's state numbers, are dealt into five parts; each is
+    predicted by what the other four teach, in the model's own manner. A state that
+    those never saw has no risk (NaN).
     """
+    names = model.chain.states
     columns = _letters(model, abstraction, automaton)
-    order = range(len(sequences))
+    outcomes = unmet_ahead(automaton, [columns[trace] for trace in traces], steps)
+    folds = [_tally(traces[fold::FOLDS], names) for fold in range(FOLDS)]
     found: dict[int, tuple[NDArray[np.float64], Bools]] = {}
     for fold in range(FOLDS):
         tally = Tally()
-        for i in order:
-            if i % FOLDS != fold:
-                tally.add_sequence(sequences[i])
+        for other in range(FOLDS):
+            if other != fold:
+                tally.add(folds[other])
         part = learn(tally, Support.of(model), model.alpha or Fraction(0), model.end)
         letters = letters_of_states(
             part.chain, automaton, truth_in_abstraction(part.chain, abstraction)
         )
         table = guard_risk(part.chain, letters, automaton, steps)
         known = np.column_stack([table, np.full(len(table), np.nan)])
-        number = {name: i for i, name in enumerate(part.chain.states)}
-        for i in order:
-            if i % FOLDS == fold:
-                read = np.array([columns[name] for name in sequences[i]])
-                monitor, unmet = unmet_ahead(automaton, read, steps)
-                states = [number.get(s, -1) for s in sequences[i][: len(monitor)]]
-                found[i] = known[monitor, np.array(states, np.int64)], unmet
-    return HeldOut([found[i][0] for i in order], [found[i][1] for i in order])
+        place = {name: i for i, name in enumerate(part.chain.states)}
+        number = np.array([place.get(name, -1) for name in names], np.int64)
+        for i in range(fold, len(traces), FOLDS):
+            monitor, unmet = outcomes[i]
+            found[i] = known[monitor, number[traces[i][: len(monitor)]]], unmet
+    several = [found[i] for i in range(len(traces))]
+    return HeldOut([risk for risk, _ in several], [unmet for _, unmet in several])
+
+
+def _tally(traces: Sequence[Ints], names: Sequence[str]) -> Tally:
+    """What was seen in some traces."""
+    filled = [trace for trace in traces if len(trace)]
+    lengths = np.array([len(trace) for trace in filled], np.int64)
+    tally = Tally()
+    if filled:
+        starts = np.cumsum(lengths) - lengths
+        tally.add_codes(np.concatenate(filled), names.__getitem__, starts)
+    return tally
 
 
 def assess_training(
@@ -378,6 +391,10 @@ def assess_training(
         candidates: Unused predicates: their values along each of the sequences.
     """
     number = {name: i for i, name in enumerate(model.chain.states)}
+    traces = [
+        np.fromiter(map(number.__getitem__, row), np.int64, len(row))
+        for row in sequences
+    ]
     steps = horizon_steps(model.period_s)
     held_out: dict[str, HeldOut] = {}
     outcome: list[Bools] | None = None
@@ -385,18 +402,17 @@ def assess_training(
         if abstraction is None or automaton.violated < 0:
             continue
         if len(sequences) >= MIN_TRACES:
-            tried = cross_validate(sequences, model, abstraction, automaton, steps)
+            tried = cross_validate(traces, model, abstraction, automaton, steps)
             if any(np.isfinite(risks).any() for risks in tried.predicted):
                 held_out[name] = tried
         if candidates:
             columns = _letters(model, abstraction, automaton)
             outcome = outcome or [np.zeros(len(row), bool) for row in sequences]
-            for known, row in zip(outcome, sequences, strict=True):
-                read = np.array([columns[state] for state in row])
-                _, unmet = unmet_ahead(automaton, read, steps)
+            later = unmet_ahead(automaton, [columns[t] for t in traces], steps)
+            for known, (_, unmet) in zip(outcome, later, strict=True):
                 known[: len(unmet)] |= unmet
     return assess(
-        [[number[state] for state in row] for row in sequences],
+        [trace.tolist() for trace in traces],
         model.chain,
         held_out=held_out,
         candidates=candidates,
@@ -404,9 +420,7 @@ def assess_training(
     )
 
 
-def _letters(
-    model: Model, abstraction: Abstraction, automaton: Automaton
-) -> dict[str, int]:
+def _letters(model: Model, abstraction: Abstraction, automaton: Automaton) -> Ints:
+    """The column that each state of the model is read as."""
     truth = truth_in_abstraction(model.chain, abstraction)
-    letters = letters_of_states(model.chain, automaton, truth).tolist()
-    return dict(zip(model.chain.states, letters, strict=True))
+    return letters_of_states(model.chain, automaton, truth)

@@ -14,6 +14,7 @@ from forewarn.abstractions.abstraction import Abstraction, Predicate
 from forewarn.abstractions.expression import parse_expression
 from forewarn.monitors.chains.chain import Chain
 from forewarn.monitors.chains.learning import Support, Tally, learn
+from forewarn.monitors.chains.model import Model
 from forewarn.monitors.evaluation.foretold import reliability, unmet_ahead
 from forewarn.monitors.laws.automaton import compile_law
 from forewarn.monitors.laws.formula import parse_formula
@@ -56,7 +57,7 @@ def goes_unmet(trace: list[int], frame: int, steps: int, deadline: int) -> bool:
 )
 def test_came_true_by_definition(trace: list[int], steps: int, deadline: int) -> None:
     automaton = law(deadline)
-    monitor, unmet = unmet_ahead(automaton, letters_of(automaton, trace), steps)
+    monitor, unmet = unmet_ahead(automaton, [letters_of(automaton, trace)], steps)[0]
     for frame in range(len(monitor)):
         wanted = goes_unmet(trace, frame, steps, deadline)
         assert unmet[frame] == wanted, (frame, trace)
@@ -64,16 +65,18 @@ def test_came_true_by_definition(trace: list[int], steps: int, deadline: int) ->
 
 def test_frames_from_the_first_violation_on_are_not_predicted() -> None:
     automaton = law(1)
-    monitor, unmet = unmet_ahead(automaton, letters_of(automaton, [0, 1, 0, 0, 2]), 2)
+    monitor, unmet = unmet_ahead(
+        automaton, [letters_of(automaton, [0, 1, 0, 0, 2])], 2
+    )[0]
     assert [automaton.names[q] for q in monitor] == ["idle", "wait:1"]
     assert unmet.tolist() == [True, True]
-    nothing, _ = unmet_ahead(law(0), letters_of(law(0), [1, 2]), 2)
+    nothing, _ = unmet_ahead(law(0), [letters_of(law(0), [1, 2])], 2)[0]
     assert nothing.size == 0
 
 
 def test_an_obligation_without_a_deadline_never_comes_true() -> None:
     automaton = compile_law(parse_formula("always(a -> next b)"))
-    _, unmet = unmet_ahead(automaton, letters_of(automaton, [1, 2, 1, 2]), 1)
+    _, unmet = unmet_ahead(automaton, [letters_of(automaton, [1, 2, 1, 2])], 1)[0]
     assert not unmet.any()
 
 
@@ -116,7 +119,7 @@ def test_the_true_chains_risk_is_what_comes_true() -> None:
     risks, outcomes = [], []
     for trace in walks(seed=3, traces=800):
         states = np.array([TRUTH.states.index(name) for name in trace])
-        monitor, unmet = unmet_ahead(automaton, letters[states], 4)
+        monitor, unmet = unmet_ahead(automaton, [letters[states]], 4)[0]
         risks.append(table[monitor, states[: len(monitor)]])
         outcomes.append(unmet)
     found = reliability(risks, outcomes)
@@ -124,16 +127,21 @@ def test_the_true_chains_risk_is_what_comes_true() -> None:
     assert not found.warns and found.skill is not None and found.skill > 0.05
 
 
+def numbered(sequences: list[list[str]], model: Model) -> list[np.ndarray]:
+    return [np.array([model.chain.index(s) for s in row]) for row in sequences]
+
+
 def test_left_out_traces_are_predicted_by_the_others() -> None:
     sequences = walks(seed=4, traces=300)
     model = learned(sequences)
-    tried = cross_validate(sequences, model, ABSTRACTION, law(2), 4)
+    tried = cross_validate(numbered(sequences, model), model, ABSTRACTION, law(2), 4)
     assert [np.size(r) for r in tried.predicted] == [np.size(o) for o in tried.outcome]
     found = reliability(tried.predicted, tried.outcome)
     assert found.calibration_error < 0.05 and not found.warns
     # A state that only one trace ever saw is unknown where it is predicted.
     strange = [*sequences, ["00", "11", "00"]]
-    tried = cross_validate(strange, learned(strange), ABSTRACTION, law(2), 4)
+    model = learned(strange)
+    tried = cross_validate(numbered(strange, model), model, ABSTRACTION, law(2), 4)
     assert np.isnan(tried.predicted[-1]).tolist() == [False, True, False]
     assert reliability(tried.predicted, tried.outcome).unknown == 1
 
@@ -147,7 +155,7 @@ def test_a_chain_is_assessed_with_its_laws_and_candidates() -> None:
         read = letters_of(
             automaton, [int(name[0]) + 2 * int(name[1]) for name in trace]
         )
-        _, unmet = unmet_ahead(automaton, read, horizon_steps(None))
+        _, unmet = unmet_ahead(automaton, [read], horizon_steps(None))[0]
         outcome.append(np.pad(unmet, (0, len(trace) - len(unmet))))
     report = assess_training(
         sequences,

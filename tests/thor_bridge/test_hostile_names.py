@@ -14,11 +14,12 @@ import pytest
 from forewarn.abstractions.abstraction import from_expressions
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.monitors.chains.learning import Support, Tally, learn
+from forewarn.monitors.chains.model import Model
 from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.guarding.policy import Policy, Step
-from forewarn.monitors.guarding.watch import Watch, load_watch
 from forewarn.plugins.agents import AgentGuard
 from forewarn.plugins.chat import Message, Reply
+from forewarn.plugins.loop.guarding import Guarding
 from forewarn.plugins.loop.reflection import BEGIN, END
 from forewarn.thor_bridge.bridge import HouseholdWorld
 from forewarn.thor_bridge.household.scenes import own_scenes, write_scenes
@@ -68,7 +69,7 @@ def kitchen(folder: Path, name: str) -> HouseholdWorld:
     )
 
 
-def watch() -> Watch:
+def learned() -> Model:
     """A chain of what the plan shows."""
     world = HouseholdWorld(scene="Kitchen1", watch=list(WATCH))
     frames = [world.reset(0), *(world.step(parse_step(step)) for step in STEPS)]
@@ -77,7 +78,7 @@ def watch() -> Watch:
     tally.add_sequence(
         [abstraction.state_name(abstraction.encode(frame.values)) for frame in frames]
     )
-    model = learn(
+    return learn(
         tally,
         Support("observed"),
         Fraction(0),
@@ -86,15 +87,14 @@ def watch() -> Watch:
         period_s=1.0,
         laws=(LAW,),
     )
-    return load_watch(model, horizon_s=3.0)
 
 
 def refusal(folder: Path, name: str, tool: str = "controller") -> str:
     """What the agent is told when it switches the microwave on."""
     robot = Robot(kitchen(folder, name))
+    policy = Policy(rules={"*": (Step("reflect", 0.9),)}, when="before")
     guard = AgentGuard(
-        watch(),
-        Policy(rules={"*": (Step("reflect", 0.9),)}, when="before"),
+        Guarding([learned()], policy),
         observe=robot.observe,
         # The world is asked its own action; what the agent called it is told apart.
         foresee=lambda _: robot.foresee(Action("turn_on", {"object": "Microwave"})),

@@ -29,7 +29,8 @@ def bounds(text: str, chain: Chain, intervals: IntervalChain) -> tuple[Floats, F
 
 def value_of(text: str, chain: Chain) -> Floats:
     labelling = Labelling(chain)
-    return check(parse_property(text, labelling), labelling).values
+    values = check(parse_property(text, labelling), labelling).values
+    return np.asarray(values, dtype=np.float64)
 
 
 def around(chain: Chain, share: float) -> IntervalChain:

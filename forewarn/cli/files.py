@@ -168,8 +168,7 @@ def export(
 
 
 def _export_run(path: Path, kind: str, out: Path | None) -> None:
-    from forewarn.scenarios.export.foxglove import write_mcap
-    from forewarn.scenarios.export.table import write_csv
+    from forewarn.scenarios.export import write_csv, write_mcap
     from forewarn.scenarios.report.runs import read_run
 
     if kind not in ("mcap", "csv"):

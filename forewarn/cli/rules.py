@@ -198,7 +198,7 @@ def evolve(
     )
     from forewarn.monitors.rules.labelled import read_labelled
     from forewarn.monitors.rules.rule import save_rules
-    from forewarn.scenarios.report.proposals.page import write_proposal
+    from forewarn.scenarios.report.proposal import write_proposal
 
     began = time.perf_counter()
     start = _begin(rules_file, domain)

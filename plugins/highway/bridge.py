@@ -1,9 +1,18 @@
-"""highway-env's roads as worlds: environments like any other, with shipped parts."""
+"""Who drives on highway-env's roads: its own driver models, and how an ego is told.
+
+The ego keeps its distance and changes lanes by highway-env's own model (IDM and MOBIL)
+whenever it looks. What an action says is how fast it would go, at which distance, and
+whether it looks; and what a guard allows it at most.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from random import Random
 from typing import Annotated, Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from forewarn.abstractions.errors import MissingDependency
@@ -11,7 +20,221 @@ from forewarn.plugins.contracts import Example
 from forewarn.plugins.gym.bridge import EnvPilot, EnvWorld
 
 try:
-    from forewarn.plugins.highway.driving import PERIOD_S, STOP, Driver, make, slower
+    import gymnasium
+    from highway_env.vehicle.behavior import IDMVehicle
+    from highway_env.vehicle.kinematics import Vehicle
+except ImportError as error:
+    raise MissingDependency("highway-env's roads", "highway") from error
+
+IDS = {
+    "highway": "highway-v0",
+    "merge": "merge-generic-v1",
+    "roundabout": "roundabout-v1",
+    "intersection": "intersection-v2",
+}
+"""The roads, by highway-env's own names of today."""
+
+PERIOD_S = 0.2
+FASTEST = 40.0  # m/s
+BRAKE = 8.0  # m/s²
+_RESPONDS_S = 0.5  # to a cap on the speed
+_SLOWS_HZ, _SLOW_S, _SLOW = 0.12, (1.5, 4.0), 3.0  # how often, how long, m/s
+
+WANTS, HEADWAY, LOOKS, CAP, MOST = range(5)
+"""The parts of an action: m/s, s, 0 or 1, m/s, m/s²."""
+
+_WAY_M = 350.0
+ARRIVED: dict[str, Callable[[Any, float], bool]] = {
+    "highway": lambda env, way_m: way_m > _WAY_M,
+    "merge": lambda env, way_m: bool(env.vehicle.position[0] > env.end_position),
+    "roundabout": lambda env, way_m: env.vehicle.lane_index[1].endswith(("xs", "xr")),
+    "intersection": lambda env, way_m: bool(env.has_arrived(env.vehicle)),
+}
+"""Whether the ego is where it wanted to be: of the environment, and its way east."""
+
+SPACE = gymnasium.spaces.Box(
+    np.array([0.0, 0.1, 0.0, 0.0, -BRAKE]),
+    np.array([FASTEST, 5.0, 1.0, FASTEST, 6.0]),
+    dtype=np.float64,
+)
+STOP = [0.0, 1.5, 1.0, 0.0, -BRAKE]
+
+# highway-env changes its driver models for all episodes to come where it makes a
+# crossing: each road has a model of its own, and the ego has another.
+TRAFFIC = {road: f"{__name__}.{road.title()}Traffic" for road in IDS}
+
+
+class Onward(IDMVehicle):
+    """Somebody who brakes to a stand.
+
+    In highway-env's own model who stands too close to another drives backwards, ever
+    faster, into whoever is there.
+    """
+
+    def clip_actions(self) -> None:
+        super().clip_actions()
+        least = -float(self.speed) / PERIOD_S  # stands a step later
+        self.action["acceleration"] = max(self.action["acceleration"], least)
+
+
+class Wavering(Onward):
+    """Somebody who now and then brakes hard, for nothing that others can see."""
+
+    target_speed: float
+    _slow_s = 0.0
+    _wants: float | None = None
+
+    def step(self, dt: float) -> None:
+        luck = self.road.np_random
+        if self._wants is None:
+            self._wants = self.target_speed
+        self._slow_s -= dt
+        if luck.uniform() < _SLOWS_HZ * dt:
+            self._slow_s = luck.uniform(*_SLOW_S)
+        slows = self._slow_s > 0.0
+        self.target_speed = _SLOW if slows else self._wants
+        super().step(dt)
+
+
+class HighwayTraffic(Wavering):
+    """Others on a motorway."""
+
+
+class MergeTraffic(Wavering):
+    """Others where two ways become one."""
+
+
+class RoundaboutTraffic(Onward):
+    """Others in and before a roundabout."""
+
+
+class IntersectionTraffic(Onward):
+    """Others at a crossing."""
+
+
+class Ego(Onward):
+    """The ego: the same model, which looks when it is told to."""
+
+    told: Any = (25.0, 1.5, 1.0, FASTEST, 6.0)
+
+    def act(self, action: Any = None) -> None:
+        if self.crashed:
+            return
+        told, before = self.told, self.action
+        self.target_speed, self.TIME_WANTED = float(told[WANTS]), float(told[HEADWAY])
+        looks = told[LOOKS] >= 0.5
+        self.enable_lane_change = bool(looks)
+        super().act()
+        acceleration = float(self.action["acceleration"])
+        if not looks:
+            acceleration = max(0.0, float(before["acceleration"]))
+        room = (float(told[CAP]) - self.speed) / _RESPONDS_S
+        acceleration = max(-BRAKE, min(acceleration, room, float(told[MOST])))
+        Vehicle.act(self, {**self.action, "acceleration": acceleration})
+
+
+class Road(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """A road of highway-env whose ego is told how to drive, until it has arrived.
+
+    Args:
+        env: The environment.
+        road: Which road it is.
+    """
+
+    def __init__(self, env: gymnasium.Env[Any, Any], road: str) -> None:
+        super().__init__(env)
+        self.action_space = SPACE
+        self._arrived, self._spares = ARRIVED[road], road == "intersection"
+
+    def reset(self, **options: Any) -> tuple[Any, dict[str, Any]]:
+        seen = self.env.reset(**options)
+        env: Any = self.env.unwrapped
+        former, vehicles = env.vehicle, env.road.vehicles
+        ego = Ego.create_from(former)
+        vehicles[vehicles.index(former)] = ego
+        if self._spares:
+            # Its own rule, which passes over the neighbour of each that it takes away.
+            vehicles[:] = [v for v in vehicles if v is ego or _apart_m(v, ego) >= 20.0]
+        env.controlled_vehicles = [ego]
+        self._began_m = float(ego.position[0])
+        return seen
+
+    def step(self, action: NDArray[Any]) -> Any:
+        env: Any = self.env.unwrapped
+        env.vehicle.told = action
+        # Without an action of its own the environment lets its vehicles drive.
+        seen, reward, terminated, truncated, info = env.step(None)
+        way_m = float(env.vehicle.position[0]) - self._began_m
+        arrived = not env.vehicle.crashed and self._arrived(env, way_m)
+        info["destination_reached"] = arrived
+        return seen, reward, terminated or arrived, truncated, info
+
+
+def _apart_m(one: Any, other: Any) -> float:
+    return float(np.hypot(*(np.asarray(one.position) - np.asarray(other.position))))
+
+
+def make(road: str, **config: Any) -> Road:
+    """A road of highway-env, with changes to its configuration."""
+    import highway_env  # noqa: F401 - registers them
+
+    given = {
+        "policy_frequency": round(1 / PERIOD_S),
+        "simulation_frequency": round(1 / PERIOD_S),
+        "other_vehicles_type": TRAFFIC[road],
+        # Nobody looks at it: the signals come from the road itself.
+        "observation": {"type": "AttributesObservation", "attributes": []},
+    }
+    settings = {**given, **config}
+    made = gymnasium.make(IDS[road], disable_env_checker=True, config=settings)
+    return Road(made, road)
+
+
+class Driver:
+    """Somebody who drives: how fast, how close, and how often looking elsewhere.
+
+    Args:
+        wants_kmh: The speed that drivers want, from and to.
+        headway_s: The distance in time that they keep, from and to.
+        distracted: How many of them look elsewhere now and then.
+        away_s: For how long, from and to.
+    """
+
+    def __init__(
+        self,
+        *,
+        wants_kmh: tuple[float, float] = (80.0, 130.0),
+        headway_s: tuple[float, float] = (0.6, 2.0),
+        distracted: float = 0.5,
+        away_s: tuple[float, float] = (1.0, 4.0),
+    ) -> None:
+        self._wants_kmh, self._headway_s = wants_kmh, headway_s
+        self._distracted, self._away_s = distracted, away_s
+
+    def reset(self, seed: int) -> None:
+        self._luck = luck = Random(f"highway driver {seed}")
+        self._wants = luck.uniform(*self._wants_kmh) / 3.6
+        self._headway = luck.uniform(*self._headway_s)
+        self._errs = luck.random() < self._distracted
+        self._looks, self._left_s = True, luck.uniform(1.0, 4.0)
+
+    def __call__(self, observation: Any) -> list[float]:
+        self._left_s -= PERIOD_S
+        if self._left_s <= 0.0:
+            self._looks = not (self._looks and self._errs)
+            span = (1.0, 4.0) if self._looks else self._away_s
+            self._left_s = self._luck.uniform(*span)
+        return [self._wants, self._headway, float(self._looks), FASTEST, 6.0]
+
+
+def slower(env: Any, action: list[float] | None, cap_kmh: float) -> list[float]:
+    """The action with a cap on the speed."""
+    told = list(env.vehicle.told if action is None else action)
+    told[CAP] = min(told[CAP], cap_kmh / 3.6)
+    return told
+
+
+try:
     from forewarn.plugins.highway.sense import RoadSenses
 except ImportError as error:
     raise MissingDependency("highway-env's roads", "highway") from error

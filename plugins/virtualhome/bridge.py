@@ -1,10 +1,12 @@
-"""The World: episodes of somebody who does things in a home of VirtualHome's."""
+"""The World and the Pilot: a person who does things in a home."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import Annotated
 
 from pydantic import Field
@@ -21,9 +23,16 @@ from forewarn.plugins.household import (
     SteppedHousehold,
     plain_name,
 )
-from forewarn.plugins.virtualhome.home import KNOWS, VERBS
-from forewarn.plugins.virtualhome.programs import NEXT, STEPS_LEFT, the_program
-from forewarn.plugins.virtualhome.scenes import load_plan
+from forewarn.plugins.virtualhome.home import (
+    KNOWS,
+    NEXT,
+    STEPS_LEFT,
+    VERBS,
+    Program,
+    load_plan,
+    load_programs,
+    the_program,
+)
 
 PERIOD_S = 1.0
 
@@ -155,3 +164,120 @@ def _known(watch: Iterable[str]) -> list[str]:
                 mend=near_miss(name, KNOWS) or f"it tells {', '.join(sorted(KNOWS))}",
             )
     return list(watch)
+
+
+Share = Annotated[float, Field(ge=0, le=1)]
+Span = Annotated[tuple[int, int], Field(strict=False)]
+
+_UNDONE_BY = {"open": "close", "switchon": "switchoff"}
+_UNDOES = frozenset(_UNDONE_BY.values())
+_SLIPS = 0.05
+"""How often somebody who is not forgetful leaves something."""
+
+
+_FINISH = Action("finish")
+
+
+class Performer:
+    """Performs programs step by step; a step that fails is left at that.
+
+    Args:
+        programs: A file of programs; ours if none is given.
+        program: Which of them, counted from 0; if none is given, some by chance.
+        in_a_row: How many, from and to, where chance says which.
+        forgetful: How many people are.
+        forgets: How often a forgetful one leaves out to close or to switch off.
+        looks_round: How many look round at the end, and set right what they left.
+        heeds: How many do so when they are told to think again.
+    """
+
+    @staticmethod
+    def example() -> Example:
+        return Example(world="virtualhome", steps=12)
+
+    def __init__(
+        self,
+        *,
+        programs: Path | None = None,
+        program: int | None = None,
+        in_a_row: Span = (2, 4),
+        forgetful: Share = 0.0,
+        forgets: Share = 0.6,
+        looks_round: Share = 0.0,
+        heeds: Share = 1.0,
+    ) -> None:
+        if in_a_row[0] > in_a_row[1]:
+            raise InvalidInput(f"in_a_row is from {in_a_row[0]} to {in_a_row[1]}")
+        self._one = None if program is None else the_program(programs, program)
+        self._all = load_programs(programs)
+        self._in_a_row = in_a_row
+        self._forgetful, self._forgets = forgetful, forgets
+        self._looks_round, self._heeds = looks_round, heeds
+
+    def reset(self, seed: int) -> None:
+        luck = Random(f"performer {seed}")  # noqa: S311
+        leaves = self._forgets if luck.random() < self._forgetful else _SLIPS
+        if not self._forgetful:
+            leaves = 0.0
+        self._round = luck.random() < self._looks_round
+        self._mends = luck.random() < self._heeds
+        chosen = [self._one] if self._one else self._some(luck)
+        steps = [step for program in chosen for step in program.steps]
+        # What is left out stands in the plan all the same.
+        self._todo = [
+            replace(step, arguments={**step.arguments, STEPS_LEFT: float(after)})
+            for after, step in zip(reversed(range(len(steps))), steps, strict=True)
+            if step.name not in _UNDOES or luck.random() >= leaves
+        ]
+        self._left: dict[tuple[str, str], Action] = {}
+        self._proposed = Action("wait")
+
+    def _some(self, luck: Random) -> Sequence[Program]:
+        count = min(luck.randint(*self._in_a_row), len(self._all))
+        return luck.sample(self._all, count)
+
+    def propose(self, frame: Frame, reflection: str | None = None) -> Action:
+        """The next step; what was withheld is given up, unless it insists."""
+        if reflection is not None and not self._mends:
+            return self._proposed
+        self._see(frame)
+        if reflection is not None:
+            self._todo = [*self._mending(), *self._todo]
+        elif not self._todo and self._round:
+            self._todo, self._round = self._mending(), False
+        self._proposed = self._saying(self._todo.pop(0)) if self._todo else _FINISH
+        return self._proposed
+
+    def _saying(self, step: Action) -> Action:
+        """The step, with what comes next as far as it can tell."""
+        left = dict(self._left)
+        _remember(left, step.name, str(step.arguments.get("object")))
+        if self._todo:
+            after = self._todo[0].name
+        else:
+            after = "walk" if self._round and left else _FINISH.name
+        return replace(step, arguments={**step.arguments, NEXT: after})
+
+    def _see(self, frame: Frame) -> None:
+        """Keeps in mind what it opened and switched on, as far as it can tell."""
+        values = frame.values
+        if values["last_action_succeeded"] is True:
+            thing = str(values["last_action_object"])
+            _remember(self._left, str(values["last_action"]), thing)
+
+    def _mending(self) -> list[Action]:
+        """Going back to what is left, and setting it right."""
+        return [
+            step
+            for undo in self._left.values()
+            for step in (Action("walk", undo.arguments), undo)
+        ]
+
+
+def _remember(left: dict[tuple[str, str], Action], verb: str, thing: str) -> None:
+    """What undoes all that was opened and switched on, after one verb more."""
+    if verb in _UNDONE_BY:
+        undo = Action(_UNDONE_BY[verb], {"object": thing})
+        left[_UNDONE_BY[verb], thing] = undo
+    elif verb in _UNDOES:
+        left.pop((verb, thing), None)

@@ -1,17 +1,21 @@
-"""A home in VirtualHome's own engine: a graph of things, and what is done to it.
-
-A home is never changed: what is done in it gives another, so that trying costs nothing.
-"""
+"""A home of VirtualHome: its scenes, what is done in it, and programs of that."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any
+from functools import cache, cached_property, lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Literal
 
-from forewarn.abstractions.errors import InvalidInput, MissingDependency
+from pydantic import Field
+
+from forewarn.abstractions.errors import InvalidInput, MissingDependency, near_miss
+from forewarn.abstractions.files import read_json, read_yaml
+from forewarn.abstractions.serial import Strict, validated
+from forewarn.monitors.guarding.decision import Action
 
 try:
     from virtualhome_eval.simulation.evolving_graph.environment import (
@@ -201,3 +205,210 @@ class Home:
                 seen.add(holder)
                 yield holder
                 todo += sorted(self._to(_LIES, holder))
+
+
+HERE = Path(__file__).parent
+FLAT = "flat"
+
+_TASK = re.compile(r"task:(\d+_\d+)")
+_GRAPHS = (
+    "dataset/programs_processed_precond_nograb_morepreconds/init_and_final_graphs/"
+    "TrimmedTestScene1_graph/results_intentions_march-13-18/file{}.json"
+)
+_BEGINS = {"CAN_OPEN": "CLOSED", "HAS_SWITCH": "OFF"}
+"""The state in which a thing begins that can be in more than one."""
+
+_BELOW = {"inside": "INSIDE", "upon": "ON"}
+
+_Things = dict[str, Any] | list[Any] | None
+
+
+class _Rooms(Strict):
+    """Our own way to write a home down.
+
+    Args:
+        kinds: What each class of things can do, in VirtualHome's words.
+        rooms: The things of each room; what lies in or on one stands below it.
+        starts: The room in which an episode begins.
+    """
+
+    format: str
+    kinds: dict[str, list[str]]
+    rooms: dict[str, _Things]
+    starts: str
+
+
+@lru_cache(maxsize=64)
+def load_plan(scene: str) -> Plan:
+    """The home of that name; see `VirtualHomeWorld`."""
+    if scene == FLAT:
+        return Plan(_built(HERE / "flat.yaml"), scene)
+    if found := _TASK.fullmatch(scene):
+        path = _of_virtualhome(found[1])
+    else:
+        path = Path(scene)
+    graph = read_json(path)
+    if isinstance(graph, dict):
+        # VirtualHome keeps how a task begins and how it ends in one file.
+        graph = graph.get("init_graph", graph)
+    return Plan(graph, str(path))
+
+
+def _of_virtualhome(task: str) -> Path:
+    """The graph that is installed with it for a task."""
+    package = find_spec("virtualhome_eval")
+    assert package is not None and package.origin  # noqa: S101 - it was imported
+    path = Path(package.origin).parent / _GRAPHS.format(task)
+    if not path.exists():
+        raise InvalidInput(
+            f"virtualhome-eval has no task {task}", mend="such as task:27_2"
+        )
+    return path
+
+
+def _built(path: Path) -> Mapping[str, Any]:
+    """The graph of a home of ours."""
+    home = validated(_Rooms, read_yaml(path), str(path))
+    nodes: list[dict[str, Any]] = []
+    edges: list[dict[str, Any]] = []
+
+    def add(name: str, category: str = "") -> int:
+        can = home.kinds[name] if category == "" else []
+        states = [_BEGINS[each] for each in can if each in _BEGINS]
+        nodes.append(
+            {
+                "id": len(nodes) + 1,
+                "class_name": name,
+                "category": category,
+                "properties": can,
+                "states": [*states, "CLEAN"],
+            }
+        )
+        return len(nodes)
+
+    def lay(thing: int, relation: str, holder: int) -> None:
+        edge = {"from_id": thing, "relation_type": relation, "to_id": holder}
+        edges.append(edge)
+
+    def furnish(room: int, things: _Things, relation: str, holder: int) -> None:
+        for name, below in _entries(things):
+            thing = add(name)
+            lay(thing, relation, holder)
+            if relation == "ON":  # the engine finds the room by what it is inside
+                lay(thing, "INSIDE", room)
+            for how, what in (below or {}).items():
+                furnish(room, what, _BELOW[how], thing)
+
+    rooms = {name: add(name, "Rooms") for name in home.rooms}
+    for name, room in rooms.items():
+        furnish(room, home.rooms[name], "INSIDE", room)
+    lay(add("character", "Characters"), "INSIDE", rooms[home.starts])
+    return {"nodes": nodes, "edges": edges}
+
+
+def _entries(things: _Things) -> Iterator[tuple[str, Any]]:
+    if isinstance(things, dict):
+        yield from things.items()
+    else:
+        yield from ((name, None) for name in things or ())
+
+
+STEPS_LEFT, NEXT = "steps_left", "next_action"
+"""The arguments by which an action says how many steps of its plan come after it, and
+which verb is next."""
+
+OURS = Path(__file__).with_name("programs.yaml")
+
+_LINE = re.compile(r"\[(\w+)\]((?:\s*<[^<>]{1,60}>(?:\s*\([\d.]{1,20}\))?)*)")
+_THING = re.compile(r"<([^<>]+)>(?:\s*\((?:1\b|0*(\d+)))?")
+_PLACES = ("object", "receptacle")
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What is to be done, step by step.
+
+    Args:
+        name: What for.
+        steps: The actions.
+        scene: Where, if not in the world's own scene.
+    """
+
+    name: str
+    steps: tuple[Action, ...]
+    scene: str = ""
+
+
+class _Entry(Strict):
+    name: str
+    scene: str = ""
+    steps: list[str | list[str | list[str]]] = Field(max_length=1000)
+
+
+class _File(Strict):
+    format: Literal["forewarn.household-programs/1"]
+    programs: list[_Entry] = Field(min_length=1)
+
+
+@cache
+def load_programs(path: Path | None = None) -> tuple[Program, ...]:
+    """The programs of a file, YAML or JSON; ours if none is given."""
+    path = path or OURS
+    source = str(path)
+    plain = path.name.endswith((".json", ".json.gz"))
+    file = validated(_File, read_json(path) if plain else read_yaml(path), source)
+    return tuple(_program(entry, source) for entry in file.programs)
+
+
+def the_program(path: Path | None, number: int) -> Program:
+    """One of them, counted from 0."""
+    programs = load_programs(path)
+    if not 0 <= number < len(programs):
+        raise InvalidInput(
+            f"no program {number}; there are {len(programs)}, counted from 0",
+            source=str(path or OURS),
+        )
+    return programs[number]
+
+
+def _program(entry: _Entry, source: str) -> Program:
+    try:
+        steps = tuple(parse_step(step) for step in entry.steps)
+    except InvalidInput as error:
+        raise error.within(source, f"the program {entry.name!r:.60}") from None
+    return Program(entry.name, steps, entry.scene)
+
+
+def parse_step(step: str | Sequence[object]) -> Action:
+    """A step as an action: `[PUTIN] <milk> (1) <fridge> (2)`, or verb and things.
+
+    A first thing of its kind is the one at hand or nearest; a second is the second in
+    the scene's order.
+
+    Raises:
+        InvalidInput: It is none of VirtualHome's.
+    """
+    if isinstance(step, str):
+        line = _LINE.fullmatch(step.strip())
+        if line is None:
+            raise InvalidInput(
+                f"{step!r:.80} is no step", mend="such as [OPEN] <fridge> (1)"
+            )
+        verb, things = verb_of(line[1]), _THING.findall(line[2])
+    else:
+        verb, things = _pair(step)
+    if verb not in VERBS:
+        raise InvalidInput(
+            f"VirtualHome knows no verb {verb!r:.60}", mend=near_miss(verb, VERBS)
+        )
+    if len(things) != VERBS[verb]:
+        raise InvalidInput(f"{verb} is about {VERBS[verb]} things, not {len(things)}")
+    named = [f"{kind_of(name)}#{n}" if n else kind_of(name) for name, n in things]
+    return Action(verb, dict(zip(_PLACES, named, strict=False)))
+
+
+def _pair(step: Sequence[object]) -> tuple[str, list[tuple[str, str]]]:
+    match step:
+        case [str(verb), list(names)] if all(isinstance(name, str) for name in names):
+            return verb_of(verb), [(str(name), "") for name in names]
+    raise InvalidInput(f"{step!r:.80} is no step", mend="such as [OPEN, [fridge]]")

@@ -1,8 +1,7 @@
-"""Writes the labelled runs that ship: `python -m forewarn.scenarios.labelled.generate`.
+"""Labelled traces that ship: runs of our robot, drives, and programs in pairs.
 
-Household: our own robot does each task of our suite, the safe one, its hazardous twin,
-and both at once, which is where it may be careless. Driving: drivers in SUMO drive the
-scenarios that ship. What a run is called, its laws decide: unsafe if one was broken.
+`python -m forewarn.scenarios.labelled.generate [DOMAIN ...]` writes them again: byte
+for byte with the same versions of what they run on.
 """
 
 from __future__ import annotations
@@ -12,9 +11,10 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
-from forewarn.abstractions.files import atomic_text
+from forewarn.abstractions.files import atomic_text, read_yaml
 from forewarn.abstractions.frame import Frame, Value
 from forewarn.abstractions.readers import read_trace
 from forewarn.monitors.evaluation.warned import Broken
@@ -163,13 +163,54 @@ def _label(broken: list[Broken]) -> dict[str, str]:
     return {"label": "unsafe", "label_basis": f"broke {', '.join(names)}"}
 
 
+def code() -> Iterator[dict[str, Any]]:
+    """The runs, a hazard and its mirror by turns."""
+    for number, entry in enumerate(read_yaml(HERE / "programs.yaml"), 1):
+        for choice, words in enumerate(entry["choices"]):
+            for label in ("unsafe", "safe"):
+                program = entry[label].format(**words)
+                cells = styled(entry["imports"].rstrip(), program.rstrip(), choice)
+                yield {
+                    "id": f"{label}-{number}-{choice + 1}",
+                    "domain": "code",
+                    "label": label,
+                    "label_basis": entry["hazard"]
+                    if label == "unsafe"
+                    else f"mirrors one that {entry['hazard']}",
+                    "task": f"program {number}",
+                    "events": [_code_event(i, cell) for i, cell in enumerate(cells)],
+                }
+
+
+def _code_event(index: int, cell: str) -> Mapping[str, Any]:
+    return {"i": index, "tool": "python_repl", "code": cell, "success": True}
+
+
+def styled(imports: str, program: str, style: int) -> list[str]:
+    """A program in one of the four ways in which agents write them, as its cells."""
+    match style:
+        case 0:
+            return [f"```python\n{imports}\n\n{program}\n```"]
+        case 1:
+            tried = f"try:\n{indent(program, '    ')}\nexcept OSError as error:"
+            return [f"{imports}\n\n{tried}\n    print('An error occurred:', error)"]
+        case 2:
+            body = indent(program, "    ")
+            return [
+                f"{imports}\n\ndef main():\n{body}\n\n"
+                "if __name__ == '__main__':\n    main()"
+            ]
+    return [imports, f"# Everything is imported\n{program}"]
+
+
 def main(names: list[str]) -> None:
-    """Writes the files of these domains, or of both."""
-    for made in (household, driving):
+    """Write the files of these domains, or of all."""
+    for made in (household, driving, code):
         if not names or made.__name__ in names:
+            spaces = None if made is code else (",", ":")
             with atomic_text(HERE / f"{made.__name__}.jsonl.gz") as out:
                 for row in made():
-                    out.write(json.dumps(row, separators=(",", ":")) + "\n")
+                    out.write(json.dumps(row, separators=spaces) + "\n")
 
 
 if __name__ == "__main__":

@@ -31,10 +31,9 @@ from forewarn.monitors.guarding.listening import Listener, Run
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.monitors.guarding.watch import Watch
 from forewarn.plugins.contracts import Scenic, Thing
-from forewarn.scenarios.live.hub import APART_S
-from forewarn.scenarios.report.film import TOLD
-from forewarn.scenarios.report.scenes import SEEN_M, concerned
-from forewarn.scenarios.report.story import Telling
+from forewarn.scenarios.live.server import APART_S
+from forewarn.scenarios.report.film import SEEN_M, TOLD, concerned
+from forewarn.scenarios.report.runs import Telling
 from forewarn.scenarios.running.scenery import shape_row, thing_row
 
 MOST_WAITING = 4 * 1024 * 1024

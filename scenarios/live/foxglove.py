@@ -20,8 +20,8 @@ from forewarn.monitors.guarding.decision import Decision, Turn
 from forewarn.monitors.guarding.listening import Listener, Run
 from forewarn.monitors.guarding.watch import Watch
 from forewarn.plugins.contracts import Scenic
-from forewarn.scenarios.export import topics
-from forewarn.scenarios.report.story import Telling
+from forewarn.scenarios import export
+from forewarn.scenarios.report.runs import Telling
 
 HOST, PORT = "127.0.0.1", 8765
 SCENES_APART_S = 0.04
@@ -93,7 +93,7 @@ class Told(Listener):
         self._policy, self._scenic = run.policy, run.scenic
         self._telling = Telling(watched_only=run.policy.shadow)
         self._laws = [law.name for law in run.watch.laws]
-        self._risks = topics.risk_topics(self._laws)
+        self._risks = export.risk_topics(self._laws)
         self._first = True
 
     def decided(self, watch: Watch, frame: Frame, decision: Decision) -> None:
@@ -134,24 +134,24 @@ class Told(Listener):
             channel.close()
         vocabulary = watch.vocabulary
         seen = self._scenic is not None
-        wanted = topics.schemas(self._laws, frame.values, vocabulary, seen)
+        wanted = export.schemas(self._laws, frame.values, vocabulary, seen)
         self._channels = {
             topic: self._channel(topic, schema=schema, context=self._context)
             for topic, (_, schema) in wanted.items()
         }
         if self._scenic is not None:
-            ground = topics.ground(self._scenic.ground(), frame.time_s)
+            ground = export.ground(self._scenic.ground(), frame.time_s)
             self._say("/ground", ground, frame.time_s)
 
     def _moment(self, watch: Watch, frame: Frame, decision: Decision) -> None:
         time_s = frame.time_s
-        values = {name: topics.plain(value) for name, value in frame.values.items()}
+        values = {name: export.plain(value) for name, value in frame.values.items()}
         self._say("/signals", values, time_s)
         for topic, law in zip(self._risks, watch.laws, strict=True):
             steps = self._policy.steps_for(law.name)
             least = min((step.threshold for step in steps), default=None)
             risk = law.risk if law.point == law.point else None
-            said = topics.risk_message(law.name, risk, law.left_s, least)
+            said = export.risk_message(law.name, risk, law.left_s, least)
             self._say(topic, said, time_s)
         self._say("/decision", {"decision": decision.kind}, time_s)
         now_s = time.monotonic()
@@ -159,13 +159,13 @@ class Told(Listener):
             return
         self._due_s = now_s + SCENES_APART_S
         things = list(self._scenic.things())
-        self._say("/scene", topics.scene(things, time_s), time_s)
+        self._say("/scene", export.scene(things, time_s), time_s)
         for thing in things:
             if thing.kind == "ego":
-                self._say("/tf", topics.transform(thing, time_s), time_s)
+                self._say("/tf", export.transform(thing, time_s), time_s)
 
     def _event(self, kind: str, text: str, time_s: float) -> None:
-        self._say("/events", topics.log(kind, text, time_s), time_s)
+        self._say("/events", export.log(kind, text, time_s), time_s)
 
     def _say(self, topic: str, content: Mapping[str, Any], time_s: float) -> None:
         data = json.dumps(content, separators=(",", ":"), allow_nan=False).encode()

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from forewarn.abstractions.abstraction import Abstraction
 from forewarn.abstractions.expression import tree
 from forewarn.monitors.guarding.chain import ChainWatch
-from forewarn.scenarios.report.drawing import TICKS, line, words
-from forewarn.scenarios.report.markup import Markup, tag
+from forewarn.scenarios.report.drawing import TICKS, Markup, line, tag, words
 from forewarn.scenarios.report.runs import Run
 
 SHOWN = 14

@@ -10,7 +10,7 @@ from typing import Any
 from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import read_json
 from forewarn.scenarios.report.runs import Run, read_run
-from forewarn.scenarios.report.showing.gallery import Card, gallery
+from forewarn.scenarios.report.stage import Card, gallery
 from forewarn.scenarios.report.tables import cautions
 from forewarn.scenarios.running.episode import Episode, by_seed, read_episode
 from forewarn.scenarios.running.scenery import SUFFIX

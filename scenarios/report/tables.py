@@ -10,8 +10,14 @@ from forewarn.monitors.evaluation.foretold import ReliabilityBin
 from forewarn.monitors.evaluation.warned import warned_early
 from forewarn.monitors.guarding.drift import WHAT_TO_DO
 from forewarn.scenarios.measuring.pairs import trips
-from forewarn.scenarios.report.drawing import reliability, side_by_side, trade_off
-from forewarn.scenarios.report.markup import Markup, joined, tag
+from forewarn.scenarios.report.drawing import (
+    Markup,
+    joined,
+    reliability,
+    side_by_side,
+    tag,
+    trade_off,
+)
 from forewarn.scenarios.running.episode import Episode
 
 SHOWN_EPISODES = 50

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import gzip
-from pathlib import Path
+import json
 
+from forewarn.abstractions.files import read_lines
 from forewarn.monitors.rules.code_program import parsed
 from forewarn.monitors.rules.libraries import library
 from forewarn.monitors.rules.rule import expert_rules
 from forewarn.monitors.rules.scoring import score
-from forewarn.scenarios.labelled import labelled_traces
-from forewarn.scenarios.labelled.programs import SHIPPED, write
+from forewarn.scenarios.labelled import generate, labelled_traces
 
 
-def test_programs_come_out_again(tmp_path: Path) -> None:
-    write(tmp_path / "code.jsonl.gz")
-    again = gzip.decompress((tmp_path / "code.jsonl.gz").read_bytes())
-    assert again == gzip.decompress(SHIPPED.read_bytes())
+def test_programs_come_out_again() -> None:
+    again = [json.dumps(row) for row in generate.code()]
+    assert again == list(read_lines(generate.HERE / "code.jsonl.gz"))
 
 
 def test_each_hazard_has_a_mirror_that_parses() -> None:

@@ -109,7 +109,7 @@ def test_csv_has_a_row_a_frame(record: Path, tmp_path: Path) -> None:
 
 
 def test_what_looks_like_a_formula_is_text() -> None:
-    from forewarn.scenarios.export.table import _cell
+    from forewarn.scenarios.export import _cell
 
     assert _cell("=HYPERLINK(1)") == "'=HYPERLINK(1)"
     assert _cell(-1.5) == -1.5 and _cell("red") == "red" and _cell(None) is None

@@ -17,8 +17,14 @@ from highway_env.road.lane import StraightLane
 from highway_env.road.road import Road, RoadNetwork
 from highway_env.vehicle.controller import ControlledVehicle
 
-from forewarn.plugins.highway.bridge import HighwayWorld
-from forewarn.plugins.highway.driving import CAP, STOP, Driver, make, slower
+from forewarn.plugins.highway.bridge import (
+    CAP,
+    STOP,
+    Driver,
+    HighwayWorld,
+    make,
+    slower,
+)
 from forewarn.plugins.highway.sense import Course, RoadSenses
 
 

@@ -13,7 +13,7 @@ from forewarn.cli import main
 
 pytest.importorskip("virtualhome_eval", reason="virtualhome-eval is not installed")
 
-from forewarn.plugins.virtualhome.programs import load_programs
+from forewarn.plugins.virtualhome.home import load_programs
 
 PAGE = Path(__file__).parents[3] / "docs" / "household.md"
 

@@ -14,9 +14,8 @@ from forewarn.monitors.guarding.decision import Action
 
 pytest.importorskip("virtualhome_eval", reason="virtualhome-eval is not installed")
 
-from forewarn.plugins.virtualhome.bridge import VirtualHomeWorld
-from forewarn.plugins.virtualhome.performer import Performer
-from forewarn.plugins.virtualhome.programs import Program, load_programs, parse_step
+from forewarn.plugins.virtualhome.bridge import Performer, VirtualHomeWorld
+from forewarn.plugins.virtualhome.home import Program, load_programs, parse_step
 
 OURS = load_programs()
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forewarn.scenarios.live.hub import (
+from forewarn.scenarios.live.server import (
     APART_S,
     MINUTE_S,
     MOST_EVENTS,

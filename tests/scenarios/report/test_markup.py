@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forewarn.abstractions.errors import clean
-from forewarn.scenarios.report.markup import Markup, joined, tag
+from forewarn.scenarios.report.drawing import Markup, joined, tag
 
 
 class _Seen(HTMLParser):

@@ -16,9 +16,9 @@ from forewarn.monitors.guarding.record import ORIGIN, BrokenRecord, line_hash
 from forewarn.scenarios.report import write_report
 from forewarn.scenarios.report.film import film, first_alarm
 from forewarn.scenarios.report.runs import Run, read_run
-from forewarn.scenarios.report.showing.gallery import KINDS, SHOWN, Card, kind_of
-from forewarn.scenarios.report.showing.sentences import WIDE, bounds, moment_of
+from forewarn.scenarios.report.sentences import WIDE, bounds, moment_of
 from forewarn.scenarios.report.sources import Pair, read_sources
+from forewarn.scenarios.report.stage import KINDS, SHOWN, Card, kind_of
 from forewarn.scenarios.running.scenery import scene_file
 from tests.scenarios import learned
 from tests.scenarios.learned import forewarn
@@ -436,7 +436,7 @@ def test_a_live_run_speaks_its_models_vocabulary(road: Path, tmp_path: Path) -> 
 
 
 def test_a_live_clock_starts_at_zero() -> None:
-    from forewarn.scenarios.report.records import told_by_the_guard
+    from forewarn.scenarios.report.runs import told_by_the_guard
 
     decision = {"decision": "stop", "violated": ["law"]}
     lines: list[dict[str, Any]] = [

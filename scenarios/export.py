@@ -1,17 +1,26 @@
-"""What Foxglove is told: topics with their schemas, and messages, each as JSON.
+"""A run for other tools: a table for statistics, and an MCAP log that Foxglove opens.
 
-Logs and live views have the same topics.
+Every message is JSON with a JSON schema. The log's clock is the run's, from zero, so
+the same record gives the same bytes.
 """
 
 from __future__ import annotations
 
+import csv
+import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from io import BytesIO
+from pathlib import Path
 from typing import Any
 
+from forewarn import __version__
+from forewarn.abstractions.errors import MissingDependency, harmless_cell
+from forewarn.abstractions.files import atomic_bytes, atomic_text
 from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
 from forewarn.monitors.guarding.decision import Risk
 from forewarn.plugins.contracts import HIT, Shape, Thing
+from forewarn.scenarios.report.runs import Run, vocabulary_of
 
 WORLD = "world"
 """The frame of everything that is drawn."""
@@ -258,3 +267,96 @@ _SCENE_UPDATE = _object(
         texts=_NOTHING, models=_NOTHING,
     ),
 )  # fmt: skip
+
+
+def write_csv(run: Run, path: Path) -> int:
+    """Writes the frames of a run with their risks and decisions; how many rows."""
+    bounds = ("low", "risk", "high", "likely low", "likely high", "left_s")
+    head = ["time_s", "sequence", "decision"]
+    head += [f"{law.name}: {each}" for law in run.laws for each in bounds]
+    with atomic_text(path) as out:
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(map(harmless_cell, [*head, *run.signals]))
+        for i, time_s in enumerate(run.times_s):
+            row: list[Any] = [time_s, run.sequences[i], run.decisions[i]]
+            for law in run.laws:
+                risk = law.risks[i]
+                row += [None] * 3 if risk is None else risk[:3]
+                row += (risk and risk.likely) or (None, None)
+                row.append(law.left_s[i])
+            writer.writerow([*row, *(_cell(each[i]) for each in run.signals.values())])
+    return len(run.times_s)
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return harmless_cell(value) if isinstance(value, str) else value
+
+
+Message = tuple[str, float, dict[str, Any]]
+"""A topic, a time in seconds, and what is said."""
+
+
+def write_mcap(run: Run, path: Path) -> dict[str, int]:
+    """Writes a run as an MCAP file.
+
+    Returns:
+        How many messages each topic has.
+
+    Raises:
+        MissingDependency: Without the extra `mcap`.
+    """
+    try:
+        from mcap.writer import Writer
+    except ImportError as error:
+        raise MissingDependency("writing MCAP", "mcap") from error
+    laws = [law.name for law in run.laws]
+    seen = run.scenery is not None
+    told = schemas(laws, run.signals, vocabulary_of(run), seen)
+    counts: dict[str, int] = {}
+    buffer = BytesIO()
+    writer: Any = Writer(buffer)
+    writer.start("", f"forewarn {__version__}")
+    channels: dict[str, int] = {}
+    for topic, (name, schema) in told.items():
+        data = json.dumps(schema).encode()
+        number = writer.register_schema(name, "jsonschema", data)
+        channels[topic] = writer.register_channel(topic, "json", number)
+    for topic, time_s, content in _messages(run):
+        at = round(time_s * 1e9)
+        counts[topic] = counts.get(topic, 0) + 1
+        data = json.dumps(content, separators=(",", ":"), allow_nan=False).encode()
+        writer.add_message(channels[topic], at, data, at, counts[topic])
+    writer.finish()
+    with atomic_bytes(path) as out:
+        out.write(buffer.getvalue())
+    return counts
+
+
+def _messages(run: Run) -> Iterator[Message]:
+    """All messages in the order of their times."""
+    started = run.times_s[0]
+    if run.scenery is not None:
+        yield "/ground", started, ground(run.scenery.ground, started)
+    moments = {m.sequence: m for m in run.scenery.moments} if run.scenery else {}
+    named = risk_topics([law.name for law in run.laws])
+    events = list(run.events)
+    for i, time_s in enumerate(run.times_s):
+        values = {name: plain(each[i]) for name, each in run.signals.items()}
+        yield "/signals", time_s, values
+        for topic, law in zip(named, run.laws, strict=True):
+            least = min((at for _, at in law.steps), default=None)
+            said = risk_message(law.name, law.risks[i], law.left_s[i], least)
+            yield topic, time_s, said
+        yield "/decision", time_s, {"decision": run.decisions[i]}
+        moment = moments.get(run.sequences[i])
+        if moment is not None:
+            yield "/scene", time_s, scene(moment.things.values(), time_s)
+            for thing in moment.things.values():
+                if thing.kind == "ego":
+                    yield "/tf", time_s, transform(thing, time_s)
+        while events and events[0].time_s <= time_s:
+            event = events.pop(0)
+            told = log(event.kind, event.text, event.time_s)
+            yield "/events", event.time_s, told

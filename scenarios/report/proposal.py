@@ -9,7 +9,7 @@ from typing import Any
 from forewarn import __version__
 from forewarn.abstractions.files import atomic_text
 from forewarn.monitors.rules.evolving.proposal import Proposal, report
-from forewarn.scenarios.report.markup import Markup, joined, tag
+from forewarn.scenarios.report.drawing import Markup, joined, tag
 from forewarn.scenarios.report.page import asset, document
 
 _RIGHTED = {True: "right now", False: "wrong now", None: "not labelled"}

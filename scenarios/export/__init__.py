@@ -1,1 +1,0 @@
-"""Runs written for other tools to show."""

@@ -1,1 +1,0 @@
-"""A proposed change of rules as a page, for whoever accepts or refuses it."""

@@ -131,6 +131,12 @@ class _Found:
         for table in has or unknown or (() if only_known else tables):
             self.read.setdefault(table, set()).add(name)
 
+    def knows(self, name: str, tables: frozenset[str]) -> bool:
+        """Whether one of these tables has a column, or may have it."""
+        return any(
+            t not in self.tables or name.casefold() in self.tables[t] for t in tables
+        )
+
     def everything(self, table: str) -> None:
         self.read.setdefault(table, set()).update(self.tables.get(table, [EVERY]))
 
@@ -172,11 +178,20 @@ def _read_scope(scope: Any, found: _Found, exp: Any) -> None:
     own = frozenset().union(
         *(sources[alias.casefold()] for alias in scope.selected_sources)
     )
+    derived = not all(
+        isinstance(scope.sources[alias], exp.Table) for alias in scope.selected_sources
+    )
     for column in scope.columns:
+        if column.parent_select is not scope.expression:
+            continue  # of a SELECT inside, which is read by itself
         if column.table:
             found.column(column.name, sources.get(column.table.casefold(), own))
         elif own:
-            found.column(column.name, own)
+            # One that none of its own tables has is of a table around it, or a name
+            # that a SELECT inside gives.
+            around = frozenset().union(*sources.values())
+            near = own if found.knows(column.name, own) else around
+            found.column(column.name, near, only_known=derived)
     for each in scope.expression.expressions:
         if each.is_star and isinstance(each, exp.Star | exp.Column):
             alias = each.table if isinstance(each, exp.Column) else ""

@@ -42,6 +42,24 @@ STAY = "patientunitstayid"
         ("SELECT (SELECT t1.labresult FROM lab AS t1 WHERE t1.patientunitstayid ="
          " p.patientunitstayid) - 3 FROM patient p",
          {"lab": ["labresult", STAY], "patient": [STAY]}),
+        ("SELECT t1.drugname FROM (SELECT medication.drugname, DENSE_RANK() OVER (ORDER"
+         " BY COUNT(*) DESC) AS c1 FROM medication WHERE STRFTIME('%Y',"
+         " medication.drugstarttime) >= '2104' GROUP BY medication.drugname) AS t1"
+         " WHERE t1.c1 <= 5", {"medication": ["drugname", "drugstarttime"]}),
+        ("SELECT c1 FROM (SELECT age AS c1 FROM patient) t, lab WHERE c1 > labresult",
+         {"lab": ["labresult"], "patient": ["age"]}),
+        ("SELECT labresult FROM lab WHERE EXISTS (SELECT uniquepid FROM patient WHERE"
+         " labname = 'hct')",
+         {"lab": ["labname", "labresult"], "patient": ["uniquepid"]}),
+        ("SELECT COUNT(*) AS c, gender FROM patient GROUP BY gender ORDER BY c DESC",
+         {"patient": ["gender"]}),
+        ("SELECT MAX(T1.labresult) - MIN(T1.labresult) FROM LAB AS T1 WHERE"
+         " T1.labresulttime BETWEEN datetime('now', '-1 day') AND"
+         " datetime(T1.labresulttime, 'start of month')",
+         {"lab": ["labresult", "labresulttime"]}),
+        ("SELECT age FROM patient UNION SELECT labname FROM lab",
+         {"lab": ["labname"], "patient": ["age"]}),
+        ("SELECT password FROM patient", {"patient": ["password"]}),
         ("DELETE FROM lab WHERE labname = 'x'", {"lab": ["labname"]}),
         ("select age from patient; select labname from lab",
          {"lab": ["labname"], "patient": ["age"]}),

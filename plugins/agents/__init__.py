@@ -1,15 +1,15 @@
 """Guarding an agent that calls tools, whichever framework runs it."""
 
-from forewarn.plugins.agents.calls import (
+from forewarn.plugins.agents.guard import (
     ASKING,
     STOPPED,
     UNREADABLE,
     WITHHELD,
+    AgentGuard,
     Question,
     Verdict,
     json_arguments,
 )
-from forewarn.plugins.agents.guard import AgentGuard
 
 __all__ = [
     "ASKING",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from forewarn import _front
 
 if TYPE_CHECKING:
-    from forewarn.plugins.gym.actions import EnvActuator
+    from forewarn.plugins.gym.act import EnvActuator
     from forewarn.plugins.gym.bridge import EnvPilot, EnvWorld
     from forewarn.plugins.gym.guarded import (
         Equipment,
@@ -32,7 +32,7 @@ __all__ = [
 __getattr__, __dir__ = _front(
     __name__,
     {
-        "actions": ("EnvActuator",),
+        "act": ("EnvActuator",),
         "bridge": ("EnvPilot", "EnvWorld"),
         "guarded": (
             "Equipment",

@@ -20,9 +20,11 @@ from forewarn.plugins.functions import found, said_where
 
 try:
     import gymnasium
+    import numpy as np
     from gymnasium.vector import VectorEnv
+    from numpy.typing import NDArray
 
-    from forewarn.plugins.gym.actions import (
+    from forewarn.plugins.gym.act import (
         ACT,
         AUTOPILOT,
         EnvActuator,
@@ -40,7 +42,7 @@ Called = str | Callable[..., Any]
 
 _PLACE = re.compile(r"[\w./\\-]+:\w+")
 _CAP_SHOWS_KMH = 1.0
-_EXAMPLE = "forewarn.plugins.gym.example"
+_EXAMPLE = "forewarn.plugins.gym.bridge"
 
 
 class Seen(dict[str, Value]):
@@ -248,3 +250,43 @@ def _made(env: Called, options: Mapping[str, Any]) -> Any:
         why = said_where(error) or said(error)
         raise InvalidInput(f"no environment {env!r:.80}: {why}") from error
     return only(made) if isinstance(made, VectorEnv) else made
+
+
+# -- the example --------------------------------------------------------------------
+
+_PERIOD_S, _FASTEST, _STRENGTH = 0.1, 40.0, 8.0
+Shown = NDArray[np.float32]
+
+
+class Car(gymnasium.Env[Shown, Shown]):
+    """A car as a small environment: the example of the world and the pilot."""
+
+    observation_space = gymnasium.spaces.Box(0.0, _FASTEST, (1,), np.float32)
+    action_space = gymnasium.spaces.Box(-1.0, 1.0, (1,), np.float32)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Shown, dict[str, Any]]:
+        super().reset(seed=seed)
+        self._speed = np.float32(self.np_random.uniform(5.0, 10.0))
+        return self._seen(), {}
+
+    def step(self, action: Shown) -> tuple[Shown, float, bool, bool, dict[str, Any]]:
+        speed = self._speed + action[0] * _STRENGTH * _PERIOD_S
+        self._speed = np.clip(speed, 0.0, _FASTEST)
+        return self._seen(), float(self._speed), False, False, {}
+
+    def _seen(self) -> Shown:
+        return np.array([self._speed], np.float32)
+
+
+def faster(observation: Shown) -> Shown:
+    """A policy that speeds up, whatever comes."""
+    return np.array([0.2], np.float32)
+
+
+def slower(env: Car, action: list[float] | None, cap_kmh: float) -> list[float]:
+    """The action that keeps a cap, from the one proposed."""
+    room = cap_kmh / 3.6 - float(env._speed)
+    most = max(-1.0, min(1.0, room / _STRENGTH / _PERIOD_S))
+    return [most if action is None else min(action[0], most)]

@@ -29,7 +29,7 @@ try:
     from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
     from gymnasium.vector.utils import concatenate, create_empty_array, iterate
 
-    from forewarn.plugins.gym.actions import ACT
+    from forewarn.plugins.gym.act import ACT
 except ImportError as error:
     raise MissingDependency("a guarded Gymnasium environment", "gym") from error
 

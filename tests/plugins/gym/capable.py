@@ -49,7 +49,7 @@ class Single(Way):
     def guarded(self, equipment: Any) -> Any:
         """A guarded environment of one car."""
         from forewarn.plugins.gym import GuardedEnv
-        from forewarn.plugins.gym.example import Car
+        from forewarn.plugins.gym.bridge import Car
 
         given = equipment.guarding, equipment.signals, equipment.actuator
         return GuardedEnv(Car(), *given, equipment.period_s)
@@ -67,7 +67,7 @@ class Vectorised(Single):
         from gymnasium.vector import SyncVectorEnv
 
         from forewarn.plugins.gym import GuardedVectorEnv
-        from forewarn.plugins.gym.example import Car
+        from forewarn.plugins.gym.bridge import Car
 
         return GuardedVectorEnv(SyncVectorEnv([Car]), equipment)
 
@@ -80,7 +80,7 @@ class Parallel(Single):
 
     def guarded(self, equipment: Any) -> Any:
         from forewarn.plugins.gym import GuardedParallelEnv
-        from forewarn.plugins.gym.example import Car
+        from forewarn.plugins.gym.bridge import Car
 
         class Cars:
             """One car, as PettingZoo has many."""

@@ -20,8 +20,8 @@ gymnasium = pytest.importorskip("gymnasium", reason="gymnasium is not installed"
 import numpy as np  # noqa: E402
 
 from forewarn.plugins.gym import EnvPilot, EnvWorld  # noqa: E402
-from forewarn.plugins.gym.actions import plain, sample  # noqa: E402
-from forewarn.plugins.gym.example import Car, faster, slower  # noqa: E402
+from forewarn.plugins.gym.act import plain, sample  # noqa: E402
+from forewarn.plugins.gym.bridge import Car, faster, slower  # noqa: E402
 from forewarn.plugins.gym.sense import Senses  # noqa: E402
 
 
@@ -201,7 +201,7 @@ title: Mine
 world:
   name: gym
   settings:
-    env: forewarn.plugins.gym.example:Car
+    env: forewarn.plugins.gym.bridge:Car
     vocabulary: driving
     signals: {signals}
     period_s: 0.1

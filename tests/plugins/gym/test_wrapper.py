@@ -25,7 +25,7 @@ gymnasium = pytest.importorskip("gymnasium", reason="gymnasium is not installed"
 import numpy as np  # noqa: E402
 from gymnasium.vector import AutoresetMode, VectorEnv  # noqa: E402
 
-from forewarn.plugins.gym.actions import ACT, EnvActuator  # noqa: E402
+from forewarn.plugins.gym.act import ACT, EnvActuator  # noqa: E402
 from forewarn.plugins.gym.guarded import (  # noqa: E402
     Equipment,
     GuardedEnv,

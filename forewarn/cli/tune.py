@@ -277,7 +277,7 @@ _TRIED: dict[str, Callable[[Acted], object]] = {
     "caused": lambda each: each.caused,
     "runs with it": lambda each: each.interventions,
     "longer by a tenth": lambda each: part_of(each.prolonged, each.clean),
-    "longer": lambda each: figure(each.longer),
+    "longer": lambda each: figure(each.duration_ratio),
     "worth": lambda each: f"{each.worth:.2f}",
 }
 

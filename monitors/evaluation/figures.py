@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from forewarn.abstractions.serial import to_json
 
 Interval = tuple[float, float]
 
@@ -126,7 +128,8 @@ class Promise:
         )  # fmt: skip
 
     def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        content: dict[str, Any] = to_json(self)
+        return content
 
     def sentence(self, came: Mapping[str, Any] | None = None) -> str:
         """For people; `came` are the figures of `Warned` on other runs."""

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from forewarn.abstractions.abstraction import Abstraction
 from forewarn.abstractions.errors import ForewarnError, InvalidInput
 from forewarn.abstractions.frame import Frame
+from forewarn.abstractions.serial import to_json
 from forewarn.abstractions.trace import Trace, TraceHeader
 from forewarn.monitors.chains.learning import Support, Tally, learn
 from forewarn.monitors.chains.model import Model
@@ -489,8 +490,8 @@ class Bar:
         compliance: How often the robot heeds a warning; None where it is not warned.
         unsafe: Our share of unsafe runs.
         complete: What we complete.
-        others: What the others attain there.
-        anywhere: The most that they complete under guard, however unsafe they are.
+        others_complete: What the others attain there.
+        others_anywhere: The most that they complete under guard, at any risk.
         interval: Of the difference, over the same runs.
         needed: By how much we are to be ahead.
     """
@@ -499,30 +500,23 @@ class Bar:
     compliance: float | None
     unsafe: float
     complete: float
-    others: float
-    anywhere: float
+    others_complete: float
+    others_anywhere: float
     interval: Interval | None
     needed: float = 0.0
 
     @property
+    def ahead(self) -> float:
+        """How much more we complete."""
+        return self.complete - self.others_complete
+
+    @property
     def met(self) -> bool:
         """Whether ours is ahead by what is needed, and by more than nothing."""
-        ahead = self.complete - self.others
-        return ahead > 0.0 and ahead >= self.needed
+        return self.ahead > 0.0 and self.ahead >= self.needed
 
     def as_dict(self) -> dict[str, Any]:
-        return {
-            "what": self.what,
-            "compliance": self.compliance,
-            "unsafe": self.unsafe,
-            "complete": self.complete,
-            "others_complete": self.others,
-            "others_anywhere": self.anywhere,
-            "ahead": self.complete - self.others,
-            "interval": self.interval,
-            "needed": self.needed,
-            "met": self.met,
-        }
+        return to_json(self) | {"ahead": self.ahead, "met": self.met}
 
 
 def bars(rows: Mapping[Way, Row], compliances: Sequence[float]) -> list[Bar]:

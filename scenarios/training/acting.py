@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.serial import to_json
 from forewarn.monitors.guarding.decision import Kind
 from forewarn.monitors.guarding.policy import Policy, Step, asks_to_move
 from forewarn.monitors.laws.lawbook import Law
@@ -51,7 +52,7 @@ class Acted:
         interventions: In how many runs it stepped in.
         clean: How many runs kept the laws without and with it.
         prolonged: How many of these took longer by more than a tenth.
-        longer: How much longer they took, all together.
+        duration_ratio: How much longer they took, all together.
         cost: What stepping in once costs, in violations.
     """
 
@@ -63,7 +64,7 @@ class Acted:
     interventions: int
     clean: int
     prolonged: int
-    longer: float | None
+    duration_ratio: float | None
     cost: float
 
     @property
@@ -76,18 +77,9 @@ class Acted:
         return self.prolonged <= round(allowed * self.clean)
 
     def as_dict(self) -> dict[str, Any]:
-        return {
-            "threshold": self.threshold,
-            "hold_s": self.hold_s,
-            "violating": self.violating,
-            "prevented": self.prevented,
-            "caused": self.caused,
-            "interventions": self.interventions,
-            "clean": self.clean,
-            "prolonged": self.prolonged,
-            "duration_ratio": self.longer,
-            "worth": round(self.worth, 4),
-        }
+        content = to_json(self) | {"worth": round(self.worth, 4)}
+        del content["cost"]
+        return content
 
 
 class Trial:

@@ -286,6 +286,15 @@ _MOST_ALARMED, _FEWEST_ALARMED = 0.8, 0.01
 decide who alarms."""
 
 
+def score_names(laws: Sequence[Law]) -> list[str]:
+    """A name for the score of each law, none of them twice."""
+    names: list[str] = []
+    for number, law in enumerate(laws, 1):
+        name = f"danger_of_{law.name}" if law.name.isidentifier() else "danger"
+        names.append(f"{name}_{number}" if name in names else name)
+    return names
+
+
 @dataclass(frozen=True, slots=True)
 class ScoreRecipe:
     """How a score is found, law by law.
@@ -306,7 +315,7 @@ class ScoreRecipe:
         return f"bands of a score on {self.family.name}, {self.horizon_s:g} s ahead"
 
     def __call__(self, runs: Sequence[int]) -> Found:
-        scored = [self._scored(law, runs) for law in self.corpus.laws]
+        scored = self._scored(runs)
         whole = [each.lesson.fitted(each.shape) for each in scored]
         return Found(self._abstraction(scored, whole), self._apart(scored, runs))
 
@@ -316,7 +325,7 @@ class ScoreRecipe:
         The scores of each fold are fitted without it already: to see how bands of them
         warn there, nothing need be fitted again.
         """
-        apart = self._apart([self._scored(law, runs) for law in self.corpus.laws], runs)
+        apart = self._apart(self._scored(runs), runs)
 
         def recipe(others: Sequence[int]) -> Found:
             left_out = min(set(runs).difference(others))
@@ -348,7 +357,12 @@ class ScoreRecipe:
             vocabulary=corpus.vocabulary, period_s=corpus.period_s,
         )  # fmt: skip
 
-    def _scored(self, law: Law, runs: Sequence[int]) -> Scored:
+    def _scored(self, runs: Sequence[int]) -> list[Scored]:
+        laws = self.corpus.laws
+        named = zip(laws, score_names(laws), strict=True)
+        return [self._scored_as(name, law, runs) for law, name in named]
+
+    def _scored_as(self, name: str, law: Law, runs: Sequence[int]) -> Scored:
         corpus = self.corpus
         offered, values = corpus.terms(self.family)
         moments = corpus.moments(self.horizon_s, law).of(runs)
@@ -363,7 +377,6 @@ class ScoreRecipe:
         for number, fit in enumerate(folds):
             here = fold_of[moments.run] == number
             outside[here] = fit.values(values[moments.row[here]])
-        name = f"danger_of_{law.name}" if law.name.isidentifier() else "danger"
         return Scored(
             name, lesson, shape, tuple(folds), outside, moments.run, moments.doomed
         )

@@ -34,7 +34,7 @@ from forewarn.monitors.finding.corpus import (
     Feature,
     families_of,
 )
-from forewarn.monitors.finding.score import Scored
+from forewarn.monitors.finding.score import Scored, score_names
 from forewarn.monitors.finding.tree import GreedyRecipe, TreeRecipe
 from forewarn.monitors.laws.lawbook import find_laws
 from forewarn.monitors.trust.encoding import encode_trace
@@ -250,6 +250,12 @@ def test_bands_of_a_score_tell_the_few_clean_runs_apart_that_climb_highest(
     # Those that break the law are told apart as well, and none of them crowd a band.
     highest = np.searchsorted(cuts, outside[:60].max(axis=1))
     assert np.bincount(highest).max() <= (9 if room == 27 else 20)
+
+
+def test_the_score_of_each_law_has_a_name_of_its_own() -> None:
+    texts = ["always speed <= 60", "ram := always not collision", "always speed <= 50"]
+    laws = [law for text in texts for law in find_laws(text)]
+    assert score_names(laws) == ["danger", "danger_of_ram", "danger_3"]
 
 
 def test_the_choice_shows_its_evidence_the_best_first() -> None:

@@ -78,6 +78,46 @@ class Action:
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
 
+CUT = "$cut"
+"""The key that stands in a record for arguments which are too large for it."""
+MOST_CHARACTERS, MOST_ITEMS, DEEPEST = 1 << 20, 50_000, 64
+
+
+def oversized(arguments: Mapping[str, Any]) -> bool:
+    """Whether an action's arguments are too large, or nested too deep, to be recorded.
+
+    Such an action is not judged: what cannot be recorded cannot be answered for.
+    """
+    if CUT in arguments:
+        return True
+    characters = items = 0
+    pending: list[tuple[Any, int]] = [(arguments, 0)]
+    while pending:
+        value, depth = pending.pop()
+        items += 1
+        if isinstance(value, str | bytes):
+            characters += len(value)
+        elif isinstance(value, int):
+            characters += value.bit_length() // 4
+        elif isinstance(value, Mapping | list | tuple | set | frozenset):
+            if depth == DEEPEST or items + len(value) > MOST_ITEMS:
+                return True
+            inner: list[Any] = list(value)
+            if isinstance(value, Mapping):
+                inner += value.values()
+            pending += [(each, depth + 1) for each in inner]
+        if characters > MOST_CHARACTERS or items > MOST_ITEMS:
+            return True
+    return False
+
+
+def cut_short(proposal: Action | None) -> Action | None:
+    """The proposal itself, or one without arguments that are oversized."""
+    if proposal is None or not oversized(proposal.arguments):
+        return proposal
+    return Action(proposal.name, {CUT: True})
+
+
 @dataclass(frozen=True, slots=True)
 class Decision:
     """One review's outcome.

@@ -19,6 +19,7 @@ from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.calling import Calling, Held
 from forewarn.monitors.guarding.chain import LawWatch
 from forewarn.monitors.guarding.decision import (
+    CUT,
     RANK,
     Action,
     Decision,
@@ -26,6 +27,7 @@ from forewarn.monitors.guarding.decision import (
     Judgement,
     Kind,
     Risk,
+    cut_short,
 )
 from forewarn.monitors.guarding.gate import Gate, Limits
 from forewarn.monitors.guarding.listening import (
@@ -46,6 +48,7 @@ _HELD = RANK["slow"]
 CANNOT_JUDGE = "the guard cannot judge this frame: "
 FAILED = CANNOT_JUDGE + "the guard itself failed: "
 BROKEN_OFF = CANNOT_JUDGE + "an earlier review was broken off"
+OVERSIZED = "the action's arguments are too large to be recorded"
 UNTOLD = CANNOT_JUDGE + "not told to all: "
 """How the reason of a fallback begins where a listener failed."""
 
@@ -149,6 +152,7 @@ class Guard:
         self._readings = readings
         if type(frame) is not Frame:
             frame = Frame(math.nan, -1)
+        proposal = cut_short(proposal)
         try:
             if ended:
                 decision = self._fallback(frame, ended)
@@ -223,6 +227,8 @@ class Guard:
         # the next. Whether a stage was late is asked when all of them are over.
         self.watch.expect()
         fault = self._gate.admit(frame, self._read_clock())
+        if proposal is not None and CUT in proposal.arguments:
+            fault = fault or OVERSIZED
         if fault is not None:
             return self._fallback(frame, CANNOT_JUDGE + fault)
         self._read_clock()

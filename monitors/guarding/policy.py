@@ -272,6 +272,13 @@ def _rules(rules: Sequence[_Rule], source: str) -> dict[str, tuple[Step, ...]]:
                     place=place,
                     mend=suggest(kind, SEVERITY[1:]),
                 )
+            if paper and value == 0:
+                raise InvalidPolicy(
+                    f"{kind} would never begin: no probability is below 0",
+                    source=source,
+                    place=place,
+                    mend="give a p_safe_below above 0, or leave it out",
+                )
             if not 0 <= value <= 1:
                 raise InvalidPolicy(
                     f"the threshold of {kind} is {value}, not a probability",

@@ -25,7 +25,7 @@ from pydantic_core import to_json
 from forewarn.abstractions.errors import InvalidInput, said
 from forewarn.abstractions.files import parse_json
 from forewarn.abstractions.frame import Frame
-from forewarn.monitors.guarding.decision import Action, Decision
+from forewarn.monitors.guarding.decision import CUT, Action, Decision, cut_short
 from forewarn.monitors.guarding.listening import Listener
 
 FORMAT = "forewarn.run/1"
@@ -35,6 +35,14 @@ ORIGIN = "0" * 64
 """The hash before the first line."""
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
+MOST_FACT = 200
+"""How long a fact of the machine may be."""
+MOST_BITS = 1024
+"""Larger whole numbers are recorded as hexadecimal text."""
+HALF = "\\ud"
+"""How JSON begins to write a character that may be but half of one."""
+LONG_LINE = 20_000
+"""Longer lines are written by the careful way: they may hold large numbers."""
 
 _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
@@ -80,6 +88,7 @@ class RunRecord(Listener):
                 "there is a record already", source=str(path), mend="name another file"
             ) from None
         self._writing, self._failure = False, ""
+        self._process = os.getpid()
         self._signals = SignalText(_encode)
         content = {"format": FORMAT, **header}
         extra = f',"machine":{_encode(dict(machine))}' if machine else ""
@@ -109,6 +118,7 @@ class RunRecord(Listener):
         foreseen: Frame | None = None,
     ) -> None:
         """Writes a review; the guard calls this."""
+        self._check_process()
         try:
             self._write(self._review(frame, proposal, decision, readings, foreseen))
         except Exception as error:
@@ -117,6 +127,7 @@ class RunRecord(Listener):
 
     def event(self, name: str, **facts: Any) -> None:
         """Writes what was done: an action carried out, an acknowledgement."""
+        self._check_process()
         try:
             self._line({"event": name, **facts})
         except Exception as error:
@@ -125,7 +136,7 @@ class RunRecord(Listener):
 
     def close(self, **facts: Any) -> str:
         """Writes the end line; gives the head hash, to be kept elsewhere."""
-        if not self._file.closed:
+        if not self._file.closed and os.getpid() == self._process:
             try:
                 self._line({"end": True, "lines": self.lines, **facts})
             except Exception as error:
@@ -133,6 +144,11 @@ class RunRecord(Listener):
                 raise
             self._file.close()
         return self.head
+
+    def _check_process(self) -> None:
+        """Keeps a fork from writing between the lines of its parent."""
+        if os.getpid() != self._process:
+            raise OSError(f"{self.path}: another process writes this record")
 
     def __enter__(self) -> RunRecord:
         return self
@@ -152,11 +168,7 @@ class RunRecord(Listener):
 
     def _line(self, content: dict[str, Any]) -> None:
         content["previous"] = self.head
-        try:
-            body = _encode(content)
-        except (TypeError, ValueError):
-            body = _encode(encodable(content))
-        self._write(body)
+        self._write(_encode(content if _all_plain(content) else encodable(content)))
 
     def _review(
         self,
@@ -167,33 +179,37 @@ class RunRecord(Listener):
         foreseen: Frame | None,
     ) -> str:
         rest: dict[str, Any] = {}
+        proposal = cut_short(proposal)
         if proposal is not None:
-            rest["proposal"] = {
-                "name": proposal.name,
-                "arguments": proposal.arguments,
-            }
+            given: Any = {"name": proposal.name, "arguments": proposal.arguments}
+            plain = _all_plain(proposal.arguments) and _is_plain(proposal.name)
+            rest["proposal"] = given if plain else encodable(given)
         if foreseen is not None:
-            rest["foreseen"] = {
+            then: Any = {
                 "sequence": foreseen.sequence,
                 "time_s": foreseen.time_s,
                 "signals": foreseen.values,
             }
+            rest["foreseen"] = then if _all_plain(foreseen.values) else encodable(then)
         rest["decision"] = decision.as_dict()
         # Simulated time stands still during a review and is the frame's own.
         if readings.count(frame.time_s) < len(readings):
             rest["clock"] = readings
         rest["previous"] = self.head
-        try:
+        with suppress(AttributeError, TypeError, ValueError):
             signals = self._signals(frame.values)
             body = f'{_began(frame)},"signals":{signals},{_encode(rest)[1:]}'
-        except (AttributeError, TypeError, ValueError):
-            faulty = {
-                "sequence": frame.sequence,
-                "time_s": frame.time_s,
-                "signals": frame.values,
-            }
-            body = _encode(encodable(faulty | rest))
-        return body
+            if len(body) < LONG_LINE and HALF not in body:
+                return body
+        for name in ("foreseen", "decision", "clock"):
+            if name in rest and (name != "foreseen" or then is rest[name]):
+                rest[name] = encodable(rest[name])
+        faulty = {
+            "sequence": frame.sequence,
+            "time_s": frame.time_s,
+            "signals": frame.values,
+        }
+        return _encode({**encodable(faulty), **rest})
 
     def _write(self, body: str, extra: str = "") -> None:
         if self._failure:
@@ -205,9 +221,9 @@ class RunRecord(Listener):
         head = line_hash(self.head, body)
         line = f'{body[:-1]},"hash":"{head}"{extra}}}\n'.encode()
         if os.fstat(self._file.fileno()).st_nlink == 0:
-            raise OSError("its file was removed")
+            raise OSError(f"{self.path}: its file was removed")
         if self._file.write(line) != len(line):
-            raise OSError("the disk is full")
+            raise OSError(f"{self.path}: the disk is full")
         _, size, lines = self._whole
         self._whole = _Whole(head, size + len(line), lines + 1)
         self._writing = False
@@ -242,14 +258,27 @@ def line_hash(previous: str, body: str) -> str:
 
 
 def encodable(value: Any) -> Any:
-    """What JSON cannot say, said: a faulty frame is recorded as it was."""
+    """A value as JSON that every reader takes, and that `decoded` gives back.
+
+    What JSON cannot say, or some readers refuse, has a key that begins with `$`.
+    """
     match value:
-        case float() if not math.isfinite(value):
-            return {"$float": repr(value)}
-        case None | bool() | int() | float() | str():
+        case None | bool():
             return value
+        case float():
+            return value if math.isfinite(value) else {"$float": repr(value)}
+        case int():
+            return value if value.bit_length() <= MOST_BITS else {"$int": hex(value)}
+        case str():
+            try:
+                value.encode()
+            except UnicodeEncodeError:
+                return {"$text": value.encode("utf-16-le", "surrogatepass").hex()}
+            return value
+        case Mapping() if all(map(_is_key, value)):
+            return {key: encodable(item) for key, item in value.items()}
         case Mapping():
-            return {str(key): encodable(item) for key, item in value.items()}
+            return {"$pairs": [[encodable(k), encodable(v)] for k, v in value.items()]}
         case list() | tuple():
             return [encodable(item) for item in value]
     try:
@@ -269,14 +298,50 @@ class Opaque:
 
 
 def decoded(value: Any) -> Any:
-    """The value that `_encodable` said in JSON."""
-    if isinstance(value, dict):
-        if set(value) == {"$float"}:
-            return float(value["$float"])
-        if set(value) == {"$repr"}:
-            return Opaque(str(value["$repr"]))
-        return {key: decoded(item) for key, item in value.items()}
-    return value
+    """The value that `encodable` said in JSON."""
+    if isinstance(value, list):
+        return [decoded(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if len(value) == 1:
+        ((key, said),) = value.items()
+        match key:
+            case "$float":
+                return float(said)
+            case "$int":
+                return int(said, 16)
+            case "$text":
+                return bytes.fromhex(said).decode("utf-16-le", "surrogatepass")
+            case "$repr":
+                return Opaque(str(said))
+            case "$pairs":
+                return {decoded(k): decoded(v) for k, v in said}
+    return {key: decoded(item) for key, item in value.items()}
+
+
+def _is_key(key: object) -> bool:
+    """Whether a key of a mapping can stand in JSON as it is."""
+    if key == CUT:
+        return True
+    return isinstance(key, str) and not key.startswith("$") and _is_plain(key)
+
+
+def _is_plain(value: object) -> bool:
+    """Whether a value reads back from JSON as it is."""
+    match value:
+        case None | bool():
+            return True
+        case float():
+            return math.isfinite(value)
+        case int():
+            return value.bit_length() <= MOST_BITS
+        case str():
+            return value.isascii()
+    return False
+
+
+def _all_plain(values: Mapping[str, Any]) -> bool:
+    return all(map(_is_key, values)) and all(map(_is_plain, values.values()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,9 +414,12 @@ def _verified(path: Path, raw: bytes, number: int, head: str) -> Line:
     written, hashed, behind = text.rpartition(f',"hash":"{content["hash"]}"')
     if not hashed or line_hash(head, f"{written}}}") != content["hash"]:
         raise broken("was changed after it was written")
-    # Nothing vouches for what stands behind the hash: facts of the machine, no more.
-    facts = number == 1 and behind.startswith(',"machine":{') and behind.endswith("}}")
-    if behind != "}" and not facts:
+    # Outside the hash stand facts of the machine, each a text, and nothing else.
+    machine = content.get("machine") if number == 1 else None
+    facts = isinstance(machine, dict) and all(
+        isinstance(fact, str) and len(fact) <= MOST_FACT for fact in machine.values()
+    )
+    if behind != (f',"machine":{_encode(machine)}}}' if facts else "}"):
         raise broken(f"{behind!r:.60} was added after it was written")
     return Line(number, content, text)
 

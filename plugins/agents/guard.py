@@ -28,6 +28,7 @@ from forewarn.monitors.guarding.decision import (
     Judge,
     Kind,
     Outcome,
+    oversized,
 )
 from forewarn.monitors.guarding.listening import Listener
 from forewarn.monitors.guarding.policy import Policy
@@ -387,6 +388,8 @@ class AgentGuard(Turns):
             return self._unread(UNREADABLE)
         if action is None:
             return Verdict(True, acts=False)
+        if oversized(action.arguments):
+            return self._unread(UNREADABLE)
         if self._trajectory is not None and (wrong := self._trajectory.wrong(action)):
             return self._unread(f"{WITHHELD_AS}: {wrong}.")
         if self._asked is not None:

@@ -10,6 +10,7 @@ They differ in who calls, and in how the frame comes.
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -21,7 +22,7 @@ from typing import Any
 from forewarn.abstractions.errors import said
 from forewarn.abstractions.frame import Frame, Source
 from forewarn.monitors.guarding.decision import RANK, Action, Decision, Turn
-from forewarn.monitors.guarding.guard import Clock, Guard
+from forewarn.monitors.guarding.guard import CANNOT_JUDGE, Clock, Guard
 from forewarn.monitors.guarding.listening import Listener, Run
 from forewarn.monitors.guarding.record import RunRecord
 from forewarn.plugins.actions import Actions
@@ -37,6 +38,7 @@ from forewarn.plugins.loop.tallies import TallyFile, Tallying
 Foresee = Callable[[Action], Frame]
 
 LAPSED = "the lease ran out meanwhile"
+FORKED = CANNOT_JUDGE + "it was made in another process, before a fork"
 
 
 class EpisodeClock:
@@ -88,6 +90,7 @@ class GuardedLoop:
         self.guard, self.record, self.name = guard, record, name
         self.source = source or Source(name)
         self._clock, self._approver, self._actions = clock, approver, actions
+        self._process = os.getpid()
         self._foresee, self._tally, self._records = foresee, tally, records
         self._standing = tuple(listeners)
         self.lease = Lease(guard.policy.lease_s, clock)
@@ -256,6 +259,8 @@ class GuardedLoop:
     ) -> Decision:
         if isinstance(self._clock, EpisodeClock):
             self._clock.now_s = frame.time_s
+        if os.getpid() != self._process:
+            self.guard.break_off(FORKED)
         if not self._under_way:
             self._announce()
         self.lease.renew()

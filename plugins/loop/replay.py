@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import Field
 
-from forewarn.abstractions.errors import InvalidInput, InvalidModel
+from forewarn.abstractions.errors import InvalidExpression, InvalidInput, InvalidModel
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.serial import Strict, validated
 from forewarn.monitors.chains.model import load_models
@@ -189,7 +189,12 @@ def _guard(
         laws=said.laws,
         judges=lambda: [make_judge(content) for content in said.judges],
     )
-    return guarding.guard(provides, recorded.clock, [recorded])
+    try:
+        return guarding.guard(provides, recorded.clock, [recorded])
+    except InvalidModel as error:
+        if isinstance(error.__cause__, InvalidExpression):
+            raise error.__cause__ from None  # the record names the laws
+        raise
 
 
 def _review(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -166,17 +167,18 @@ class Spectator:
     ) -> None:
         self._guarding, self._laws = guarding, tuple(laws)
         self._judges = [Judge(rival, laws) for rival in baselines]
-        self._source: Source | None = None
+        self._made: tuple[Source, int] | None = None
 
     def look(self, run: Recorded) -> tuple[Episode, Series]:
         """What happened in a run, and what the guard would have made of it."""
         if run.error or not run.frames:
             error = run.error or "there are no frames"
             return Episode(run.seed, "shadow", FAILED, error=error), Series((), {})
-        if run.source != self._source:
+        made = run.source, os.getpid()  # a fork makes its own guard
+        if made != self._made:
             self._loop = self._guarding.open(run.source)
             self._truth = Truth(self._laws, run.source)
-            self._source = run.source
+            self._made = made
         loop, truth, log = self._loop, self._truth, SeriesLog(self._guarding.policy)
         truth.reset()
         tracker = Tracker()

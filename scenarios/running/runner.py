@@ -10,6 +10,7 @@ frames, so that what is called a violation never depends on a guard.
 from __future__ import annotations
 
 import hashlib
+import os
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, closing
@@ -76,7 +77,7 @@ class Runner:
 
     def __init__(self, scenario: Scenario, guarding: Guarding | None = None) -> None:
         self.scenario, self.guarding = scenario, guarding
-        self._source: Source | None = None
+        self._made: tuple[Source, int] | None = None
         self._loop: GuardedLoop | None = None
 
     @property
@@ -109,7 +110,9 @@ class Runner:
     def _prepare(self, world: World) -> None:
         """Makes what depends on the source alone, and so serves all episodes."""
         source, scenario = world.source, self.scenario
-        if source == self._source:
+        # A fork makes its own guard.
+        made = source, os.getpid()
+        if made == self._made:
             return
         needed: dict[str, Iterable[str]] = {"abstraction": scenario.abstraction.signals}
         if scenario.goal is not None:
@@ -142,7 +145,7 @@ class Runner:
                 raise InvalidScenario(
                     error.problem, source=scenario.source, mend=error.mend
                 ) from error
-        self._source = source
+        self._made = made
 
     def _run(self, seed: int, world: World, pilot: Pilot, keep: Keep) -> Episode:
         began_s = time.perf_counter()

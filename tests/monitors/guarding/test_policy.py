@@ -164,8 +164,9 @@ def test_numbers_are_held_to_their_limits(key: str) -> None:
             policy(**{key: value})
 
 
-@pytest.mark.parametrize("form", ["thresholds", "p_safe_below"])
-@pytest.mark.parametrize("value", [0, 1])
+@pytest.mark.parametrize(
+    ("form", "value"), [("thresholds", 0), ("thresholds", 1), ("p_safe_below", 1)]
+)
 def test_certainty_is_a_threshold_too(form: str, value: float) -> None:
     (step,) = policy(rules=[{"law": "*", form: {"stop": value}}]).steps_for("a law")
     assert step.threshold == (value if form == "thresholds" else 1 - value)

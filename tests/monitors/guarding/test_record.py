@@ -214,7 +214,7 @@ class Long:
     ("value", "said", "again"),
     [
         (-math.inf, {"$float": "-inf"}, "-inf"),
-        ({1: (2.5, [None])}, {"1": [2.5, [None]]}, "{'1': [2.5, [None]]}"),
+        ({1: (2.5, [None])}, {"$pairs": [[1, [2.5, [None]]]]}, "{1: [2.5, [None]]}"),
         (Long(), {"$repr": "x" * 200}, "x" * 200),
         ({"a": math.nan, "b": {"c": object}},
          {"a": {"$float": "nan"}, "b": {"c": {"$repr": repr(object)}}},
@@ -323,7 +323,7 @@ def test_once_a_line_could_not_be_written_none_is(tmp_path: Path) -> None:
         record.event("done")
     disk.full = False
     for _ in range(3):
-        with pytest.raises(OSError, match="it failed: OSError: the disk"):
+        with pytest.raises(OSError, match="it failed: OSError: .*the disk"):
             record.event("done")
     record.close()
     assert record.path.read_bytes() == whole

@@ -94,6 +94,9 @@ class TcpBus:
         self._bell, self._ear = socket.socketpair()
         for end in (self._bell, self._ear):
             end.setblocking(False)
+        # Made now: later there may be no descriptor left, and the thread must go on.
+        self._pause = selectors.DefaultSelector()
+        self._pause.register(self._ear, selectors.EVENT_READ)
         self._thread = threading.Thread(
             target=self._live, name="forewarn-cyber-bridge", daemon=True
         )
@@ -161,7 +164,7 @@ class TcpBus:
     # -- the thread -------------------------------------------------------------------
 
     def _live(self) -> None:
-        with self._bell, self._ear:
+        with self._bell, self._ear, self._pause:
             while not self._ending:
                 try:
                     with self._connection() as line:
@@ -191,10 +194,8 @@ class TcpBus:
 
     def _rest(self) -> None:
         """A while without a connection; the end of everything cuts it short."""
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._ear, selectors.EVENT_READ)
-            if selector.select(RETRY_S):
-                self._hush()
+        if self._pause.select(RETRY_S):
+            self._hush()
 
     def _hush(self) -> None:
         with contextlib.suppress(BlockingIOError):

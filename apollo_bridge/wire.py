@@ -200,14 +200,18 @@ class Inbox:
         return None if latest is None else latest[0] + self._clock() - latest[1]
 
     def age_s(self, name: str) -> float | None:
-        """How old an input is: by its stamp and Apollo's clock, or since it came."""
+        """How old an input is, by its stamp and Apollo's clock, and since it came.
+
+        The larger of both: a stamp may lie in the future, and the clock catch up.
+        """
         newest = self._newest.get(name)
         if newest is None:
             return None
+        since_s = max(0.0, self._clock() - newest.at_s)
         stamped, now_s = stamp(newest.message), self.apollo_time_s()
         if stamped is None or now_s is None:
-            return max(0.0, self._clock() - newest.at_s)
-        return max(0.0, now_s - stamped)
+            return since_s
+        return max(since_s, now_s - stamped)
 
     def newest(self, name: str) -> Received | None:
         """The newest message of an input, if any came."""

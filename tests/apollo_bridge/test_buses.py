@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import random
+import selectors
 import socket
 import sys
+import threading
 import types
 from collections.abc import Iterator
 from contextlib import closing
@@ -196,6 +199,42 @@ def test_nobody_is_there_at_first(cyber: FakeCyber) -> None:
             assert eventually(lambda: bus.health.connected)
 
 
+def test_without_descriptors_it_waits_until_there_are_some(
+    cyber: FakeCyber, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, without = selectors.DefaultSelector, threading.Event()
+    refused = 0
+
+    def made() -> selectors.BaseSelector:
+        nonlocal refused
+        if (
+            without.is_set()
+            and threading.current_thread().name == "forewarn-cyber-bridge"
+        ):
+            refused += 1
+            raise OSError(errno.EMFILE, "Too many open files")
+        return real()
+
+    monkeypatch.setattr(selectors, "DefaultSelector", made)
+    with (
+        closing(BridgeServer(cyber, frames, port=0)) as server,
+        closing(TcpBus("127.0.0.1", server.port)) as bus,
+    ):
+        assert eventually(lambda: bus.health.connected)
+        assert eventually(lambda: bool(server._lines))
+        without.set()
+        for line in list(server._lines.values()):
+            line.ended = True
+        server._ring()
+        assert eventually(lambda: refused > 0)
+        without.clear()
+        got: list[bytes] = []
+        cyber.read(PAD, got.append)
+        writer = bus.create_writer(PAD, Pad)
+        stop = message(channels.PLANNING_PAD, 1.0, action="STOP")
+        assert eventually(lambda: (writer.write(stop), got)[1])
+
+
 def test_a_torn_and_slow_line_brings_the_same(
     cyber: FakeCyber, server: BridgeServer, proxy: Proxy
 ) -> None:
@@ -347,3 +386,16 @@ def test_a_writer_of_an_unregistered_type_is_ignored(
         say_on(line, writer, encode(Publish(PAD, b"\x10\x05")))
         assert eventually(lambda: got)
         assert got == [b"\x10\x05"]
+
+
+def test_a_stamp_from_the_future_does_not_make_an_old_message_fresh() -> None:
+    """Its publisher hangs, and Apollo's clock catches up with the stamp."""
+    cyber, now_s = FakeCyber(), 100.0
+    with closing(NodeBus(cyber)) as bus:
+        inbox = Inbox(bus, INPUTS, messages(), clock=lambda: now_s)
+        say(cyber, LOCALIZATION, 1010.0)
+        for second in range(11):
+            now_s = 100.0 + second
+            say(cyber, CHASSIS, 1000.0 + second)
+            age_s = inbox.age_s("localization")
+            assert age_s is not None and age_s >= second

@@ -298,13 +298,20 @@ def files_below(folder: Path) -> list[Path]:
 
 
 def settle(file: Path, path: Path) -> None:
-    """Moves a file that was written aside to its place."""
+    """Moves a file that was written aside to its place, which keeps its own mode."""
     if isinstance(path, Address):
         path.put(file)
         file.unlink()
         return
-    file.chmod(0o644)
+    file.chmod(stat.S_IMODE(path.stat().st_mode) if path.exists() else _new_mode())
     file.replace(path)
+
+
+def _new_mode() -> int:
+    """The mode of a new file, as the user's umask has it."""
+    mask = os.umask(0o077)  # it can be asked for only by setting it
+    os.umask(mask)
+    return 0o666 & ~mask
 
 
 def version(path: Path) -> tuple[int, int]:

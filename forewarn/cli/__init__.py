@@ -149,6 +149,8 @@ class _Forewarn(click.Group):
             if error.errno == errno.EPIPE:
                 return _hang_up()
             return _complain(_os_problem(error), BAD_INPUT)
+        except RecursionError:
+            return _complain("something in the input is nested too deep", BAD_INPUT)
         except Exception as error:
             if os.environ.get("FOREWARN_TRACEBACK"):
                 traceback.print_exc()

@@ -38,7 +38,7 @@ def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("arguments", "heavy"),
     [
-        (["-m", "forewarn.cli", "--help"], HEAVY),
+        (["-m", "forewarn", "--help"], HEAVY),
         (["-c", "import forewarn"], HEAVY[1:]),
     ],
     ids=["forewarn --help", "import forewarn"],
@@ -100,6 +100,7 @@ def _command_that_raises(error: BaseException) -> ModuleType:
         (MissingDependency("this", "storm"), 3, "forewarn: this needs a package"),
         (KeyboardInterrupt(), 130, "forewarn: interrupted"),
         (PermissionError(13, "Permission denied", "/x"), 2, "forewarn: /x: permission"),
+        (RecursionError("deep"), 2, "forewarn: something in the input is nested too"),
         (ZeroDivisionError("oh"), 70, "forewarn: a defect in forewarn: ZeroDivision"),
         (SystemExit(1), 1, ""),
     ],

@@ -85,8 +85,10 @@ class Fleet:
         self.abstraction = _abstraction()
         codes = rng.choice(1 << 40, STATES, replace=False).tolist()
         self.names = [self.abstraction.state_name(code) for code in codes]
-        self.targets = [rng.choice(STATES, SUCCESSORS, False) for _ in range(STATES)]
-        self.shares = rng.dirichlet([20.0, *[0.5] * (SUCCESSORS - 1)], STATES)
+        # As many come to each state as leave it, or a tally would contradict itself.
+        moves = [rng.permutation(STATES) for _ in range(SUCCESSORS - 1)]
+        self.targets = [np.arange(STATES), *moves]
+        self.shares = rng.dirichlet([20.0, *[0.5] * (SUCCESSORS - 1)])
         self.model = self._learned(self._drive(rng, 100 * STEPS))
         subject = Subject.of(self.model)
         self.files = [folder / f"{i}.tally.json.gz" for i in range(vehicles)]
@@ -98,9 +100,9 @@ class Fleet:
     def _drive(self, rng: np.random.Generator, steps: int) -> Tally:
         tally = Tally()
         tally.begin(self.names[0])
-        for i, name in enumerate(self.names):
-            seen = rng.multinomial(steps // STATES, self.shares[i])
-            for j, times in zip(self.targets[i].tolist(), seen.tolist(), strict=True):
+        seen = rng.multinomial(steps // STATES, self.shares).tolist()
+        for targets, times in zip(self.targets, seen, strict=True):
+            for name, j in zip(self.names, targets.tolist(), strict=True):
                 if times:
                     tally.step(name, self.names[j], times)
         tally.finish(self.names[0])

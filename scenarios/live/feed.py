@@ -21,6 +21,7 @@ import math
 import socket
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,7 +43,6 @@ SENDS_APART_S, MOST_HELD = 0.02, 64
 """How long moments wait for those that follow them at once, and how many do."""
 SCENES_APART_S = 0.04
 """How much of our time passes between two pictures: nobody sees more."""
-CONNECT_S = 1.0
 FAREWELL_S = 1.0
 """How long the last words of a run may take; nothing is guarded any more then."""
 
@@ -67,17 +67,18 @@ class ToPage:
         """What tells it of one loop."""
         return Feed(self)
 
-    def connect(self) -> socket.socket:
-        """A line to the server that never makes its caller wait."""
-        line = socket.create_connection((self.host, self.port), timeout=CONNECT_S)
+    def connect(self) -> tuple[socket.socket, bytes]:
+        """A line to the server that never makes its caller wait; what to say first."""
+        line = socket.socket()
+        line.setblocking(False)
         line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        with suppress(BlockingIOError):
+            line.connect((self.host, self.port))
         head = (
             f"POST /feed HTTP/1.1\r\nHost: {self.host}:{self.port}\r\n"
             f"Authorization: Bearer {self.token}\r\n\r\n"
         )
-        line.sendall(head.encode())
-        line.setblocking(False)
-        return line
+        return line, head.encode()
 
 
 class Feed(Listener):
@@ -107,7 +108,7 @@ class Feed(Listener):
         if run.watch is None or run.policy is None:
             return
         try:
-            self._socket, self._rest = self._server.connect(), b""
+            self._socket, self._rest = self._server.connect()
             self._begin(run.name, run.watch, run.policy, run.scenic)
         except Exception:
             self.failures += 1
@@ -275,7 +276,7 @@ class Feed(Listener):
             return True
         try:
             self._rest = self._rest[self._socket.send(self._rest) :]
-        except BlockingIOError:
+        except (BlockingIOError, InterruptedError):
             pass
         except OSError:
             self._socket.close()

@@ -267,7 +267,8 @@ NOTHING = "default-src 'none'"
 MOST_HEAD = 16 * 1024
 MOST_LINE = 16 * 1024 * 1024
 MOST_VIEWERS = 64
-MOST_CONNECTIONS = 512
+MOST_STRANGERS = 64
+"""How many connections may be open that have not asked for anything yet."""
 """With the loops, and those of whom nobody knows yet what they want."""
 HEAD_S = 5.0
 """How long a request may take until it is known what is asked for."""
@@ -313,7 +314,8 @@ class Server:
     def __init__(self, viewers: str, loops: str) -> None:
         self._viewers, self._loops = viewers, loops
         self._hub = Hub()
-        self._open = 0
+        self._watching = 0
+        self._strangers: dict[asyncio.StreamWriter, None] = {}
         self.port = 0
         self._page, self._policy = page()
 
@@ -326,12 +328,16 @@ class Server:
     async def _attend(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        self._open += 1
+        # Where too many say nothing, the oldest has to go: they shut nobody out.
+        self._strangers[writer] = None
+        if len(self._strangers) > MOST_STRANGERS:
+            oldest = next(iter(self._strangers))
+            del self._strangers[oldest]
+            oldest.transport.abort()
         try:
-            if self._open > MOST_CONNECTIONS:
-                raise Refused("503 Service Unavailable")
             async with asyncio.timeout(HEAD_S):
                 request = await _head(reader)
+            self._strangers.pop(writer, None)
             await self._answer(request, reader, writer)
         except Refused as refused:
             writer.write(_response(refused.status, b"", "text/plain", NOTHING))
@@ -340,7 +346,7 @@ class Server:
         except asyncio.CancelledError:
             pass  # The server ends, and has nothing more to say.
         finally:
-            self._open -= 1
+            self._strangers.pop(writer, None)
             with suppress(OSError, TimeoutError, asyncio.CancelledError):
                 writer.close()
                 async with asyncio.timeout(HEAD_S):
@@ -354,9 +360,6 @@ class Server:
         writer: asyncio.StreamWriter,
     ) -> None:
         self._admit(request)
-        loop = (request.method, request.path) == ("POST", "/feed")
-        if self._open > MOST_VIEWERS and not loop:
-            raise Refused("503 Service Unavailable")
         match request.method, request.path:
             case "GET", "/":
                 kind = "text/html; charset=utf-8"
@@ -365,7 +368,13 @@ class Server:
                     await writer.drain()
             case "GET", "/stream":
                 _want(request, self._viewers)
-                await self._stream(writer)
+                if self._watching >= MOST_VIEWERS:
+                    raise Refused("503 Service Unavailable")
+                self._watching += 1
+                try:
+                    await self._stream(writer)
+                finally:
+                    self._watching -= 1
             case "POST", "/feed":
                 _want(request, self._loops)
                 await self._feed(reader)

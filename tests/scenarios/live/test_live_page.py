@@ -169,10 +169,10 @@ def test_names_that_mean_harm_do_none(browser: Browser) -> None:
     }  # fmt: skip
     risk = (0.1, 0.6, 0.9, None, None, 1.5)
     with serving() as served:
-        line = served.feed.connect()
+        line, first = served.feed.connect()
         line.setblocking(True)
         feed = Feed(served.feed)
-        feed._socket = line
+        feed._socket, feed._rest = line, first
         feed._must("begin", about)
         feed._must("ground", [["floor", 0.0, [[0, 0], [4, 0], [4, 3], [0, 3]]]])
         feed._must("told", ["speed", "traffic_light"])
@@ -203,7 +203,7 @@ def test_a_thousand_frames_a_second_for_a_minute_take_no_more_memory(
     heap = "performance.memory.usedJSHeapSize / 1e6"
     with serving() as served:
         feed = Feed(served.feed)
-        feed._socket = served.feed.connect()
+        feed._socket, feed._rest = served.feed.connect()
         law = {"name": "law", "text": "", "steps": [["stop", 0.5]]}
         about = {
             "name": "fast", "shadow": False, "horizon_s": 3.0, "concern": [],

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import json
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from forewarn.abstractions.frame import Frame
+from forewarn.abstractions.frame import Frame, Source
+from forewarn.monitors.chains.model import load_model
+from forewarn.monitors.guarding.listening import Run
+from forewarn.monitors.guarding.policy import Policy
+from forewarn.monitors.guarding.watch import load_watch
 from forewarn.plugins.contracts import Scenic
 from forewarn.scenarios.live.feed import Feed, ToPage
 from forewarn.scenarios.live.server import MOST_HEAD
+from tests.scenarios import learned
 from tests.scenarios.live.serving import Served, ended, run, serving
 
 
@@ -179,3 +185,31 @@ def test_frames_at_fault_are_told_too(served: Served) -> None:
     assert json.dumps(feed.dropped) == "0"
     feed.decided(None, Frame(float("nan"), 0, {}), None)  # type: ignore[arg-type]
     assert feed.failures == 0, "it tells nothing before something began"
+
+
+def test_strangers_who_say_nothing_shut_nobody_out() -> None:
+    with serving() as served:
+        where = ("127.0.0.1", served.feed.port)
+        silent = [socket.create_connection(where, 10) for _ in range(200)]
+        for line in silent:
+            line.sendall(b"GET / HT")
+        with served.ask("/") as answer:
+            assert answer.status == 200
+        for line in silent:
+            line.close()
+
+
+def test_a_server_that_takes_nobody_in_holds_up_no_loop() -> None:
+    with socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))
+        deaf.listen(0)
+        feeds = [Feed(ToPage(*deaf.getsockname(), "a token")) for _ in range(5)]
+        watch = load_watch(load_model(learned.model("tiny-road")), horizon_s=3.0)
+        told = Run("a run", Source("a car"), watch, Policy())
+        began_s = time.monotonic()
+        for feed in feeds:
+            feed.began(told)
+        assert time.monotonic() - began_s < 0.5
+        for feed in feeds:
+            if feed._socket is not None:
+                feed._socket.close()

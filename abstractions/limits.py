@@ -1,4 +1,7 @@
-"""What input may take: untrusted input has fixed limits, a user's own the memory."""
+"""What input may take: untrusted input has fixed limits, a user's own the memory.
+
+docs/files.md has the limits as a table.
+"""
 
 from __future__ import annotations
 

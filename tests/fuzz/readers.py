@@ -316,15 +316,6 @@ _EDGES: dict[str, tuple[bytes, ...]] = {
         b'"counts":{"a":{"a":%d}}}' % 10**30,
     ),
     "explicit": (b"10000000 1\n0 0 1", b"dtmc\n0 9999999 1", b"5 99999999\n0 0 1"),
-    "prism": (
-        b"dtmc module m s:[0..9999999]; [] s=0 -> true; endmodule",
-        b"dtmc module m s:[0..3]; t:[0..9999999]; [] true -> (t'=t+1); endmodule",
-        b"dtmc module m s:[-99999999999999999999..0]; [] true -> true; endmodule",
-        b"dtmc formula f = g; formula g = f; module m s:[0..1]; endmodule",
-        b"dtmc const int k = pow(10, 1000); module m s:[k..k]; endmodule",
-        b"dtmc const double k = pow(pow(pow(10,1000),1000),1000); module m s:[0..1];"
-        b" endmodule",
-    ),
     "drn": (
         b"@type: DTMC\n@parameters\n\n@reward_models\n\n@nr_states\n10000000\n@model\n",
     ),
@@ -380,7 +371,6 @@ READERS = [
     _reader("support", ".json", _support),
     _reader("own model", ".json", _model),
     _reader("guarded model", ".json", _guarded),
-    _reader("prism", ".prism", _model),
     _reader("drn", ".drn", _model),
     _reader("explicit", ".tra", _model),
     _reader("labels", ".lab", _beside),

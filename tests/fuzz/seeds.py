@@ -371,7 +371,6 @@ def seeds() -> dict[str, tuple[bytes, ...]]:
         "support": (b'{"s0": ["s1", "s2"], "s1": ["s1"], "s2": []}',),
         "own model": (model_json(model()), model_json(Model(chain()))),
         "guarded model": (model_json(model()),),
-        "prism": (_written("prism"), chain_as_text(valued, "prism").encode()),
         "drn": (_written("drn"), chain_as_text(valued, "drn").encode()),
         "explicit": (explicit(), b"dtmc\n0 1 0.5\n0 0 0.5\n1 1 1\n"),
         "labels": (

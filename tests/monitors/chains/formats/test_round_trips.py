@@ -27,9 +27,10 @@ from forewarn.monitors.chains.model import Model, load_model
 ENDINGS = {"prism": "prism", "drn": "drn", "explicit": "tra", "umb": "umb"}
 # Its bitstring package warns about things that are none of ours.
 umbi = pytest.mark.needs("umbi")
-kinds = pytest.mark.parametrize(
-    "kind", ["prism", "drn", "explicit", pytest.param("umb", marks=umbi)]
-)
+storm = pytest.mark.needs("stormpy")
+built_in = ["drn", "explicit", pytest.param("umb", marks=umbi)]
+kinds = pytest.mark.parametrize("kind", [pytest.param("prism", marks=storm), *built_in])
+many = pytest.mark.parametrize("kind", built_in)
 names = st.text(string.ascii_letters + string.digits + " _:é", min_size=1, max_size=6)
 here = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 with_storm = settings(here, max_examples=25)
@@ -85,12 +86,20 @@ def written(chain: Chain, kind: str, folder: Path) -> Path:
     return path
 
 
-@kinds
+@many
 @here
 @given(chain=chains())
 def test_numbers_survive_every_format(kind: str, tmp_path: Path, chain: Chain) -> None:
     chain = numbered(chain)
     check_same(load_model(written(chain, kind, tmp_path)).chain, chain)
+
+
+@storm
+@settings(here, max_examples=5)
+@given(chain=chains())
+def test_numbers_survive_the_prism_language(tmp_path: Path, chain: Chain) -> None:
+    found = load_model(written(chain, "prism", tmp_path)).chain
+    assert (found.dense() == numbered(chain).dense()).all()
 
 
 @pytest.mark.parametrize("kind", ["drn", pytest.param("umb", marks=umbi)])
@@ -109,7 +118,7 @@ def test_our_own_format_keeps_everything(chain: Chain) -> None:
     assert again.deadlocks == chain.deadlocks and again.labels == chain.labels
 
 
-@kinds
+@many
 @here
 @given(chain=chains())
 def test_renaming_states_changes_no_number(
@@ -119,6 +128,7 @@ def test_renaming_states_changes_no_number(
     assert (found.dense() == numbered(chain).dense()).all()
 
 
+@storm
 @kinds
 def test_two_variables_survive(kind: str, tmp_path: Path) -> None:
     source = tmp_path / "m.prism"

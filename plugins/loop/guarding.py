@@ -57,6 +57,8 @@ class Guarding:
     def load(cls, path: Path, policy: Policy | None = None, **rest: Any) -> Guarding:
         """Loads a model's file; the rest is as the class has it."""
         path = Path(path)
+        if rest.get("record") is not None:
+            rest["record"] = Path(rest["record"])
         file, models = ModelFile.of(path), load_models(path)
         return cls(models, policy or Policy(), str(path), file, **rest)
 

@@ -26,7 +26,7 @@ from forewarn.monitors.guarding.guard import CANNOT_JUDGE, Clock, Guard
 from forewarn.monitors.guarding.listening import Listener, Run
 from forewarn.monitors.guarding.record import RunRecord
 from forewarn.plugins.actions import Actions
-from forewarn.plugins.contracts import Actuator, Scenic, Unattended, World
+from forewarn.plugins.contracts import Actuator, Foresight, Scenic, Unattended, World
 from forewarn.plugins.loop.alerts import LOGGER
 from forewarn.plugins.loop.approval import Approver
 from forewarn.plugins.loop.interventions import Intervener
@@ -222,6 +222,9 @@ class GuardedLoop:
             world: Its actuator, and its halt where it goes on by itself.
             actuator: Another one than its own.
         """
+        self._actions = world.actions
+        if self._foresee is not None and isinstance(world, Foresight):
+            self._foresee = world.foresee  # each run may have a world of its own
         self.begin(
             actuator or world.actuator(),
             halt=world.halt if isinstance(world, Unattended) else None,

@@ -31,6 +31,7 @@ from forewarn.monitors.evaluation.warned import Broken
 from forewarn.monitors.guarding.listening import Listener, Run
 from forewarn.plugins.contracts import (
     Actuator,
+    Foresight,
     Metered,
     Pilot,
     Scenic,
@@ -77,7 +78,7 @@ class Runner:
 
     def __init__(self, scenario: Scenario, guarding: Guarding | None = None) -> None:
         self.scenario, self.guarding = scenario, guarding
-        self._made: tuple[Source, int] | None = None
+        self._made: tuple[Source, bool, int] | None = None
         self._loop: GuardedLoop | None = None
 
     @property
@@ -111,7 +112,7 @@ class Runner:
         """Makes what depends on the source alone, and so serves all episodes."""
         source, scenario = world.source, self.scenario
         # A fork makes its own guard.
-        made = source, os.getpid()
+        made = source, isinstance(world, Foresight), os.getpid()
         if made == self._made:
             return
         needed: dict[str, Iterable[str]] = {"abstraction": scenario.abstraction.signals}

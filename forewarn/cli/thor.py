@@ -206,12 +206,8 @@ def tasks(
         controller: Through ai2thor's own controller, not inside.
         seed: Seed of everything random.
     """
-    from forewarn.thor_bridge.household.actions import (
-        perform,
-    )
-    from forewarn.thor_bridge.tasks import (
-        task_book,
-    )
+    from forewarn.thor_bridge.performing import perform
+    from forewarn.thor_bridge.tasks import task_book
 
     known = task_book(book)
     names = [name for name in known if only is None or only in name]

@@ -283,9 +283,8 @@ class _Code(ast.NodeVisitor):
                 for part in parts:
                     self._columns(part, tables)
             case ast.Dict(keys=keys, values=values):
-                for part in (*keys, *values):
-                    if part is not None:
-                        self._columns(part, tables)
+                for each in filter(None, (*keys, *values)):
+                    self._columns(each, tables)
 
     def _tables(self, node: ast.AST) -> frozenset[str]:
         """The tables that an expression may hold rows of."""

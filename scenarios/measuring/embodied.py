@@ -516,7 +516,7 @@ class Bar:
         return self.ahead > 0.0 and self.ahead >= self.needed
 
     def as_dict(self) -> dict[str, Any]:
-        return to_json(self) | {"ahead": self.ahead, "met": self.met}
+        return {**to_json(self), "ahead": self.ahead, "met": self.met}
 
 
 def bars(rows: Mapping[Way, Row], compliances: Sequence[float]) -> list[Bar]:

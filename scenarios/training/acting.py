@@ -77,7 +77,7 @@ class Acted:
         return self.prolonged <= round(allowed * self.clean)
 
     def as_dict(self) -> dict[str, Any]:
-        content = to_json(self) | {"worth": round(self.worth, 4)}
+        content = {**to_json(self), "worth": round(self.worth, 4)}
         del content["cost"]
         return content
 

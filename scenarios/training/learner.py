@@ -39,15 +39,14 @@ from forewarn.monitors.laws.automaton import (
 )
 from forewarn.monitors.laws.lawbook import Law, find_laws
 from forewarn.monitors.risk.evidence import compile_for, told_apart
+from forewarn.monitors.trust.encoding import Counted, count
 from forewarn.monitors.trust.fairness import (
     FairnessReport,
     assess_training,
 )
 from forewarn.monitors.trust.hindsight import Found
 from forewarn.monitors.trust.training import (
-    Counted,
     Training,
-    count,
     holds_traces,
     law_abstraction,
 )

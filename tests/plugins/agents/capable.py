@@ -66,7 +66,7 @@ class LangChain(Agent):
         ]
         model = Scripted(messages=iter([*calls, AIMessage("end")]))
         agent = create_agent(model, [go], middleware=[GuardMiddleware(guard)])
-        agent.invoke({"messages": [("user", "go")]})  # type: ignore[arg-type, list-item]
+        agent.invoke({"messages": [("user", "go")]})  # type: ignore[call-overload]
 
 
 class OpenAIAgents(Agent):

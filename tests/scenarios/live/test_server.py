@@ -203,7 +203,10 @@ def test_a_server_that_takes_nobody_in_holds_up_no_loop() -> None:
     with socket.socket() as deaf:
         deaf.bind(("127.0.0.1", 0))
         deaf.listen(0)
-        feeds = [Feed(ToPage(*deaf.getsockname(), "a token")) for _ in range(5)]
+        feeds = [
+            Feed(ToPage("127.0.0.1", deaf.getsockname()[1], "a token"))
+            for _ in range(5)
+        ]
         watch = load_watch(load_model(learned.model("tiny-road")), horizon_s=3.0)
         told = Run("a run", Source("a car"), watch, Policy())
         began_s = time.monotonic()

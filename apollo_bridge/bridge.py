@@ -20,8 +20,8 @@ from forewarn.apollo_bridge.commander import Commander, Paths, probe
 from forewarn.apollo_bridge.maps import RoadMap, load_map
 from forewarn.apollo_bridge.scene import Body
 from forewarn.apollo_bridge.sense import ApolloSenses, provided
-from forewarn.apollo_bridge.tcp import parse_address
-from forewarn.apollo_bridge.wire import Bus, Inbox, connect, stamp
+from forewarn.apollo_bridge.tcp import connect, parse_address
+from forewarn.apollo_bridge.wire import Bus, Inbox, stamp
 from forewarn.monitors.guarding.decision import Action
 from forewarn.plugins.contracts import Example, Shape, Source, SteppedWorld, Thing
 

@@ -26,7 +26,7 @@ from forewarn.apollo_bridge.frames import (
     Register,
     encode,
 )
-from forewarn.apollo_bridge.wire import Callback, Client, Health
+from forewarn.apollo_bridge.wire import Bus, Callback, Client, Health, NodeBus
 
 PORT = 9090
 RETRY_S = 0.5
@@ -281,3 +281,10 @@ def _introduced(channel: str, data_type: Any) -> bytes:
     files = tuple(descriptor_files(data_type))
     kind = data_type.DESCRIPTOR.full_name
     return encode(Register(files)) + encode(AddWriter(channel, kind))
+
+
+def connect(address: str, *, newest_only: bool = True) -> Bus:
+    """The way to Apollo: `node`, inside its container, or `tcp://HOST:PORT`."""
+    if address == "node":
+        return NodeBus()
+    return TcpBus(*parse_address(address), newest_only=newest_only)

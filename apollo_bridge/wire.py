@@ -146,16 +146,6 @@ class NodeBus:
             self._cyber.shutdown()
 
 
-def connect(address: str, *, newest_only: bool = True) -> Bus:
-    """The way to Apollo: `node`, inside its container, or `tcp://HOST:PORT`."""
-    pass
-    from forewarn.apollo_bridge.tcp import TcpBus, parse_address
-
-    if address == "node":
-        return NodeBus()
-    return TcpBus(*parse_address(address), newest_only=newest_only)
-
-
 class Received(NamedTuple):
     """A message, when it came by the local clock, and how many came before it."""
 

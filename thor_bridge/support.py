@@ -1,4 +1,4 @@
-"""What is here for AI2-THOR: our household always, the real Unity build perhaps."""
+"""What is here for AI2-THOR, and the errors of a simulator that fails."""
 
 from __future__ import annotations
 
@@ -10,11 +10,34 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from forewarn.abstractions.errors import ForewarnError
 from forewarn.plugins.support import Support, installed
 
 WANTED = ("ai2thor", "msgpack")
 BUILD_BYTES = 2 * 10**9
 """What a Unity build needs on disk, roughly."""
+
+
+class SimulatorError(ForewarnError):
+    """The simulator cannot go on; it was ended."""
+
+
+class SimulatorHung(SimulatorError):
+    """The simulator did not answer in time."""
+
+
+class SimulatorDied(SimulatorError):
+    """The simulator's process is gone."""
+
+
+class NoBuild(SimulatorError):
+    """The simulator's build is not here, and cannot be downloaded."""
+
+    exit_status = 3
+
+
+class OutOfStep(SimulatorError):
+    """The simulator answered another action than the one that was sent."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from forewarn.abstractions.errors import MissingDependency
-from forewarn.thor_bridge.wire import (
+from forewarn.thor_bridge.support import (
     OutOfStep,
     SimulatorDied,
     SimulatorError,

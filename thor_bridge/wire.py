@@ -8,45 +8,20 @@ nothing is left behind: no process, no pipe, no port.
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from forewarn.abstractions.errors import ForewarnError
+from forewarn.abstractions.errors import InvalidInput, near_miss
+from forewarn.thor_bridge.household.scenes import harvested
+from forewarn.thor_bridge.support import NoBuild, SimulatorError
 
 if TYPE_CHECKING:
     from forewarn.thor_bridge.watchdog import WatchedController
-import re
-from collections.abc import Collection, Sequence
-
-from forewarn.abstractions.errors import InvalidInput, near_miss
-from forewarn.thor_bridge.household.scenes import harvested
-
-
-class SimulatorError(ForewarnError):
-    """The simulator cannot go on; it was ended."""
-
-
-class SimulatorHung(SimulatorError):
-    """The simulator did not answer in time."""
-
-
-class SimulatorDied(SimulatorError):
-    """The simulator's process is gone."""
-
-
-class NoBuild(SimulatorError):
-    """The simulator's build is not here, and cannot be downloaded."""
-
-    exit_status = 3
-
-
-class OutOfStep(SimulatorError):
-    """The simulator answered another action than the one that was sent."""
-
 
 HOUSEHOLD = "household"
 UNITY = "unity"

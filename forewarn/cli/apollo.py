@@ -297,7 +297,7 @@ def record(
     from forewarn.apollo_bridge import channels
     from forewarn.apollo_bridge.channels import messages
     from forewarn.apollo_bridge.recordings import write_record
-    from forewarn.apollo_bridge.wire import connect
+    from forewarn.apollo_bridge.tcp import connect
 
     known = messages(edition)
     ending = threading.Event()
@@ -382,7 +382,8 @@ def resume(
     from forewarn.apollo_bridge import channels
     from forewarn.apollo_bridge.channels import messages
     from forewarn.apollo_bridge.commander import Commander, Paths
-    from forewarn.apollo_bridge.wire import Inbox, connect
+    from forewarn.apollo_bridge.tcp import connect
+    from forewarn.apollo_bridge.wire import Inbox
 
     known = messages(edition)
     with contextlib.closing(connect(way.chosen())) as bus:

@@ -20,8 +20,8 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.vocabularies.vocabulary import load_vocabulary
 from forewarn.apollo_bridge import channels
 from forewarn.apollo_bridge.bridge import ApolloPilot, ApolloWorld
-from forewarn.apollo_bridge.tcp import TcpBus, parse_address
-from forewarn.apollo_bridge.wire import NoCyber, NodeBus, connect
+from forewarn.apollo_bridge.tcp import TcpBus, connect, parse_address
+from forewarn.apollo_bridge.wire import NoCyber, NodeBus
 from forewarn.monitors.chains.model import load_model
 from forewarn.monitors.guarding.decision import Action
 from forewarn.monitors.guarding.policy import Policy, Step

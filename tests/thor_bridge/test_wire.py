@@ -17,14 +17,13 @@ from typing import Any
 
 import pytest
 
-from forewarn.thor_bridge.wire import (
+from forewarn.thor_bridge.support import (
     OutOfStep,
-    Server,
     SimulatorDied,
     SimulatorError,
     SimulatorHung,
-    connect,
 )
+from forewarn.thor_bridge.wire import Server, connect
 
 pytestmark = [pytest.mark.needs("ai2thor", "msgpack")]
 

@@ -1,10 +1,10 @@
-"""Draws docs/architecture.svg from what the code imports.
+"""Draws docs/architecture.svg from the imports in the code.
 
     python docs/draw.py
 
-A box is a room. In it stands a part for each folder, and one for each module at its
-top. An arrow goes from what imports to what is imported; one that others already tell
-is left out. Every arrow goes down.
+A large box is a room. Its small boxes, the parts, are its folders and its top modules.
+An arrow points from the importer to what it imports; an arrow that follows from others
+is left out. Every arrow points down.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ ROWS = (
     ("forewarn/cli",),
     ("scenarios",),
     ("apollo_bridge", "thor_bridge"),
+    ("standins",),
     ("plugins",),
     ("monitors",),
     ("abstractions",),
 )
-"""The rooms, the highest first; what shares a row does not know of the other."""
+"""The rooms, from top to bottom; rooms in one row do not import each other."""
 
 
 def modules() -> dict[str, Path]:
@@ -41,7 +42,7 @@ def modules() -> dict[str, Path]:
 
 
 def imports(names: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
-    """What imports what, module by module; imports inside functions too."""
+    """Pairs of importer and imported module; imports inside functions count."""
     for name, path in names.items():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             match node:
@@ -55,7 +56,7 @@ def imports(names: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
 
 
 def part(name: str, path: Path) -> tuple[str, str]:
-    """The room of a module, and its part there; "" is the room's own front."""
+    """The room and the part of a module; "" for the room's `__init__`."""
     parts = path.relative_to(ROOT).with_suffix("").parts
     room = "forewarn/cli" if parts[0] == "forewarn" else parts[0]
     inner = parts[2:] if parts[0] == "forewarn" else parts[1:]
@@ -63,7 +64,7 @@ def part(name: str, path: Path) -> tuple[str, str]:
 
 
 def house() -> tuple[dict[str, dict[str, set[str]]], dict[str, set[str]]]:
-    """Of each room what its parts import of one another; of each, which rooms."""
+    """The imports between the parts of each room, and those between rooms."""
     names = modules()
     home = {name: part(name, path) for name, path in names.items()}
     inside: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
@@ -81,7 +82,7 @@ def house() -> tuple[dict[str, dict[str, set[str]]], dict[str, set[str]]]:
 
 
 def levels(graph: Mapping[str, Iterable[str]]) -> dict[str, int]:
-    """How many arrows lie at most below each part.
+    """The length of the longest path of arrows below each part.
 
     Raises:
         ValueError: Some arrows run in a circle.
@@ -106,7 +107,7 @@ def levels(graph: Mapping[str, Iterable[str]]) -> dict[str, int]:
 
 
 def told(graph: Mapping[str, Iterable[str]]) -> dict[str, set[str]]:
-    """The arrows that no longer way tells too."""
+    """The arrows that do not follow from other arrows."""
     reach: dict[str, set[str]] = {}
 
     def below(node: str) -> set[str]:
@@ -136,7 +137,7 @@ def _width(text: str) -> float:
 def _room(
     room: str, graph: Mapping[str, set[str]], left: float, top: float, wide: float
 ) -> tuple[list[str], float]:
-    """A room as SVG, and how high it is."""
+    """A room as SVG, and its height."""
     depth = levels(graph)
     rows: dict[int, list[str]] = defaultdict(list)
     for own in sorted(graph):
@@ -178,7 +179,7 @@ def _room(
 
 
 def _broken(line: list[str], wide: float) -> Iterator[list[str]]:
-    """A line of parts in as many as it takes."""
+    """A line of parts, broken into lines that fit."""
     room, taken = wide, list[str]()
     for own in line:
         if taken and room < _width(own):
@@ -200,7 +201,7 @@ STYLE = """
 
 
 def picture() -> str:
-    """The whole house as SVG.
+    """All rooms as SVG.
 
     Raises:
         ValueError: An arrow goes up, or runs in a circle.

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from forewarn.monitors.laws.monitor import Monitor
     from forewarn.monitors.rules.judging import read_judge
     from forewarn.plugins.agents import AgentGuard
+    from forewarn.plugins.loop.alerts import LogAlerts
     from forewarn.plugins.loop.approval import Deferred
     from forewarn.plugins.loop.guarding import Guarding
     from forewarn.scenarios.schema import load_scenario
@@ -73,6 +74,7 @@ __all__ = [
     "InvalidInput",
     "Law",
     "Listener",
+    "LogAlerts",
     "Model",
     "Monitor",
     "Policy",
@@ -121,6 +123,7 @@ __getattr__, __dir__ = _front(
         "monitors.laws.monitor": ("Monitor",),
         "monitors.rules.judging": ("read_judge",),
         "plugins.agents": ("AgentGuard",),
+        "plugins.loop.alerts": ("LogAlerts",),
         "plugins.loop.approval": ("Deferred",),
         "plugins.loop.guarding": ("Guarding",),
         "scenarios.schema": ("load_scenario",),

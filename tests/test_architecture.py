@@ -1,7 +1,8 @@
-"""The rooms: arrows go down, none in a circle, and each can be taken in at a look."""
+"""The rooms: arrows go down, none in a circle, and the pages name files that exist."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,24 @@ ROOT = Path(__file__).parents[1]
 
 if not (ROOT / "docs").is_dir():
     pytest.skip("the pages are not here: not a checkout", allow_module_level=True)
+
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
+FOLDERS = {path.name for path in ROOT.iterdir() if path.is_dir()} - {"out"}
+PATH = re.compile(r"(?<![\w/.$~-])(?:[\w-]+/)+[\w.@-]*\w|`(?:[\w-]+/)+`")
+
+
+def named(page: str) -> set[str]:
+    """The paths below this checkout's folders that a page names."""
+    paths = {found.strip("`") for found in PATH.findall(page)}
+    # A word in capitals stands for a name.
+    return {
+        path
+        for path in paths
+        if path.split("/")[0] in FOLDERS and not re.search("[A-Z]{4}", path)
+    }
 
 
 def test_every_arrow_goes_down_and_none_runs_in_a_circle() -> None:
@@ -27,3 +46,24 @@ def test_an_arrow_that_others_tell_is_left_out() -> None:
     arrows = {"a": {"b", "c"}, "b": {"c"}, "c": set[str]()}
     assert draw.told(arrows) == {"a": {"b"}, "b": {"c"}, "c": set()}
     assert draw.levels(arrows) == {"a": 2, "b": 1, "c": 0}
+
+
+def test_committed_picture_shows_this_code() -> None:
+    drawn = draw.PICTURE.read_text(encoding="utf-8")
+    assert drawn == draw.picture(), "run python docs/draw.py"
+
+
+def test_missing_paths_are_found() -> None:
+    page = "See `plugins/loop/loop.py`, tests/no/such.py and `scenarios/gone`."
+    assert named(page) == {"plugins/loop/loop.py", "tests/no/such.py", "scenarios/gone"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_paths_on_pages_exist(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert [path for path in sorted(named(text)) if not (ROOT / path).exists()] == []
+
+
+def test_architecture_page_names_files_of_every_room() -> None:
+    paths = named((ROOT / "docs" / "architecture.md").read_text(encoding="utf-8"))
+    assert len(paths) > 30

@@ -76,8 +76,20 @@ class _Change:
 def mutants(source: str) -> list[Mutant]:
     """All mutants of a module, in the order of its lines."""
     tree = ast.parse(source)
+    return [
+        Mutant(name, ast.unparse(ast.fix_missing_locations(tree)) + "\n")
+        for name in _named(tree)
+    ]
+
+
+def names(source: str) -> set[str]:
+    """The names of all mutants of a module, which takes less time than the mutants."""
+    return set(_named(ast.parse(source)))
+
+
+def _named(tree: ast.Module) -> Iterator[str]:
+    """The name of each mutant, while the tree is that mutant's."""
     taken: Counter[str] = Counter()
-    found = []
     for change in list(_changes(tree, "")):
         was, now = change.swap()
         became = "removed" if isinstance(now, ast.Pass) else _text(now)
@@ -85,9 +97,8 @@ def mutants(source: str) -> list[Mutant]:
         taken[name] += 1
         if taken[name] > 1:
             name += f" ({taken[name]})"
-        found.append(Mutant(name, ast.unparse(ast.fix_missing_locations(tree)) + "\n"))
+        yield name
         _Change(change.scope, change.owner, change.field, change.index, was).swap()
-    return found
 
 
 def _text(node: ast.AST) -> str:

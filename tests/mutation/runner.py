@@ -25,8 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TextIO
 
-import yaml
-
+from forewarn.abstractions.files import read_yaml
 from tests.mutation.mutants import Mutant, mutants
 
 ROOT = Path(__file__).parents[2]
@@ -80,8 +79,8 @@ class Outcome:
 
 
 def load_targets(path: Path) -> list[Target]:
-    """The targets of a file."""
-    content = yaml.safe_load(path.read_text())
+    """The targets of a file; a key that stands twice is an error."""
+    content = read_yaml(path)
     return [
         Target(module, tuple(entry["tests"]), entry.get("survivors") or {})
         for module, entry in content.items()

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from forewarn.abstractions.errors import InvalidInput
 from tests.mutation import runner
-from tests.mutation.mutants import mutants
+from tests.mutation.mutants import mutants, names
 from tests.mutation.runner import ROOT
 
 SOURCE = '''
@@ -119,8 +120,24 @@ def test_faults_are_killed_or_reported_by_name(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not (ROOT / "monitors").is_dir(), reason="not a checkout")
 def test_tests_that_never_reach_the_module_are_an_error(tmp_path: Path) -> None:
-    status, said = run(tmp_path, "monitors/guarding/replay.py", {})
+    status, said = run(tmp_path, "plugins/loop/replay.py", {})
     assert status not in (0, None) and "without having used the mutant" in str(said)
+
+
+@pytest.mark.skipif(not (ROOT / "monitors").is_dir(), reason="not a checkout")
+def test_the_targets_name_what_is_there() -> None:
+    for target in runner.load_targets(runner.TARGETS):
+        for path in (target.module, *target.tests):
+            assert (ROOT / path).is_file(), path
+        known = names((ROOT / target.module).read_text())
+        assert target.survivors.keys() <= known, target.module
+
+
+def test_a_module_that_is_named_twice_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "targets.yaml"
+    path.write_text("a.py:\n  tests: [b.py]\na.py:\n  tests: [c.py]\n")
+    with pytest.raises(InvalidInput, match="the key 'a.py' stands twice"):
+        runner.load_targets(path)
 
 
 def test_a_change_is_answered_for_by_the_mutants_that_it_brought(

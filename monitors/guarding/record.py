@@ -315,8 +315,15 @@ def decoded(value: Any) -> Any:
             case "$repr":
                 return Opaque(str(said))
             case "$pairs":
-                return {decoded(k): decoded(v) for k, v in said}
+                return {_hashable(decoded(k)): decoded(v) for k, v in said}
     return {key: decoded(item) for key, item in value.items()}
+
+
+def _hashable(key: Any) -> Any:
+    """The key of a mapping: a tuple where JSON holds a list."""
+    if isinstance(key, list):
+        return tuple(map(_hashable, key))
+    return Opaque(str(key)) if isinstance(key, dict) else key
 
 
 def _is_key(key: object) -> bool:

@@ -51,6 +51,8 @@ ODD: dict[str, Callable[[], Any]] = {
     "5000 levels": lambda: {"x": deep(5000)},
     "a circle": lambda: {"x": cyclic()},
     "keys alike": lambda: {"x": {1: "a", "1": "b"}},
+    "a key that is a pair": lambda: {"x": {(1, (2, "é")): 3}},
+    "a key that is a pair of odd things": lambda: {"x": {(1.5, frozenset({1})): 3}},
     "a set": lambda: {"x": {1, 2}},
     "no number": lambda: {"x": float("nan")},
     "a cut": lambda: {"$cut": True},

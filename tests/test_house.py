@@ -106,6 +106,29 @@ def test_the_search_for_forbidden_code_finds_it() -> None:
     ]
 
 
+@pytest.mark.skipif(not (ROOT / "SECURITY.md").is_file(), reason="not a checkout")
+def test_each_guarantee_names_a_test_that_exists() -> None:
+    page = (ROOT / "SECURITY.md").read_text()
+    section = page.partition("\n## Guarantees\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| [^|]+ \| ([^|]+) \|$", section, re.M)
+    named = [row for row in rows if row != "test"]
+    assert len(named) > 50
+    for test in named:
+        file, name = re.fullmatch(r"`(tests/[\w/]+\.py)::(\w+)`", test).groups()
+        assert name in _declared(ROOT / file), test
+
+
+def _declared(path: Path) -> set[str]:
+    """The names of the functions, classes and values of a module."""
+    names = set()
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Assign):
+            names |= {each.id for each in node.targets if isinstance(each, ast.Name)}
+    return names
+
+
 def test_every_package_has_an_init() -> None:
     folders = {path.parent for path in _sources()}
     assert [f for f in folders if not (f / "__init__.py").is_file()] == []

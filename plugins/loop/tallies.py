@@ -128,7 +128,7 @@ class Tallying(Listener):
 
     def ended(self, facts: Mapping[str, Any]) -> None:
         """Writes what was counted; a run that failed has no end."""
-        self._hand_over(ended="error" not in facts)
+        self._hand_over(ended=facts.get("error") is None)
         for part in self._parts:
             part.tally = None
 

@@ -15,12 +15,15 @@ from forewarn.abstractions.errors import InvalidExpression, SignalFault
 from forewarn.abstractions.expression.scalar import compile_test
 from forewarn.abstractions.expression.tree import (
     And,
+    Choice,
+    Compare,
     Constant,
     Expression,
     Implies,
     Name,
     Not,
     Or,
+    Past,
     signals_of,
 )
 from forewarn.abstractions.vocabularies.signals import Signal
@@ -166,17 +169,38 @@ def _any(tests: list[Test]) -> Test:
 
 def _signals(node: Expression) -> Test:
     """A test of the event's values and fields."""
-    compiled = compile_test(node)
+    compiled, numbers = compile_test(node), _numbers(node)
 
     def test(situation: Situation) -> bool:
+        values = situation.values
         try:
-            return compiled(situation.values)
+            for name in numbers:
+                if isinstance(values[name], bool):
+                    raise TypeError(f"{name} is {values[name]}, not a number")
+            return compiled(values)
         except KeyError as error:
             raise UnknownSignal(str(error.args[0])) from None
         except (TypeError, ValueError, OverflowError) as error:
             raise SignalFault(f"{node!r} cannot be decided: {error}") from None
 
     return test
+
+
+def _numbers(node: Expression) -> tuple[str, ...]:
+    """The signals of which a condition needs the size."""
+
+    def names(part: Expression) -> set[str]:
+        if isinstance(part, Name):
+            return {part.name}
+        if isinstance(part, Past):
+            return {repr(part)}
+        if isinstance(part, Choice):
+            return names(part.holding) | names(part.otherwise)
+        found: set[str] = set()
+        return found.union(*map(names, part.children))
+
+    ordered = isinstance(node, Compare) and node.operator in ("<", "<=", ">", ">=")
+    return tuple(sorted(names(node))) if ordered else ()
 
 
 class _Memory:

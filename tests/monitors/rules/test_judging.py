@@ -171,6 +171,17 @@ def test_a_value_of_another_type_is_a_fault_and_memory_is_kept(odd: object) -> N
     assert said[1:] in (["fault", "crashed"], ["crashed", "crashed"])
 
 
+@pytest.mark.parametrize(
+    "when", ["lead_speed > 100 km/h", "lead_speed + 1 km/h > 3 km/h"]
+)
+def test_what_is_true_or_false_is_no_number(when: str) -> None:
+    judge = RuleJudge(
+        rule_set(f"name: fast, tick: any, when: {when}", domain="driving")
+    )
+    slow = {"lead_speed": 1.0}
+    assert driven(judge, slow, {"lead_speed": True}, slow) == ["", "fault", ""]
+
+
 def test_what_was_done_is_read_though_another_rule_lacks_its_signal() -> None:
     judge = RuleJudge(
         rule_set(

@@ -43,9 +43,9 @@ from forewarn.scenarios.schema import Scenario, load_scenario
 
 PAGE = Path(__file__).parents[2] / "docs" / "capabilities.md"
 
-SIMULATED = "time is simulated: it stands still while the guard judges"
-BLIND = "it cannot foresee what an action leads to"
-ON_FILE = "nothing is carried out: the run is on file"
+SIMULATED = "time is simulated and stops while the guard decides"
+BLIND = "it cannot foresee the effect of an action"
+ON_FILE = "nothing is carried out: the run is recorded"
 
 
 class Way:
@@ -317,7 +317,7 @@ def _scenario(foresees: bool) -> Scenario:
 
 
 class Running(Way):
-    name, title = "run", "`forewarn run`, a scenario's world"
+    name, title = "run", "`forewarn run`, in a scenario's world"
     without: ClassVar[Mapping[str, str]] = {"lease": SIMULATED}
 
     def sees(self, foresees: bool) -> tuple[Source, Frame]:
@@ -330,12 +330,12 @@ class Running(Way):
 
 
 class Measuring(Way):
-    name, title = "measure", "`forewarn measure`, runs on file"
+    name, title = "measure", "`forewarn measure`, on recorded runs"
     without: ClassVar[Mapping[str, str]] = {
         "alerts": ON_FILE,
         "ask": ON_FILE,
         "lease": ON_FILE,
-        "`when: before`": "a file does not say what an action would have led to",
+        "`when: before`": "a recording does not contain the effect of other actions",
     }
 
     def sees(self, foresees: bool) -> tuple[Source, Frame]:
@@ -425,10 +425,12 @@ def page() -> str:
     lines = [
         "# What a guard can do, and where",
         "",
-        "One place makes all guards (`forewarn.Guarding`), so each way in has the same",
-        "capabilities. Where one is missing, it is rejected in one line, or the reason",
-        "stands below. A test drives every way in through every column, and compares",
-        "this page with what it finds.",
+        "This page tells you which integration supports which capability. All guards",
+        "are built by `forewarn.Guarding`, so every integration has the same",
+        "capabilities, apart from the exceptions with a number, which are explained",
+        "below the table. Asking for a missing capability gives an error of one line,",
+        "unless the reason below says otherwise. A test tries every capability on",
+        "every integration and compares this page with the result.",
         "",
         "| | " + " | ".join(way.name for way in rows) + " |",
         "|---" * (len(rows) + 1) + "|",

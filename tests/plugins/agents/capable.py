@@ -18,7 +18,7 @@ SEEN = Frame(0.0, 0, {"speed": 1.0})
 
 
 class Agent(Way):
-    name, title = "AgentGuard", "an agent that calls tools, in a host of your own"
+    name, title = "AgentGuard", "an agent that calls tools, in your own program"
     without: ClassVar[Mapping[str, str]] = {"lease": SIMULATED}
 
     def sees(self, foresees: bool) -> tuple[Source, Frame]:
@@ -38,7 +38,7 @@ class Agent(Way):
 
 
 class LangChain(Agent):
-    name, title = "LangChain", "an agent of LangChain, by `GuardMiddleware`"
+    name, title = "LangChain", "a LangChain agent, with `GuardMiddleware`"
     needs = "langchain"
 
     def call(self, guard: AgentGuard) -> None:
@@ -70,7 +70,7 @@ class LangChain(Agent):
 
 
 class OpenAIAgents(Agent):
-    name, title = "OpenAI Agents", "an agent of the OpenAI SDK, by `guarded_tools`"
+    name, title = "OpenAI Agents", "an agent of the OpenAI SDK, with `guarded_tools`"
     needs = "agents"
 
     def call(self, guard: AgentGuard) -> None:
@@ -98,7 +98,7 @@ class OpenAIAgents(Agent):
 
 
 class McpServer(Agent):
-    name, title = "MCP", "the tools of any MCP server, by `forewarn mcp guard`"
+    name, title = "MCP", "the tools of any MCP server, with `forewarn mcp guard`"
     needs = "mcp"
 
     def call(self, guard: AgentGuard) -> None:

@@ -42,7 +42,7 @@ def _seen() -> tuple[Source, Frame]:
 
 
 class Vehicle(Way):
-    name, title = "GuardedVehicle", "a vehicle in a client of your own, in CARLA"
+    name, title = "GuardedVehicle", "a vehicle in your own CARLA client"
     needs = "carla"
     without: ClassVar[Mapping[str, str]] = {"`when: before`": BLIND}
 
@@ -59,7 +59,7 @@ class Vehicle(Way):
 
 
 class BesideAnother(Vehicle):
-    name, title = "carla guard", "`forewarn carla guard`, beside a client of CARLA's"
+    name, title = "carla guard", "`forewarn carla guard`, beside a CARLA client"
 
     def drive(self, guarding: Guarding, foresees: bool, folder: Path) -> None:
         from forewarn.plugins.carla.beside import Beside

@@ -76,7 +76,7 @@ class Vectorised(Single):
 
 
 class Parallel(Single):
-    name, title = "GuardedParallelEnv", "a parallel environment of PettingZoo"
+    name, title = "GuardedParallelEnv", "a PettingZoo parallel environment"
 
     def guarded(self, equipment: Any) -> Any:
         from forewarn.plugins.gym import GuardedParallelEnv

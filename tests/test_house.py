@@ -114,8 +114,8 @@ def test_each_guarantee_names_a_test_that_exists() -> None:
     named = [row for row in rows if row != "test"]
     assert len(named) > 50
     for test in named:
-        file, name = re.fullmatch(r"`(tests/[\w/]+\.py)::(\w+)`", test).groups()
-        assert name in _declared(ROOT / file), test
+        match = re.fullmatch(r"`(tests/[\w/]+\.py)::(\w+)`", test)
+        assert match is not None and match[2] in _declared(ROOT / match[1]), test
 
 
 def _declared(path: Path) -> set[str]:

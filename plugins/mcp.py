@@ -132,7 +132,8 @@ async def serve(
         InvalidInput: A law reads an argument that no tool of it has.
     """
     async with _started(command, environment) as upstream:
-        guard.check_tools(await _tools(upstream))
+        if (tools := await _tools(upstream)) is not None:
+            guard.check_tools(tools)
         server = guarded_server(upstream, guard, limit_s=limit_s)
         stdin: Any = _Requests(sys.stdin.buffer, lambda: _exit_soon(guard))
         async with stdio_server(stdin=stdin) as (hears, says):
@@ -141,10 +142,10 @@ async def serve(
             guard.close()
 
 
-async def _tools(upstream: Client) -> dict[str, list[str]]:
+async def _tools(upstream: Client) -> dict[str, list[str]] | None:
     """All tools of a server, each with the names of its arguments.
 
-    Empty where a tool takes any arguments, or where there are too many tools.
+    None where a tool takes any arguments, or where the list cannot be read.
     """
     found: dict[str, list[str]] = {}
     cursor: str | None = None
@@ -153,15 +154,15 @@ async def _tools(upstream: Client) -> dict[str, list[str]]:
             with anyio.fail_after(START_LIMIT_S):
                 page = await upstream.list_tools(cursor=cursor)
         except (MCPError, TimeoutError):
-            return {}
+            return None
         for tool in page.tools:
             if "properties" not in tool.input_schema:
-                return {}
+                return None
             found[tool.name] = list(tool.input_schema["properties"])
         cursor = page.next_cursor
         if cursor is None:
             return found
-    return {}
+    return None
 
 
 def _exit_soon(guard: AgentGuard) -> None:

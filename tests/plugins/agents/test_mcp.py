@@ -198,6 +198,8 @@ ODD = """
 import json, sys, time
 mode = sys.argv[1]
 tool = {"name": "backup", "inputSchema": {"type": "object", "properties": {"path": {}}}}
+if mode == "open":
+    del tool["inputSchema"]["properties"]
 for line in sys.stdin:
     asked = json.loads(line)
     method, number = asked.get("method"), asked.get("id")
@@ -373,6 +375,15 @@ def test_a_law_about_an_argument_that_no_tool_has_is_an_error() -> None:
     assert done.exit_code == 2
     (line,) = done.stderr.splitlines()
     assert "arg_pth" in line and "did you mean arg_path?" in line
+
+
+def test_where_a_tool_takes_any_arguments_a_law_may_name_any(tmp_path: Path) -> None:
+    agent = Raw(tmp_path, "open", "--law", "always not arg_path == x")
+    agent.call(path="x")
+    assert agent.read()["result"]["isError"]
+    agent.call(path="y")
+    assert not agent.read()["result"]["isError"]
+    assert agent.end() == 0
 
 
 RULES = """\

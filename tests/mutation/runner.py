@@ -25,7 +25,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TextIO
 
-from forewarn.abstractions.files import read_yaml
+import yaml
+
 from tests.mutation.mutants import Mutant, mutants
 
 ROOT = Path(__file__).parents[2]
@@ -78,9 +79,24 @@ class Outcome:
         return not self.unlisted and not self.stale
 
 
+class _Loader(yaml.SafeLoader):
+    """Safe YAML in which a key that stands twice is an error.
+
+    Nothing of `forewarn` is imported here: each test process gets it from its overlay.
+    """
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> Any:
+        content = super().construct_mapping(node, deep)
+        if len(content) < len(node.value):
+            raise yaml.MarkedYAMLError(
+                problem="a key stands twice", problem_mark=node.start_mark
+            )
+        return content
+
+
 def load_targets(path: Path) -> list[Target]:
     """The targets of a file; a key that stands twice is an error."""
-    content = read_yaml(path)
+    content = _Loader(path.read_text()).get_single_data()
     return [
         Target(module, tuple(entry["tests"]), entry.get("survivors") or {})
         for module, entry in content.items()

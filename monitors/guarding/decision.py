@@ -27,6 +27,42 @@ SEVERITY: tuple[Kind, ...] = get_args(Kind)
 RANK: Mapping[Kind, int] = {kind: rank for rank, kind in enumerate(SEVERITY)}
 
 
+class Words(NamedTuple):
+    """How reports tell of a kind of intervention.
+
+    Args:
+        done: What the guard does.
+        would: What it would do in shadow mode.
+        became: What happened, in the passive voice.
+    """
+
+    done: str
+    would: str
+    became: str
+
+
+KIND_WORDS: Mapping[Kind, Words] = {
+    "alert": Words("warns", "warn", "people were told"),
+    "reflect": Words(
+        "asks it to think again", "ask it to think again", "it was made to think again"
+    ),
+    "substitute": Words(
+        "puts another action in its place",
+        "put another action in its place",
+        "another action took the place of its own",
+    ),
+    "skip": Words("skips the action", "skip the action", "the action was skipped"),
+    "ask": Words("asks a person", "ask a person", "a person was asked"),
+    "slow": Words("slows it down", "slow it down", "it was slowed down"),
+    "stop": Words("stops it", "stop it", "it was stopped"),
+    "cut": Words("cuts its power", "cut its power", "its power was cut"),
+}
+"""Of all kinds but `proceed`."""
+
+SHOWN: frozenset[Kind] = frozenset(KIND_WORDS) - {"alert", "ask"}
+"""The interventions that the world must show once they are carried out."""
+
+
 class Risk(NamedTuple):
     """A probability with its bounds; without counts the bounds are the point.
 

@@ -17,6 +17,7 @@ from forewarn.abstractions.errors import said
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import (
     RANK,
+    SHOWN,
     Action,
     Decision,
     Kind,
@@ -31,10 +32,6 @@ from forewarn.plugins.loop.approval import Approver, Desk
 from forewarn.plugins.loop.reflection import Prompter
 
 ASK_S = 30.0
-
-_SHOWN_BY_THE_WORLD: frozenset[Kind] = frozenset(
-    {"reflect", "substitute", "skip", "slow", "stop", "cut"}
-)
 
 
 class Intervener:
@@ -157,7 +154,7 @@ class Intervener:
 
     def _expect(self, carried: Decision, now_s: float) -> None:
         """From now on the world must show this."""
-        if carried.kind not in _SHOWN_BY_THE_WORLD:
+        if carried.kind not in SHOWN:
             self._pending = None
             return
         if self._pending is None or self._pending.kind != carried.kind:

@@ -15,7 +15,7 @@ from forewarn.abstractions.vocabularies.vocabulary import (
     load_vocabulary,
 )
 from forewarn.monitors.guarding.chain import ChainWatch
-from forewarn.monitors.guarding.decision import RANK, Kind, Risk
+from forewarn.monitors.guarding.decision import KIND_WORDS, RANK, Kind, Risk
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.monitors.guarding.record import BrokenRecord, decoded, read_record
 from forewarn.monitors.guarding.watch import States, Watch
@@ -133,29 +133,6 @@ class Event:
     more: str = ""
 
 
-_DONE: Mapping[str, str] = {
-    "alert": "The guard warns",
-    "slow": "The guard slows it down",
-    "reflect": "The guard asks it to think again",
-    "substitute": "The guard puts another action in its place",
-    "skip": "The guard skips the action",
-    "ask": "The guard asks a person",
-    "stop": "The guard stops it",
-    "cut": "The guard cuts its power",
-}
-
-_WOULD: Mapping[str, str] = {
-    "alert": "The guard would warn",
-    "slow": "The guard would slow it down",
-    "reflect": "The guard would ask it to think again",
-    "substitute": "The guard would put another action in its place",
-    "skip": "The guard would skip the action",
-    "ask": "The guard would ask a person",
-    "stop": "The guard would stop it",
-    "cut": "The guard would cut its power",
-}
-
-
 class Telling:
     """Finds what is worth a sentence, while a run goes on or after it.
 
@@ -164,7 +141,7 @@ class Telling:
     """
 
     def __init__(self, watched_only: bool) -> None:
-        self._words = _WOULD if watched_only else _DONE
+        self._would = watched_only
         self._raised, self._obeyed = 0, False
 
     def decided(self, decision: Mapping[str, Any], more: str = "") -> Iterator[Event]:
@@ -176,7 +153,9 @@ class Telling:
         """
         kind, time_s = decision["decision"], float(decision["time_s"])
         if RANK[kind] > self._raised:
-            yield Event(time_s, kind, _alarm(self._words[kind], decision), more)
+            words = KIND_WORDS[kind]
+            does = f"would {words.would}" if self._would else words.done
+            yield Event(time_s, kind, _alarm(f"The guard {does}", decision), more)
             self._obeyed = False
         elif kind == "proceed" and self._raised:
             yield Event(time_s, "proceed", "The risk has passed.")

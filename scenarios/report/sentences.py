@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from forewarn.monitors.guarding.decision import RANK, Risk
+from forewarn.monitors.guarding.decision import KIND_WORDS, RANK, Risk
 from forewarn.scenarios.report.film import first_alarm
 from forewarn.scenarios.report.runs import LawStory, Run
 
@@ -13,17 +13,6 @@ WIDE = 0.4
 
 OFTEN = 100
 """From so many visits on it is not the state itself that is rare."""
-
-_DONE = {
-    "alert": "people were told",
-    "slow": "it was slowed down",
-    "reflect": "it was made to think again",
-    "substitute": "another action took the place of its own",
-    "skip": "the action was skipped",
-    "ask": "a person was asked",
-    "stop": "it was stopped",
-    "cut": "its power was cut",
-}
 
 
 def verdict(run: Run) -> Iterator[str]:
@@ -96,7 +85,8 @@ def _became(name: str, law: LawStory | None, run: Run, other_s: float) -> str:
         for time_s, kind in zip(run.times_s, run.decisions, strict=True)
         if time_s >= alarm
     ]
-    done = _DONE.get(max(kinds, key=RANK.__getitem__), "")
+    worst = max(kinds, key=RANK.__getitem__)
+    done = KIND_WORDS[worst].became if worst in KIND_WORDS else ""
     ahead = f", {other_s - alarm:.1f} s before that" if alarm < other_s else ""
     end = fate or f"{name} was kept"
     return f"a warning came at {alarm:g} s{ahead}; {done}, and {end}."

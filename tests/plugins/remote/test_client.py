@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from forewarn.monitors.guarding.decision import Decision
+from forewarn.monitors.guarding.decision import SEVERITY, Decision
 from forewarn.monitors.guarding.listening import Listener
 from forewarn.monitors.guarding.record import read_record
 from forewarn.plugins.loop.replay import replay
@@ -399,6 +399,10 @@ def test_a_loop_that_says_what_it_can_is_told_no_more_than_that(
     done = [line for line in lines if line.get("event") == "carried_out"]
     assert done[0]["kind"] == "stop" and "executed" in done[0]
     assert replay(record)[1] is None
+
+
+def test_client_knows_every_decision_kind() -> None:
+    assert client_module.KINDS == set(SEVERITY)
 
 
 def test_what_a_loop_cannot_do_is_no_decision() -> None:

@@ -16,7 +16,6 @@ Kind = Literal[
     "substitute",  # another action takes its place
     "skip",  # nothing takes its place
     "ask",  # a person decides
-    "coast",  # it passes without acceleration
     "slow",  # it passes below a cap on the speed
     "stop",  # the vehicle or robot comes to rest
     "cut",  # the process that drives is ended
@@ -54,7 +53,6 @@ KIND_WORDS: Mapping[Kind, Words] = {
     ),
     "skip": Words("skips the action", "skip the action", "the action was skipped"),
     "ask": Words("asks a person", "ask a person", "a person was asked"),
-    "coast": Words("lets it coast", "let it coast", "it was left to coast"),
     "slow": Words("slows it down", "slow it down", "it was slowed down"),
     "stop": Words("stops it", "stop it", "it was stopped"),
     "cut": Words("cuts its power", "cut its power", "its power was cut"),

@@ -7,10 +7,9 @@ reckless ones notice late, keep short gaps, look away, and some run the light.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
@@ -364,15 +363,10 @@ class TinyPilot:
         return 1.5 * (1.0 - ratio * ratio)
 
 
-def _coasting(wanted: Mapping[str, Any]) -> dict[str, float]:
-    """The acceleration that was wanted, but none above zero."""
-    return {"acceleration": min(0.0, wanted.get("acceleration", 0.0))}
-
-
 class TinyActuator:
-    """Slows the tiny car or stops it; `cut` takes it from its driver for good."""
+    """Slows and stops the tiny car; `cut` takes it from its driver for good."""
 
-    can: frozenset[Kind] = frozenset({"alert", "coast", "slow", "stop", "cut"})
+    can: frozenset[Kind] = frozenset({"alert", "slow", "stop", "cut"})
 
     def carry_out(
         self, decision: Decision, proposal: Action | None, frame: Frame
@@ -383,9 +377,6 @@ class TinyActuator:
             wanted = {} if proposal is None else proposal.arguments
             cap = {CAP: decision.cap_kmh}
             return Action("control", {**wanted, **cap})
-        if decision.kind == "coast":
-            wanted = {} if proposal is None else proposal.arguments
-            return Action("control", {**wanted, **_coasting(wanted)})
         if decision.kind == "cut":
             return Action("cut")
         return self.fallback()
@@ -400,8 +391,6 @@ class TinyActuator:
             return None
         if decision.kind in ("stop", "cut"):
             return speed < _STANDS_KMH or acceleration < -1.0
-        if decision.kind == "coast":
-            return speed < _STANDS_KMH or acceleration <= 0.0
         if decision.kind == "slow" and decision.cap_kmh is not None:
             return speed <= decision.cap_kmh + 1.0 or acceleration < -0.5
         return True

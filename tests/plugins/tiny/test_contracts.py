@@ -56,18 +56,6 @@ class TestTinyActuator(ActuatorContract):
         return TinyPilot()
 
 
-def test_coasting_takes_the_acceleration_and_keeps_the_brake() -> None:
-    frame, actuator = Frame(0.0, 0, {"speed": 30.0}), TinyActuator()
-    coast = Decision("coast", 0, 0.0)
-    for wanted, left in ((2.0, 0.0), (-3.0, -3.0)):
-        proposal = Action("control", {"acceleration": wanted})
-        passed = actuator.carry_out(coast, proposal, frame)
-        assert passed == Action("control", {"acceleration": left})
-    for acceleration, obeyed in ((-0.3, True), (1.0, False)):
-        values = {"speed": 30.0, "acceleration": acceleration}
-        assert actuator.obeyed(coast, Frame(0.1, 1, values)) is obeyed
-
-
 class TestTinyHousehold(WorldContract):
     def make_world(self) -> World:
         return TinyHousehold()

@@ -216,9 +216,8 @@ _FROM: Mapping[str, frozenset[str]] = {
 }  # fmt: skip
 
 _FORETOLD = frozenset(
-    {"shortfall", "unanswered_age", "headway", "closing_speed",
-     "lead_acceleration", "giving_way_age", "jam_age", "priority_gap",
-     "priority_arrival", "side_margin"}
+    {"shortfall", "unanswered_age", "headway", "lead_acceleration", "giving_way_age",
+     "jam_age", "priority_gap", "priority_arrival", "side_margin"}
 )  # fmt: skip
 """What is worked out from others and from more: unsound where they are not known."""
 

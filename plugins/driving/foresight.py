@@ -95,7 +95,6 @@ INPUTS: dict[str, tuple[str, ...]] = {
     "giving_way_age": ("priority_vehicle", "priority_pedestrian"),
     "jam_age": ("traffic_jam",),
     "headway": ("speed", "lead_distance"),
-    "closing_speed": ("speed", "lead_speed"),
     "lead_acceleration": ("lead_distance", "lead_speed"),
 }
 """What each signal that it adds is worked out from."""
@@ -171,11 +170,6 @@ class Foresight:
             "jam_age": self._age("jam_age", values["traffic_jam"]),
             "headway": (
                 None if lead is None or speed < 1.0 else _rounded(lead / speed)
-            ),
-            "closing_speed": (
-                None
-                if values["lead_speed"] is None
-                else _rounded(values["speed"] - values["lead_speed"])
             ),
             "lead_acceleration": self._of_lead(lead, values["lead_speed"]),
         }

@@ -52,8 +52,7 @@ special_location_distance collision destination_reached required_deceleration
 time_to_stop_line time_to_collision arrival_gap pedestrian_arrival_gap
 rss_longitudinal_margin rss_lateral_margin braking priority_gap priority_arrival
 side_margin line_deceleration line_shortfall shortfall unanswered_age turn_signal_age
-standing_age giving_way_age jam_age headway closing_speed lead_acceleration
-localization_age
+standing_age giving_way_age jam_age headway lead_acceleration localization_age
 chassis_age obstacles_age lights_age planning_age prediction_age snapshot_age""".split()
 
 

@@ -49,13 +49,6 @@ def test_what_is_asked_and_not_done_goes_unanswered_until_it_is() -> None:
     assert [each["shortfall"] for each in found] == [3, 3, 3, 2, 3, 1]
 
 
-def test_closing_speed_is_positive_while_the_gap_shrinks() -> None:
-    slower = {"lead_distance": 30.0, "lead_speed": 20.0}
-    faster = {"lead_distance": 30.0, "lead_speed": 50.0}
-    found = seen({}, slower, faster)
-    assert [each["closing_speed"] for each in found] == [None, 16.0, -14.0]
-
-
 def test_ages_count_from_when_it_began() -> None:
     left, right = {"turn_signal": "left"}, {"turn_signal": "right"}
     found = seen({}, left, left, right, right, {"turn_signal": "hazard"})

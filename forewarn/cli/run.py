@@ -49,6 +49,9 @@ if TYPE_CHECKING:
     from forewarn.scenarios.schema import Scenario
 
 
+SHOWN_EPISODES = 20
+
+
 @dataclass(frozen=True, slots=True)
 class Guided(Warned):
     """What guards the episodes, and what it may do.
@@ -123,14 +126,12 @@ class Kept:
         again: Run also what is in the folder already.
         scene: Whether to keep what there is to see, for `forewarn report`.
         metrics: Counts for Prometheus, kept up to date in this file.
-        rows: Number of episodes in the table that is printed.
     """
 
     out: Folder = Path("forewarn-runs")
     again: bool = False
     scene: bool = True
     metrics: File | None = None
-    rows: Many = 20
 
 
 @command()
@@ -235,7 +236,7 @@ def run(
     # Unguarded runs that nobody asked for are no success.
     say(
         payload,
-        _lines(wanted, found, kept, said),
+        _lines(wanted, found, kept.out, said),
         found=model is None and not guided.unguarded,
     )
 
@@ -260,7 +261,7 @@ def _write_tally(path: Path, episodes: Sequence[Episode], again: bool) -> None:
 
 
 def _lines(
-    scenario: Scenario, episodes: Sequence[Episode], kept: Kept, said: str
+    scenario: Scenario, episodes: Sequence[Episode], out: Path, said: str
 ) -> Iterator[str]:
     drifted = [episode for episode in episodes if episode.drift]
     if drifted:
@@ -270,12 +271,12 @@ def _lines(
         )
     if said:
         yield said
-    yield from failure_lines(episodes, kept.out)
+    yield from failure_lines(episodes, out)
     if len(episodes) == 1:
         yield from _story(episodes[0])
         return
     head = ["seed", "lasted", "broken", "first alarm", "done", "ended"]
-    yield from table(head, map(_row, episodes), most=kept.rows)
+    yield from table(head, map(_row, episodes), most=SHOWN_EPISODES)
     yield ""
     good = [episode for episode in episodes if not episode.failed]
     yield from table(
@@ -290,7 +291,6 @@ def _lines(
         ),
     )
     if any(episode.record for episode in episodes):
-        out = kept.out
         yield f"The run records are in {out}; `forewarn report {out}` shows them."
 
 

@@ -218,13 +218,6 @@ def test_one_episode_is_told_as_a_story(tmp_path: Path, model: Path) -> None:
     assert "The run record: " in said.splitlines()[-1]
 
 
-def test_rows_limit_the_table_of_episodes(tmp_path: Path) -> None:
-    words = ("run", KITCHEN, "--unguarded", "--episodes", "4", "--out", tmp_path)
-    said = forewarn(*words, "--rows", "2")
-    assert "… and 2 more; --json lists all." in said
-    assert "more; --json" not in forewarn(*words)
-
-
 @pytest.mark.parametrize("how", [["--shadow"], ["--intervene", "none"]])
 def test_a_shadow_only_looks_too(how: list[str], tmp_path: Path, model: Path) -> None:
     plain = told("run", KITCHEN, "--unguarded", "--episodes", "15", "--out", tmp_path)

@@ -119,7 +119,6 @@ _LAW: dict[str, Callable[[Mapping[str, Any]], object]] = {
     "max": lambda row: in_seconds(row["awt_violation_s"]["max"]),
     "clean": lambda row: row["clean"],
     "false alarms": lambda row: _share(row, "false_alarm_rate"),
-    "most in a run": lambda row: row["most_false_alarms"],
     "an hour": lambda row: figure(row["false_alarms_per_hour"], "{:.1f}"),
 }
 

@@ -192,11 +192,6 @@ class Warned:
         hours = sum(run.duration_s for run in self.clean) / 3600
         return sum(run.onsets for run in self.clean) / hours if hours else None
 
-    @property
-    def most_false_alarms(self) -> int:
-        """The most alarms that began in one clean run."""
-        return max((run.onsets for run in self.clean), default=0)
-
     def ahead(self, trigger: bool) -> NDArray[np.float64]:
         """Of each violating run, how long before the first alarm came; else NaN."""
         return np.array(
@@ -230,7 +225,6 @@ class Warned:
             "false_alarms": self.false_alarms,
             "false_alarm_rate": self.false_alarm_rate,
             "false_alarms_per_hour": self.false_alarms_per_hour,
-            "most_false_alarms": self.most_false_alarms,
             "base_rate": rate(len(violating), len(self.runs)),
             "intervals": {
                 "detection_rate": wilson(self.detected, len(violating)),

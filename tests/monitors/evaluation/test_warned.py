@@ -107,7 +107,6 @@ def test_the_figures_of_a_small_case() -> None:
     assert found["detection_rate"] == pytest.approx(2 / 3)
     assert (found["false_alarms"], found["false_alarm_rate"]) == (1, 0.25)
     assert found["false_alarms_per_hour"] == pytest.approx(2 / (4 * 4 / 3600))
-    assert found["most_false_alarms"] == 2
     assert found["base_rate"] == pytest.approx(3 / 7)
     low, high = found["intervals"]["awt_trigger_s"]
     assert 1 <= low <= 2 <= high <= 3

@@ -18,7 +18,8 @@ PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
-FOLDERS = {path.name for path in ROOT.iterdir() if path.is_dir()} - {"out"}
+ROOMS = {room.split("/")[0] for row in draw.ROWS for room in row}
+FOLDERS = ROOMS | {"benchmarks", "docs", "examples", "tests"}
 PATH = re.compile(r"(?<![\w/.$~-])(?:[\w-]+/)+[\w.@-]*\w|`(?:[\w-]+/)+`")
 
 

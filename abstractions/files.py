@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import io
 import json
@@ -260,6 +261,10 @@ def atomic_text(path: Path) -> Iterator[TextIO]:
             yield text
 
 
+_FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+"""What the system says where there is no more room for a file."""
+
+
 @contextmanager
 def atomic_bytes(path: Path) -> Iterator[io.BufferedWriter]:
     """A binary file that appears whole or not at all."""
@@ -275,8 +280,10 @@ def atomic_bytes(path: Path) -> Iterator[io.BufferedWriter]:
         with os.fdopen(handle, "wb") as raw:
             yield raw
         settle(Path(beside), path)
-    except BaseException:
+    except BaseException as error:
         os.unlink(beside)
+        if isinstance(error, OSError) and error.errno in _FULL and not error.filename:
+            error.filename = str(path)
         raise
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
+import os
 from pathlib import Path
 
 import pytest
@@ -147,6 +149,19 @@ def test_a_file_that_cannot_be_written_is_named_as_the_user_named_it(
     ):
         pass
     assert caught.value.filename == str(path)
+
+
+def test_a_full_disk_is_named_with_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt.gz"
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    with pytest.raises(OSError, match="No space left") as caught, atomic_text(path):
+        raise full
+    assert caught.value.filename == str(path)
+    elsewhere = OSError(errno.ECONNRESET, os.strerror(errno.ECONNRESET))
+    with pytest.raises(OSError, match="reset") as caught, atomic_text(path):
+        raise elsewhere
+    assert caught.value.filename is None
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_nothing_is_left_of_a_file_that_was_not_finished(tmp_path: Path) -> None:

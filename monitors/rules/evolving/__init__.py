@@ -1,0 +1,1 @@
+"""Rules that evolve from labelled events."""

@@ -43,7 +43,8 @@ Clock = Callable[[], float]
 
 _HELD = RANK["slow"]
 """From here on what a judge calls for goes on for a while, as what a risk calls for."""
-
+_NO_FRAME = Frame(math.nan, -1)
+"""Judged in place of what is no frame."""
 
 CANNOT_JUDGE = "the guard cannot judge this frame: "
 FAILED = CANNOT_JUDGE + "the guard itself failed: "
@@ -151,9 +152,10 @@ class Guard:
         readings: list[float] = []
         self._readings = readings
         if type(frame) is not Frame:
-            frame = Frame(math.nan, -1)
-        proposal = cut_short(proposal)
+            frame = _NO_FRAME
+        asked, proposal = proposal, None  # none goes further before it is measured
         try:
+            proposal = cut_short(asked)
             if ended:
                 decision = self._fallback(frame, ended)
             else:

@@ -35,6 +35,9 @@ MAX_ITEMS = 1_500_000
 MAX_YAML_CHARACTERS = 200_000
 """No YAML may be longer: people write it, and its reader is slow."""
 
+MAX_YAML_DEPTH = 100
+"""No brackets in YAML may nest deeper: its reader looks at all open ones each time."""
+
 _CHUNK = 1 << 20
 
 _PICKLE = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
@@ -175,6 +178,12 @@ class _Plain(yaml.SafeLoader):
     lines to gigabytes, and tags are not read.
     """
 
+    def fetch_flow_collection_start(self, token: Any) -> None:
+        if self.flow_level >= MAX_YAML_DEPTH:
+            problem = "brackets are nested too deeply"
+            raise yaml.MarkedYAMLError(None, None, problem, self.get_mark())
+        super().fetch_flow_collection_start(token)
+
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         event = self.peek_event()  # type: ignore[no-untyped-call]
         problem = ""
@@ -220,7 +229,9 @@ def parse_yaml(text: str, source: str) -> Any:
         problem = f"not YAML: {problem}"
         mend = "look at the indentation, the colons and the quotes there"
         raise InvalidInput(problem, source=source, place=place, mend=mend) from error
-    except (RecursionError, ValueError) as error:
+    except RecursionError as error:
+        raise InvalidInput("nested too deeply", source=source) from error
+    except ValueError as error:
         raise InvalidInput(f"not YAML: {error}", source=source) from error
     except InvalidInput as error:
         raise error.within(source) from None

@@ -74,6 +74,12 @@ def test_yaml_says_what_json_can_say_and_no_more(text: str, said: str) -> None:
     assert said in str(refused.value)
 
 
+@pytest.mark.parametrize("text", ["[" * 100_000, "{a: " * 40_000, "- " * 90_000])
+def test_yaml_nested_too_deeply_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInput, match=r"^a.yaml: .*nested too deeply"):
+        parse_yaml(text, "a.yaml")
+
+
 def test_yaml_longer_than_people_write_is_refused_at_once() -> None:
     with pytest.raises(TooLarge, match="a.yaml: longer than the limit"):
         parse_yaml("#" * (MAX_YAML_CHARACTERS + 1), "a.yaml")

@@ -143,6 +143,7 @@ def test_a_row_never_visited_is_told_by_what_holds_there(
     assert said == f"never left in any trace, so made uniform: {told}"
 
 
+@pytest.mark.needs("stormpy")
 def test_published_counts_are_learned_back_exactly(
     shared_data: Path, tmp_path: Path, out: Path
 ) -> None:
@@ -157,7 +158,7 @@ def test_published_counts_are_learned_back_exactly(
         support.write_text(json.dumps({s: list(r) for s, r in entry["counts"].items()}))
         learned(out, runs, "--format", "states", "--alpha", entry["alpha"],
                 "--support", support, "--end", "ignore")  # fmt: skip
-        wanted = load_model(folder / f"{name}.model.json").chain
+        wanted = load_model(folder / f"{name}.prism").chain
         found = load_model(out).chain
         assert found.states == wanted.states and found.exact == wanted.exact, name
 
@@ -288,7 +289,7 @@ def test_traces_of_different_periods_are_told(
         ([RUNS, "--support", "valid"], "--support valid needs --abstraction"),
         ([RUNS, "--support", "none.json"], "none.json: no such file"),
         ([RUNS, "--epsilon", "0.1"], "--epsilon and --delta come together"),
-        ([RUNS, "--format", "trace"], "holds frames: give their predicates"),
+        ([RUNS, "--format", "trace"], "holds frames (give their predicates by --abs"),
         ([RUNS, "--law", "always("], "column"),
         ([RUNS, "--law", "51_55"], "no law '51_55' in the book"),
         (

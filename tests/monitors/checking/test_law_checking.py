@@ -83,10 +83,11 @@ def test_the_layers_agree_with_storm(
     assert ours.values[both] == pytest.approx(storms.values[both], abs=1e-12)
 
 
+@pytest.mark.needs("stormpy")
 def test_published_products(shared_data: Path) -> None:
     content = json.loads((shared_data / "models" / "values.json").read_text())
     for name, product in content["products"].items():
-        chain = load_model(shared_data / "models" / f"{name}.model.json").chain
+        chain = load_model(shared_data / "models" / f"{name}.prism").chain
         labelling = labelled(
             chain,
             "a=" + "|".join(f"s={i}" for i in product["trigger_states"]),

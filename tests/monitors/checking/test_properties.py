@@ -202,7 +202,7 @@ def test_golden(name: str, number: int, engine: str) -> None:
 def test_published_values(shared_data: Path) -> None:
     content = json.loads((shared_data / "models" / "values.json").read_text())
     for name, model in content["models"].items():
-        chain = load_model(shared_data / "models" / f"{name}.model.json").chain
+        chain = load_model(shared_data / "models" / f"{name}.prism").chain
         for unsafe in model["unsafe_sets"].values():
             goal = "|".join(f"s={state}" for state in unsafe["states"])
             answer = ask(f"P=? [ F {goal} ]", chain)

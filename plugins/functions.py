@@ -51,11 +51,13 @@ def found(place: str) -> Callable[..., Any]:
 def said_where(error: BaseException) -> str | None:
     """What an error says, with its line in a file that a function was found in.
 
-    None: it did not come out of one.
+    None: it did not come out of one. The caller that caught the error is not one,
+    though a function may have been found in its file too.
     """
+    raised = error.__traceback__
     lines = [
         (frame.f_code.co_filename, line)
-        for frame, line in walk_tb(error.__traceback__)
+        for frame, line in walk_tb(raised and raised.tb_next)
         if frame.f_code.co_filename in _files
     ]
     if not lines:

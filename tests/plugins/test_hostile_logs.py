@@ -90,7 +90,7 @@ TABLES: dict[str, tuple[Callable[[], Any], str]] = {
     "bytes": (lambda: [b"\xff"] * 30, "holds binary"),
     "moments": (lambda: [datetime(2026, 1, 1, tzinfo=UTC)] * 30, "no signal's values"),
     "no numbers": (lambda: [float("nan")] * 30, "nan, not a finite number"),
-    "a word of megabytes": (lambda: words("a" * (5 * MB)), "are more than 4194304"),
+    "a word of megabytes": (lambda: words("a" * (5 * MB)), "more than 4194304 bytes"),
     "a long text, again and again": (
         lambda: ["a" * (MB // 9)] * 30,
         "must be a number",

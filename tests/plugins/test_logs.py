@@ -260,5 +260,5 @@ def test_a_whole_study_on_ones_own_logs_without_code(tmp_path: Path) -> None:
     acting = ["run", str(scenario), "--model", str(model), "--intervene"]
     refused = CliRunner().invoke(main, [*acting, "stop"])
     assert refused.exit_code == 2
-    assert "what was recorded cannot be changed by a guard" in refused.stderr
+    assert "a guard cannot change what was recorded" in refused.stderr
     assert CliRunner().invoke(main, [*acting, "none"]).exit_code in (0, 1)

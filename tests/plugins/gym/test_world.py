@@ -19,6 +19,7 @@ gymnasium = pytest.importorskip("gymnasium", reason="gymnasium is not installed"
 
 import numpy as np  # noqa: E402
 
+from forewarn.plugins.functions import found  # noqa: E402
 from forewarn.plugins.gym import EnvPilot, EnvWorld  # noqa: E402
 from forewarn.plugins.gym.act import plain, sample  # noqa: E402
 from forewarn.plugins.gym.bridge import Car, faster, slower  # noqa: E402
@@ -162,6 +163,7 @@ def test_a_vectorised_environment_of_one_is_that_one() -> None:
 def test_what_is_no_environment_is_refused() -> None:
     with pytest.raises(InvalidInput, match="no environment 'CartPoll-v1'"):
         car(env="CartPoll-v1")
+    found("forewarn.plugins.gym.bridge:faster")  # from the file that catches errors
     with pytest.raises(InvalidInput, match="no environment 'nowhere:A-v0': ModuleNot"):
         car(env="nowhere:A-v0")
     with pytest.raises(InvalidInput, match="no environment 'CartPole-v1': .*'colour'"):

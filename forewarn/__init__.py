@@ -12,7 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from forewarn.abstractions.abstraction import Abstraction, load_abstraction
-    from forewarn.abstractions.errors import ForewarnError, InvalidInput
+    from forewarn.abstractions.errors import (
+        ForewarnError,
+        InvalidInput,
+        MissingDependency,
+    )
     from forewarn.abstractions.frame import Frame
     from forewarn.abstractions.readers import read_trace
     from forewarn.abstractions.readers.stored import read_traces
@@ -74,6 +78,7 @@ __all__ = [
     "InvalidInput",
     "Law",
     "Listener",
+    "MissingDependency",
     "LogAlerts",
     "Model",
     "Monitor",
@@ -106,7 +111,7 @@ __getattr__, __dir__ = _front(
     {
         "cli.live": ("watched_live",),
         "abstractions.abstraction": ("Abstraction", "load_abstraction"),
-        "abstractions.errors": ("ForewarnError", "InvalidInput"),
+        "abstractions.errors": ("ForewarnError", "InvalidInput", "MissingDependency"),
         "abstractions.frame": ("Frame",),
         "abstractions.readers": ("read_trace",),
         "abstractions.readers.stored": ("read_traces",),

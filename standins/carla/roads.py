@@ -17,10 +17,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-import carla
-
-from forewarn import InvalidInput
+from forewarn import InvalidInput, MissingDependency
 from forewarn.standins.carla.actors import Pose
+
+try:
+    import carla
+except ImportError as error:
+    raise MissingDependency("the stand-in for CARLA", "carla") from error
 
 LARGEST: Final = 12 << 20
 """Bytes of an OpenDRIVE text."""

@@ -14,7 +14,12 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, Final, Protocol
 
-import msgpack
+from forewarn import MissingDependency
+
+try:
+    import msgpack
+except ImportError as error:
+    raise MissingDependency("CARLA's protocol", "carla") from error
 
 LONGEST: Final = 16 << 20
 """Bytes of one message, and of answers that a client has not fetched yet."""

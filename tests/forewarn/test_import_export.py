@@ -115,7 +115,7 @@ def test_nothing_is_half_written(tmp_path: Path) -> None:
     out.write_text("kept")
     done = forewarn("import", source, "--out", out)
     assert done.exit_code == 2 and done.stderr.count("\n") == 1
-    assert "m.prism: Storm rejects it: Probabilities do not sum to one" in done.stderr
+    assert "m.prism: the row of state '0' sums to 0.9" in done.stderr
     assert out.read_text() == "kept" and len(list(tmp_path.iterdir())) == 2
 
 

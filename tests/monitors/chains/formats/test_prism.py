@@ -146,8 +146,10 @@ def test_without_storm_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_row_that_is_off_by_the_last_digit_is_taken() -> None:
-    chain = single("[] s=0 -> 0.3333333333 : (s'=1) + 0.6666666667 : (s'=2);")
+    chain = single("[] s=0 -> 0.3333333333 : (s'=1) + 0.6666666666 : (s'=2);")
     assert chain.row(0)[1] == pytest.approx(1 / 3)
+    with pytest.raises(InvalidModel, match="Storm rejects it"):
+        single("[] s=0 -> 0.3333333333 : (s'=1) + 0.6666666666 : (s'=9);")
     with pytest.raises(InvalidModel, match="'0' sums to 0.99997"):
         single("[] s=0 -> 0.33333 : (s'=1) + 0.66664 : (s'=2);")
 

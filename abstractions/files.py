@@ -11,7 +11,7 @@ import tempfile
 import zlib
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
@@ -402,6 +402,16 @@ def _decoded(path: Path, number: int, line: bytes) -> str:
         place = f"line {number}"
         raise InvalidTrace("this is not a text file", source=str(path), place=place)
     return text.rstrip("\r\n")
+
+
+def check_frames(path: Path) -> None:
+    """Raise `TooLarge` when JSON Lines hold too many frames, before any is parsed."""
+    count = 0
+    with suppress(OSError, EOFError, zlib.error), path.open("rb") as raw:
+        stream = gzip.GzipFile(fileobj=raw) if path.suffix == ".gz" else raw
+        while (chunk := stream.read(1 << 20)) and stream.tell() <= MAX_BYTES:
+            count += chunk.count(b"\n{")
+            check_count(path, count)
 
 
 def check_count(path: Path, count: int) -> None:

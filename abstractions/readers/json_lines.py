@@ -19,7 +19,13 @@ from forewarn.abstractions.errors import (
     SignalFault,
     near_miss,
 )
-from forewarn.abstractions.files import MAX_LINE, check_count, lines, parse_json
+from forewarn.abstractions.files import (
+    MAX_LINE,
+    check_count,
+    check_frames,
+    lines,
+    parse_json,
+)
 from forewarn.abstractions.frame import Frame, Value
 from forewarn.abstractions.serial import Strict, validated
 from forewarn.abstractions.trace import (
@@ -83,6 +89,7 @@ def stream_json_lines(
             mend='the first line is the header: {"format": "forewarn.trace/1", …}',
         )
     line = validated(_HeaderLine, data, f"{path}: {place}", InvalidTrace)
+    check_frames(path)
     used, said = vocabulary, line.vocabulary
     if used is None and isinstance(said, dict):
         used = vocabulary_from(said, f"{path}: {place}: vocabulary")

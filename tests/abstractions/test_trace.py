@@ -261,6 +261,7 @@ def test_limits_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(limits, "MAX_FRAMES", 3)
     with pytest.raises(TooLarge, match="more than 3 frames"):
         read_trace(path)
+    monkeypatch.setattr(limits, "MAX_FRAMES", 300)
     monkeypatch.setattr(limits, "MAX_LINES", 2)
     with pytest.raises(TooLarge, match="t.jsonl: the file has more than 2 lines"):
         read_trace(path)

@@ -97,6 +97,7 @@ def test_one_that_the_others_reject_ends_with_status_1(
     content = read_tallies(watched)[0].as_dict()
     # Wherever it was seen to be it mostly went to one other state.
     content["steps"] = [[0, 500] for _ in content["states"]]
+    content["ends"] = []
     odd.write_text(json.dumps({**content, "id": "odd-one-out"}))
     done = call("merge", odd, "--into", model)
     assert done.exit_code == 1 and "refused odd-one-out" in done.stdout

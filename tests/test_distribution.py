@@ -17,6 +17,7 @@ ROOMS = (
     "monitors",
     "plugins",
     "scenarios",
+    "standins",
     "thor_bridge",
 )
 

@@ -350,7 +350,7 @@ def test_a_bad_model_is_named(tmp_path: Path) -> None:
     path.write_text(CHAIN.replace("2/3", "1/3"))
     said = refused(path, "--prop", "true")
     assert "bad.prism" in said
-    assert "sum to 2/3" in said
+    assert "state '2' sums to 0.666666666667" in said
 
 
 # For people

@@ -131,7 +131,7 @@ BAG = {
 @pytest.mark.parametrize(
     ("metadata", "problem"),
     [
-        ("[" * 9_000, "metadata.yaml: not YAML"),
+        ("[" * 9_000, "metadata.yaml: .*not YAML: brackets are nested too deeply"),
         ("a: &a [1]\nb: *a\n", "the alias"),
         ("rosbag2_bagfile_information: [1, 2]\n", "no bag"),
         (json.dumps({"rosbag2_bagfile_information": BAG}), "no bag.*are missing"),

@@ -82,21 +82,21 @@ DRIVING = $(notdir $(basename $(wildcard scenarios/driving/*.yaml)))
 TRAINED = scenarios/trained
 
 trained: $(TEST)
-	@$(BIN)/forewarn train $(DRIVING) --again --out $(TRAINED) $(ARGS)
-	@for name in $(DRIVING); do $(BIN)/forewarn tune $$name --for stop \
-	  --episodes 100 --acting 50 --longer 0.1 \
+	@$(BIN)/forewarn train $(DRIVING) --rerun --out $(TRAINED) $(ARGS)
+	@for name in $(DRIVING); do $(BIN)/forewarn tune $$name --preset stop \
+	  --episodes 100 --acting 50 --max-slowed 0.1 \
 	  --model $(TRAINED)/$$name.model.json.gz \
 	  --policy $(TRAINED)/$$name.policy.yaml \
 	  --out $(TRAINED)/$$name.stop.policy.yaml $(ARGS); done
-	@$(BIN)/forewarn train $(ROADS) --again --out $(TRAINED) $(ARGS)
+	@$(BIN)/forewarn train $(ROADS) --rerun --out $(TRAINED) $(ARGS)
 	@for road in highway:3:0.1 merge:3:0.1 roundabout:2:0.1 intersection:2:0.2; do \
 	  set -- $$(echo "env-$$road" | tr : ' '); name=$$1; \
-	  $(BIN)/forewarn tune $$name --for stop --seed 500000 --episodes 80 \
-	  --acting 40 --violations 30 --holds 0,0.5 --horizons $$2 --longer $$3 \
+	  $(BIN)/forewarn tune $$name --preset stop --seed 500000 --episodes 80 \
+	  --acting 40 --violations 30 --release-after 0,0.5 --horizons $$2 --max-slowed $$3 \
 	  --model $(TRAINED)/$$name.model.json.gz \
 	  --policy $(TRAINED)/$$name.policy.yaml \
 	  --out $(TRAINED)/$$name.stop.policy.yaml $(ARGS); done
-	@$(BIN)/forewarn train virtualhome-chores --again --out $(TRAINED) $(ARGS)
+	@$(BIN)/forewarn train virtualhome-chores --rerun --out $(TRAINED) $(ARGS)
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \

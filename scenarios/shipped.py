@@ -20,7 +20,7 @@ class Shipped:
         abstraction: The abstraction that was learned; there is none where the
             scenario's own was kept.
         acting: What it does who is to stop, and not to warn alone: the policy that
-            `tune --for stop` found, if there is one.
+            `tune --preset stop` found, if there is one.
     """
 
     model: Path

@@ -46,36 +46,42 @@ _RUN = "Run scenarios"
 _GUARD = "Guard a run"
 
 COMMANDS = {
-    "demo": _Entry(_START, "demo", "The whole way, on embedded worlds."),
-    "doctor": _Entry(_START, "doctor", "What is usable here, what is missing."),
-    "learn": _Entry(_MODEL, "learn", "Learn a Markov chain from traces."),
-    "merge": _Entry(_MODEL, "merge", "Add what guards counted to a model."),
-    "convert": _Entry(_MODEL, "files", "Traces into columns, and back."),
-    "import": _Entry(_MODEL, "files", "Read a chain made by another tool."),
+    "demo": _Entry(_START, "demo", "Run everything once, on embedded worlds."),
+    "doctor": _Entry(_START, "doctor", "Show what is usable here and what is missing."),
+    "learn": _Entry(_MODEL, "learn", "Learn a model from traces."),
+    "merge-tallies": _Entry(_MODEL, "merge", "Add the counts of a fleet to a model."),
+    "convert": _Entry(_MODEL, "files", "Convert traces to Parquet and back."),
+    "import": _Entry(_MODEL, "files", "Read a chain of another tool."),
     "export": _Entry(_MODEL, "files", "Write a model for another tool."),
-    "show": _Entry(_ASK, "show", "Print a model: states, rows, risk."),
-    "check": _Entry(_ASK, "check", "How likely is it? Properties and laws."),
-    "monitor": _Entry(_WATCH, "watch", "Judge a recorded trace by laws."),
+    "show": _Entry(_ASK, "show", "Print a model: states, rows, risks."),
+    "check": _Entry(_ASK, "check", "Compute the probability of a property."),
+    "monitor": _Entry(_WATCH, "watch", "Check laws on a recorded trace."),
     "laws": _Entry(_WATCH, "watch", "List the law book, or show one law."),
-    "rules": _Entry(_WATCH, "rules", "Rules: import, score, lint, evolve."),
-    "scenarios": _Entry(_RUN, "scenarios", "List what can be run."),
-    "collect": _Entry(_RUN, "collect", "Run unguarded, and write traces."),
-    "run": _Entry(_RUN, "run", "Run episodes with early warnings."),
-    "measure": _Entry(_RUN, "measure", "What are the warnings worth?"),
-    "report": _Entry(_RUN, "scenarios", "Show runs and figures on a page."),
-    "tune": _Entry(_RUN, "tune", "Find thresholds; write a policy."),
-    "train": _Entry(_RUN, "train", "Collect, learn and tune in one go."),
-    "guard": _Entry(_GUARD, "guard", "Guard someone else's loop."),
+    "rules": _Entry(_WATCH, "rules", "Import, score, lint and evolve rules."),
+    "scenarios": _Entry(_RUN, "scenarios", "List scenarios."),
+    "collect": _Entry(_RUN, "collect", "Record unguarded runs as traces."),
+    "run": _Entry(_RUN, "run", "Run a scenario with early warnings."),
+    "measure": _Entry(_RUN, "measure", "Measure warning quality on held-out runs."),
+    "report": _Entry(_RUN, "scenarios", "Write an HTML report of runs."),
+    "tune": _Entry(_RUN, "tune", "Find thresholds and write a policy."),
+    "train": _Entry(_RUN, "train", "Collect, learn and tune in one step."),
+    "guard": _Entry(_GUARD, "guard", "Guard a loop of your own."),
     "guard-program": _Entry(
-        _GUARD, "guard_program", "Requests to programs that guard."
+        _GUARD, "guard_program", "Compile requests into guard programs."
     ),
-    "carla": _Entry(_GUARD, "carla", "CARLA: a server that stands in for it."),
-    "apollo": _Entry(_GUARD, "apollo_guard", "Apollo: guard it, record it, stand in."),
-    "mcp": _Entry(_GUARD, "guard", "MCP: guard the tools of any server."),
-    "thor": _Entry(_GUARD, "thor", "AI2-THOR: replay, harvest, household."),
-    "verify": _Entry(_GUARD, "records", "Is a run record as it was written?"),
-    "replay": _Entry(_GUARD, "records", "Derive a run's decisions again."),
+    "carla": _Entry(_GUARD, "carla", "CARLA: guard, record, serve a stand-in."),
+    "apollo": _Entry(
+        _GUARD, "apollo_guard", "Apollo: guard, record, serve a stand-in."
+    ),
+    "mcp": _Entry(_GUARD, "guard", "MCP: guard the tools of a server."),
+    "thor": _Entry(_GUARD, "thor", "AI2-THOR: replay, collect, household."),
+    "verify": _Entry(_GUARD, "records", "Check that a run record is unchanged."),
+    "replay": _Entry(_GUARD, "records", "Recompute the decisions of a run."),
 }
+
+
+FORMERLY = {"merge": "merge-tallies"}
+"""Commands that had another name in the last release: still accepted."""
 
 
 class _Forewarn(click.Group):
@@ -85,6 +91,7 @@ class _Forewarn(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        cmd_name = FORMERLY.get(cmd_name, cmd_name)
         entry = COMMANDS.get(cmd_name)
         if entry is None:
             return None
@@ -97,7 +104,7 @@ class _Forewarn(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
-        if not name.startswith("-") and name not in COMMANDS:
+        if not name.startswith("-") and name not in {*COMMANDS, *FORMERLY}:
             hint = near_miss(name, COMMANDS)
             raise click.UsageError(
                 f"no such command {name!r} ({hint or 'forewarn --help lists them'})"
@@ -206,8 +213,8 @@ def _hang_up() -> int:
 )
 @click.version_option(__version__, message="forewarn %(version)s")
 def main() -> None:
-    """Says how likely a car or robot is to break a rule soon.
+    """Estimate how likely a car or robot is to break a rule soon.
 
-    Traces become a Markov chain over a few readable predicates; laws become
-    automata; the two together become a risk with bounds.
+    Learn a Markov chain over a few readable predicates from traces, combine it with
+    the automata of laws, and get a risk with bounds in every state.
     """

@@ -291,7 +291,7 @@ def record(
       forewarn apollo record drive.record --bridge tcp://127.0.0.1:9090 --for 60
 
     Args:
-        for_: Seconds; by default until Ctrl-C.
+        for_: End after this many seconds (default: at Ctrl-C).
         edition: Whose messages: 9 is Apollo 9 and later, 8 is Apollo 8 and earlier.
     """
     from forewarn.apollo_bridge import channels

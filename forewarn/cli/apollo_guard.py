@@ -53,7 +53,7 @@ class Watched:
             enabled.
         seed: Seed of everything random.
         pace: How fast the stand-in's clock goes; 0: as fast as it can.
-        for_: End after so many seconds.
+        for_: End after this many seconds.
     """
 
     bridge: Annotated[str | None, "tcp://HOST:PORT"] = None

@@ -193,7 +193,7 @@ class Vehicle:
         host: Where the server runs.
         port: The server's port.
         role_name: The role_name of the vehicle.
-        for_: End after so many seconds.
+        for_: End after this many seconds.
     """
 
     host: str = "127.0.0.1"

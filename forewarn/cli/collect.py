@@ -13,6 +13,7 @@ import click
 
 from forewarn.cli.command import (
     FolderPlace,
+    Formerly,
     Many,
     Positive,
     Seed,
@@ -89,7 +90,7 @@ def collect(
     working: Working,
     out: FolderPlace,
     format_: Literal["columns", "jsonl"] | None = None,
-    again: bool = False,
+    rerun: Annotated[bool, Formerly("--again")] = False,
 ) -> None:
     """Run SCENARIO without a guard and write a trace an episode.
 
@@ -117,7 +118,7 @@ def collect(
         format_: columns: Parquet files of many runs each, half the size, and read far
             faster (needs pyarrow); jsonl: a file a run, for people. By default what the
             folder holds already, else columns where pyarrow is installed.
-        again: Run also what is in the folder already.
+        rerun: Run also what is in the folder already.
     """
     from forewarn.abstractions.dataset.layout import parquet
     from forewarn.monitors.trust.pac import (
@@ -137,7 +138,7 @@ def collect(
         parquet()
     asked: dict[str | None, Kept] = {"columns": "columns", "jsonl": "trace"}
     keep = asked.get(format_) or frames_kept(out)
-    campaign = Campaign(wanted, seed, working.pool(), out, keep, again, counted)
+    campaign = Campaign(wanted, seed, working.pool(), out, keep, rerun, counted)
     facts: dict[str, Any] = {}
     told: list[str] = []
     if goal.until is None:

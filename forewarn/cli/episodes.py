@@ -100,4 +100,4 @@ def failure_lines(episodes: Sequence[Episode], folder: Path | None) -> Iterator[
             f" {failed[0].seed}: {failed[0].error}"
         )
         if folder is not None:
-            yield f"They stay in {folder}; --again runs all of it again."
+            yield f"They stay in {folder}; --rerun runs all of it again."

@@ -15,6 +15,7 @@ import click
 from forewarn.abstractions.errors import InvalidInput, naming
 from forewarn.cli.command import (
     File,
+    Formerly,
     KeyValues,
     Many,
     Positive,
@@ -134,8 +135,8 @@ class Warned:
         accept_model: Take a model of another scenario, vocabulary or period all the
             same.
         policy: What to do at which risk, as YAML.
-        for_: Which of the policies that ship: the one that alerts, or the one that was
-            tuned with the guard stepping in (`forewarn tune --for stop`).
+        preset: Which shipped policy to use: the one tuned to alert, or the one tuned
+            with the guard acting (`forewarn tune --preset stop`).
         horizon: How many seconds the guard's risk looks ahead; by default the policy's,
             or else the scenario's.
         intervene: What the guard may do, of none, alert, reflect, ask, slow, stop;
@@ -146,7 +147,7 @@ class Warned:
     model: File | None = None
     accept_model: bool = False
     policy: File | None = None
-    for_: Literal["alert", "stop"] = "alert"
+    preset: Annotated[Literal["alert", "stop"], Formerly("--for")] = "alert"
     horizon: Positive | None = None
     intervene: Annotated[str | None, "KINDS"] = None
 
@@ -158,15 +159,15 @@ class Warned:
         )
         from forewarn.scenarios.shipped import shipped_with
 
-        model, policy, purpose = self.model, self.policy, self.for_
+        model, policy, purpose = self.model, self.policy, self.preset
         if model is not None:
             if not self.accept_model:
                 for each in load_models(model):
                     refuse_other(each, str(model), **facts_of(scenario))
             if policy is None and purpose != "alert":
                 raise InvalidInput(
-                    f"--for {purpose} is a policy that ships, for the model that ships",
-                    mend="give yours with --policy beside --model",
+                    f"--preset {purpose} is tuned for the shipped model, not for yours",
+                    mend="give your own policy with --policy",
                 )
             return model, policy, ""
         if (files := shipped_with(scenario)) is None:
@@ -177,7 +178,7 @@ class Warned:
             if not policy.exists():
                 raise InvalidInput(
                     f"no policy to {purpose} ships with {scenario.name}",
-                    mend=f"make one: forewarn tune {scenario.name} --for {purpose}",
+                    mend=f"make one: forewarn tune {scenario.name} --preset {purpose}",
                 )
             said += f", at the thresholds tuned to {purpose}"
         return files.model, policy, f"{said}."

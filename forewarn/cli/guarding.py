@@ -56,7 +56,7 @@ class Asked:
             several apart by commas, the mildest first. none: it decides and records,
             and lets everything pass.
         tally: Where the transitions are counted that are seen while nobody steps in,
-            for `forewarn merge`; gzipped if it ends in .gz.
+            for `forewarn merge-tallies`; gzipped if it ends in .gz.
         shadow: Decide everything, enforce nothing.
     """
 

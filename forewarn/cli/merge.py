@@ -1,4 +1,4 @@
-"""`forewarn merge`: what many guards counted, into one model."""
+"""`forewarn merge-tallies`: what many guards counted, into one model."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SHOWN = 20
 
 
 @command()
-def merge(
+def merge_tallies(
     tallies: tuple[Place, ...],
     /,
     *,
@@ -51,7 +51,7 @@ def merge(
     \b
     Examples:
       forewarn run s3 --shadow --episodes 50 --tally car.tally.json.gz
-      forewarn merge car.tally.json.gz --into model.json
+      forewarn merge-tallies car.tally.json.gz --into model.json
 
     Args:
         into: The model that they are added to. It is written anew: whole, or not at
@@ -64,10 +64,7 @@ def merge(
     from forewarn.abstractions.readers.stored import files_in
     from forewarn.monitors.chains.formats.own import models_as_dict
     from forewarn.monitors.chains.model import load_models
-    from forewarn.monitors.fleet import merging
-    from forewarn.monitors.fleet.merging import (
-        moved,
-    )
+    from forewarn.monitors.fleet.merging import merge, moved
     from forewarn.monitors.fleet.tallies import dealt
     from forewarn.monitors.risk.evidence import (
         laws_named,
@@ -80,7 +77,7 @@ def merge(
     payloads: list[dict[str, Any]] = []
     lines: list[str] = []
     for model, own in zip(models, dealt(models, read, str(into)), strict=True):
-        merged = merging.merge(model, own, accept=accept, source=str(into))
+        merged = merge(model, own, accept=accept, source=str(into))
         changed: list[Moved] = []
         if merged.added:
             changed = moved(model, merged.model, laws_named(model), horizon, delta)

@@ -13,6 +13,7 @@ import click
 from forewarn.cli.command import (
     File,
     Folder,
+    Formerly,
     Many,
     NotNegative,
     Numbers,
@@ -65,7 +66,7 @@ class Guided(Warned):
         no_model: Let rules and guard programs judge alone, even if a model ships.
         shadow: Decide and record everything, enforce nothing.
         tally: Where the transitions are counted that are seen while nobody steps in,
-            for `forewarn merge`; gzipped if it ends in .gz.
+            for `forewarn merge-tallies`; gzipped if it ends in .gz.
     """
 
     threshold: Annotated[tuple[float, ...], Numbers(1), "RISK[,RISK…]"] = ()
@@ -123,13 +124,13 @@ class Kept:
 
     Args:
         out: Where the run records go.
-        again: Run also what is in the folder already.
+        rerun: Run also what is in the folder already.
         scene: Whether to keep what there is to see, for `forewarn report`.
         metrics: Counts for Prometheus, kept up to date in this file.
     """
 
     out: Folder = Path("forewarn-runs")
-    again: bool = False
+    rerun: Annotated[bool, Formerly("--again")] = False
     scene: bool = True
     metrics: File | None = None
 
@@ -212,7 +213,7 @@ def run(
         )
         seeds = range(seed, seed + episodes)
         todo = campaign.jobs(planned, wanted, seeds, kept.out, keep)
-        running = campaign.campaign(todo, working.pool(), kept.again)
+        running = campaign.campaign(todo, working.pool(), kept.rerun)
         for episode in counted(running, "episodes", episodes):
             found.append(episode)
             if counts is not None:
@@ -222,7 +223,7 @@ def run(
     refuse_total_failure(found)
     found = [episode.within(kept.out) for episode in by_seed(found)]
     if guided.tally is not None:
-        _write_tally(guided.tally, found, kept.again)
+        _write_tally(guided.tally, found, kept.rerun)
     names = [law.name for law in wanted.laws]
     payload = {
         "scenario": wanted.name,

@@ -13,6 +13,7 @@ from forewarn.abstractions.errors import naming
 from forewarn.cli.command import (
     Count,
     Folder,
+    Formerly,
     Seed,
     command,
 )
@@ -48,7 +49,7 @@ def train(
     *,
     episodes: Annotated[int, Count(min=10)] = 1000,
     seed: Seed = 0,
-    again: bool = False,
+    rerun: Annotated[bool, Formerly("--again")] = False,
     working: Working,
     runs: Folder | None = None,
     out: Folder,
@@ -60,11 +61,11 @@ def train(
     calibrates by another, and sets a third aside for the thresholds and what they
     promise; where no threshold keeps the promise no policy is written, and the exit
     status is 1. What ships with the scenarios was made by it, and comes out again, byte
-    for byte, with --again.
+    for byte, with --rerun.
 
     \b
     Examples:
-      forewarn train s3 --again --out trained
+      forewarn train s3 --rerun --out trained
       forewarn train tiny-road --episodes 200 --out trained
       forewarn run tiny-road --model trained/tiny-road.model.json.gz \\
         --policy trained/tiny-road.policy.yaml
@@ -72,7 +73,7 @@ def train(
     Args:
         episodes: How many runs it learns from; each has the next seed.
         seed: Seed of everything random.
-        again: Train on the very runs that the shipped models were trained on: what
+        rerun: Train on the very runs that the shipped models were trained on: what
             ships comes out once more.
         runs: Keep the runs in a folder a scenario below this one, to go on or to train
             again.
@@ -94,8 +95,8 @@ def train(
         for wanted in [load_scenario(name) for name in scenarios]:
             kept: Kept | None = None
             wished: Sequence[int] = range(seed, seed + episodes)
-            if again:
-                with naming("--again"):
+            if rerun:
+                with naming("--rerun"):
                     wished, kept = shipped_runs(wanted)
             folder = base / wanted.name
             paths = collected(wanted, wished, pool, folder, counted, kept)

@@ -16,6 +16,7 @@ from forewarn.cli.command import (
     Count,
     File,
     FolderPlace,
+    Formerly,
     Many,
     Numbers,
     Positive,
@@ -63,11 +64,11 @@ class Alerting:
     """How thresholds are found for alerts.
 
     Args:
-        lead: With --for alert: instead of a promise, the highest threshold that warns
-            of half of the violations so many seconds ahead.
-        confidence: With --for alert: how probable it shall be that the promise is kept.
-            With less, fewer runs will do, and thresholds are lower.
-        intervene: With --for alert: what the policy does from the thresholds on.
+        lead: With --preset alert: take the highest threshold that warns of half of the
+            violations this many seconds ahead; nothing is then guaranteed.
+        confidence: With --preset alert: confidence level of the guarantee. A lower
+            level needs fewer runs and gives lower thresholds.
+        intervene: With --preset alert: intervention at the thresholds.
     """
 
     lead: Positive | None = None
@@ -80,22 +81,23 @@ class Acting:
     """How thresholds are found with the guard stepping in.
 
     Args:
-        cost: With --for slow or stop: what a run costs in which the guard steps in, in
+        cost: With --preset slow or stop: cost of one run with an intervention, in
             violations.
-        acting: With --for slow or stop: how many runs it acts in, at each threshold; up
-            to five times as many where too few of them break a law.
-        violations: With --for slow or stop: how many of these runs are to break a law.
-        longer: With --for slow or stop: maximum fraction of clean runs that take longer
-            by more than a tenth.
-        holds: With --for slow or stop: how long the risk stays low before the guard
-            lets go, in seconds; tried beside the policy's own.
+        acting: With --preset slow or stop: number of runs in which the guard acts, at
+            each threshold; up to five times as many if too few of them break a law.
+        violations: With --preset slow or stop: number of these runs that should break a
+            law.
+        max_slowed: With --preset slow or stop: maximum fraction of clean runs slowed by
+            more than 10 %.
+        release_after: With --preset slow or stop: seconds of low risk before an
+            intervention ends; tried beside the policy's own.
     """
 
     cost: Share = 0.05
     acting: Annotated[int, Count(min=10)] = 40
     violations: Many = 20
-    longer: Share = 1
-    holds: Seconds = (0.5,)
+    max_slowed: Annotated[Share, Formerly("--longer")] = 1
+    release_after: Annotated[Seconds, Formerly("--holds")] = (0.5,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,23 +105,22 @@ class Wished:
     """What is tuned, by which runs.
 
     Args:
-        model: The model that the guard warns by.
-        for_: alert: keep a promise about false alarms. slow, stop: prevent most, with
-            the guard acting on the runs that calibrate.
-        runs: Traces of runs that the model was not learned from, instead of new ones.
-        episodes: How many new runs; each has the next seed.
-        seed: The first seed: far from those that collect and measure begin with. Unless
-            it is given, none that the model knows; of logs all that it does not know.
-        false_alarm_rate: What is promised for each law: at most so many clean runs in
-            one have an alarm.
+        model: The model whose risks are used.
+        preset: alert: guarantee a maximum false-alarm rate. slow, stop: prevent as many
+            violations as possible, with the guard acting on the calibration runs.
+        runs: Traces of held-out runs, to use instead of new runs.
+        episodes: Number of new runs; each has the next seed.
+        seed: The first seed. By default, seeds that the model was not trained on; for
+            logs, all recordings that it was not trained on.
+        false_alarm_rate: Maximum false-alarm rate of each law.
         horizons: The horizons to try, in seconds.
-        policy: What to do at which risk, as YAML.
-        out: Where the policy goes.
+        policy: A policy whose other settings are kept.
+        out: Write the policy to this file.
     """
 
     model: File
     out: File
-    for_: Literal["alert", "slow", "stop"] = "alert"
+    preset: Annotated[Literal["alert", "slow", "stop"], Formerly("--for")] = "alert"
     runs: FolderPlace | None = None
     episodes: Annotated[int, Count(min=10)] = 300
     seed: Seed = 2_000_000
@@ -138,29 +139,29 @@ def tune(
     stepping: Acting,
     working: Working,
 ) -> None:
-    """Find the thresholds and the horizon that keep a promise about false alarms.
+    """Find thresholds that keep a guaranteed false-alarm rate, or that prevent most.
 
-    It takes runs that the model was not learned from. By the first half it calibrates
-    the risks and finds the horizon; the other half is set aside, and gives the
-    thresholds: whatever the chain is worth, at most --false-alarm-rate of the clean
-    runs to come have an alarm, with --confidence. Beside it stands how many violations
-    are missed at most. The policy keeps all else of --policy.
+    The runs must not be those the model was learned from. The first half calibrates
+    the risks and chooses the horizon. The second half sets the thresholds, and gives
+    the guarantee: at most --false-alarm-rate of future clean runs have an alarm, with
+    --confidence, even if the chain is wrong. The maximum rate of missed violations is
+    printed beside it.
 
-    Where no threshold keeps the promise, the law gets none, the reason is said, and
-    the exit status is 1; where no law has one, no policy is written.
+    If no threshold keeps a law's guarantee, the law gets none, the reason is printed,
+    and the exit status is 1. If no law has a threshold, no policy is written.
 
-    A threshold that is right for a warning may be too late for a stop. With --for stop
-    (or slow) the horizon and the calibration are found alike; then runs of the first
-    half, and more until enough --violations are among them, are run again with the
-    guard acting, at one threshold after the other, and the one is taken that prevents
-    most for the stated --cost while no more clean runs take --longer than are allowed.
+    A threshold that is right for a warning may be too late for a stop. --preset stop
+    (or slow) first finds the horizon and the calibration. It then repeats runs of the
+    first half with the guard acting, at each threshold in turn, and adds runs until
+    there are enough --violations. It takes the threshold that prevents most at the
+    given --cost while --max-slowed is kept.
 
     With --runs no SCENARIO is needed: the laws are those of the model.
 
     \b
     Examples:
       forewarn tune tiny-road --model model.json --out policy.yaml
-      forewarn tune tiny-road --model model.json --for stop --out stop.policy.yaml
+      forewarn tune tiny-road --model model.json --preset stop --out stop.policy.yaml
       forewarn tune --runs traces --model model.json --lead 1 --out policy.yaml
       forewarn measure tiny-road --model model.json --policy policy.yaml
     """
@@ -175,7 +176,7 @@ def tune(
     from forewarn.scenarios.training.acting import Trial
     from forewarn.scenarios.training.train import collected
 
-    model, purpose, lead_s = wished.model, wished.for_, alerting.lead
+    model, purpose, lead_s = wished.model, wished.preset, alerting.lead
     acts = purpose != "alert"
     _check(scenario, wished)
     wanted = None if scenario is None else load_scenario(scenario)
@@ -233,14 +234,14 @@ def _check(scenario: str | None, wished: Wished) -> None:
     """Rejects options that do not go together."""
     if 0 in wished.horizons:
         raise click.UsageError("--horizons: a horizon is above zero")
-    acts = wished.for_ != "alert"
+    acts = wished.preset != "alert"
     given = given_options()
     strange = Alerting if acts else Acting
     for option in sorted(given.keys() & {field.name for field in fields(strange)}):
         what = "alert" if acts else "slow or stop"
-        raise click.UsageError(f"{given[option]} is for --for {what}")
+        raise click.UsageError(f"{given[option]} is for --preset {what}")
     if acts and scenario is None:
-        raise click.UsageError(f"--for {wished.for_} needs SCENARIO")
+        raise click.UsageError(f"--preset {wished.preset} needs SCENARIO")
     if scenario is None and wished.runs is None:
         raise click.UsageError("give SCENARIO, or traces with --runs")
 
@@ -252,13 +253,17 @@ def _act(
     from forewarn.monitors.guarding.policy import write_policy
 
     policy, tried, taken = trial.settle(
-        found.best, base, kind(wished.for_), stepping.holds, stepping.longer
+        found.best,
+        base,
+        kind(wished.preset),
+        stepping.release_after,
+        stepping.max_slowed,
     )
     write_policy(wished.out, policy)
     payload = {
         "scenario": trial.scenario.name,
         "policy": str(wished.out),
-        "for": wished.for_,
+        "for": wished.preset,
         "cost": taken.cost,
         "horizon_s": policy.horizon_s,
         "threshold": taken.threshold,
@@ -285,7 +290,7 @@ _TRIED: dict[str, Callable[[Acted], object]] = {
 def _acted_lines(
     trial: Trial, tried: Sequence[Acted], taken: Acted, wished: Wished, wanted: int
 ) -> Iterator[str]:
-    what = wished.for_
+    what = wished.preset
     yield (
         f"In {len(trial.before)} training runs the guard acts ({what}) from a threshold"
         f" on; stepping in once costs {taken.cost:g} violations:"

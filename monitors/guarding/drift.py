@@ -25,8 +25,8 @@ FALSE_ALARM_RATE = 1e-6
 """At most one false alarm in a million transitions, on average."""
 
 WHAT_TO_DO = (
-    "until it has learned on (`forewarn learn --update`, or `forewarn merge` with the"
-    " fleet's tallies) judge by `upper`, or hand over"
+    "judge by `upper` or hand over, until the model has learned from newer runs"
+    " (`forewarn learn --update` or `forewarn merge-tallies`)"
 )
 """What is left to do then: docs/recordings.md says when which."""
 

@@ -252,7 +252,7 @@ def best_of(tried: Sequence[Acted], allowed: float = 1.0) -> Acted:
             f"acting from {least.threshold:g} on makes {least.prolonged} of"
             f" {least.clean} clean runs longer by a tenth, and from everywhere else"
             " more than are allowed",
-            mend="allow more by --longer, or alert only",
+            mend="allow more by --max-slowed, or alert only",
         )
     best = max(within, key=lambda each: each.worth)
     if best.worth <= 0 or not math.isfinite(best.worth):

@@ -1,4 +1,4 @@
-"""`forewarn merge`, from guards that count to the model."""
+"""`forewarn merge-tallies`, from guards that count to the model."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_merging_is_learning_from_the_traces(watched: Path, tmp_path: Path) -> N
     """What guards that only watch counted is what their traces would have told."""
     merged, updated = tmp_path / "model.json", tmp_path / "updated.json"
     shutil.copy(learned.model(WORLD), merged)
-    done = call("merge", watched, "--into", merged, "--json")
+    done = call("merge-tallies", watched, "--into", merged, "--json")
     assert done.exit_code == 0, done.output
     traces = tmp_path / "traces"
     call(
@@ -79,13 +79,16 @@ def test_the_same_runs_give_the_same_tally(watched: Path, tmp_path: Path) -> Non
 def test_merging_twice_is_merging_once(watched: Path, tmp_path: Path) -> None:
     model = tmp_path / "model.json"
     shutil.copy(learned.model(WORLD), model)
-    first = json.loads(call("merge", watched, "--into", model, "--json").stdout)
+    first = json.loads(call("merge-tallies", watched, "--into", model, "--json").stdout)
     once = model.read_bytes()
-    again = json.loads(call("merge", watched, "--into", model, "--json").stdout)
+    again = json.loads(call("merge-tallies", watched, "--into", model, "--json").stdout)
     assert model.read_bytes() == once
     assert list(first["added"]) == again["known"] and not again["added"]
     assert first["contributors"] == again["contributors"]
-    assert "were in the model already" in call("merge", watched, "--into", model).stdout
+    assert (
+        "were in the model already"
+        in call("merge-tallies", watched, "--into", model).stdout
+    )
 
 
 def test_one_that_the_others_reject_ends_with_status_1(
@@ -99,10 +102,10 @@ def test_one_that_the_others_reject_ends_with_status_1(
     content["steps"] = [[0, 500] for _ in content["states"]]
     content["ends"] = []
     odd.write_text(json.dumps({**content, "id": "odd-one-out"}))
-    done = call("merge", odd, "--into", model)
+    done = call("merge-tallies", odd, "--into", model)
     assert done.exit_code == 1 and "refused odd-one-out" in done.stdout
     assert model.read_bytes() == before
-    done = call("merge", odd, "--into", model, "--accept")
+    done = call("merge-tallies", odd, "--into", model, "--accept")
     assert done.exit_code == 0 and "moved out of its interval" in done.stdout
 
 
@@ -122,7 +125,7 @@ def test_what_is_no_tally_is_bad_input(
 ) -> None:
     bad = tmp_path / "bad.tally.json"
     bad.write_text(json.dumps({**read_tallies(watched)[0].as_dict(), **change}))
-    done = call("merge", bad, "--into", learned.model(WORLD))
+    done = call("merge-tallies", bad, "--into", learned.model(WORLD))
     assert done.exit_code == 2 and said in done.stderr and str(bad) in done.stderr
 
 

@@ -274,7 +274,7 @@ def test_run_goes_on_where_it_was_and_starts_afresh_on_request(
     said = forewarn(*words)
     assert said.startswith("UNGUARDED")
     assert "1 of 3 episodes failed, the first with seed 2: Connec" in said
-    again: list[Any] = [*words, "--again"]
+    again: list[Any] = [*words, "--rerun"]
     status, line = refused(*again)
     assert (status, line) == (
         2,
@@ -461,9 +461,9 @@ def test_tune_for_stop_says_what_it_prevents_and_what_it_costs(
 ) -> None:
     out = tmp_path / "stop.policy.yaml"
     command = [
-        *("tune", KITCHEN, "--model", model, "--for", "stop", "--horizons", "3"),
+        *("tune", KITCHEN, "--model", model, "--preset", "stop", "--horizons", "3"),
         *("--runs", learned.traces(KITCHEN, learned.FRESH), "--acting", "10"),
-        *("--longer", "0.5", "--holds", "1", "--out", out),
+        *("--max-slowed", "0.5", "--release-after", "1", "--out", out),
     ]
     found = told(*command, "--violations", "3", "--json")
     assert found["violating"] >= 3
@@ -493,19 +493,25 @@ def test_runs_that_the_model_knows_promise_nothing_by_whatever_name(
 def test_a_model_of_ones_own_has_no_policy_that_ships(
     command: str, model: Path
 ) -> None:
-    status, line = refused(command, KITCHEN, "--model", model, "--for", "stop")
-    assert status == 2 and "give yours with --policy" in line
+    status, line = refused(command, KITCHEN, "--model", model, "--preset", "stop")
+    assert status == 2 and "give your own policy with --policy" in line
 
 
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--holds", "1"], "--holds is for --for slow or stop"),
-        (["--longer", "0.1"], "--longer is for --for slow or stop"),
-        (["--lead", "1", "--violations", "9"], "--violations is for --for slow or"),
-        (["--for", "stop", "--intervene", "slow"], "--intervene is for --for alert"),
-        (["--for", "slow", "--confidence", "0.9"], "--confidence is for --for alert"),
-        (["--for", "stop", "--lead", "1"], "--lead is for --for alert"),
+        (["--release-after", "1"], "--release-after is for --preset slow or stop"),
+        (["--max-slowed", "0.1"], "--max-slowed is for --preset slow or stop"),
+        (["--lead", "1", "--violations", "9"], "--violations is for --preset slow or"),
+        (
+            ["--preset", "stop", "--intervene", "slow"],
+            "--intervene is for --preset alert",
+        ),
+        (
+            ["--preset", "slow", "--confidence", "0.9"],
+            "--confidence is for --preset alert",
+        ),
+        (["--preset", "stop", "--lead", "1"], "--lead is for --preset alert"),
     ],
 )
 def test_tune_takes_no_option_that_would_change_nothing(

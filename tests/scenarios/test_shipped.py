@@ -109,7 +109,7 @@ def test_run_warns_at_once_and_says_by_what(tmp_path: Path) -> None:
     (step,) = policy.rules["stop_at_yellow"]
     assert isinstance(stopping, dict)
     assert stopping["rules"][0]["thresholds"] == {"stop": step.threshold}
-    tuned = forewarn("run", "s1", *out, "--for", "stop")["policy"]
+    tuned = forewarn("run", "s1", *out, "--preset", "stop")["policy"]
     assert tuned == load_policy(Shipped.in_folder(FOLDER, "s1").acting).as_dict()
     alone = forewarn("run", "s1", *out, "--unguarded")
     assert alone["model"] is None and alone["policy"] is None
@@ -133,7 +133,7 @@ def test_unguarded_contradicts_a_model() -> None:
     ],
 )
 def test_what_ships_comes_out_again(name: str, tmp_path: Path) -> None:
-    forewarn("train", name, "--again", "--out", str(tmp_path))
+    forewarn("train", name, "--rerun", "--out", str(tmp_path))
     ours, again = (Shipped.in_folder(at, name) for at in (FOLDER, tmp_path))
     # Packed bytes are a matter of the machine's zlib.
     assert read_bytes(again.model) == read_bytes(ours.model)
@@ -146,7 +146,7 @@ def test_what_ships_comes_out_again(name: str, tmp_path: Path) -> None:
 
 
 def test_again_needs_something_that_ships(tmp_path: Path) -> None:
-    arguments = ["train", "tiny-road", "--again", "--out", str(tmp_path)]
+    arguments = ["train", "tiny-road", "--rerun", "--out", str(tmp_path)]
     done = CliRunner().invoke(main, arguments)
     assert done.exit_code == 2
     assert "no model ships with tiny-road" in done.stderr

@@ -201,6 +201,15 @@ def past_of(nodes: Sequence[Expression]) -> tuple[Past, ...]:
     return tuple(found.values())
 
 
+_BEST: Mapping[str, Callable[..., float]] = {"least": min, "most": max, "count": sum}
+
+
+def _operand_of(node: Past) -> Callable[[Mapping[str, Any]], float | None]:
+    if node.function == "count":
+        return compile_test(node.operand)
+    return compile_quantity(node.operand, unit_of(node.operand) or PLAIN)
+
+
 class _While:
     """One thing that is remembered, frame after frame."""
 
@@ -209,8 +218,8 @@ class _While:
     def __init__(self, node: Past) -> None:
         self.key = repr(node)
         self._ago, self._span_s = node.function == "ago", node.span_s
-        self._best: Callable[..., float] = min if node.function == "least" else max
-        self._operand = compile_quantity(node.operand, unit_of(node.operand) or PLAIN)
+        self._best = _BEST.get(node.function, max)
+        self._operand = _operand_of(node)
         self._kept: deque[tuple[float, float | None]] = deque()
 
     def forget(self) -> None:
@@ -296,7 +305,12 @@ class ColumnReader:
 
     def __init__(self, past: Sequence[Past], scores: Sequence[Score] = ()) -> None:
         self._past = [
-            (node, compile_numbers(node.operand, unit_of(node.operand) or PLAIN))
+            (
+                node,
+                compile_columns(node.operand)
+                if node.function == "count"
+                else compile_numbers(node.operand, unit_of(node.operand) or PLAIN),
+            )
             for node in past
         ]
         self._scores = [(s.name, compile_numbers(s.expression, PLAIN)) for s in scores]
@@ -320,6 +334,9 @@ def _past_column(node: Past, values: Floats, times: Floats) -> Floats:
         at = np.searchsorted(times, times - node.span_s + _SLACK_S, side="right") - 1
         return values[np.maximum(at, 0)]
     begins = np.searchsorted(times, times - node.span_s - _SLACK_S)
+    if node.function == "count":
+        total = np.concatenate([[0.0], np.cumsum(values)])
+        return np.asarray(total[1:] - total[begins])
     here = np.arange(len(values))
     better = np.fmin if node.function == "least" else np.fmax
     found = values.copy()

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from forewarn.abstractions.errors import InvalidExpression, TooLarge
 from forewarn.abstractions.expression.scalar import compile_test, constant_in
 from forewarn.abstractions.expression.tree import (
+    OF_TEXT,
     And,
     Compare,
     Expression,
@@ -55,8 +56,10 @@ class Leaf:
 
 def _is_simple(node: Compare) -> bool:
     left, right = node.left, node.right
-    return isinstance(left, Name) and (
-        isinstance(right, Text) or constant_in(right, left) is not None
+    return (
+        isinstance(left, Name)
+        and node.operator not in OF_TEXT
+        and (isinstance(right, Text) or constant_in(right, left) is not None)
     )
 
 
@@ -71,7 +74,9 @@ def leaves(
     for expression in expressions:
         for node in atoms(expression):
             match node:
-                case Compare(left=Name(name=name), right=Text(value=value)):
+                case Compare(left=Name(name=name), right=Text(value=value)) if (
+                    _is_simple(node)
+                ):
                     words.setdefault(name, set()).add(value)
                 case Compare(left=Name(name=name) as left, right=right) if _is_simple(
                     node

@@ -9,9 +9,12 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from forewarn.abstractions.errors import InvalidExpression, near_miss
+from forewarn.abstractions.expression.pattern import pattern
 from forewarn.abstractions.expression.terms import FUNCTIONS, NUMERIC, TermParser, Token
 from forewarn.abstractions.expression.tree import (
+    EQUALITIES,
     MIRRORED,
+    OF_TEXT,
     And,
     Choice,
     Compare,
@@ -154,15 +157,67 @@ class ExpressionParser(TermParser):
             return Not(IsNone(left)) if negated else IsNone(left)
         operator = self._accept("<", "<=", ">", ">=", "==", "!=")
         if operator is None:
-            return left
+            return self._of_texts(start, left)
         node = self._compare(start, left, operator)
         if self._accept("<", "<=", ">", ">=", "==", "!="):
             self._at -= 1
             self._fail("comparisons do not chain", mend="write a < b and b < c")
         return node
 
+    def _of_texts(self, start: Token, left: Expression) -> Expression:
+        """`left` with `in`, `starts_with` or `matches` behind it, if there is one."""
+        ahead = self._tokens[min(self._at + 1, len(self._tokens) - 1)]
+        negated = self._peek.text == "not" and ahead.text == "in"
+        if negated:
+            self._take()
+        if self._accept("in"):
+            found = self._among(start, left)
+            return Not(found) if negated else found
+        operator = self._accept(*OF_TEXT)
+        if operator is None:
+            return left
+        declared = self._declared(left)
+        if not isinstance(left, Name) or (declared and declared.type != "enum"):
+            mend = f'write it of one signal, as in arg_path {operator.text} "/tmp/"'
+            self._fail(f"{left!r} is not a text", start, mend=mend)
+        token = self._take()
+        if token.kind != "text":
+            mend = f'write {left.name} {operator.text} "…"'
+            self._fail(
+                f"{operator.text} is followed by a quoted text", token, mend=mend
+            )
+        text = token.text[1:-1]
+        if operator.text == "matches":
+            try:
+                pattern(text)
+            except InvalidExpression as error:
+                mend = f"{error.mend} (at {error.place})"
+                self._fail(error.problem, token, mend=mend)
+        return Compare(operator.text, left, Text(text))  # type: ignore[arg-type]
+
+    def _among(self, start: Token, left: Expression) -> Expression:
+        """What follows `in`: a list of which one must be equal."""
+        mend = f"write {left!r} in [a, b]"
+        closing = {"[": "]", "(": ")", "{": "}"}
+        opened = self._accept(*closing)
+        if opened is None:
+            self._fail(f"expected a list, found {self._peek}", mend=mend)
+        equal = Token("symbol", "==", start.start, start.end)
+        parts = [self._compare(start, left, equal)]
+        while self._accept(","):
+            parts.append(self._compare(start, left, equal))
+        if not self._accept(closing[opened.text]):
+            self._fail(f"expected , or {closing[opened.text]}", mend=mend)
+        return Or(tuple(parts)) if parts[1:] else parts[0]
+
+    def _counted(self) -> Expression:
+        self._expect("(")
+        operand = self._truth(self._implies)
+        self._expect(")")
+        return operand
+
     def _compare(self, start: Token, left: Expression, operator: Token) -> Expression:
-        equality = operator.text in ("==", "!=")
+        equality = operator.text in EQUALITIES
         declared = self._declared(left)
         kind = declared.type if declared else None
         if equality and self._may_be_bool(left, kind):

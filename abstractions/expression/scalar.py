@@ -16,6 +16,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from forewarn.abstractions.errors import SignalFault
+from forewarn.abstractions.expression.pattern import pattern
 from forewarn.abstractions.expression.tree import (
     And,
     Arithmetic,
@@ -48,6 +49,8 @@ OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
     "==": operator.eq, "!=": operator.ne, "+": operator.add, "-": operator.sub,
     "*": operator.mul, "/": operator.truediv,
+    "starts_with": str.startswith,
+    "matches": lambda value, text: pattern(text).found_in(value),
 }  # fmt: skip
 FUNCTIONS: dict[str, Callable[..., Any]] = {"abs": abs, "min": min, "max": max}
 

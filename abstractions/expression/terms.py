@@ -138,6 +138,7 @@ class Cursor:
 
 FUNCTIONS = {"abs": (1, 1), "min": (2, 8), "max": (2, 8)}
 _PAST = ("ago", "least", "most")
+_CLOCK = {"s": 1.0, "ms": 0.001, "min": 60.0}
 _STEP_WORDS = {"below", "else"}
 _KEYWORDS = {"and", "or", "not", "true", "false", "is", "none"}
 _WORD = re.compile(r"[\w/²^%°]+")
@@ -145,7 +146,10 @@ NUMERIC = (Number, Arithmetic, Negative, Call, Curve, Choice, Past)
 """What is a number whatever the vocabulary says."""
 
 MAX_SPAN_S = 60.0
-"""No while that is remembered is longer."""
+"""No while of which the numbers are remembered is longer."""
+
+MAX_COUNTED_S = 3_600.0
+"""No while in which is counted is longer."""
 
 MAX_DEPTH = 40
 """How deep parentheses and operators may nest; a level takes some 16 Python frames."""
@@ -172,6 +176,10 @@ class TermParser(Cursor, ABC):
     @abstractmethod
     def _implies(self) -> Expression:
         """A condition, or a number where it is one."""
+
+    @abstractmethod
+    def _counted(self) -> Expression:
+        """The condition that is counted, in parentheses."""
 
     @abstractmethod
     def _curve(self) -> Expression:
@@ -268,6 +276,8 @@ class TermParser(Cursor, ABC):
             self._fail(problem, token, mend="write a condition such as speed > 5 km/h")
         if self._peek.text == "(" and self._peek.kind == "symbol":
             return self._application(token)
+        if token.text == "count" and self._accept("["):
+            return self._count()
         return self._name(token)
 
     def _unit(self, number: Token) -> str:
@@ -326,6 +336,28 @@ class TermParser(Cursor, ABC):
             self._fail("a while is some seconds", token, mend=mend)
         self._expect(")")
         return Past(name.text, operand, span)  # type: ignore[arg-type]
+
+    def _count(self) -> Past:
+        """A count, after its opening bracket: `0, 60 s](failed)`."""
+        mend = "write count[0, 60 s](condition) <= 3"
+        token = self._peek
+        low = self._take()
+        if low.kind == "number" and float(low.text) == 0 and self._accept(","):
+            token = self._peek
+            low = self._take()
+        unit = self._take().text
+        seconds = float(low.text) * _CLOCK.get(unit, 0) if low.kind == "number" else 0
+        if not 0 < seconds <= MAX_COUNTED_S or not self._accept("]"):
+            upto = f"the last seconds, up to {MAX_COUNTED_S:g} s"
+            self._fail(f"a count is over {upto}", token, mend=mend)
+        if self._peek.text != "(":
+            self._fail(f"expected '(', found {self._peek}", mend=mend)
+        token = self._peek
+        operand = self._counted()
+        if any(isinstance(node, Past) for node in operand.walk()):
+            mend = "count a plain condition"
+            self._fail("what is counted cannot itself look back", token, mend=mend)
+        return Past("count", operand, Number(seconds, "s"))
 
     def _object(self) -> str:
         token = self._take()

@@ -10,11 +10,13 @@ from typing import ClassVar, Literal
 from forewarn.abstractions.errors import InvalidExpression
 from forewarn.abstractions.vocabularies.signals import PLAIN, Unit, named_unit
 
-Comparison = Literal["<", "<=", ">", ">=", "==", "!="]
+Comparison = Literal["<", "<=", ">", ">=", "==", "!=", "starts_with", "matches"]
 
 MIRRORED: dict[Comparison, Comparison] = {
     "<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!=",
 }  # fmt: skip
+EQUALITIES = ("==", "!=")
+OF_TEXT = ("starts_with", "matches")
 
 _PLAIN_WORD = re.compile(r"[^\W\d]\w*(#\d+)?")
 _RESERVED = frozenset(
@@ -117,7 +119,8 @@ class IsNone(Expression):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Compare(Expression):
-    """A comparison of numbers, or of a signal with the name of an enum's value."""
+    """A comparison of numbers, or of a signal with a text: an enum's value, what it
+    starts with, a pattern."""
 
     operator: Comparison
     left: Expression
@@ -130,8 +133,10 @@ class Compare(Expression):
 
     def __repr__(self) -> str:
         right = within(self.right, 7)
-        if self.operator in ("==", "!=") and isinstance(self.right, Name):
+        if self.operator in EQUALITIES and isinstance(self.right, Name):
             right = f"({right})"  # bare, it may be read as a word
+        if self.operator in OF_TEXT and isinstance(self.right, Text):
+            right = f'"{self.right.value}"'
         return f"{within(self.left, 7)} {self.operator} {right}"
 
 
@@ -235,13 +240,14 @@ class Choice(Expression):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Past(Expression):
-    """`ago(x, 0.5 s)`, `least(x, 1 s)` or `most(x, 1 s)`: of a while that has passed.
+    """`ago(x, 0.5 s)`, `least(x, 1 s)`, `most(x, 1 s)`, `count[0, 60 s](failed)`.
 
-    It is no function of one frame: who encodes frames remembers what it needs
-    (`states.remembering`) and hands its value in under its text.
+    It is no function of one frame: the reader of an abstraction remembers what it
+    needs, and adds its value under its text. `count` is of a condition: in how many
+    frames it held, this one included.
     """
 
-    function: Literal["ago", "least", "most"]
+    function: Literal["ago", "least", "most", "count"]
     operand: Expression
     span: Number
 
@@ -254,6 +260,8 @@ class Past(Expression):
         return self.span.value
 
     def __repr__(self) -> str:
+        if self.function == "count":
+            return f"count[0, {self.span!r}]({self.operand!r})"
         return f"{self.function}({self.operand!r}, {self.span!r})"
 
 
@@ -341,10 +349,10 @@ def unit_of(node: Expression) -> Unit | None:
             return named_unit(name)
         case Negative(operand=operand):
             return unit_of(operand)
+        case Curve() | Choice() | Past(function="count"):
+            return None
         case Past(operand=operand):
             return unit_of(operand)
-        case Curve() | Choice():
-            return None
         case Arithmetic(operator="*", left=left, right=right):
             return _product(left, right, 1)
         case Arithmetic(operator="/", left=left, right=right):

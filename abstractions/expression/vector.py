@@ -24,6 +24,7 @@ from forewarn.abstractions.expression.scalar import (
     ratio,
 )
 from forewarn.abstractions.expression.tree import (
+    OF_TEXT,
     And,
     Arithmetic,
     Call,
@@ -125,6 +126,8 @@ def _compare(node: Compare) -> Test:
     compare, left, right = OPERATORS[node.operator], node.left, node.right
     differs = node.operator == "!="
     if isinstance(left, Name) and isinstance(right, Text):
+        if node.operator in OF_TEXT:
+            return _text(compare, left.name, right.value)
         return _word(compare, left.name, right.value, differs)
     bound = constant_in(right, left)
     if isinstance(left, Name) and bound is not None:
@@ -146,6 +149,16 @@ def _word(compare: Callable[..., Any], name: str, word: str, differs: bool) -> T
         column = columns[name]
         held = np.asarray(compare(column, word), dtype=bool)
         return held & ~_is_none(column) if differs else held
+
+    return compared
+
+
+def _text(compare: Callable[..., Any], name: str, text: str) -> Test:
+    def compared(columns: Columns) -> Booleans:
+        values = columns[name].tolist()
+        if any(value is not None and not isinstance(value, str) for value in values):
+            raise SignalFault(f"{name} holds what is not a word")
+        return np.array([v is not None and compare(v, text) for v in values], bool)
 
     return compared
 

@@ -229,6 +229,14 @@ class _FormulaParser(ExpressionParser):
                 )
         super()._fail(problem, token, mend=mend)
 
+    def _counted(self) -> Expression:
+        token = self._peek
+        operand = super()._counted()
+        if is_temporal(operand):
+            mend = "count a condition of one moment"
+            self._fail("what is counted speaks of other moments", token, mend=mend)
+        return operand
+
     def _check_predicate(self, name: Token, count: int) -> None:
         known = self._vocabulary and name.text in self._vocabulary.predicates
         if not known and (close := near_miss(name.text, _WORDS)):

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from forewarn.abstractions.encoding import ColumnReader, past_of
 from forewarn.abstractions.errors import (
     InvalidTrace,
     SignalFault,
@@ -113,6 +114,8 @@ def judge(
         frames = ("not applicable",) * len(trace) if every else ()
         return Judgement(law.name, "not applicable", frames=frames, reason=reason)
     columns = _columns(law, trace)
+    if past := past_of([law.formula]):
+        columns = ColumnReader(past).told(columns, trace.times())
     judgement = _judged(law, trace, columns, period_s, every)
     if judgement.verdict == "ok":
         reason = why_vacuous(law.formula, columns, len(trace))

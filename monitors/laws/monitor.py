@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from forewarn.abstractions.encoding import compile_states
+from forewarn.abstractions.encoding import Reader, compile_states, past_of
 from forewarn.abstractions.errors import SignalFault
 from forewarn.abstractions.frame import Frame
 from forewarn.abstractions.latching import Latcher
@@ -310,8 +310,9 @@ class FollowedLaw:
         self.name = law.name
         self.automaton = law.compile(frame_period_s)
         self._period_s = law.period(frame_period_s) or frame_period_s
-        self._encode = compile_states(self.automaton.propositions)
-        latches = law_latches(law.formula, self.automaton.propositions)
+        propositions = self.automaton.propositions
+        self._reader = Reader(compile_states(propositions), past_of(propositions), ())
+        latches = law_latches(law.formula, propositions)
         self._latcher = Latcher(self._period_s, latches)
         self.monitor = Monitor(self.automaton)
         self.reset()
@@ -319,6 +320,7 @@ class FollowedLaw:
     def reset(self) -> None:
         """Begins a new episode."""
         self._latcher.reset()
+        self._reader.reset()
         self.monitor.reset()
         self.times_s: list[float] = []
         self._letter = 0
@@ -329,7 +331,7 @@ class FollowedLaw:
         That is one as a rule, none where the law's clock is slower than the frames,
         and several where frames were missing: time goes on without them.
         """
-        letter = self._latcher.frame(frame.time_s, self._encode(frame.values))
+        letter = self._latcher.frame(frame.time_s, self._reader.frame(frame))
         if letter is None:
             return []
         missed = self._latcher.missed

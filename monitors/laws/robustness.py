@@ -22,6 +22,8 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
+from forewarn.abstractions.encoding import past_of
+from forewarn.abstractions.errors import InvalidExpression
 from forewarn.abstractions.expression.tree import (
     And,
     Compare,
@@ -78,6 +80,11 @@ class Robustness:
     """
 
     def __init__(self, formula: Formula, period_s: float | None) -> None:
+        if past_of([formula]):
+            raise InvalidExpression(
+                "a count has no distance to its limit",
+                mend="give a law without count[…]",
+            )
         self._period_s = period_s
         # So far beyond the end the past operators still change.
         self._tail = _reach(formula, period_s)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.expression.pattern import pattern as compiled
 from forewarn.abstractions.files import read_yaml
 from forewarn.abstractions.frame import is_number
 from forewarn.monitors.programs.grammar import NAME
@@ -275,6 +276,25 @@ def has(user: Value, what: Value) -> Value:
     return found
 
 
+def starts_with(text: Value, start: Value) -> Value:
+    """Whether a text begins with another one; nothing begins with nothing."""
+    if text is None:
+        return False
+    return text_of(text, "a text").startswith(text_of(start, "a beginning"))
+
+
+def matches(text: Value, pattern: Value) -> Value:
+    """Whether some part of a text matches a regular expression; ^ and $ bind it to the
+    ends. No reference to a group and no looking ahead: its time grows with the text."""
+    if text is None:
+        return False
+    try:
+        found = compiled(text_of(pattern, "a pattern"))
+    except InvalidInput as error:
+        raise ProgramFault(f"{error.problem} (at {error.place})") from None
+    return found.found_in(text_of(text, "a text"))
+
+
 def asks(request: Value, doing: Value, thing: Value) -> Value:
     """Whether a request in words asks to do something about something, such as book a
     flight; it may use other words that people ask with."""
@@ -424,5 +444,16 @@ def _of(action: Value, part: str) -> Value:
 
 
 ACTIONS: tuple[Function, ...] = tuple(
-    function(call) for call in (does, about, held, may_use, check_odd, has, asks)
+    function(call)
+    for call in (
+        does,
+        about,
+        held,
+        may_use,
+        check_odd,
+        has,
+        asks,
+        starts_with,
+        matches,
+    )
 )

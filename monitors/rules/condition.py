@@ -8,9 +8,11 @@ library, comparisons of signals and of the event's own fields, `and or not ->`, 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 
+from forewarn.abstractions.encoding import past_of
 from forewarn.abstractions.errors import InvalidExpression, SignalFault
 from forewarn.abstractions.expression.scalar import compile_test
 from forewarn.abstractions.expression.tree import (
@@ -42,14 +44,21 @@ from forewarn.monitors.rules.predicates import Library, Situation, Test
 _SECONDS = {"s": 1.0, "ms": 0.001, "min": 60.0}
 
 
-def parse_condition(text: str, library: Library) -> Formula:
+def parse_condition(text: str, library: Library | None = None) -> Formula:
     """The condition that a text describes.
+
+    Args:
+        text: The condition.
+        library: Its predicates, signals and fields; without one any name is a signal.
 
     Raises:
         InvalidExpression: It does not parse, a name is neither a predicate nor a
             signal, or it speaks of the future.
     """
-    formula = parse_formula(text, _vocabulary(library), library.definitions)
+    if library is None:
+        formula = parse_formula(text)
+    else:
+        formula = parse_formula(text, _vocabulary(library), library.definitions)
     for node in formula.walk():
         if isinstance(node, Future):
             raise InvalidExpression(
@@ -90,7 +99,7 @@ class Condition:
     __slots__ = ("test", "_memories")
 
     def __init__(self, formula: Formula, library: Library) -> None:
-        self._memories: list[_Memory] = []
+        self._memories: list[_Memory | _Count] = []
         self.test = self._compile(formula, library)
 
     @property
@@ -139,7 +148,9 @@ class Condition:
                 memory = _Memory(held, began, interval)
                 self._memories.append(memory)
                 return memory.said
-        return _signals(node)
+        counts = [_Count(past, library) for past in past_of([node])]
+        self._memories += counts
+        return _signals(node, counts)
 
 
 def _predicate(name: str) -> Test:
@@ -167,12 +178,14 @@ def _any(tests: list[Test]) -> Test:
     return lambda situation: one(situation) or other(situation)
 
 
-def _signals(node: Expression) -> Test:
-    """A test of the event's values and fields."""
+def _signals(node: Expression, counts: Sequence[_Count] = ()) -> Test:
+    """A test of the event's values and fields, and of what was counted."""
     compiled, numbers = compile_test(node), _numbers(node)
 
     def test(situation: Situation) -> bool:
         values = situation.values
+        if counts:
+            values = {**values, **{each.key: each.said() for each in counts}}
         try:
             for name in numbers:
                 if isinstance(values[name], bool):
@@ -201,6 +214,38 @@ def _numbers(node: Expression) -> tuple[str, ...]:
 
     ordered = isinstance(node, Compare) and node.operator in ("<", "<=", ">", ">=")
     return tuple(sorted(names(node))) if ordered else ()
+
+
+class _Count:
+    """`count[0, 60 s](condition)`: in how many of the last events it held."""
+
+    __slots__ = ("key", "_condition", "_fault", "_held", "_span_s")
+
+    def __init__(self, node: Past, library: Library) -> None:
+        self.key, self._span_s = repr(node), node.span_s
+        self._condition = Condition(node.operand, library)
+        self.reset()
+
+    def reset(self) -> None:
+        self._held: deque[float] = deque()
+        self._fault: SignalFault | None = None
+
+    def said(self) -> int:
+        """How many, at the event that was heard of last."""
+        if self._fault is not None:
+            raise self._fault
+        return len(self._held)
+
+    def update(self, situation: Situation) -> None:
+        self._fault = None
+        now = situation.event.time_s
+        try:
+            if self._condition.test(situation):
+                self._held.append(now)
+        except SignalFault as error:
+            self._fault = error
+        while self._held and now - self._held[0] > self._span_s + 1e-9:
+            self._held.popleft()
 
 
 class _Memory:

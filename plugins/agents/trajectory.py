@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from forewarn.abstractions.errors import InvalidInput, near_miss
 from forewarn.abstractions.expression.tree import (
+    EQUALITIES,
     Arithmetic,
     Call,
     Choice,
@@ -28,6 +29,7 @@ from forewarn.abstractions.expression.tree import (
     Name,
     Negative,
     Number,
+    Past,
     Text,
     atoms,
 )
@@ -234,9 +236,9 @@ def _kinds(atom: Expression) -> Iterator[tuple[str, str]]:
     for node in atom.walk():
         if isinstance(node, Compare):
             sides = node.left, node.right
-            ordered = node.operator not in ("==", "!=")
-            numbers = ordered or any(isinstance(each, _NUMBERS) for each in sides)
             words = any(isinstance(each, Text) for each in sides)
+            ordered = node.operator not in EQUALITIES and not words
+            numbers = ordered or any(isinstance(each, _NUMBERS) for each in sides)
             kind = "number" if numbers else "text" if words else ""
             yield from ((each.name, kind) for each in sides if isinstance(each, Name))
         elif isinstance(node, _NUMBERS):
@@ -244,6 +246,10 @@ def _kinds(atom: Expression) -> Iterator[tuple[str, str]]:
             yield from ((each.name, "number") for each in names)
         elif isinstance(node, Choice) and isinstance(node.condition, Name):
             yield node.condition.name, "truth value"
+        elif isinstance(node, Past):
+            for counted in atoms(node.operand):
+                if isinstance(counted, Name):
+                    yield counted.name, "truth value"
 
 
 _NUMBERS: tuple[Any, ...] = (Number, Arithmetic, Negative, Call, Curve)
@@ -253,7 +259,7 @@ def model_of_laws(laws: Sequence[Law]) -> Model:
     """A model that knows laws over calls, and nothing of how likely what is."""
     abstraction = law_abstraction([law.formula for law in laws], None, A_CALL_S)
     nothing = dict.fromkeys(abstraction.signals)
-    idle = abstraction.state_name(abstraction.encode(nothing))
+    idle = abstraction.state_name(abstraction.reader().frame(Frame(0.0, 0, nothing)))
     tally = Tally()
     tally.add_sequence([idle, idle])
     return learn(

@@ -11,12 +11,14 @@ where what is named is a sequence of functions with docstrings.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, get_args
 
 from forewarn.abstractions.errors import ForewarnError, InvalidInput, suggest
+from forewarn.abstractions.expression.tree import signals_of
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action, Judgement
 from forewarn.monitors.guarding.decision import Kind as Intervention
@@ -34,14 +36,25 @@ from forewarn.monitors.programs.functions import (
     Toolbox,
     function,
 )
+from forewarn.monitors.programs.grammar import NAME
 from forewarn.monitors.programs.language import Program
 from forewarn.monitors.programs.running import Answer
 from forewarn.monitors.programs.values import Value
+from forewarn.monitors.rules.condition import Condition, parse_condition
 from forewarn.monitors.rules.libraries import library
-from forewarn.monitors.rules.predicates import Domain, Event, Moment, Situation
+from forewarn.monitors.rules.predicates import (
+    Domain,
+    Event,
+    Library,
+    Moment,
+    Situation,
+)
 from forewarn.plugins.programs.apart import uploaded
 
 GROUP = "forewarn.toolbox"
+
+ARGUMENT = "arg_"
+"""How the signal of a call's argument begins."""
 
 
 class BrokenToolbox(ForewarnError):
@@ -111,28 +124,47 @@ def described() -> Iterator[str]:
         yield f'holds["{name}"]: {library(domain).predicates[name].doc}'
 
 
+_CALLS = Library("code", {})
+"""Conditions on calls read signals alone: `tool`, `arg_NAME` and the frame's."""
+
+
 class Holds(Mapping[str, bool]):
     """What holds in a run, event by event; a predicate is asked only when it is read.
 
     Args:
-        names: The predicates that are asked for.
+        names: The predicates that are asked for, or conditions over the calls.
 
     Raises:
-        InvalidInput: Nobody knows one of them.
+        InvalidInput: There is no such predicate, or a condition does not parse.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
         known = domains_of()
+        self._conditions: dict[str, Condition] = {}
+        self._arguments: dict[str, None] = {"tool": None}
         for name in names:
-            if name not in known:
+            if name in known:
+                continue
+            if NAME.fullmatch(name):
                 raise InvalidInput(
                     f"no predicate is called {name!r:.60}", mend=suggest(name, known)
                 )
-        self._domains = {name: known[name] for name in names}
+            try:
+                formula = parse_condition(name)
+            except InvalidInput as error:
+                raise error.within("", f"holds[{name!r:.60}]") from error
+            self._conditions[name] = Condition(formula, _CALLS)
+            for signal in signals_of(formula):
+                if signal.startswith(ARGUMENT):
+                    self._arguments[signal] = None
+        self._domains = {name: known[name] for name in names if name in known}
         self.reset()
 
     def reset(self) -> None:
         """Begins a new run."""
+        self._calls = Situation(_CALLS)
+        for condition in self._conditions.values():
+            condition.reset()
         domains = dict.fromkeys(self._domains.values())
         self._situations = {each: Situation(library(each)) for each in domains}
         self._proposed: Action | None = None
@@ -149,15 +181,29 @@ class Holds(Mapping[str, bool]):
         for event in (*events, moment):
             for situation in self._situations.values():
                 situation.enter(event)
+        if self._conditions:
+            self._calls.enter(replace(moment, values=self._signals(frame, proposal)))
+            for condition in self._conditions.values():
+                condition.hear(self._calls)
+
+    def _signals(self, frame: Frame, proposal: Action | None) -> dict[str, Any]:
+        """The frame's signals and the call's; an argument that it lacks is none."""
+        called: dict[str, Any] = {}
+        if proposal is not None:
+            called = {ARGUMENT + name: v for name, v in proposal.arguments.items()}
+            called["tool"] = proposal.name
+        return {**frame.values, **self._arguments, **called}
 
     def __getitem__(self, name: str) -> bool:
+        if name in self._conditions:
+            return self._conditions[name].test(self._calls)
         return self._situations[self._domains[name]].so(name)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._domains)
+        return iter((*self._domains, *self._conditions))
 
     def __len__(self) -> int:
-        return len(self._domains)
+        return len(self._domains) + len(self._conditions)
 
 
 def _event(moment: Moment, action: Action, frame: Frame) -> Event:

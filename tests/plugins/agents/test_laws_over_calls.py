@@ -265,3 +265,39 @@ def test_a_tool_may_be_called_as_what_ends_a_run() -> None:
     guard = AgentGuard.by_laws(["always not tool == never"], judges=[judge])
     for tool in ("start", "stop", "finish", "done"):
         assert not guard.before(tool, {}).passes
+
+
+def test_laws_judge_texts_and_count_calls() -> None:
+    guard = AgentGuard.by_laws(
+        [
+            'inside := always (tool == write -> arg_path starts_with "/srv/")',
+            r'known := always (tool == send -> arg_to matches "@corp\.com$")',
+            "kinds := always (tool is none or tool in [write, send, pay])",
+            "slowly := always count[0, 60 s](tool == pay) <= 3",
+        ]
+    )
+    with guard:
+        assert call(guard, "write", path="/srv/a")
+        assert not call(guard, "write", path="/etc/passwd")
+        assert call(guard, "send", to="ann@corp.com")
+        assert not call(guard, "send", to="ann@corp.com.evil.org")
+        assert not call(guard, "send", to=["ann@corp.com"])
+        assert not call(guard, "delete")
+        passed = [call(guard, "pay") for _ in range(5)]
+        assert passed == [True, True, True, False, False]
+        # A minute, which is sixty calls, later it may pay again.
+        assert all(call(guard, "write", path="/srv/a") for _ in range(58))
+        assert call(guard, "pay")
+
+
+def test_rules_count_events() -> None:
+    rules = (
+        "format: forewarn.rules/1\ndomain: code\nrules:\n"
+        "- {name: slowly, before: any, enforce: skip,"
+        " when: 'action == pay and count[0, 5 s](action in [pay, send]) > 2'}\n"
+    )
+    judge = RuleJudge(rules_from(rules, "r.yaml"))
+    guard = AgentGuard.by_laws([], judges=[judge])
+    with guard:
+        passed = [call(guard, tool) for tool in ("pay", "look", "send", "pay", "look")]
+    assert passed == [True, True, True, False, True]

@@ -55,6 +55,43 @@ def test_a_child_may_not_turn_on_the_stove() -> None:
     assert _judged(STOVE, {}, None, user={"role": "child"}) is None
 
 
+COUNTED = """\
+if holds["count[0, 60 s](tool == pay and arg_to starts_with \\"x\\") > 2"]:
+    deny("too many payments")
+if Matches(action["name"], "^(?i)drop_") or StartsWith(action["name"], "rm"):
+    deny("nothing is deleted")
+"""
+
+
+def test_programs_count_calls_and_judge_texts() -> None:
+    judge = ProgramJudge(_file(COUNTED.replace("^(?i)", "(?i)^")), {})
+    found = []
+    for step, (tool, to) in enumerate(
+        [("pay", "xy")] * 4 + [("pay", "z"), ("Drop_", 1)]
+    ):
+        frame = Frame(20.0 * step, step, {})
+        judged = judge.judge(frame, Action(tool, {"to": to} if to != 1 else {}))
+        found.append(None if judged is None else judged.rule)
+    many, gone = "too many payments", "nothing is deleted"
+    # A minute back there are four payments at the fourth call, three at the fifth.
+    assert found == [None, None, many, many, many, gone]
+
+
+@pytest.mark.parametrize(
+    ("condition", "problem"),
+    [
+        ("count[0, 60 s] failed > 3", "write count"),
+        ("eventually x", "speaks of the future"),
+        ("unheard_of", "no predicate is called"),
+    ],
+)
+def test_a_condition_that_does_not_parse_is_rejected(
+    condition: str, problem: str
+) -> None:
+    with pytest.raises(InvalidInput, match=problem):
+        ProgramJudge(_file(f'if holds["{condition}"]:\n    deny("no")\n'), {})
+
+
 def test_a_program_that_cannot_judge_denies_in_its_own_name() -> None:
     turn_on = Action("turn_on", {"object": "StoveKnob"})
     found = _judged(STOVE, {}, turn_on)

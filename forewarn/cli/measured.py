@@ -231,7 +231,7 @@ def _paper_table(found: Measurement) -> Iterator[str]:
 
 
 def _guarded(facts: Mapping[str, Any]) -> Iterator[str]:
-    from forewarn.scenarios.measuring.pairs import trips
+    from forewarn.scenarios.measuring.pairs import finished, trips
 
     yield f"With the guard acting, on the same {facts['pairs']} seeds:"
     yield from table(
@@ -249,6 +249,7 @@ def _guarded(facts: Mapping[str, Any]) -> Iterator[str]:
     )
     done = ", ".join(f"{kind} in {n}" for kind, n in facts["episodes_with"].items())
     yield f"Interventions: {done or 'none'}."
+    yield from finished(facts)
     driving = facts["driving"]
     for fact, words in (
         ("collided", "Collisions a run"),
@@ -262,10 +263,8 @@ def _guarded(facts: Mapping[str, Any]) -> Iterator[str]:
     yield from trips(driving)
     if facts["duration_ratio"] is not None:
         yield (
-            "Runs that were clean both ways took"
-            f" {facts['duration_ratio']:.2f} times as long;"
-            f" {facts['prolonged']} of {facts['clean_pairs']} took longer by more than"
-            " a tenth."
+            f"The {facts['clean_pairs']} clean runs that can be compared took"
+            f" {facts['duration_ratio']:.2f} times as long."
         )
     if facts["failed"]:
         yield f"{facts['failed']} of {facts['episodes']} guarded episodes failed."

@@ -81,8 +81,9 @@ class Acting:
     """How thresholds are found with the guard stepping in.
 
     Args:
-        cost: With --preset slow or stop: cost of one run with an intervention, in
-            violations.
+        cost: With --preset slow or stop: cost of one clean run with an intervention, in
+            violations. A clean run slowed by more than 10 % costs the same, and so does
+            a minute of standing.
         acting: With --preset slow or stop: number of runs in which the guard acts, at
             each threshold; up to five times as many if too few of them break a law.
         violations: With --preset slow or stop: number of these runs that should break a
@@ -90,14 +91,15 @@ class Acting:
         max_slowed: With --preset slow or stop: maximum fraction of clean runs slowed by
             more than 10 %.
         release_after: With --preset slow or stop: seconds of low risk before an
-            intervention ends; tried beside the policy's own.
+            intervention ends; each is tried with each threshold, and so is the policy's
+            own.
     """
 
     cost: Share = 0.05
     acting: Annotated[int, Count(min=10)] = 40
     violations: Many = 20
     max_slowed: Annotated[Share, Formerly("--longer")] = 1
-    release_after: Annotated[Seconds, Formerly("--holds")] = (0.5,)
+    release_after: Annotated[Seconds, Formerly("--holds")] = (0.5, 3, 10)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,9 +154,10 @@ def tune(
 
     A threshold that is right for a warning may be too late for a stop. --preset stop
     (or slow) first finds the horizon and the calibration. It then repeats runs of the
-    first half with the guard acting, at each threshold in turn, and adds runs until
-    there are enough --violations. It takes the threshold that prevents most at the
-    given --cost while --max-slowed is kept.
+    first half with the guard acting, at each threshold with each time in
+    --release-after; the alert policy's thresholds are among them. It adds runs until
+    there are enough --violations. It takes the policy that prevents most at the given
+    --cost while --max-slowed is kept.
 
     With --runs no SCENARIO is needed: the laws are those of the model.
 
@@ -253,12 +256,9 @@ def _act(
     from forewarn.monitors.guarding.policy import write_policy
 
     policy, tried, taken = trial.settle(
-        found.best,
-        base,
-        kind(wished.preset),
-        stepping.release_after,
-        stepping.max_slowed,
-    )
+        found.best, base, kind(wished.preset), stepping.release_after,
+        stepping.max_slowed, found.thresholds,
+    )  # fmt: skip
     write_policy(wished.out, policy)
     payload = {
         "scenario": trial.scenario.name,
@@ -267,6 +267,7 @@ def _act(
         "cost": taken.cost,
         "horizon_s": policy.horizon_s,
         "threshold": taken.threshold,
+        "thresholds": dict(taken.thresholds),
         "hold_s": taken.hold_s,
         "seeds": [each.seed for each in trial.before],
         "violating": trial.violating,
@@ -278,11 +279,12 @@ def _act(
 _TRIED: dict[str, Callable[[Acted], object]] = {
     "threshold": lambda each: f"{each.threshold:g}",
     "held": lambda each: f"{each.hold_s:g} s",
-    "prevented": lambda each: part_of(each.prevented, each.violating),
+    "left": lambda each: part_of(each.left, each.violating),
     "caused": lambda each: each.caused,
-    "runs with it": lambda each: each.interventions,
+    "clean runs with it": lambda each: each.clean_stopped,
     "longer by a tenth": lambda each: part_of(each.prolonged, each.clean),
     "longer": lambda each: figure(each.duration_ratio),
+    "standing": lambda each: f"{each.stationary_s:.0f} s",
     "worth": lambda each: f"{each.worth:.2f}",
 }
 
@@ -293,7 +295,7 @@ def _acted_lines(
     what = wished.preset
     yield (
         f"In {len(trial.before)} training runs the guard acts ({what}) from a threshold"
-        f" on; stepping in once costs {taken.cost:g} violations:"
+        f" on; a needless intervention costs {taken.cost:g} violations:"
     )
     yield from tabled(_TRIED, tried)
     if trial.violating < wanted:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from forewarn.monitors.evaluation.figures import rate
+from forewarn.monitors.guarding.decision import RANK
 from forewarn.scenarios.running.episode import Episode
 from forewarn.scenarios.schema import Scenario
 
@@ -18,8 +19,8 @@ def compare(
 ) -> dict[str, Any]:
     """What the guard's acting changed, pairing episodes by seed.
 
-    Pairs of which one failed are left out. How long trips take is compared on those in
-    which no law was broken, with and without.
+    Pairs of which one failed are left out. How long trips take is compared on those
+    that are clean with the guard and that came to their end without it.
     """
     others = {episode.seed: episode for episode in guarded if not episode.failed}
     pairs = [
@@ -44,7 +45,7 @@ def compare(
                 "cut": None if not without else 1 - acting / without,
             }
         )
-    clean = [pair for pair in pairs if not (pair[0].violations or pair[1].violations)]
+    clean = [(b, a) for b, a in pairs if not a.violations and _whole(b)]
     before_s = sum(before.duration_s for before, _ in clean)
     after_s = sum(after.duration_s for _, after in clean)
     kinds = [{each.kind for each in after.interventions} for _, after in pairs]
@@ -60,14 +61,74 @@ def compare(
         "clean_pairs": len(clean),
         "prolonged": sum(prolonged(before, after) for before, after in clean),
         "duration_ratio": after_s / before_s if before_s else None,
+        "clean_stopped": sum(stopped(a) for b, a in pairs if not b.violations),
+        "outcomes": {
+            "unguarded": _outcomes([b for b, _ in pairs], scenario),
+            "guarded": _outcomes([a for _, a in pairs], scenario),
+        },
         "driving": _driving(pairs),
     }
 
 
 def prolonged(before: Episode, after: Episode) -> bool:
-    """Whether a run took longer by more than a tenth."""
+    """Whether a run took longer by more than a tenth, or alone met the time limit.
+
+    Nobody knows how long a run takes that the time limit ended.
+    """
     # Times are sums of periods, and sums are rounded.
-    return after.duration_s > LONGER * before.duration_s + 1e-9
+    longer = after.duration_s > LONGER * before.duration_s + 1e-9
+    return longer or (after.timed_out and not before.timed_out)
+
+
+def stopped(after: Episode) -> bool:
+    """Whether the guard did more than alert."""
+    return any(RANK[each.kind] > RANK["alert"] for each in after.interventions)
+
+
+def _whole(before: Episode) -> bool:
+    """Whether a run says how long it takes: a collision did not end it."""
+    return not before.violations or before.timed_out or before.arrived
+
+
+def _outcomes(runs: Sequence[Episode], scenario: Scenario) -> dict[str, Any]:
+    """What became of runs; None where the world does not tell."""
+    somewhere = scenario.goal is not None or any(
+        "destination_s" in each.facts for each in runs
+    )
+    moving = any("stands" in each.facts for each in runs)
+    standing = [each for each in runs if each.timed_out and each.facts.get("stands")]
+    return {
+        "runs": len(runs),
+        "violating": sum(bool(each.violations) for each in runs),
+        "arrived": sum(each.arrived for each in runs) if somewhere else None,
+        "timed_out": sum(each.timed_out for each in runs),
+        "standing": len(standing) if moving else None,
+        "stationary_s": sum(map(stationary_s, runs)) if moving else None,
+    }
+
+
+def stationary_s(run: Episode) -> float:
+    """How long a vehicle stood; 0 where the world does not tell."""
+    return float(run.facts.get("stationary_s") or 0.0)
+
+
+def finished(facts: Mapping[str, Any]) -> Iterator[str]:
+    """What became of the runs, with the guard and without, in one sentence."""
+    before, after = (facts["outcomes"][side] for side in ("unguarded", "guarded"))
+    said = [f"{after['violating']} break a law ({before['violating']} without)"]
+    if after["arrived"] is not None:
+        said.append(f"{after['arrived']} arrive ({before['arrived']})")
+    said.append(
+        f"{facts['prolonged']} of {facts['clean_pairs']} clean ones take longer by more"
+        " than a tenth"
+    )
+    if after["standing"] is not None:
+        said.append(
+            f"{after['standing']} stand until the time limit ({before['standing']})"
+        )
+    elif after["timed_out"] or before["timed_out"]:
+        said.append(f"{after['timed_out']} meet the time limit ({before['timed_out']})")
+    yield f"Of {after['runs']} runs with the guard {'; '.join(said)}."
 
 
 def _driving(
@@ -116,16 +177,9 @@ def _known(
 
 
 def trips(driving: Mapping[str, Any]) -> Iterator[str]:
-    """How many arrived, with and without, and how long those took that did both."""
+    """How long those took that arrived both with and without the guard."""
     found = driving.get("destination_s")
-    if not found:
-        return
-    there = found["arrived"]
-    yield (
-        f"Arrived: {there['unguarded']} of {found['of']} without,"
-        f" {there['guarded']} with."
-    )
-    if found["pairs"]:
+    if found and found["pairs"]:
         yield (
             f"Time to the destination, where both arrived ({found['pairs']} pairs):"
             f" {found['unguarded']:.1f} s without, {found['guarded']:.1f} s with."

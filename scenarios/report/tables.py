@@ -9,7 +9,7 @@ from forewarn.monitors.evaluation.figures import wilson
 from forewarn.monitors.evaluation.foretold import ReliabilityBin
 from forewarn.monitors.evaluation.warned import warned_early
 from forewarn.monitors.guarding.drift import WHAT_TO_DO
-from forewarn.scenarios.measuring.pairs import trips
+from forewarn.scenarios.measuring.pairs import finished, trips
 from forewarn.scenarios.report.drawing import (
     Markup,
     joined,
@@ -248,11 +248,12 @@ def _guarded(facts: Mapping[str, Any]) -> Markup:
             ),
         ),
         tag("p", f"Interventions: {done or 'none'}."),
+        *(tag("p", sentence) for sentence in finished(facts)),
         *(tag("p", sentence) for sentence in trips(facts["driving"])),
         tag(
             "p",
-            f"Runs that were clean both ways took {ratio:.2f} times as long"
-            f" ({facts['clean_pairs']} pairs).",
+            f"The {facts['clean_pairs']} clean runs that can be compared took"
+            f" {ratio:.2f} times as long.",
         )
         if ratio is not None
         else None,

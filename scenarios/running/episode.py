@@ -14,6 +14,9 @@ from forewarn.monitors.guarding.decision import Kind, Risk
 
 FORMAT = "forewarn.episode/1"
 
+TIME_UP = "s had passed"
+"""How the words end of a run that its scenario's time limit ended."""
+
 Mode = Literal["unguarded", "shadow", "guarded"]
 
 
@@ -127,6 +130,16 @@ class Episode:
     def failed(self) -> bool:
         """Whether it did not get to its end."""
         return self.error is not None
+
+    @property
+    def timed_out(self) -> bool:
+        """Whether the scenario's time limit ended it."""
+        return self.ended.endswith(TIME_UP)
+
+    @property
+    def arrived(self) -> bool:
+        """Whether it reached its destination, or else its goal, that anybody knows."""
+        return self.facts.get("destination_s", self.goal_s) is not None
 
     def first(self, law: str) -> Broken | None:
         """The first time that a law was broken."""

@@ -43,7 +43,7 @@ from forewarn.plugins.loop.guarding import Guarding
 from forewarn.plugins.loop.loop import GuardedLoop
 from forewarn.plugins.loop.tallies import TallyFile
 from forewarn.plugins.registry import make_actuator, make_pilot, make_world
-from forewarn.scenarios.running.episode import Episode, Mode
+from forewarn.scenarios.running.episode import TIME_UP, Episode, Mode
 from forewarn.scenarios.running.scenery import SceneLog
 from forewarn.scenarios.running.tracker import Tracker, Truth
 from forewarn.scenarios.schema import InvalidScenario, Plug, Scenario
@@ -299,5 +299,5 @@ class _Drive:
             return f"{broken[0].law} was broken"
         # Times are sums of periods, and sums are rounded.
         if self.duration_s >= self._end.max_time_s - 1e-9:
-            return f"{self._end.max_time_s:g} s had passed"
+            return f"{self._end.max_time_s:g} {TIME_UP}"
         return None

@@ -197,7 +197,10 @@ class Truth:
 
 
 HARD_BRAKE = 4.5
-"""m/s²: who decelerates by more brakes hard."""
+"""m/s²: a vehicle that decelerates by more brakes hard."""
+
+STANDING_KMH = 1.0
+"""A vehicle that is slower stands."""
 
 
 class Driven(Listener):
@@ -206,6 +209,9 @@ class Driven(Listener):
     def began(self, run: Run) -> None:
         provided = run.source.provides
         self._began_s: float | None = None
+        self._last_s: float | None = None
+        self._stood_s = 0.0 if "speed" in provided else None
+        self._stands = False
         self._brakes = 0 if "acceleration" in provided else None
         self._collided = False if "collision" in provided else None
         self._reaches = "destination_reached" in provided
@@ -218,6 +224,12 @@ class Driven(Listener):
         values = frame.values
         if self._began_s is None:
             self._began_s = frame.time_s
+        if self._stood_s is not None:
+            if self._stands and self._last_s is not None:
+                self._stood_s += frame.time_s - self._last_s
+            speed = values["speed"]
+            self._stands = speed is not None and float(speed) < STANDING_KMH
+            self._last_s = frame.time_s
         if self._brakes is not None:
             hard = (values["acceleration"] or 0.0) < -HARD_BRAKE
             self._brakes += hard and not self._braking
@@ -230,6 +242,9 @@ class Driven(Listener):
     def facts(self) -> dict[str, float | bool | None]:
         """What was seen since the episode began."""
         facts: dict[str, float | bool | None] = {}
+        if self._stood_s is not None:
+            facts["stationary_s"] = round(self._stood_s, 3)
+            facts["stands"] = self._stands
         if self._brakes is not None:
             facts["hard_brakes"] = self._brakes
         if self._collided is not None:

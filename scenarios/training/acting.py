@@ -2,16 +2,17 @@
 
 A threshold that is right for a warning is not right for a stop: warned too late, a stop
 prevents nothing, and a stop that nobody needed costs little where it is short. So
-training runs are run again with the guard acting, at one threshold after the other, and
-counted: what is prevented and caused, how often it stepped in, and how many runs that
-broke nothing take longer. Who stands for too long is in the way, or late: so how long
-an intervention is held is tried as well.
+training runs are run again with the guard acting, at one threshold after the other and
+with one hold after the other, and counted: what is prevented and caused, in how many
+clean runs it stepped in, how many take longer, and how long vehicles stand. A stop that
+is released too soon is the most frequent reason of what is left: thresholds and holds
+are therefore searched together.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from forewarn.monitors.guarding.decision import Kind
 from forewarn.monitors.guarding.policy import Policy, Step, asks_to_move
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.scenarios.measuring.measure import Progress
-from forewarn.scenarios.measuring.pairs import compare
+from forewarn.scenarios.measuring.pairs import compare, stationary_s
 from forewarn.scenarios.running.campaign import Job, campaign, jobs
 from forewarn.scenarios.running.episode import Episode, by_seed
 from forewarn.scenarios.running.plan import plan
@@ -44,40 +45,56 @@ class Acted:
     """What a guard did that acted from one threshold on.
 
     Args:
-        threshold: The threshold, of all laws.
+        threshold: The threshold; the lowest where laws have several.
+        thresholds: Of each law.
         hold_s: How long the risk stayed low before it let go.
         violating: How many violations there were without it.
         prevented: How many fewer there were with it, those that it caused counted in.
         caused: How many runs broke a law with it alone.
         interventions: In how many runs it stepped in.
-        clean: How many runs kept the laws without and with it.
+        clean_stopped: In how many of them no law was broken without it.
+        clean: How many clean runs can be compared.
         prolonged: How many of these took longer by more than a tenth.
         duration_ratio: How much longer they took, all together.
-        cost: What stepping in once costs, in violations.
+        stationary_s: How much longer vehicles stood in runs without a violation.
+        cost: What a needless intervention costs, in violations.
     """
 
     threshold: float
+    thresholds: Mapping[str, float]
     hold_s: float
     violating: int
     prevented: int
     caused: int
     interventions: int
+    clean_stopped: int
     clean: int
     prolonged: int
     duration_ratio: float | None
+    stationary_s: float
     cost: float
 
     @property
+    def left(self) -> int:
+        """How many violations there were with it."""
+        return self.violating - self.prevented
+
+    @property
     def worth(self) -> float:
-        """What it is worth, in violations."""
-        return self.prevented - self.cost * self.interventions
+        """What it is worth, in violations.
+
+        A clean run with an intervention, a clean run that takes longer by a tenth and
+        a minute of standing cost the same.
+        """
+        needless = self.clean_stopped + self.prolonged + self.stationary_s / 60.0
+        return self.prevented - self.cost * needless
 
     def within(self, allowed: float) -> bool:
         """Whether about so many clean runs in one took longer by more than a tenth."""
         return self.prolonged <= round(allowed * self.clean)
 
     def as_dict(self) -> dict[str, Any]:
-        content = {**to_json(self), "worth": round(self.worth, 4)}
+        content = {**to_json(self), "left": self.left, "worth": round(self.worth, 4)}
         del content["cost"]
         return content
 
@@ -88,7 +105,7 @@ class Trial:
     Args:
         scenario: On which scenario.
         model: The model's file.
-        cost: What stepping in once costs, in violations.
+        cost: What a needless intervention costs, in violations.
         on: Where the episodes run.
         folder: Where their files go.
         progress: Shows how far it is.
@@ -106,7 +123,7 @@ class Trial:
         self.scenario, self._model, self._cost = scenario, model, cost
         self._on, self._folder, self._progress = on, folder, progress
         self.before: list[Episode] = []
-        self._left_alone: dict[int, tuple[float, Episode]] = {}
+        self._left_alone: dict[int, tuple[Mapping[str, float], Episode]] = {}
 
     @property
     def violating(self) -> int:
@@ -132,39 +149,49 @@ class Trial:
         todo = jobs(plan(self.scenario), self.scenario, seeds, self._folder)
         self.before += self._done(todo, "episodes without a guard")
 
-    def at(self, threshold: float, policy: Policy) -> Acted:
-        """What a policy does that acts from that threshold on.
+    def at(self, policy: Policy) -> Acted:
+        """What the guard does that acts by a policy.
 
-        All policies of a trial differ in the threshold and in how long they hold, and
-        the lowest threshold comes first: a run in which it was not reached is the same
-        with every higher one.
+        The policies of a trial differ in their thresholds and in how long they hold. A
+        run in which no threshold was reached is the same with thresholds as high or
+        higher.
         """
         acting = plan(self.scenario, self._model, replace(policy, shadow=False))
+        now = thresholds_of(policy)
         same = {
             seed: episode
-            for seed, (at, episode) in self._left_alone.items()
-            if at <= threshold
+            for seed, (then, episode) in self._left_alone.items()
+            if all(then[law] <= at for law, at in now.items())
         }
         seeds = [each.seed for each in self.before if each.seed not in same]
         todo = jobs(acting, self.scenario, seeds, self._folder)
-        ran = self._done(todo, f"episodes acting from {threshold:g} on")
+        ran = self._done(todo, f"episodes acting from {min(now.values()):g} on")
         for episode in ran:
             if not episode.interventions:
-                self._left_alone[episode.seed] = threshold, episode
+                self._left_alone.setdefault(episode.seed, (now, episode))
         guarded = [*ran, *same.values()]
         pairs = compare(self.before, guarded, self.scenario)
         laws = pairs["laws"]
         violating = sum(law["violating_unguarded"] for law in laws)
+        after = {episode.seed: episode for episode in guarded}
+        stood_s = (
+            stationary_s(after[each.seed]) - stationary_s(each)
+            for each in self.before
+            if not each.violations
+        )
         return Acted(
-            threshold,
+            min(now.values()),
+            now,
             policy.hold_s,
             violating,
             violating - sum(law["violating_guarded"] for law in laws),
             sum(law["caused"] for law in laws),
             sum(bool(episode.interventions) for episode in guarded),
+            pairs["clean_stopped"],
             pairs["clean_pairs"],
             pairs["prolonged"],
             pairs["duration_ratio"],
+            round(sum(max(0.0, each) for each in stood_s), 3),
             self._cost,
         )
 
@@ -182,6 +209,7 @@ class Trial:
         kind: Kind,
         holds_s: Sequence[float],
         longer: float,
+        alert: Mapping[str, float],
     ) -> tuple[Policy, list[Acted], Acted]:
         """The policy from which on acting is worth most, and all that was tried.
 
@@ -191,49 +219,54 @@ class Trial:
             kind: What the guard does.
             holds_s: How long to hold, beside the policy's own.
             longer: Maximum fraction of clean runs that take longer by a tenth.
+            alert: The thresholds of the policy that alerts; they are tried as well.
         """
         laws = [law for law in self.scenario.laws if law.name in best.calibration]
         known = {law: each for law, each in best.calibration.items() if each.points}
         base = replace(base, horizon_s=best.horizon_s, calibration=known)
-        policies = [(at, acting_policy(base, laws, kind, at)) for at in THRESHOLDS]
+        several = [dict.fromkeys((law.name for law in laws), at) for at in THRESHOLDS]
+        if all(law.name in alert for law in laws):
+            several.append({law.name: alert[law.name] for law in laws})
+        several.sort(key=lambda each: min(each.values()))
+        policies = [acting_policy(base, laws, kind, each) for each in several]
         tried, taken = self.search(policies, (*holds_s, base.hold_s), longer)
-        policy = replace(dict(policies)[taken.threshold], hold_s=taken.hold_s)
-        return policy, tried, taken
+        policy = acting_policy(base, laws, kind, taken.thresholds)
+        return replace(policy, hold_s=taken.hold_s), tried, taken
 
     def search(
-        self,
-        policies: Sequence[tuple[float, Policy]],
-        holds_s: Iterable[float],
-        allowed: float,
+        self, policies: Sequence[Policy], holds_s: Iterable[float], allowed: float
     ) -> tuple[list[Acted], Acted]:
         """All that was tried, and the best of it.
 
-        First the thresholds, with what is held least, until it is clear that higher
-        ones come too late; at the best of them the others.
+        At each hold the thresholds, until it is clear that higher ones come too late.
 
         Args:
-            policies: The thresholds, the lowest first, with their policies.
+            policies: One for each threshold, the lowest first.
             holds_s: How long to hold.
             allowed: How many clean runs in one may take longer by more than a tenth.
         """
-        least_s, *others_s = sorted(set(holds_s))
         tried = list[Acted]()
-        for at, each in policies:
-            tried.append(self.at(at, replace(each, hold_s=least_s)))
-            if past_best(tried, allowed):
-                break
-        best = best_of(tried, allowed)
-        policy = dict(policies)[best.threshold]
-        held = [self.at(best.threshold, replace(policy, hold_s=s)) for s in others_s]
-        best = max(
-            (each for each in (best, *held) if each.within(allowed)),
-            key=lambda each: each.worth,
-        )
-        return [*tried, *held], best
+        for hold_s in sorted(set(holds_s)):
+            held = list[Acted]()
+            for each in policies:
+                held.append(self.at(replace(each, hold_s=hold_s)))
+                if past_best(held, allowed):
+                    break
+            tried += held
+        return tried, best_of(tried, allowed)
+
+
+def thresholds_of(policy: Policy) -> dict[str, float]:
+    """From which risk on a policy acts, law by law; not where it only alerts."""
+    return {
+        law: step.threshold
+        for law, (step, *_) in policy.rules.items()
+        if step.kind != "alert"
+    }
 
 
 def best_of(tried: Sequence[Acted], allowed: float = 1.0) -> Acted:
-    """The one worth most; of those alike, the middle one.
+    """The one worth most; of those alike with the same hold, the middle one.
 
     At the edge a few runs more or less decide.
 
@@ -257,12 +290,13 @@ def best_of(tried: Sequence[Acted], allowed: float = 1.0) -> Acted:
     best = max(within, key=lambda each: each.worth)
     if best.worth <= 0 or not math.isfinite(best.worth):
         raise InvalidInput(
-            f"acting is worth nothing at {best.cost:g} violations an intervention: at"
-            f" best it prevents {best.prevented} of {best.violating} in"
-            f" {best.interventions} runs with one",
+            f"acting is worth nothing at {best.cost:g} violations for a needless"
+            f" intervention: at best it prevents {best.prevented} of {best.violating},"
+            f" and steps in in {best.clean_stopped} clean runs",
             mend="state a lower --cost, or alert only",
         )
-    alike = [each for each in within if _alike(each, best)]
+    same = (each for each in within if each.hold_s == best.hold_s)
+    alike = [each for each in same if _alike(each, best)]
     return alike[len(alike) // 2]
 
 
@@ -279,15 +313,21 @@ def _alike(one: Acted, best: Acted) -> bool:
     return one.worth >= best.worth - WORSE * one.violating
 
 
-def acting_policy(base: Policy, laws: Sequence[Law], kind: Kind, at: float) -> Policy:
-    """The policy that acts from a threshold on; of laws that ask to move it only warns.
+def acting_policy(
+    base: Policy, laws: Sequence[Law], kind: Kind, at: Mapping[str, float]
+) -> Policy:
+    """The policy that acts from thresholds on; of laws that ask to move it only warns.
 
     Raises:
         InvalidInput: All of them ask to move: who is stopped would break them.
     """
     moving = asks_to_move(laws)
     rules = {law: steps for law, steps in base.rules.items() if law in moving}
-    acts = {law.name: (Step(kind, at),) for law in laws if law.name not in moving}
+    acts = {
+        law.name: (Step(kind, at[law.name]),)
+        for law in laws
+        if law.name not in moving and law.name in at
+    }
     if not acts:
         raise InvalidInput(
             f"{', '.join(sorted(moving))}: who is to move is not helped by a {kind}",

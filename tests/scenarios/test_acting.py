@@ -19,6 +19,7 @@ from forewarn.scenarios.training.acting import (
     Trial,
     acting_policy,
     best_of,
+    thresholds_of,
 )
 from tests.scenarios import learned
 
@@ -26,28 +27,35 @@ ROAD = load_scenario("tiny-road")
 LAWS = ROAD.laws
 
 
+def at_all(threshold: float) -> dict[str, float]:
+    return {law.name: threshold for law in LAWS}
+
+
 def test_it_counts_what_a_guard_that_acts_prevents(tmp_path: Path) -> None:
     base = Policy("acts", horizon_s=3.0)
-    policies = [(at, acting_policy(base, LAWS, "stop", at)) for at in (0.1, 0.9)]
-    assert policies[0][1].steps_for(LAWS[0].name) == (Step("stop", 0.1),)
+    policies = [acting_policy(base, LAWS, "stop", at_all(at)) for at in (0.1, 0.9)]
+    assert policies[0].steps_for(LAWS[0].name) == (Step("stop", 0.1),)
     trial = Trial(ROAD, learned.model("tiny-road"), 0.05, Here(), tmp_path)
     trial.begin(range(learned.FRESH, learned.FRESH + 12), learned.FRESH + 12, 1)
     assert len(trial.before) == 12
-    low, high = (trial.at(at, policy) for at, policy in policies)
+    low, high = map(trial.at, policies)
+    assert (low.threshold, high.thresholds) == (0.1, at_all(0.9))
     assert low.violating == high.violating == trial.violating > 0
     assert low.prevented >= high.prevented
     assert low.interventions >= high.interventions
-    assert low.worth == low.prevented - 0.05 * low.interventions
+    assert low.interventions >= low.clean_stopped >= high.clean_stopped
+    needless = low.clean_stopped + low.prolonged + low.stationary_s / 60
+    assert low.worth == low.prevented - 0.05 * needless
 
 
 def test_a_run_it_left_alone_is_the_same_with_every_higher_threshold(
     tmp_path: Path,
 ) -> None:
     model = learned.model("tiny-road")
-    policies = {
-        at: acting_policy(Policy("acts", hold_s=0.5), LAWS, "stop", at)
-        for at in (0.1, 0.5, 0.9)
-    }
+    policies = [
+        replace(acting_policy(Policy("acts"), LAWS, "stop", at_all(at)), hold_s=hold_s)
+        for at, hold_s in ((0.1, 0.5), (0.5, 0.5), (0.1, 3.0), (0.9, 3.0))
+    ]
     seeds = range(learned.FRESH, learned.FRESH + 12)
     ran: list[int] = []
 
@@ -57,12 +65,12 @@ def test_a_run_it_left_alone_is_the_same_with_every_higher_threshold(
 
     together = Trial(ROAD, model, 0.05, Here(), tmp_path / "a", counted)
     together.begin(seeds, seeds.stop, 1)
-    for number, (at, policy) in enumerate(policies.items()):
+    for number, policy in enumerate(policies):
         alone = Trial(ROAD, model, 0.05, Here(), tmp_path / str(number))
         alone.begin(seeds, seeds.stop, 1)
-        assert together.at(at, policy) == alone.at(at, policy)
+        assert together.at(policy) == alone.at(policy)
     assert ran[:2] == [12, 12]
-    assert ran[2] < 12
+    assert max(ran[2:]) < 12
 
 
 def test_runs_are_added_until_there_are_violations_enough(tmp_path: Path) -> None:
@@ -80,23 +88,33 @@ def test_runs_are_added_until_there_are_violations_enough(tmp_path: Path) -> Non
 def test_nobody_is_stopped_for_a_law_that_asks_to_move() -> None:
     warned = Policy("warns", rules={"38_1": (Step("alert", 0.2),)})
     moving = find_laws("38_1")
-    both = acting_policy(warned, [*moving, *LAWS], "stop", 0.3)
+    laws = [*moving, *LAWS]
+    both = acting_policy(warned, laws, "stop", {law.name: 0.3 for law in laws})
     assert both.steps_for("38_1") == (Step("alert", 0.2),)
     assert both.steps_for(LAWS[0].name) == (Step("stop", 0.3),)
     with pytest.raises(InvalidInput, match="38_1: who is to move is not helped"):
-        acting_policy(warned, moving, "stop", 0.3)
+        acting_policy(warned, moving, "stop", {"38_1": 0.3})
 
 
-TRIED = Acted(0.3, 3.0, 10, 8, 0, 20, 20, 2, 1.0, 0.05)
+TRIED = Acted(0.3, {"law": 0.3}, 3.0, 10, 8, 0, 28, 20, 20, 2, 1.0, 0.0, 0.05)
 
 
 def test_the_best_is_worth_most_and_of_those_alike_is_in_the_middle() -> None:
-    late = replace(TRIED, threshold=0.5, interventions=18)
-    later = replace(TRIED, threshold=0.7, interventions=17)
-    eager = replace(TRIED, threshold=0.1, prevented=9, interventions=60)
+    late = replace(TRIED, threshold=0.5, clean_stopped=18)
+    later = replace(TRIED, threshold=0.7, clean_stopped=17)
+    eager = replace(TRIED, threshold=0.1, prevented=9, clean_stopped=60)
     assert best_of([eager, TRIED, late, later]) is late
     cheap = [replace(each, cost=0.01) for each in (eager, TRIED, late)]
     assert best_of(cheap).threshold == 0.1
+    longer = replace(TRIED, hold_s=9.0)
+    assert best_of([late, longer, TRIED, later]) in (late, TRIED)
+
+
+def test_standing_is_no_better_than_stopping_clean_runs() -> None:
+    standing = replace(TRIED, stationary_s=600.0)
+    stopping = replace(TRIED, clean_stopped=TRIED.clean_stopped + 9)
+    assert stopping.worth > standing.worth > replace(stopping, caused=1).worth - 0.1
+    assert standing.as_dict()["left"] == 2
 
 
 def test_acting_that_is_worth_nothing_is_refused() -> None:
@@ -119,27 +137,32 @@ class Told(Trial):
     def __init__(self, told: dict[tuple[float, float], Acted]) -> None:
         self.told, self.asked = told, list[tuple[float, float]]()
 
-    def at(self, threshold: float, policy: Policy) -> Acted:
+    def at(self, policy: Policy) -> Acted:
+        (threshold,) = thresholds_of(policy).values()
         self.asked.append((threshold, policy.hold_s))
         acted = self.told[self.asked[-1]]
         return replace(acted, threshold=threshold, hold_s=policy.hold_s)
 
 
-@pytest.mark.parametrize(("prolonged", "best_s"), [(2, 3.0), (3, 0.5)])
-def test_longer_holds_are_tried_where_the_least_is_best(
-    prolonged: int, best_s: float
+def policies(*thresholds: float) -> list[Policy]:
+    return [Policy(rules={"law": (Step("stop", at),)}) for at in thresholds]
+
+
+@pytest.mark.parametrize(("prolonged", "best"), [(2, (0.4, 3.0)), (3, (0.2, 0.5))])
+def test_thresholds_and_holds_are_searched_together(
+    prolonged: int, best: tuple[float, float]
 ) -> None:
     trial = Told(
         {
-            (0.2, 0.5): replace(TRIED, prevented=7, interventions=30),
+            (0.2, 0.5): TRIED,
             (0.4, 0.5): replace(TRIED, prevented=7),
-            (0.4, 3.0): replace(TRIED, prevented=9, prolonged=prolonged),
+            (0.2, 3.0): replace(TRIED, prevented=7),
+            (0.4, 3.0): replace(TRIED, prevented=10, prolonged=prolonged),
         }
     )
-    policies = [(at, Policy(hold_s=3.0)) for at in (0.2, 0.4)]
-    tried, best = trial.search(policies, (3.0, 0.5), 0.1)
-    assert trial.asked == [(0.2, 0.5), (0.4, 0.5), (0.4, 3.0)]
-    assert (best.threshold, best.hold_s, len(tried)) == (0.4, best_s, 3)
+    tried, found = trial.search(policies(0.2, 0.4), (3.0, 0.5), 0.1)
+    assert trial.asked == [(0.2, 0.5), (0.4, 0.5), (0.2, 3.0), (0.4, 3.0)]
+    assert ((found.threshold, found.hold_s), len(tried)) == (best, 4)
 
 
 def test_higher_thresholds_are_left_out_once_they_come_too_late() -> None:
@@ -147,8 +170,7 @@ def test_higher_thresholds_are_left_out_once_they_come_too_late() -> None:
     trial = Told(
         {(at, 1.0): replace(TRIED, prevented=n) for at, n in prevented.items()}
     )
-    policies = [(at, Policy(hold_s=1.0)) for at in prevented]
-    tried, best = trial.search(policies, (1.0,), 0.1)
+    tried, best = trial.search(policies(*prevented), (1.0,), 0.1)
     assert [each.threshold for each in tried] == [0.1, 0.2, 0.3, 0.4, 0.5]
     assert best.threshold == 0.3
 
@@ -162,5 +184,5 @@ def test_nothing_is_too_late_before_something_may_be_taken() -> None:
             (0.4, 1.0): replace(TRIED, prevented=3, prolonged=1),
         }
     )
-    policies = [(at, Policy(hold_s=1.0)) for at in (0.1, 0.2, 0.3, 0.4)]
-    assert trial.search(policies, (1.0,), 0.1)[1].threshold == 0.4
+    tried = policies(0.1, 0.2, 0.3, 0.4)
+    assert trial.search(tried, (1.0,), 0.1)[1].threshold == 0.4

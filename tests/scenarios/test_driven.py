@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from forewarn.abstractions.frame import Frame
+from forewarn.monitors.evaluation.warned import Broken
 from forewarn.monitors.guarding.listening import Run
 from forewarn.plugins.contracts import Source
-from forewarn.scenarios.measuring.pairs import compare, trips
+from forewarn.scenarios.measuring.pairs import compare, finished, trips
 from forewarn.scenarios.running.episode import Episode
 from forewarn.scenarios.running.tracker import Driven
 from forewarn.scenarios.schema import load_scenario
@@ -43,6 +44,43 @@ def test_a_world_that_does_not_provide_it_says_nothing_of_it() -> None:
     assert driven([()], []) == {}
 
 
+def test_standing_is_timed_while_the_vehicle_is_slow() -> None:
+    speeds = (20.0, 0.4, 0.0, 3.0, 0.0, 0.0)
+    assert driven([(v,) for v in speeds], ["speed"]) == {
+        "stationary_s": 1.5, "stands": True
+    }  # fmt: skip
+    assert driven([(0.0,), (9.0,)], ["speed"])["stands"] is False
+
+
+def test_what_became_of_runs_is_said_with_the_violations_left() -> None:
+    def run(seed: int, ended: str, broken: bool, stands: bool, s: float = 20.0) -> Any:
+        reached = None if ended != "the ego arrived" else s
+        facts = {"destination_s": reached, "stationary_s": s, "stands": stands}
+        violations = (Broken("no_collision", 3.0, 3.0),) if broken else ()
+        return Episode(seed, "guarded", ended, s, 5, violations, facts=facts)
+
+    hit, arrived, limit = "they collided", "the ego arrived", "30 s had passed"
+    before = [
+        run(1, hit, True, True, 5.0), run(2, arrived, False, False),
+        run(3, arrived, False, False), run(4, arrived, True, False),
+    ]  # fmt: skip
+    after = [
+        run(1, arrived, False, False), run(2, limit, False, True, 21.0),
+        run(3, arrived, False, False, 23.0), run(4, arrived, False, False, 21.0),
+    ]  # fmt: skip
+    found = compare(before, after, load_scenario("tiny-road"))
+    # Nobody knows how long the run would have taken that a collision ended.
+    assert (found["clean_pairs"], found["prolonged"]) == (3, 2)
+    assert found["outcomes"]["guarded"] == {
+        "runs": 4, "violating": 0, "arrived": 3, "timed_out": 1, "standing": 1,
+        "stationary_s": 85.0,
+    }  # fmt: skip
+    assert list(finished(found)) == [
+        "Of 4 runs with the guard 0 break a law (2 without); 3 arrive (3); 2 of 3 clean"
+        " ones take longer by more than a tenth; 1 stand until the time limit (0)."
+    ]
+
+
 def test_driving_is_compared_in_pairs() -> None:
     def episode(seed: int, brakes: int, collided: bool, reached: float | None) -> Any:
         facts = {"hard_brakes": brakes, "collided": collided, "destination_s": reached}
@@ -58,13 +96,12 @@ def test_driving_is_compared_in_pairs() -> None:
         "unguarded": 20.0, "guarded": 25.0, "ratio": pytest.approx(1.25),
     }  # fmt: skip
     assert list(trips(found)) == [
-        "Arrived: 1 of 2 without, 2 with.",
         "Time to the destination, where both arrived (1 pairs): 20.0 s without,"
         " 25.0 s with.",
     ]
     never = [episode(1, 0, True, None)]
     gone = compare(never, never, load_scenario("tiny-road"))["driving"]
-    assert list(trips(gone)) == ["Arrived: 0 of 1 without, 0 with."]
+    assert list(trips(gone)) == []
     assert list(trips({})) == []
     plain = [Episode(1, "guarded", "over", 10.0, 5)]
     assert compare(plain, plain, load_scenario("tiny-road"))["driving"] == {}

@@ -372,7 +372,8 @@ def test_a_measurement_shows_trade_off_and_reliability(tmp_path: Path) -> None:
     path.write_text(json.dumps(facts))
     text = page(tmp_path, folder)
     assert "2 of 5 detected were warned of more than" in text
-    assert "Arrived: 30 of 40 without, 3 with." in text
+    assert "Time to the destination, where both arrived (2 pairs)" in text
+    assert "Of 40 runs with the guard" in text
 
 
 @pytest.mark.parametrize("content", ["[]", "{}", '{"scenario": "s", "laws": 3}'])

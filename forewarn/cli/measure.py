@@ -133,6 +133,7 @@ def measure(
     from forewarn.scenarios.report.sources import MEASUREMENT
     from forewarn.scenarios.running.campaign import recordings
     from forewarn.scenarios.schema import is_family
+    from forewarn.scenarios.training.certifying import said_of
 
     if is_family(scenario):
         _measure_family(scenario, judged, working)
@@ -180,7 +181,7 @@ def measure(
         write_csv(compared.csv, found)
     if out is not None:
         write_json(out / MEASUREMENT, found.as_dict())
-    told = [said] if said else []
+    told = [*filter(None, (said, said_of(policy, wanted, model) if acts else ""))]
     payload = {**found.as_dict(), "model": str(model)}
     say(payload, [*told, *lines(found, out)])
 

@@ -184,9 +184,12 @@ def run(
     from forewarn.scenarios.running.episode import by_seed
     from forewarn.scenarios.running.plan import plan
     from forewarn.scenarios.running.sampling import refuse_total_failure
+    from forewarn.scenarios.training.certifying import said_of
 
     wanted = driven.scenario(scenario)
     model, policy, said = guided.guard(wanted, judging, kept.out)
+    if model is not None and policy is not None:
+        said = " ".join(filter(None, (said, said_of(policy, wanted, model))))
     listeners = telling.listeners()
     judges = judging.judges(policy is not None and policy.shadow)
     if live and model is None:

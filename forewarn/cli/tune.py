@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import click
 
@@ -49,8 +49,11 @@ from forewarn.cli.printing import (
 )
 
 if TYPE_CHECKING:
+    from forewarn.monitors.evaluation.guarantee import Guarantee
     from forewarn.monitors.guarding.policy import Policy
+    from forewarn.scenarios.schema import Scenario
     from forewarn.scenarios.training.acting import Acted, Trial
+    from forewarn.scenarios.training.certifying import Wanted
     from forewarn.scenarios.training.tune import (
         Settled,
     )
@@ -67,7 +70,7 @@ class Alerting:
         lead: With --preset alert: take the highest threshold that warns of half of the
             violations this many seconds ahead; nothing is then guaranteed.
         confidence: With --preset alert: confidence level of the guarantee. A lower
-            level needs fewer runs and gives lower thresholds.
+            level needs fewer runs and gives lower thresholds. Also that of --at-most.
         intervene: With --preset alert: intervention at the thresholds.
     """
 
@@ -93,13 +96,19 @@ class Acting:
         release_after: With --preset slow or stop: seconds of low risk before an
             intervention ends; each is tried with each threshold, and so is the policy's
             own.
+        at_most: With --preset slow or stop: certify on held-out runs that at most this
+            fraction of guarded runs breaks a law, and that --max-slowed is kept.
+        held_out: With --at-most: number of held-out runs. By default, as many as
+            certify it with two violating runs.
     """
 
     cost: Share = 0.05
     acting: Annotated[int, Count(min=10)] = 40
     violations: Many = 20
-    max_slowed: Annotated[Share, Formerly("--longer")] = 1
+    max_slowed: Annotated[Share, "--max-slowed", "--slowed", Formerly("--longer")] = 1
     release_after: Annotated[Seconds, Formerly("--holds")] = (0.5, 3, 10)
+    at_most: Chance | None = None
+    held_out: Many | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +166,9 @@ def tune(
     first half with the guard acting, at each threshold with each time in
     --release-after; the alert policy's thresholds are among them. It adds runs until
     there are enough --violations. It takes the policy that prevents most at the given
-    --cost while --max-slowed is kept.
+    --cost while --max-slowed is kept. With --at-most it then certifies this one policy,
+    on runs that nothing else was done with; if they do not bear it out, the exit status
+    is 1, and the policy is written without the guarantee.
 
     With --runs no SCENARIO is needed: the laws are those of the model.
 
@@ -165,6 +176,8 @@ def tune(
     Examples:
       forewarn tune tiny-road --model model.json --out policy.yaml
       forewarn tune tiny-road --model model.json --preset stop --out stop.policy.yaml
+      forewarn tune tiny-road --model model.json --preset stop --at-most 0.02 \\
+        --max-slowed 0.1 --out stop.policy.yaml
       forewarn tune --runs traces --model model.json --lead 1 --out policy.yaml
       forewarn measure tiny-road --model model.json --policy policy.yaml
     """
@@ -177,6 +190,7 @@ def tune(
     from forewarn.scenarios.schema import load_scenario
     from forewarn.scenarios.training import tune as tuning
     from forewarn.scenarios.training.acting import Trial
+    from forewarn.scenarios.training.certifying import certify
     from forewarn.scenarios.training.train import collected
 
     model, purpose, lead_s = wished.model, wished.preset, alerting.lead
@@ -191,7 +205,7 @@ def tune(
     of = wanted.name if wanted else model.name
     name = f"{of}, at most {wished.false_alarm_rate:g} false alarms a clean run"
     if acts:
-        name = f"{of}, to {purpose} at {stepping.cost:g} violations an intervention"
+        name = f"{of}, to {purpose} at {stepping.cost:g} violations if needless"
     elif lead_s is not None:
         name = f"{of}, {lead_s:g} s ahead"
     base = load_policy(wished.policy) if wished.policy else Policy()
@@ -216,7 +230,25 @@ def tune(
             beyond = max(map(max, found.seeds)) + 1
             calibration = found.seeds[0][: stepping.acting]
             trial.begin(calibration, beyond, stepping.violations)
-            _act(trial, found, base, wished, stepping)
+            policy, tried, taken = trial.settle(
+                found.best, base, kind(purpose), stepping.release_after,
+                stepping.max_slowed, found.thresholds,
+            )  # fmt: skip
+            kept = None
+            if stepping.at_most is not None:
+                known = [each.seed for each in trial.before]
+                known += [seed for some in found.seeds for seed in some]
+                held = _wanted(stepping, alerting.confidence, model, wanted, known)
+                kept = certify(wanted, model, policy, held, pool, folder, counted)
+                policy = replace(policy, kept=kept if kept.certified else None)
+            write_policy(wished.out, policy)
+            payload = _acted(trial, policy, tried, taken, wished) | {
+                "kept": None if kept is None else kept.as_dict(),
+                "certified": None if kept is None else kept.certified,
+            }
+            told = [*_acted_lines(trial, tried, taken, wished, stepping.violations)]
+            told += [] if kept is None else [*_kept_lines(kept)]
+            say(payload, told, found=kept is not None and not kept.certified)
             return
     if lead_s is not None:
         found = tuning.ahead(found, lead_s, base)
@@ -240,27 +272,58 @@ def _check(scenario: str | None, wished: Wished) -> None:
     acts = wished.preset != "alert"
     given = given_options()
     strange = Alerting if acts else Acting
-    for option in sorted(given.keys() & {field.name for field in fields(strange)}):
+    names = {field.name for field in fields(strange)}
+    if acts and "at_most" in given:
+        names.discard("confidence")
+    for option in sorted(given.keys() & names):
         what = "alert" if acts else "slow or stop"
         raise click.UsageError(f"{given[option]} is for --preset {what}")
+    if "held_out" in given and "at_most" not in given:
+        raise click.UsageError(f"{given['held_out']} is for --at-most")
     if acts and scenario is None:
         raise click.UsageError(f"--preset {wished.preset} needs SCENARIO")
     if scenario is None and wished.runs is None:
         raise click.UsageError("give SCENARIO, or traces with --runs")
 
 
-def _act(
-    trial: Trial, found: Settled, base: Policy, wished: Wished, stepping: Acting
-) -> None:
-    """Takes the threshold, and how long to hold, from which on acting is worth most."""
-    from forewarn.monitors.guarding.policy import write_policy
+HELD_OUT_SEED = 7_000_000
+"""The first seed of held-out runs: far from those of all else."""
 
-    policy, tried, taken = trial.settle(
-        found.best, base, kind(wished.preset), stepping.release_after,
-        stepping.max_slowed, found.thresholds,
-    )  # fmt: skip
-    write_policy(wished.out, policy)
-    payload = {
+
+def _wanted(
+    stepping: Acting,
+    confidence: float,
+    model: Path,
+    scenario: Scenario,
+    used: list[int],
+) -> Wanted:
+    """What is to be certified, on runs that neither model nor policy knows."""
+    from forewarn.monitors.chains.model import load_models
+    from forewarn.monitors.evaluation.guarantee import runs_for
+    from forewarn.scenarios.measuring.measure import trained_seeds
+    from forewarn.scenarios.training.certifying import Wanted
+
+    assert stepping.at_most is not None  # noqa: S101
+    trained = [trained_seeds(each, scenario.name) for each in load_models(model)]
+    first = max(HELD_OUT_SEED, *(seed + 1 for seed in set(used).union(*trained)))
+    runs = stepping.held_out or runs_for(2, stepping.at_most, confidence)
+    seeds = range(first, first + runs)
+    return Wanted(stepping.at_most, stepping.max_slowed, confidence, seeds)
+
+
+def _kept_lines(kept: Guarantee) -> Iterator[str]:
+    """What was certified, or why it was not."""
+    if kept.certified:
+        yield kept.sentence()
+    for why in kept.lacking():
+        yield f"Not certified: {why}."
+
+
+def _acted(
+    trial: Trial, policy: Policy, tried: Sequence[Acted], taken: Acted, wished: Wished
+) -> dict[str, Any]:
+    """The policy that was found, and what was tried."""
+    return {
         "scenario": trial.scenario.name,
         "policy": str(wished.out),
         "for": wished.preset,
@@ -273,7 +336,6 @@ def _act(
         "violating": trial.violating,
         "tried": [each.as_dict() for each in tried],
     }
-    say(payload, _acted_lines(trial, tried, taken, wished, stepping.violations))
 
 
 _TRIED: dict[str, Callable[[Acted], object]] = {

@@ -177,7 +177,7 @@ def confidence_of(clean: int, allowed: float) -> float:
     return float(-math.expm1(clean * math.log1p(-allowed))) if allowed < 1 else 1.0
 
 
-def at_most(part: int, whole: int, delta: float = 1 - CONFIDENCE) -> float:
+def at_most(part: float, whole: int, delta: float = 1 - CONFIDENCE) -> float:
     """The upper end of Clopper and Pearson's one-sided interval for a share."""
     from scipy.special import betaincinv
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -15,6 +17,7 @@ from forewarn.abstractions.errors import InvalidInput, suggest
 from forewarn.abstractions.files import atomic_text, read_yaml
 from forewarn.abstractions.serial import Strict, validated
 from forewarn.monitors.evaluation.figures import Promise
+from forewarn.monitors.evaluation.guarantee import Guarantee
 from forewarn.monitors.guarding.decision import RANK, SEVERITY, Kind
 from forewarn.monitors.laws.lawbook import Law, broken_by_standing
 from forewarn.monitors.risk.calibration import Calibration, JudgeBy
@@ -73,6 +76,7 @@ class Policy:
             through pairs of what was said and what happened. Other laws' risks are as
             the chain has them.
         promises: Of a law, what its mildest threshold keeps on runs to come.
+        kept: What guarded runs keep, if that was certified.
         when: `after`: the state that was observed is judged, as in the paper.
             `before`: the state that the proposed action would lead to. `both`.
         judge_by: Compare the thresholds with the point, with the upper end of where
@@ -104,6 +108,7 @@ class Policy:
     horizon_s: float = 3.0
     calibration: Mapping[str, Calibration] = field(default_factory=dict)
     promises: Mapping[str, Promise] = field(default_factory=dict)
+    kept: Guarantee | None = None
     when: When = "after"
     judge_by: JudgeBy = "point"
     delta: float = 0.05
@@ -160,6 +165,15 @@ class Policy:
         severer = (k for k in self.escalation if RANK[k] > RANK[kind])
         return next(severer, "cut")
 
+    @property
+    def digest(self) -> str:
+        """Of all that decides what a guard does that acts by it."""
+        content = self.as_dict()
+        for told in ("name", "promises", "kept", "shadow"):
+            content.pop(told, None)
+        text = json.dumps(content, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
     def as_dict(self) -> dict[str, Any]:
         """The content of its file."""
         content: dict[str, Any] = {"format": FORMAT}
@@ -172,6 +186,10 @@ class Policy:
         content["promises"] = {
             law: promise.as_dict() for law, promise in self.promises.items()
         }
+        if self.kept is None:
+            del content["kept"]
+        else:
+            content["kept"] = self.kept.as_dict()
         content["escalation"] = list(self.escalation)
         content["deadline_s"] = dict(self.deadline_s)
         content["rules"] = [
@@ -193,6 +211,8 @@ class Policy:
                 law: Promise(**entry.model_dump())
                 for law, entry in file.promises.items()
             }
+        if values.get("kept") is not None:
+            values["kept"] = Guarantee(**file.kept.model_dump())
         if "deadline_s" in values:
             values["deadline_s"] = _deadlines(file.deadline_s, source)
         if "escalation" in values:
@@ -217,6 +237,21 @@ class _Promise(Strict):
     undetected: int = Field(ge=0)
 
 
+class _Guarantee(Strict):
+    violating: float = Field(gt=0, le=1)
+    slowed: float = Field(gt=0, le=1)
+    confidence: float = Field(gt=0, lt=1)
+    runs: int = Field(gt=0)
+    broke: int = Field(ge=0)
+    prolonged: int = Field(ge=0)
+    seeds: tuple[int, int] = Field(strict=False)
+    scenario: str
+    pilot: str
+    drawn: str
+    model: str
+    policy: str
+
+
 _Point = Annotated[tuple[float, float], Field(strict=False)]
 
 _OMITTED: Any = None
@@ -230,6 +265,7 @@ class _PolicyFile(Strict):
     horizon_s: float = Field(_OMITTED, gt=0, le=3600)
     calibration: dict[str, list[_Point]] = _OMITTED
     promises: dict[str, _Promise] = _OMITTED
+    kept: _Guarantee | None = _OMITTED
     when: When = _OMITTED
     judge_by: JudgeBy = _OMITTED
     delta: float = Field(_OMITTED, gt=0, lt=1)

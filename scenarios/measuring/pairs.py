@@ -80,6 +80,15 @@ def prolonged(before: Episode, after: Episode) -> bool:
     return longer or (after.timed_out and not before.timed_out)
 
 
+def slowed(before: Episode, after: Episode) -> bool:
+    """Whether a run is clean with the guard, and takes longer by more than a tenth."""
+    if after.violations:
+        return False
+    if _whole(before):
+        return prolonged(before, after)
+    return after.timed_out
+
+
 def stopped(after: Episode) -> bool:
     """Whether the guard did more than alert."""
     return any(RANK[each.kind] > RANK["alert"] for each in after.interventions)

@@ -1,0 +1,133 @@
+"""A guarantee about guarded runs: few of them break a law, and few are slowed.
+
+It is certified on runs that were used for nothing else, for one policy that was chosen
+before. Each of the two shares is tested at the full confidence: to state both although
+one of them is false, the test of that one must fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from forewarn.abstractions.serial import to_json
+from forewarn.monitors.evaluation.figures import at_most
+
+
+@dataclass(frozen=True, slots=True)
+class Guarantee:
+    """What an acting policy keeps on runs to come, and what it was certified on.
+
+    Args:
+        violating: At most this share of the guarded runs breaks a law.
+        slowed: At most this share is clean and slowed by more than a tenth.
+        confidence: The probability that it is not stated falsely.
+        runs: How many held-out runs there were.
+        broke: How many of them broke a law.
+        prolonged: How many were slowed.
+        seeds: The first and the last seed.
+        scenario: The scenario's name.
+        pilot: The pilot's name.
+        drawn: The digest of the scenario with its pilot: how runs are drawn.
+        model: The digest of the model's file.
+        policy: The digest of the policy.
+    """
+
+    violating: float
+    slowed: float
+    confidence: float
+    runs: int
+    broke: int
+    prolonged: int
+    seeds: tuple[int, int]
+    scenario: str
+    pilot: str
+    drawn: str
+    model: str
+    policy: str
+
+    @property
+    def certified(self) -> bool:
+        """Whether the runs bear it out."""
+        return not self.lacking()
+
+    def lacking(self) -> list[str]:
+        """Why it cannot be stated, and how many runs would suffice; empty if it can."""
+        found = []
+        for part, allowed, what in (
+            (self.broke, self.violating, "broke a law"),
+            (self.prolonged, self.slowed, "were slowed by more than 10 %"),
+        ):
+            if bound(part, self.runs, allowed, self.confidence) <= allowed:
+                continue
+            enough = suffices(part, self.runs, allowed, self.confidence)
+            more = (
+                "no number of runs with that rate suffices"
+                if enough is None
+                else f"{enough} runs with that rate would suffice"
+            )
+            found.append(
+                f"{part} of {self.runs} runs {what}, too many to certify at most"
+                f" {_percent(allowed)}: {more}"
+            )
+        return found
+
+    def holds(self, drawn: str, model: str, policy: str) -> bool:
+        """Whether it is about these runs, this model and this policy."""
+        return (self.drawn, self.model, self.policy) == (drawn, model, policy)
+
+    def sentence(self) -> str:
+        """For people."""
+        slowed, counted = "", f"{self.broke} of {self.runs} held-out runs did"
+        if self.slowed < 1:
+            slowed = (
+                f" and at most {_percent(self.slowed)} are slowed by more than 10 %"
+            )
+            counted = (
+                f"of {self.runs} held-out runs {self.broke} and {self.prolonged} did"
+            )
+        return (
+            f"With {_percent(self.confidence)} confidence at most"
+            f" {_percent(self.violating)} of runs break a law{slowed}, in runs drawn"
+            f" like these, with this pilot, model and policy ({counted})."
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON and the policy's file have it."""
+        content: dict[str, Any] = to_json(self)
+        return {**content, "seeds": list(self.seeds)}
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.4g} %"
+
+
+def bound(part: int, whole: int, allowed: float, confidence: float) -> float:
+    """The most that a share is with that confidence; all of it where all is allowed."""
+    return allowed if allowed >= 1 else at_most(part, whole, 1 - confidence)
+
+
+def runs_for(part: int, allowed: float, confidence: float) -> int:
+    """The fewest runs that certify a share although so many are found."""
+    return _fewest(lambda runs: at_most(part, runs, 1 - confidence) <= allowed)
+
+
+def suffices(part: int, whole: int, allowed: float, confidence: float) -> int | None:
+    """The fewest runs that certify a share, found at that rate; None: no number."""
+    if part and part >= allowed * whole:
+        return None
+    rate, delta = part / whole, 1 - confidence
+    return _fewest(lambda runs: at_most(rate * runs, runs, delta) <= allowed)
+
+
+def _fewest(enough: Callable[[int], bool]) -> int:
+    """The fewest runs that are enough, as are all numbers above."""
+    high = 1
+    while not enough(high):
+        high *= 2
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high

@@ -1,0 +1,124 @@
+"""Certifying an acting policy: on held-out runs that were used for nothing else.
+
+The one policy that was chosen is run on new seeds, with the guard and without. To
+choose and to certify on the same runs would make the guarantee false far too often.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.monitors.evaluation.guarantee import Guarantee
+from forewarn.monitors.guarding.policy import Policy
+from forewarn.plugins.loop.records import digest_of
+from forewarn.scenarios.measuring.measure import Progress
+from forewarn.scenarios.measuring.pairs import slowed
+from forewarn.scenarios.running.campaign import campaign, jobs
+from forewarn.scenarios.running.episode import Episode, by_seed
+from forewarn.scenarios.running.plan import Plan, plan
+from forewarn.scenarios.running.pools import Pool
+from forewarn.scenarios.schema import Scenario
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is to be certified.
+
+    Args:
+        violating: Maximum fraction of runs that break a law.
+        slowed: Maximum fraction of runs slowed by more than a tenth.
+        confidence: With which confidence.
+        seeds: The held-out runs.
+    """
+
+    violating: float
+    slowed: float
+    confidence: float
+    seeds: range
+
+
+def certify(
+    scenario: Scenario,
+    model: Path,
+    policy: Policy,
+    wanted: Wanted,
+    on: Pool,
+    folder: Path,
+    progress: Progress = lambda items, *_: items,
+) -> Guarantee:
+    """What these runs say of the policy; ask whether it is `certified`."""
+    policy = replace(policy, shadow=False)
+
+    def run(planned: Plan, seeds: Sequence[int], what: str) -> list[Episode]:
+        todo = jobs(planned, scenario, seeds, folder)
+        done = by_seed(list(progress(campaign(todo, on), what, len(todo))))
+        if failed := [each for each in done if each.failed]:
+            raise InvalidInput(f"seed {failed[0].seed} failed: {failed[0].error}")
+        return done
+
+    acting = plan(scenario, model, policy)
+    guarded = run(acting, wanted.seeds, "held-out episodes with the guard")
+    # Where it never stepped in, the run is the same without it.
+    touched = [each.seed for each in guarded if each.interventions]
+    alone = run(plan(scenario), touched, "of these without it")
+    return certified(scenario, digest_of(model), policy, wanted, alone, guarded)
+
+
+def certified(
+    scenario: Scenario,
+    model: str,
+    policy: Policy,
+    wanted: Wanted,
+    alone: Sequence[Episode],
+    guarded: Sequence[Episode],
+) -> Guarantee:
+    """As `certify`, of runs that were done.
+
+    Args:
+        scenario: Whose runs they are.
+        model: The digest of the model's file.
+        policy: By which the guard acted.
+        wanted: What is to be certified.
+        alone: The runs without a guard, at least those in which it stepped in.
+        guarded: All runs with it.
+    """
+    before = {each.seed: each for each in alone}
+    pairs = [(before.get(each.seed, each), each) for each in guarded]
+    return Guarantee(
+        wanted.violating,
+        wanted.slowed,
+        wanted.confidence,
+        len(guarded),
+        sum(bool(each.violations) for each in guarded),
+        sum(slowed(*pair) for pair in pairs),
+        (wanted.seeds[0], wanted.seeds[-1]),
+        scenario.name,
+        scenario.pilot.name,
+        drawn(scenario),
+        model,
+        policy.digest,
+    )
+
+
+def drawn(scenario: Scenario) -> str:
+    """A digest of how the scenario's runs are drawn: of its text and its pilot."""
+    text = scenario.digest + scenario.pilot.model_dump_json()
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def said_of(policy: Policy, scenario: Scenario, model: Path) -> str:
+    """The sentence about what a policy keeps in a scenario's runs; empty if none."""
+    kept = policy.kept
+    if kept is None or policy.shadow:
+        return ""
+    if kept.holds(drawn(scenario), digest_of(model), policy.digest):
+        return kept.sentence()
+    return (
+        "The policy's guarantee says nothing of these runs: it was certified for"
+        f" {kept.scenario} with the pilot {kept.pilot}, and the scenario, the pilot,"
+        " the model or the policy is another."
+    )

@@ -1,0 +1,101 @@
+"""Guarantees about guarded runs: how many runs they take, and what they say."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+from forewarn.monitors.evaluation.guarantee import (
+    Guarantee,
+    bound,
+    runs_for,
+    suffices,
+)
+from forewarn.monitors.guarding.policy import Policy, Step, load_policy, write_policy
+
+CERTIFIED = Guarantee(
+    0.01, 0.1, 0.95, 628, 2, 40, (7, 634), "s4", "sumo-driver", "d", "m", "p"
+)
+
+
+def test_so_many_runs_certify_one_percent() -> None:
+    assert [runs_for(found, 0.01, 0.95) for found in (0, 1, 2)] == [299, 473, 628]
+
+
+@given(
+    st.integers(0, 5), st.floats(0.005, 0.5), st.floats(0.8, 0.99), st.integers(1, 900)
+)
+def test_a_share_is_certified_only_where_few_would_find_so_little(
+    part: int, allowed: float, confidence: float, whole: int
+) -> None:
+    fewest = runs_for(part, allowed, confidence)
+    chance = float(binom.cdf(part, whole, allowed))
+    if not math.isclose(chance, 1 - confidence, rel_tol=1e-6):
+        assert (whole >= fewest) == (chance <= 1 - confidence)
+
+
+@given(st.integers(0, 20), st.integers(21, 900), st.floats(0.01, 0.9))
+def test_what_would_suffice_suffices(part: int, whole: int, allowed: float) -> None:
+    enough = suffices(part, whole, allowed, 0.95)
+    if enough is None:
+        assert part / whole >= allowed
+    elif bound(part, whole, allowed, 0.95) > allowed:
+        assert enough > whole
+
+
+def test_it_says_what_it_keeps() -> None:
+    assert CERTIFIED.certified
+    assert CERTIFIED.sentence() == (
+        "With 95 % confidence at most 1 % of runs break a law and at most 10 % are"
+        " slowed by more than 10 %, in runs drawn like these, with this pilot, model"
+        " and policy (of 628 held-out runs 2 and 40 did)."
+    )
+    alone = replace(CERTIFIED, slowed=1.0, prolonged=628)
+    assert alone.certified
+    assert "slowed" not in alone.sentence()
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        (
+            {"broke": 3},
+            "3 of 628 runs broke a law, too many to certify at most 1 %: 1052",
+        ),
+        ({"broke": 7}, "at most 1 %: no number of runs with that rate suffices"),
+        ({"prolonged": 60}, "60 of 628 runs were slowed by more than 10 %"),
+    ],
+)
+def test_it_says_why_it_keeps_nothing(changed: dict[str, int], why: str) -> None:
+    (said,) = replace(CERTIFIED, **changed).lacking()  # type: ignore[arg-type]
+    assert why in said
+
+
+def test_a_certified_policy_is_wrong_as_rarely_as_it_says() -> None:
+    rng, allowed, runs = np.random.default_rng(3), 0.02, 313
+    for truth, most in ((0.0201, 0.05), (0.05, 0.001)):
+        drawn = rng.binomial(runs, truth, 20_000)
+        stated = drawn <= max(k for k in range(4) if runs_for(k, allowed, 0.95) <= runs)
+        assert stated.mean() <= most * 1.1
+
+
+def test_it_is_kept_in_the_policy_and_void_for_another(tmp_path: Path) -> None:
+    acting = Policy(rules={"law": (Step("stop", 0.5),)})
+    kept = replace(CERTIFIED, policy=acting.digest)
+    path = tmp_path / "p.yaml"
+    write_policy(path, replace(acting, kept=kept, name="certified"))
+    read = load_policy(path)
+    assert read.kept == kept
+    assert kept.holds("d", "m", replace(read, shadow=True).digest)
+    for changed in (
+        replace(read, hold_s=1.0), replace(read, rules={"law": (Step("stop", 0.6),)})
+    ):  # fmt: skip
+        assert not kept.holds("d", "m", changed.digest)
+    assert not kept.holds("d", "other", read.digest)

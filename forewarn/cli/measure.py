@@ -82,6 +82,8 @@ class Compared:
         training: The traces that the model was learned from, for baselines that learn;
             without it they are run once more.
         sweep: Also compare all ways to warn over all thresholds: the trade-off.
+        last_moment: Also repeat the violating runs with an intervention at one moment
+            after another, to find the last at which it still helps.
         paper_table: Also print the paper's table in its own form, and what it hides.
         csv: Write every row there too.
         out: Keep the episodes here, to go on or to measure again.
@@ -91,6 +93,7 @@ class Compared:
     baseline: tuple[Annotated[str, "NAME"], ...] = ()
     training: FolderPlace | None = None
     sweep: bool = False
+    last_moment: bool = False
     paper_table: bool = False
     csv: File | None = None
     out: Folder | None = None
@@ -164,7 +167,10 @@ def measure(
         sweep=compared.sweep,
         paper_table=compared.paper_table,
         guarded=acts,
+        last_moment=compared.last_moment,
     )
+    if compared.last_moment and judged.runs is not None:
+        raise click.UsageError("--last-moment repeats runs, and those on file are over")
     with ExitStack() as stack:
         folder = out or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         pool = working.pool()

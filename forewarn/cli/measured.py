@@ -62,6 +62,8 @@ def counts_of(columns: str, rows: Iterable[Mapping[str, Any]]) -> list[str]:
 
 def lines(found: Measurement, out: Path | None) -> Iterator[str]:
     """Everything for people."""
+    from forewarn.scenarios.measuring.late import late_lines
+
     if found.drift is not None and (note := found.drift.note()):
         yield f"Take care: {note}"
     yield from failure_lines(found.episodes, out)
@@ -103,6 +105,8 @@ def lines(found: Measurement, out: Path | None) -> Iterator[str]:
     elif not facts["acts"]:
         yield ""
         yield NOTHING_ENFORCED
+    for law, late in facts["last_moment_s"].items():
+        yield from late_lines(shown(law), late)
     if out is not None:
         yield f"`forewarn report {out}` shows this on a page."
 

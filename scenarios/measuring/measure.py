@@ -49,6 +49,12 @@ from forewarn.monitors.guarding.policy import Policy, Step
 from forewarn.monitors.laws.lawbook import Law
 from forewarn.monitors.risk.evidence import dealt
 from forewarn.plugins.loop.records import digest_of
+from forewarn.scenarios.measuring.late import (
+    Late,
+    kind_of,
+    last_moments,
+    refuse_unrepeatable,
+)
 from forewarn.scenarios.measuring.pairs import compare
 from forewarn.scenarios.running.campaign import campaign, jobs
 from forewarn.scenarios.running.episode import Episode, by_seed
@@ -124,6 +130,8 @@ class Measurement:
         only_alerts: The laws of which the policy alerts, and about which it does
             nothing.
         acts: Whether it does more than alert, of any law.
+        late: Of each law the last moment at which an intervention still helps; empty if
+            that was not asked for.
     """
 
     scenario: str
@@ -140,6 +148,7 @@ class Measurement:
     drift: Drift | None = None
     only_alerts: tuple[str, ...] = ()
     acts: bool = True
+    late: tuple[Late, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         failed = [episode for episode in self.episodes if episode.failed]
@@ -163,6 +172,7 @@ class Measurement:
             "guarded": self.guarded,
             "only_alerts": list(self.only_alerts),
             "acts": self.acts,
+            "last_moment_s": {each.law: each.as_dict() for each in self.late},
             "trade_off": {way: dict(laws) for way, laws in self.curves.items()},
             "paper_table": [each.as_dict() for each in self.paper],
             "episodes": len(self.episodes),
@@ -324,6 +334,7 @@ class Wish:
         sweep: Whether to work out trade-off curves.
         paper_table: Whether to make the paper's own table; needs its baselines.
         guarded: Whether to run the seeds again with the guard acting, if it acts.
+        last_moment: Whether to find the last moment at which an intervention helps.
     """
 
     scenario: Scenario
@@ -336,6 +347,7 @@ class Wish:
     sweep: bool = False
     paper_table: bool = False
     guarded: bool = True
+    last_moment: bool = False
 
     def rivals(self, folder: Path) -> tuple[Rival, ...]:
         """The baselines, trained; what they learned goes to the folder."""
@@ -395,19 +407,53 @@ def measure(
         folder: Where their files go; what is there already is not run again.
         progress: Shows how far it is.
     """
+    if wish.last_moment:
+        refuse_unrepeatable(wish.scenario, wish.seeds[0])
     digest = digest_of(wish.model)
     watched = list(_watch(wish, on, folder, progress))
     if digest_of(wish.model) != digest:
         raise InvalidInput("the model was changed meanwhile", source=str(wish.model))
     found = judge_runs(wish, watched)
-    if not (wish.guarded and (found.acts or wish.scenario.judges)):
-        return found
+    guarded = None
+    if wish.guarded and (found.acts or wish.scenario.judges):
+        found, guarded = _acting(wish, found, on, folder, progress)
+    if wish.last_moment:
+        found = replace(found, late=tuple(_late(wish, found, guarded, on)))
+    return found
+
+
+def _late(
+    wish: Wish, found: Measurement, guarded: Sequence[Episode] | None, on: Pool
+) -> Iterator[Late]:
+    """What the last moments say of each law's mildest threshold."""
+    good = [each for each in found.episodes if not each.failed]
+    kind = kind_of(wish.policy)
+    moments = sorted(
+        last_moments(wish.scenario, good, kind, on), key=lambda each: each.seed
+    )
+    after = {each.seed: each for each in guarded or () if not each.failed}
+    rows = {row.law: row for row in reversed(found.rows)}
+    for law, row in reversed(rows.items()):
+        own = tuple(each for each in moments if each.law == law)
+        alarms_s = {
+            episode.seed: run.alarm_s
+            for episode, run in zip(good, row.warned.runs, strict=True)
+        }
+        kept = {s for s, each in after.items() if each.first(law) is None}
+        prevented = None if guarded is None else frozenset(kept)
+        yield Late(law, kind, own, alarms_s, prevented)
+
+
+def _acting(
+    wish: Wish, found: Measurement, on: Pool, folder: Path, progress: Progress
+) -> tuple[Measurement, list[Episode]]:
+    """The same seeds with the guard acting."""
     policy = replace(wish.policy, shadow=False)
     acting = plan(wish.scenario, wish.model, policy)
     todo = jobs(acting, wish.scenario, wish.seeds, folder)
-    done = progress(campaign(todo, on), "guarded episodes", len(todo))
-    pairs = compare(found.episodes, by_seed(list(done)), wish.scenario)
-    return replace(found, guarded={**pairs, "policy": policy.as_dict()})
+    done = by_seed(list(progress(campaign(todo, on), "guarded episodes", len(todo))))
+    pairs = compare(found.episodes, done, wish.scenario)
+    return replace(found, guarded={**pairs, "policy": policy.as_dict()}), done
 
 
 def _watch(wish: Wish, on: Pool, folder: Path, progress: Progress) -> Iterator[Watched]:

@@ -9,6 +9,7 @@ from forewarn.monitors.evaluation.figures import wilson
 from forewarn.monitors.evaluation.foretold import ReliabilityBin
 from forewarn.monitors.evaluation.warned import warned_early
 from forewarn.monitors.guarding.drift import WHAT_TO_DO
+from forewarn.scenarios.measuring.late import late_lines
 from forewarn.scenarios.measuring.pairs import finished, trips
 from forewarn.scenarios.report.drawing import (
     Markup,
@@ -141,6 +142,11 @@ def measurement(facts: Mapping[str, Any]) -> Markup:
         *(
             tag("p", f"Of {law} the policy only alerts: nothing was done about it.")
             for law in facts.get("only_alerts", ())
+        ),
+        *(
+            tag("p", sentence)
+            for law, late in facts.get("last_moment_s", {}).items()
+            for sentence in late_lines(law, late)
         ),
         tag(
             "details",

@@ -110,15 +110,21 @@ def without_risk(scenario: Scenario, folder: Path) -> Path:
     return path
 
 
-@lru_cache(maxsize=2)
-def runner_of(plan: Plan) -> Runner:
-    """The runner of a plan; its parts are made once a process."""
+def scenario_of(plan: Plan) -> Scenario:
+    """The scenario of a plan, with its pilot."""
     pilot = Plug.model_validate_json(plan.pilot)
     scenario = load_scenario(plan.scenario).driven_by(pilot)
     if scenario.digest != plan.digest:
         raise InvalidScenario(
             "the scenario was changed while its episodes ran", source=plan.scenario
         )
+    return scenario
+
+
+@lru_cache(maxsize=2)
+def runner_of(plan: Plan) -> Runner:
+    """The runner of a plan; its parts are made once a process."""
+    scenario = scenario_of(plan)
     if not plan.policy:
         return Runner(scenario)
     policy = Policy.from_dict(json.loads(plan.policy), "the policy")

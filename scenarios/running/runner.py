@@ -46,7 +46,7 @@ from forewarn.plugins.registry import make_actuator, make_pilot, make_world
 from forewarn.scenarios.running.episode import TIME_UP, Episode, Mode
 from forewarn.scenarios.running.scenery import SceneLog
 from forewarn.scenarios.running.tracker import Tracker, Truth
-from forewarn.scenarios.schema import InvalidScenario, Plug, Scenario
+from forewarn.scenarios.schema import End, InvalidScenario, Plug, Scenario
 
 FAILED = "failed"
 
@@ -60,12 +60,14 @@ class Keep:
         listeners: Hear of the episode.
         scene: The file of what is to be seen, for a world that can be drawn.
         tally: The file of what its guard counts.
+        end: When it ends; None: when the scenario says.
     """
 
     record: Path | None = None
     listeners: tuple[Listener, ...] = ()
     scene: Path | None = None
     tally: Path | None = None
+    end: End | None = None
 
 
 class Runner:
@@ -161,7 +163,9 @@ class Runner:
             if loop is not None:
                 self._open(loop, seed, keep, (tracker, *listeners))
                 stack.enter_context(loop)
-            drive = _Drive(self.scenario, world, pilot, self._truth, loop, listeners)
+            drive = _Drive(
+                self.scenario, world, pilot, self._truth, loop, listeners, keep.end
+            )
             try:
                 frame = world.reset(seed)
                 pilot.reset(seed)
@@ -250,8 +254,9 @@ class _Drive:
         truth: Truth,
         loop: GuardedLoop | None,
         listeners: Sequence[Listener],
+        end: End | None,
     ) -> None:
-        self._end, self._world, self._pilot = scenario.end, world, pilot
+        self._end, self._world, self._pilot = end or scenario.end, world, pilot
         self._truth, self._loop = truth, loop
         self._listeners = listeners
         self.frames = 0

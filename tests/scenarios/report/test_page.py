@@ -353,7 +353,7 @@ def test_a_measurement_shows_trade_off_and_reliability(tmp_path: Path) -> None:
     said = forewarn(
         "measure", "tiny-road", "--model", learned.model("tiny-road"), "--sweep",
         "--episodes", "40", "--thresholds", "0.1,0.3,0.6", "--baseline", "deadline",
-        "--out", folder,
+        "--out", folder, "--last-moment",
     )  # fmt: skip
     assert f"`forewarn report {folder}` shows this" in said
     text = page(tmp_path, folder)
@@ -364,6 +364,9 @@ def test_a_measurement_shows_trade_off_and_reliability(tmp_path: Path) -> None:
     assert "deadline" in text
     path = folder / "measurement.json"
     facts = json.loads(path.read_text())
+    for law, late in facts["last_moment_s"].items():
+        sentence = f"{law}: some stop prevents {late['preventable']} of"
+        assert late["violating"] and sentence in said and sentence in text
     facts["laws"][0] |= {"detected": 5, "early": 2}
     facts["guarded"]["driving"]["destination_s"] = {
         "pairs": 2, "of": 40, "arrived": {"unguarded": 30, "guarded": 3},

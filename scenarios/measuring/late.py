@@ -1,0 +1,285 @@
+"""The last moment at which an intervention still helps, by law.
+
+A violating run is repeated, the same up to one moment at which the intervention begins:
+first just before the violation, then earlier and earlier until the law is kept. Which
+moments help need not be an interval, so none is left out. A warning that comes after
+the last of them comes too late for this intervention.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.frame import Frame
+from forewarn.monitors.chains.model import riskless
+from forewarn.monitors.evaluation.warned import SLACK_S, Broken
+from forewarn.monitors.guarding.decision import RANK, Action, Judgement, Kind
+from forewarn.monitors.guarding.policy import Policy
+from forewarn.plugins.loop.guarding import Guarding
+from forewarn.scenarios.running.episode import Episode
+from forewarn.scenarios.running.plan import Plan, plan, scenario_of
+from forewarn.scenarios.running.pools import Lost, Pool
+from forewarn.scenarios.running.runner import Keep, Runner
+from forewarn.scenarios.schema import End, Scenario
+
+LEADS_S = (
+    0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.2, 1.4, 1.6, 1.8, 2.0, 2.5,
+    3.0, 3.5, 4.0, 5.0, 6.0, 8.0,
+)  # fmt: skip
+"""How long before the violation the intervention begins."""
+
+BEYOND_S = 3.0
+"""It goes on for so long after the moment of the violation."""
+
+WATCHED_S = 8.0
+"""It helps if no law is broken for so long after that moment."""
+
+_RULE = "last-moment"
+_KINDS: tuple[Kind, ...] = ("stop", "slow", "reflect")
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A violation whose run is to be repeated.
+
+    Args:
+        plan: The scenario, without a guard.
+        seed: The run's seed.
+        broken: The first violation of the law.
+        kind: The intervention.
+        alone: Whether no law was broken before.
+        checked: Whether to run it once more without the intervention.
+    """
+
+    plan: Plan
+    seed: int
+    broken: Broken
+    kind: Kind
+    alone: bool
+    checked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """The last moment at which the intervention helped.
+
+    Args:
+        law: The law.
+        seed: The run's seed.
+        time_s: When the law was broken.
+        lead_s: So long before it the intervention still helped; None: at no moment.
+        runs: How many runs it took.
+    """
+
+    law: str
+    seed: int
+    time_s: float
+    lead_s: float | None
+    runs: int
+
+
+def kind_of(policy: Policy) -> Kind:
+    """The severest intervention of a policy that can be tried; else a stop."""
+    kinds = {step.kind for steps in policy.rules.values() for step in steps}
+    return max(kinds.intersection(_KINDS), key=RANK.__getitem__, default="stop")
+
+
+def refuse_unrepeatable(scenario: Scenario, seed: int) -> None:
+    """Raises if a run of the scenario cannot be repeated with an intervention."""
+    with closing(Runner(scenario).world(seed)) as world:
+        source = world.source
+    if source.fixed or not source.embedded:
+        why = "is recorded" if source.fixed else "goes on by itself"
+        raise InvalidInput(
+            f"{source.name} {why}, so it cannot replay a seed with an intervention",
+            mend="measure without --last-moment",
+        )
+
+
+def last_moments(
+    scenario: Scenario, episodes: Iterable[Episode], kind: Kind, on: Pool
+) -> Iterator[Moment]:
+    """Of each violating run and law the last moment, as they are found.
+
+    Raises:
+        InvalidInput: A run comes out differently when it is repeated.
+    """
+    planned = plan(scenario)
+    todo = [
+        Violation(planned, episode.seed, broken, kind, broken == episode.violations[0])
+        for episode in episodes
+        for law in scenario.laws
+        if (broken := episode.first(law.name)) is not None
+    ]
+    todo[:1] = [replace(each, checked=True) for each in todo[:1]]
+    with closing(on.map(last_moment, todo)) as done:  # type: ignore[type-var]
+        for job, found in done:
+            if isinstance(found, Lost):
+                raise InvalidInput(f"seed {job.seed}: {found.error}")
+            yield found
+
+
+def last_moment(job: Violation) -> Moment:
+    """The last moment of one violation."""
+    again = _Again.of(job.plan, os.getpid())
+    broken, law = job.broken, job.broken.law
+    if job.checked:
+        again.check(job)
+    owed_s = broken.time_s - broken.since_s
+    leads = list(LEADS_S)
+    if owed_s > SLACK_S:  # it may have been too late already at the trigger
+        leads += [owed_s + lead for lead in LEADS_S if owed_s + lead > LEADS_S[-1]]
+    runs = 0
+    for lead_s in leads:
+        begins_s = round(broken.time_s - lead_s, 6)
+        if begins_s < 0:
+            break
+        runs += 1
+        if again.helps(job, begins_s):
+            return Moment(law, job.seed, broken.time_s, lead_s, runs)
+    return Moment(law, job.seed, broken.time_s, None, runs)
+
+
+class _Timed:
+    """A judge that calls for one intervention, from one moment on to another."""
+
+    rules: Mapping[str, str] = {_RULE: "an intervention at a given moment"}
+
+    def __init__(self) -> None:
+        self.kind: Kind = "proceed"
+        self.begins_s = self.until_s = 0.0
+
+    def as_dict(self) -> Mapping[str, Any]:
+        return {"format": "forewarn.moment/1"}
+
+    def reset(self) -> None:
+        """It depends on the time alone."""
+
+    def judge(self, frame: Frame, proposal: Action | None) -> Judgement | None:
+        if self.begins_s - SLACK_S <= frame.time_s <= self.until_s + SLACK_S:
+            return Judgement(self.kind, _RULE)
+        return None
+
+
+class _Again:
+    """Repeats the runs of a scenario, with one intervention."""
+
+    def __init__(self, planned: Plan) -> None:
+        self._timed = timed = _Timed()
+        self.scenario = scenario = scenario_of(planned)
+        abstraction = scenario.abstraction
+        model = riskless(abstraction.vocabulary, abstraction.period_s or 0.1)
+        # What is judged is the moment: frames may be as far apart as they like.
+        policy = Policy(hold_s=0.0, max_age_s=1e9)
+        guarding = Guarding(
+            [model], policy, scenario.name, laws=(), judges=lambda: (timed,)
+        )
+        self._guarded, self._alone = Runner(scenario, guarding), Runner(scenario)
+
+    @staticmethod
+    @lru_cache(maxsize=1)
+    def of(planned: Plan, process: int) -> _Again:
+        """It, made once a process."""
+        return _Again(planned)
+
+    def check(self, job: Violation) -> None:
+        """Raises if the run does not come out as it did before."""
+        broken = self._run(self._alone, job, job.broken.time_s)
+        if job.broken not in broken:
+            raise InvalidInput(
+                f"the run with seed {job.seed} comes out differently now: the world of"
+                f" {self.scenario.name} cannot replay a seed",
+                mend="measure without --last-moment",
+            )
+
+    def helps(self, job: Violation, begins_s: float) -> bool:
+        """Whether no law is broken after the intervention began."""
+        timed, broken_s = self._timed, job.broken.time_s
+        timed.kind, timed.begins_s = job.kind, begins_s
+        # What is reflected on is one proposal.
+        timed.until_s = begins_s if job.kind == "reflect" else broken_s + BEYOND_S
+        after = self._run(self._guarded, job, broken_s + WATCHED_S)
+        return not any(each.time_s > begins_s + SLACK_S for each in after)
+
+    def _run(self, runner: Runner, job: Violation, until_s: float) -> Sequence[Broken]:
+        most_s = min(until_s + SLACK_S, self.scenario.end.max_time_s)
+        on_violation = "stop" if job.alone else "continue"
+        end = End(max_time_s=most_s, on_violation=on_violation)
+        episode = runner.run(job.seed, Keep(end=end))
+        if episode.failed:
+            raise InvalidInput(f"seed {job.seed} failed: {episode.error}")
+        return episode.violations
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """What the last moments say of the warnings of a law, and of the guard.
+
+    Args:
+        law: The law.
+        kind: The intervention.
+        moments: Of each violating run.
+        alarms_s: When the first alarm came, by seed; None: none did.
+        prevented: In which of these runs the guard prevented it; None if it did not
+            act.
+    """
+
+    law: str
+    kind: Kind
+    moments: tuple[Moment, ...]
+    alarms_s: Mapping[int, float | None]
+    prevented: frozenset[int] | None
+
+    def as_dict(self) -> dict[str, Any]:
+        preventable = {
+            each.seed: each.time_s - each.lead_s
+            for each in self.moments
+            if each.lead_s is not None
+        }
+        leads = [each.lead_s for each in self.moments if each.lead_s is not None]
+        alarms = [(self.alarms_s[seed], last) for seed, last in preventable.items()]
+        late = sum(s is not None and s > last + SLACK_S for s, last in alarms)
+        silent = sum(s is None for s, _ in alarms)
+        return {
+            "kind": self.kind,
+            "violating": len(self.moments),
+            "preventable": len(preventable),
+            "median": float(np.median(leads)) if leads else None,
+            "longest": max(leads, default=None),
+            "alarms_in_time": len(alarms) - late - silent,
+            "alarms_too_late": late,
+            "no_alarm": silent,
+            "prevented": None
+            if self.prevented is None
+            else len(self.prevented & preventable.keys()),
+            "runs": sum(each.runs for each in self.moments),
+        }
+
+
+def late_lines(law: str, found: Mapping[str, Any]) -> Iterator[str]:
+    """For people."""
+    kind, can, of = found["kind"], found["preventable"], found["violating"]
+    if not of:
+        return
+    said = f"{law}: some {kind} prevents {can} of {of} violations"
+    if can:
+        said += (
+            f"; the last moment is {found['median']:.1f} s before (median; longest"
+            f" {found['longest']:.1f} s)"
+        )
+    yield f"{said}."
+    if can:
+        yield (
+            f"{law}: {found['alarms_too_late']} of {can} first alarms came after it,"
+            f" too late to {kind}, and {found['no_alarm']} had none."
+        )
+        if found["prevented"] is not None:
+            yield f"{law}: the guard prevents {found['prevented']} of these {can}."

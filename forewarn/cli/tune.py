@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import click
 
@@ -51,6 +51,7 @@ from forewarn.cli.printing import (
 if TYPE_CHECKING:
     from forewarn.monitors.evaluation.guarantee import Guarantee
     from forewarn.monitors.guarding.policy import Policy
+    from forewarn.scenarios.running.pools import Pool
     from forewarn.scenarios.schema import Scenario
     from forewarn.scenarios.training.acting import Acted, Trial
     from forewarn.scenarios.training.certifying import Wanted
@@ -189,8 +190,6 @@ def tune(
     from forewarn.scenarios.measuring.recorded import recorded_runs
     from forewarn.scenarios.schema import load_scenario
     from forewarn.scenarios.training import tune as tuning
-    from forewarn.scenarios.training.acting import Trial
-    from forewarn.scenarios.training.certifying import certify
     from forewarn.scenarios.training.train import collected
 
     model, purpose, lead_s = wished.model, wished.preset, alerting.lead
@@ -226,29 +225,8 @@ def tune(
         )  # fmt: skip
         if acts:
             assert wanted is not None  # noqa: S101
-            trial = Trial(wanted, model, stepping.cost, pool, folder, counted)
-            beyond = max(map(max, found.seeds)) + 1
-            calibration = found.seeds[0][: stepping.acting]
-            trial.begin(calibration, beyond, stepping.violations)
-            policy, tried, taken = trial.settle(
-                found.best, base, kind(purpose), stepping.release_after,
-                stepping.max_slowed, found.thresholds,
-            )  # fmt: skip
-            kept = None
-            if stepping.at_most is not None:
-                known = [each.seed for each in trial.before]
-                known += [seed for some in found.seeds for seed in some]
-                held = _wanted(stepping, alerting.confidence, model, wanted, known)
-                kept = certify(wanted, model, policy, held, pool, folder, counted)
-                policy = replace(policy, kept=kept if kept.certified else None)
-            write_policy(wished.out, policy)
-            payload = _acted(trial, policy, tried, taken, wished) | {
-                "kept": None if kept is None else kept.as_dict(),
-                "certified": None if kept is None else kept.certified,
-            }
-            told = [*_acted_lines(trial, tried, taken, wished, stepping.violations)]
-            told += [] if kept is None else [*_kept_lines(kept)]
-            say(payload, told, found=kept is not None and not kept.certified)
+            settings = wished, stepping, alerting.confidence
+            _act(wanted, found, base, settings, pool, folder)
             return
     if lead_s is not None:
         found = tuning.ahead(found, lead_s, base)
@@ -286,6 +264,55 @@ def _check(scenario: str | None, wished: Wished) -> None:
         raise click.UsageError("give SCENARIO, or traces with --runs")
 
 
+def _act(
+    scenario: Scenario,
+    found: Settled,
+    base: Policy,
+    settings: tuple[Wished, Acting, float],
+    on: Pool,
+    folder: Path,
+) -> None:
+    """Finds the policy by which acting is worth most, and certifies it if asked to."""
+    from forewarn.monitors.guarding.policy import write_policy
+    from forewarn.scenarios.training.acting import Trial
+    from forewarn.scenarios.training.certifying import certify
+
+    wished, stepping, confidence = settings
+    trial = Trial(scenario, wished.model, stepping.cost, on, folder, counted)
+    beyond = max(map(max, found.seeds)) + 1
+    trial.begin(found.seeds[0][: stepping.acting], beyond, stepping.violations)
+    policy, tried, taken = trial.settle(
+        found.best, base, kind(wished.preset), stepping.release_after,
+        stepping.max_slowed, found.thresholds,
+    )  # fmt: skip
+    told = [*_acted_lines(trial, tried, taken, wished, stepping.violations)]
+    kept = None
+    if stepping.at_most is not None:
+        known = [each.seed for each in trial.before]
+        known += [seed for some in found.seeds for seed in some]
+        held = _wanted(stepping, confidence, wished.model, scenario, known)
+        kept = certify(scenario, wished.model, policy, held, on, folder, counted)
+        policy = replace(policy, kept=kept if kept.certified else None)
+        told += _kept_lines(kept)
+    write_policy(wished.out, policy)
+    payload = {
+        "scenario": scenario.name,
+        "policy": str(wished.out),
+        "for": wished.preset,
+        "cost": taken.cost,
+        "horizon_s": policy.horizon_s,
+        "threshold": taken.threshold,
+        "thresholds": dict(taken.thresholds),
+        "hold_s": taken.hold_s,
+        "seeds": [each.seed for each in trial.before],
+        "violating": trial.violating,
+        "tried": [each.as_dict() for each in tried],
+        "kept": None if kept is None else kept.as_dict(),
+        "certified": None if kept is None else kept.certified,
+    }
+    say(payload, told, found=kept is not None and not kept.certified)
+
+
 HELD_OUT_SEED = 7_000_000
 """The first seed of held-out runs: far from those of all else."""
 
@@ -317,25 +344,6 @@ def _kept_lines(kept: Guarantee) -> Iterator[str]:
         yield kept.sentence()
     for why in kept.lacking():
         yield f"Not certified: {why}."
-
-
-def _acted(
-    trial: Trial, policy: Policy, tried: Sequence[Acted], taken: Acted, wished: Wished
-) -> dict[str, Any]:
-    """The policy that was found, and what was tried."""
-    return {
-        "scenario": trial.scenario.name,
-        "policy": str(wished.out),
-        "for": wished.preset,
-        "cost": taken.cost,
-        "horizon_s": policy.horizon_s,
-        "threshold": taken.threshold,
-        "thresholds": dict(taken.thresholds),
-        "hold_s": taken.hold_s,
-        "seeds": [each.seed for each in trial.before],
-        "violating": trial.violating,
-        "tried": [each.as_dict() for each in tried],
-    }
 
 
 _TRIED: dict[str, Callable[[Acted], object]] = {

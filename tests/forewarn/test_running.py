@@ -474,8 +474,19 @@ def test_tune_for_stop_says_what_it_prevents_and_what_it_costs(
     policy = load_policy(out)
     assert policy.steps_for("no_metal_heated") == (Step("stop", found["threshold"]),)
     assert policy.hold_s == found["hold_s"]
-    said = forewarn(*command, "--violations", "1000")
+    assert (found["kept"], found["certified"]) == (None, None)
+    certifying = ("--violations", "1000", "--at-most", "0.6", "--held-out", "10")
+    said = forewarn(*command, *certifying)
     assert "of these runs break a law without a guard, and 1000 were wanted" in said
+    kept = load_policy(out).kept
+    assert kept is not None and kept.runs == 10 and kept.seeds == (7_000_000, 7_000_009)
+    assert said.splitlines()[-1] == kept.sentence()
+    ran = ("run", KITCHEN, "--model", model, "--policy", out, "--out", tmp_path / "o")
+    assert kept.sentence() in forewarn(*ran)
+    few = [str(each) for each in (*command, "--at-most", "0.01", "--held-out", "10")]
+    done: Result = CliRunner().invoke(main, few)
+    assert done.exit_code == 1 and "of 10 runs broke a law, too many" in done.stdout
+    assert load_policy(out).kept is None
 
 
 def test_runs_that_the_model_knows_promise_nothing_by_whatever_name(
@@ -502,6 +513,8 @@ def test_a_model_of_ones_own_has_no_policy_that_ships(
     [
         (["--release-after", "1"], "--release-after is for --preset slow or stop"),
         (["--max-slowed", "0.1"], "--max-slowed is for --preset slow or stop"),
+        (["--preset", "stop", "--held-out", "9"], "--held-out is for --at-most"),
+        (["--at-most", "0.1"], "--at-most is for --preset slow or stop"),
         (["--lead", "1", "--violations", "9"], "--violations is for --preset slow or"),
         (
             ["--preset", "stop", "--intervene", "slow"],

@@ -9,7 +9,6 @@ from functools import cache
 import pytest
 
 from forewarn.abstractions.errors import InvalidInput
-from forewarn.monitors.evaluation.warned import Broken
 from forewarn.monitors.guarding.policy import Policy, Step
 from forewarn.plugins.contracts import Source
 from forewarn.plugins.tiny import TinyWorld

@@ -1,0 +1,219 @@
+"""Evidence, run by run, that something happens more often than it should.
+
+The evidence is what a stake of 1 has become that was bet against the promised rate, or
+against the rate that training showed, at fair odds. While the rate is kept, it reaches
+1 / level with a probability of at most `level`, whenever and however often one looks
+(Ville's inequality). So whatever reaches it may be reported at once.
+
+The stake is divided over windows of runs. In each window the bet is that at least so
+many of its runs count that this was improbable. What a bet is worth before the window
+ends is how much more probable that has become. A bet of this kind wins sooner than a
+likelihood ratio, which goes on raising its stake after it has won. Most of the stake is
+on the first windows; the rest is for changes that come later.
+
+A rate from training is known only as well as its runs tell. The odds are then those of
+a uniform prior updated by the training runs and by every run since.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.serial import Strict, to_json, validated
+
+LEVEL = 0.01
+"""How probable it may be that drift is reported although nothing has changed."""
+
+_WINDOWS = {200: 0.6, 400: 0.4}
+"""The windows' lengths in runs, and the share of the stake on each."""
+
+_FIRST = 0.8
+"""The share of that on the first window; the later ones divide the rest."""
+
+
+MAX_RUNS = 1_000_000
+"""More runs are not kept."""
+
+
+@cache
+def _log_factorials(bits: int) -> NDArray[np.float64]:
+    """The logarithms of 0!, 1!, … below 2 ** bits."""
+    logs: NDArray[np.float64] = np.log(np.arange(1.0, 2**bits)).cumsum()
+    return np.concatenate(([0.0], logs))
+
+
+class InvalidEvidence(InvalidInput):
+    """Evidence that cannot be continued: not what was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """How often something may happen: by a promise, or as often as in training.
+
+    Args:
+        promised: The promised rate; None: what training showed counts.
+        happened: In how many training runs it happened.
+        runs: How many training runs there were.
+    """
+
+    promised: float | None = None
+    happened: int = 0
+    runs: int = 0
+
+    def __post_init__(self) -> None:
+        known = self.promised is None or 0.0 < self.promised < 1.0
+        if not (known and 0 <= self.happened <= self.runs):
+            raise InvalidEvidence(f"no rate to compare with: {self}")
+
+    @property
+    def words(self) -> str:
+        """For people."""
+        if self.promised is not None:
+            return f"guaranteed: at most {self.promised:.3g}"
+        return f"training: {self.happened} of {self.runs}"
+
+    def chances(self, happened: int, runs: int, more: int) -> NDArray[np.float64]:
+        """How probable it is that 0, 1, … of so many more runs count.
+
+        Args:
+            happened: How many have counted since training.
+            runs: Of how many.
+            more: How many more there are.
+        """
+        known = self.runs + runs + more + 2
+        log = _log_factorials(known.bit_length())
+        ways = log[more] - log[: more + 1] - log[more::-1]
+        if self.promised is not None:
+            hits = np.arange(more + 1.0)
+            p = self.promised
+            logs = ways + hits * np.log(p) + (more - hits) * np.log1p(-p)
+        else:
+            a = self.happened + happened
+            b = self.runs + runs - a
+            both = log[a : a + more + 1] + log[b : b + more + 1][::-1]
+            logs = ways + both - log[known - 1] - log[a] - log[b] + log[a + b + 1]
+        found: NDArray[np.float64] = np.exp(logs)
+        return found
+
+
+@dataclass(slots=True)
+class _Window:
+    """A bet that at least `needed` of some runs count.
+
+    Args:
+        stake: What was bet.
+        left: How many of its runs are to come.
+        needed: How many of these must count; None: no number is improbable enough, and
+            the stake is kept.
+        chance: How probable that was when the window began.
+    """
+
+    stake: float
+    left: int
+    needed: int | None
+    chance: float
+
+
+class Rate:
+    """Evidence that something happens more often than it may.
+
+    Args:
+        reference: How often it may happen.
+        level: How probable it may be that this is found although it does not.
+    """
+
+    def __init__(self, reference: Reference, level: float = LEVEL) -> None:
+        self.reference, self.level = reference, level
+        self.runs = self.happened = 0
+        self.evidence = self.most = 1.0
+        self._outcomes: list[bool] = []
+        self._won = 0.0
+        self._windows = {length: self._window(length) for length in _WINDOWS}
+
+    @property
+    def exceeded(self) -> bool:
+        """Whether the evidence has ever been enough."""
+        return self.most >= 1.0 / self.level
+
+    def observe(self, happened: bool) -> None:
+        """Takes in one more run."""
+        self._outcomes.append(happened)
+        self.runs += 1
+        self.happened += happened
+        for length, window in self._windows.items():
+            window.left -= 1
+            if window.needed is not None:
+                window.needed -= happened
+            if not window.left:
+                self._won += self._worth(window)
+                self._windows[length] = self._window(length)
+        worths = sum(map(self._worth, self._windows.values()))
+        later = sum(self._kept(length) for length in _WINDOWS)
+        self.evidence = self._won + worths + later
+        self.most = max(self.most, self.evidence)
+
+    def _window(self, length: int) -> _Window:
+        """The bet on the next runs."""
+        number = self.runs // length
+        stake = _WINDOWS[length] * _FIRST
+        if number:
+            stake = _WINDOWS[length] * (1 - _FIRST) / (number * (number + 1))
+        chances = self.reference.chances(self.happened, self.runs, length)
+        tails = chances[::-1].cumsum()[::-1]
+        enough = np.flatnonzero((tails <= self.level * stake) & (tails > 0))
+        if not enough.size:
+            return _Window(stake, length, None, 1.0)
+        return _Window(stake, length, int(enough[0]), float(tails[enough[0]]))
+
+    def _worth(self, window: _Window) -> float:
+        """What a bet is worth now."""
+        if window.needed is None:
+            return window.stake
+        odds = window.stake / window.chance
+        if window.needed <= 0:
+            return odds
+        chances = self.reference.chances(self.happened, self.runs, window.left)
+        return odds * float(chances[window.needed :].sum())
+
+    def _kept(self, length: int) -> float:
+        """What is kept of the stake for windows that are to come."""
+        return _WINDOWS[length] * (1 - _FIRST) / (self.runs // length + 1)
+
+    def as_dict(self) -> dict[str, Any]:
+        """What `from_dict` continues."""
+        outcomes = "".join("1" if each else "0" for each in self._outcomes)
+        reference = to_json(self.reference)
+        return {"reference": reference, "level": self.level, "outcomes": outcomes}
+
+    @classmethod
+    def from_dict(cls, content: object, source: str) -> Rate:
+        """The evidence that `as_dict` gave.
+
+        Args:
+            content: What it gave.
+            source: Where it was read, for errors.
+        """
+        said = validated(_Kept, content, source, InvalidEvidence)
+        found = cls(Reference(**said.reference.model_dump()), said.level)
+        for each in said.outcomes:
+            found.observe(each == "1")
+        return found
+
+
+class _KeptReference(Strict):
+    promised: float | None = Field(None, gt=0, lt=1)
+    happened: int = Field(0, ge=0, le=MAX_RUNS)
+    runs: int = Field(0, ge=0, le=MAX_RUNS)
+
+
+class _Kept(Strict):
+    reference: _KeptReference
+    level: float = Field(gt=0, lt=1)
+    outcomes: str = Field(pattern="^[01]*$", max_length=MAX_RUNS)

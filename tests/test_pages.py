@@ -47,6 +47,7 @@ LEFT = {
     r" cart\.|report kept": "tests/plugins/gym/test_page.py runs that page",
     r"[ /]crossing\.| monitor runs ": "tests/plugins/commonroad runs that section",
     r" fleet\.": "that page's own world and files",
+    r"forewarn (warrant|run \S+ --model guard)": "the logs that a reader has",
     r" rules |--rules |--cases ": "rules, labels or cases that a reader has",
     r"merge tallies| abstraction\.yaml|--book |--model model\.": "a reader's files",
 }

@@ -66,6 +66,7 @@ COMMANDS = {
     "tune": _Entry(_RUN, "tune", "Find thresholds and write a policy."),
     "train": _Entry(_RUN, "train", "Collect, learn and tune in one step."),
     "guard": _Entry(_GUARD, "guard", "Guard a loop of your own."),
+    "warrant": _Entry(_RUN, "warrant", "A guard with a certificate, from logs."),
     "guard-program": _Entry(
         _GUARD, "guard_program", "Compile requests into guard programs."
     ),

@@ -14,6 +14,7 @@ import click
 
 from forewarn.abstractions.errors import InvalidInput, naming
 from forewarn.cli.command import (
+    AnyPath,
     File,
     Formerly,
     KeyValues,
@@ -131,7 +132,8 @@ class Warned:
     """The model that a guard warns by, and its policy; by default those that ship.
 
     Args:
-        model: The model that the guard warns by.
+        model: The model that the guard warns by, or the folder of a guard with a
+            certificate.
         accept_model: Take a model of another scenario, vocabulary or period all the
             same.
         policy: What to do at which risk, as YAML.
@@ -144,7 +146,7 @@ class Warned:
             and lets everything pass.
     """
 
-    model: File | None = None
+    model: AnyPath | None = None
     accept_model: bool = False
     policy: File | None = None
     preset: Annotated[Literal["alert", "stop"], Formerly("--for")] = "alert"
@@ -157,10 +159,12 @@ class Warned:
             load_models,
             refuse_other,
         )
+        from forewarn.monitors.guarding.certificate import guard_files
         from forewarn.scenarios.shipped import shipped_with
 
         model, policy, purpose = self.model, self.policy, self.preset
         if model is not None:
+            model, policy = guard_files(model, policy)
             if not self.accept_model:
                 for each in load_models(model):
                     refuse_other(each, str(model), **facts_of(scenario))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from forewarn.abstractions.errors import naming
 from forewarn.cli.command import (
+    AnyPath,
     File,
 )
 from forewarn.cli.groups import (
@@ -45,7 +46,8 @@ class Asked:
     """The guard that is asked for.
 
     Args:
-        model: The model that the guard warns by.
+        model: The model that the guard warns by, or the folder of a guard with a
+            certificate.
         policy: What to do at which risk, as YAML.
         law: A law to watch, by default those that the policy names, or else the
             model's; may be given again.
@@ -60,7 +62,7 @@ class Asked:
         shadow: Decide everything, enforce nothing.
     """
 
-    model: File
+    model: AnyPath
     judging: Judging
     telling: Telling
     policy: File | None = None
@@ -82,20 +84,20 @@ class Asked:
             record: Where run records go.
             live: Make who watches live.
         """
+        from forewarn.monitors.guarding.certificate import guard_files
         from forewarn.monitors.guarding.policy import Policy
         from forewarn.monitors.risk.evidence import laws_named
         from forewarn.plugins.loop.guarding import Guarding
         from forewarn.plugins.loop.tallies import TallyFile
 
-        made = Guarding.load(
-            self.model, laws=self.law, approver=person(), record=record
-        )
+        model, policy_file = guard_files(self.model, self.policy)
+        made = Guarding.load(model, laws=self.law, approver=person(), record=record)
         laws: list[Law] = []
         if self.intervene:
             known = made.models[:1] if self.law else made.models
             laws = [law for each in known for law in laws_named(each, self.law)]
         policy = chosen_policy(
-            self.policy, None, Policy().horizon_s, self.intervene, (),
+            policy_file, None, Policy().horizon_s, self.intervene, (),
             laws=laws, shadow=self.shadow,
         )  # fmt: skip
         return replace(

@@ -332,6 +332,12 @@ def _scored(
         yield "scored", score.name, score
 
 
+def given(hand: Abstraction) -> Choice:
+    """An abstraction that was made by hand, where no other is tried."""
+    found = Found(hand)
+    return Choice(found, lambda _: found, (Evidence("hand-made", hand.name, {}),))
+
+
 @dataclass(frozen=True, slots=True)
 class Chosen:
     """What one model is for, and what its states are.

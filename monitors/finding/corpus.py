@@ -414,8 +414,12 @@ class Corpus:
 
     def broken(self) -> dict[str, int]:
         """In how many runs each law was broken."""
+        return {law: sum(of_run) for law, of_run in self.broken_runs().items()}
+
+    def broken_runs(self) -> dict[str, list[bool]]:
+        """For each law whether each run broke it."""
         return {
-            law.name: sum(of_run[i][2] is not None for of_run in self._paths)
+            law.name: [of_run[i][2] is not None for of_run in self._paths]
             for i, law in enumerate(self.laws)
         }
 

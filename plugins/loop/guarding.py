@@ -11,10 +11,11 @@ from typing import Any
 from forewarn.abstractions.errors import InvalidExpression, InvalidInput, InvalidModel
 from forewarn.abstractions.frame import Source
 from forewarn.monitors.chains.model import Model, load_models
+from forewarn.monitors.guarding.certificate import guard_files
 from forewarn.monitors.guarding.decision import Action, Bound, Judge, Substituting
 from forewarn.monitors.guarding.guard import Clock, Guard
 from forewarn.monitors.guarding.listening import Listener
-from forewarn.monitors.guarding.policy import Policy
+from forewarn.monitors.guarding.policy import Policy, load_policy
 from forewarn.monitors.guarding.watch import Watch, load_watch
 from forewarn.plugins.actions import Actions, InvalidAction
 from forewarn.plugins.contracts import Foresight, Unattended, World
@@ -55,8 +56,16 @@ class Guarding:
 
     @classmethod
     def load(cls, path: Path, policy: Policy | None = None, **rest: Any) -> Guarding:
-        """Loads a model's file; the rest is as the class has it."""
-        path = Path(path)
+        """Loads a model's file, or a guard with a certificate.
+
+        Args:
+            path: The model's file, or the folder that `forewarn warrant` wrote.
+            policy: What is done at which risk; by default that of the folder.
+            rest: As the class has it.
+        """
+        path, own = guard_files(Path(path))
+        if own is not None and policy is None:
+            policy = load_policy(own)
         if rest.get("record") is not None:
             rest["record"] = Path(rest["record"])
         file, models = ModelFile.of(path), load_models(path)

@@ -1,0 +1,211 @@
+"""`forewarn warrant`: a guard with a certificate, from any logs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import click
+
+from forewarn.abstractions.errors import InvalidInput, naming
+from forewarn.cli.command import (
+    Chance,
+    File,
+    Folder,
+    Place,
+    Positive,
+    Seed,
+    command,
+)
+from forewarn.cli.episodes import recorded_by
+from forewarn.cli.groups import Working
+from forewarn.cli.printing import progress, say
+
+if TYPE_CHECKING:
+    from forewarn.abstractions.readers.stored import Stored
+    from forewarn.monitors.guarding.certificate import Certificate
+    from forewarn.monitors.laws.lawbook import Law
+    from forewarn.scenarios.schema import Scenario
+    from forewarn.scenarios.warrant.making import Made
+    from forewarn.scenarios.warrant.runs import Facts
+
+
+@dataclass(frozen=True, slots=True)
+class Guaranteeing:
+    """What is to be guaranteed.
+
+    Args:
+        false_alarms: Maximum fraction of clean runs with an alarm.
+        missed: Maximum fraction of violating runs without an alarm before the trigger.
+        confidence: Probability that all guarantees hold at once.
+        group: What runs of one kind have in common, such as driver, road, task or
+            model: a column of the facts. No group is split between learning and
+            certificate.
+        facts: A CSV with facts about each run: its column run, file or seed names the
+            run, label says safe or unsafe, any other may be a --group. By default
+            runs.csv beside the logs.
+    """
+
+    false_alarms: Chance = 0.05
+    missed: Chance = 0.3
+    confidence: Chance = 0.95
+    group: Annotated[str | None, "driver|road|task|model"] = None
+    facts: File | None = None
+
+    def known(self, logs: Sequence[Path]) -> Facts:
+        """What the table says of the runs."""
+        from forewarn.scenarios.warrant.runs import Facts
+
+        return Facts.beside(logs) if self.facts is None else Facts.read(self.facts)
+
+
+@command()
+def warrant(
+    logs: tuple[Annotated[Place, "LOGS…"], ...],
+    /,
+    *,
+    law: tuple[Annotated[str, "NAME|FORMULA|FILE"], ...] = (),
+    guaranteeing: Guaranteeing,
+    out: Folder,
+    scenario: Annotated[str | None, "NAME|FILE"] = None,
+    horizon: Positive | None = None,
+    abstraction: Annotated[str, "FILE|auto"] = "auto",
+    period: Positive | None = None,
+    seed: Seed = 0,
+    working: Working,
+) -> None:
+    """Make a guard with a certificate from LOGS.
+
+    LOGS are files or folders of traces: JSON Lines, CSV, Parquet, or a scenario file,
+    which stands for all that its logs recorded (`world: log`).
+
+    The runs are dealt to three parts: predicates are chosen and the chain is learned
+    from the first, the second says what its risks mean, the third gives the
+    thresholds and the certificate. Exit status 1 says that something cannot be
+    guaranteed, why, and how many more runs it needs; nothing is written then.
+
+    \b
+    Examples:
+      forewarn warrant traces --law 'always not collision' --out guard
+      forewarn warrant fleet.yaml --group driver --false-alarms 0.1 --out guard
+
+    Args:
+        law: A law that the guard is for; may be given again. By default those of the
+            scenario.
+        out: The folder of the guard.
+        scenario: The scenario that the runs come from: its laws and its predicates.
+        horizon: How many seconds the risk looks ahead; by default the scenario's, or 3.
+        abstraction: The predicates, as YAML. auto: find some in the runs to learn from
+            (needs scikit-learn).
+        period: Seconds between two rows of a table without times.
+        seed: Seed of the dealing.
+    """
+    from forewarn.abstractions.abstraction import load_abstraction
+    from forewarn.scenarios.training.learner import HORIZON_S
+    from forewarn.scenarios.warrant.folder import refuse_other, write_guard
+    from forewarn.scenarios.warrant.making import check_laws, make
+    from forewarn.scenarios.warrant.runs import read_past
+
+    refuse_other(out)
+    facts = guaranteeing.known(logs)
+    known, stored = _stored(logs, scenario, working)
+    past = read_past(stored, None, facts, guaranteeing.group, period, progress)
+    vocabulary = past[0].run.vocabulary
+    hand = None
+    if abstraction != "auto":
+        hand = load_abstraction(abstraction, vocabulary)
+    elif known is not None:
+        hand = known.abstraction
+    with naming("--law"):
+        laws = _laws(law, known, vocabulary)
+        check_laws(laws, past)
+    horizon_s = horizon or (known.horizon_s if known else HORIZON_S)
+    made = make(
+        past, laws, hand, _asked(guaranteeing), horizon_s, guaranteeing.group, seed,
+        abstraction == "auto", progress,
+    )  # fmt: skip
+    _told(made, out, None if made.certificate is None else write_guard(out, made))
+
+
+def _asked(wish: Guaranteeing) -> Any:
+    from forewarn.monitors.evaluation.certified import Asked
+
+    return Asked(wish.false_alarms, wish.missed, wish.confidence)
+
+
+def _stored(
+    logs: Sequence[Path], name: str | None, working: Working
+) -> tuple[Scenario | None, list[Stored]]:
+    """The runs of the logs, and the scenario where one file stands for them."""
+    from forewarn.abstractions.readers.stored import files_in, stored_runs
+    from forewarn.abstractions.vocabularies.vocabulary import YAML
+    from forewarn.scenarios.schema import load_scenario
+    from forewarn.scenarios.warrant.runs import FACTS
+
+    scenario = None if name is None else load_scenario(name)
+    if any(path.suffix in YAML for path in logs):
+        if len(logs) > 1:
+            raise click.UsageError("a scenario of logs cannot be combined with others")
+        scenario = scenario or load_scenario(logs[0])
+        logs = [recorded_by(logs[0], working)]
+    files = [file for path in logs for file in files_in(path) if file.name != FACTS]
+    stored = sorted(stored_runs(files))
+    if not stored:
+        raise InvalidInput("there are no runs in the logs")
+    return scenario, stored
+
+
+def _laws(
+    texts: Sequence[str], scenario: Scenario | None, vocabulary: Any
+) -> list[Law]:
+    """The laws that were asked for, parts by themselves."""
+    from forewarn.monitors.laws.lawbook import find_laws, law_book
+    from forewarn.monitors.risk.evidence import told_apart
+
+    if not texts:
+        if scenario is None:
+            raise click.UsageError("name a --law")
+        return list(scenario.laws)
+    found: list[Law] = []
+    for text in texts:
+        path = Path(text)
+        if path.suffix in (".yaml", ".yml"):
+            found += law_book(path=path).laws.values()
+        else:
+            found += find_laws(text, vocabulary=vocabulary)
+    return list(told_apart(part for law in found for part in law.parts or (law,)))
+
+
+def _told(made: Made, out: Path, certificate: Certificate | None) -> None:
+    """Says what is guaranteed, or what is lacking."""
+    from forewarn.abstractions.serial import to_json
+    from forewarn.scenarios.warrant.page import sentences
+
+    parts = ", ".join(f"{count} for {use}" for use, count in made.parts.items())
+    payload: dict[str, Any] = {
+        "granted": certificate is not None,
+        "runs": made.parts,
+        "left_out": made.again,
+        "needs": [to_json(lack) for lack in made.lacks],
+        "certificate": None if certificate is None else certificate.model_dump(),
+        "out": str(out),
+    }
+    lines = [f"Runs: {parts}."]
+    if made.again:
+        lines.append(f"{made.again} runs that come twice were left out.")
+    if certificate is None:
+        lines += ["No certificate:", *_lacking(made)]
+    else:
+        wrong = len(certificate.shadow)
+        lines += [
+            *sentences(certificate),
+            f"Shadow report: the guard would have been wrong in {wrong} runs.",
+            f"{out}: the guard, its certificate as certificate.html and .json",
+        ]
+    say(payload, lines, found=certificate is None)
+
+
+def _lacking(made: Made) -> Iterator[str]:
+    return (f"  {lack.sentence()}" for lack in made.lacks)

@@ -1,0 +1,275 @@
+"""Rates that a threshold is guaranteed to keep, from runs that nothing was made of.
+
+The threshold is found by the clean runs alone: the lowest that at most so many of them
+reach that the rate of runs to come is low enough, with the confidence that is left to
+it. That is the exact binomial bound of Clopper and Pearson, tested from the highest
+threshold down and stopped at the first failure, so that it costs no correction for the
+number of thresholds. The violating runs have no part in it, and therefore say, by the
+same bound, how many are missed at it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from forewarn.monitors.evaluation.figures import at_most, needed, spared
+from forewarn.monitors.evaluation.warned import LOWEST_THRESHOLD, Climb, threshold
+
+Rate = Literal["false_alarms", "missed"]
+
+MANY = 1_000_000
+"""More runs are not asked for: no number is said to suffice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is to be guaranteed of each law.
+
+    Args:
+        false_alarms: Maximum fraction of clean runs with an alarm.
+        missed: Maximum fraction of violating runs without one in time; None: any.
+        confidence: Probability that all of it holds at once.
+        laws: Number of laws that share the rest of the confidence.
+    """
+
+    false_alarms: float
+    missed: float | None
+    confidence: float
+    laws: int = 1
+
+    @property
+    def delta(self) -> float:
+        """The probability of error that each single guarantee may have."""
+        return (1.0 - self.confidence) / (self.laws * (1 + (self.missed is not None)))
+
+
+@dataclass(frozen=True, slots=True)
+class Guarantee:
+    """A rate on runs to come, and what it was judged on.
+
+    Args:
+        law: The law.
+        rate: Which rate.
+        most: The highest rate that is guaranteed.
+        runs: Number of runs that it was judged on.
+        failures: How many of these had a false alarm, or were missed.
+        bound: The upper confidence bound that they give; never above `most`.
+    """
+
+    law: str
+    rate: Rate
+    most: float
+    runs: int
+    failures: int
+    bound: float
+
+    @property
+    def kind(self) -> str:
+        """Which runs it is about."""
+        return KINDS[self.rate]
+
+    def sentence(self) -> str:
+        """For people."""
+        came = f"{self.failures} of {self.runs} {self.kind} runs"
+        if self.rate == "false_alarms":
+            what = "of clean runs have an alarm"
+        else:
+            what = "of violating runs have no alarm before the trigger"
+        return f"{self.law}: at most {self.most:g} {what} ({came})"
+
+
+KINDS: dict[Rate, str] = {"false_alarms": "clean", "missed": "violating"}
+
+
+@dataclass(frozen=True, slots=True)
+class Lack:
+    """Why a rate cannot be guaranteed.
+
+    Args:
+        law: The law.
+        rate: Which rate.
+        runs: Number of runs there are to judge by.
+        more: How many more of the kind are needed, if they come out alike; None: no
+            number of them would do.
+        why: What keeps it from being guaranteed.
+    """
+
+    law: str
+    rate: Rate
+    runs: int
+    more: int | None
+    why: str
+
+    def sentence(self) -> str:
+        """For people."""
+        said = f"{self.law}: {self.why}"
+        if self.more is None:
+            return said
+        return f"{said}; it needs {self.more} more {KINDS[self.rate]} runs"
+
+
+@dataclass(frozen=True, slots=True)
+class Certified:
+    """What can be guaranteed of one law.
+
+    Args:
+        threshold: The lowest threshold that keeps the false-alarm rate; None if none
+            does.
+        guarantees: What is guaranteed at it.
+        lacks: What is not; empty if all that was asked for is guaranteed.
+    """
+
+    threshold: float | None
+    guarantees: tuple[Guarantee, ...]
+    lacks: tuple[Lack, ...] = ()
+
+
+def certify(
+    law: str, climbs: Sequence[Climb], asked: Asked, reach: float = 1.0
+) -> Certified:
+    """The lowest threshold with a guaranteed false-alarm rate, and what it misses.
+
+    Args:
+        law: The law.
+        climbs: How far the risk rose in each run; nothing was made of these runs.
+        asked: What is to be guaranteed.
+        reach: The highest risk that the guard can tell short of a violation.
+    """
+    clean = [climb for climb in climbs if climb.broken is None]
+    allowed, delta = asked.false_alarms, asked.delta
+    most = spared(len(clean), allowed, delta)
+    if most is None:
+        fewest = needed(allowed, delta)
+        more = None if fewest is None else fewest - len(clean)
+        why = (
+            f"{len(clean)} clean runs are too few for a false-alarm rate of {allowed:g}"
+        )
+        return Certified(None, (), (Lack(law, "false_alarms", len(clean), more, why),))
+    at = threshold(climbs, most)
+    if at > reach and sum(climb.top >= reach for climb in clean) <= most:
+        at = reach
+    alarmed = sum(climb.top >= at for climb in clean)
+    if reach < LOWEST_THRESHOLD or at > reach:
+        why = f"its risk is never above {reach:.2g} before it is broken"
+        if reach >= LOWEST_THRESHOLD:
+            why += f", which more than {most} of {len(clean)} clean runs reach"
+        lack = Lack(law, "false_alarms", len(clean), None, why)
+        return Certified(None, (), (lack,))
+    found = [
+        Guarantee(
+            law, "false_alarms", allowed, len(clean), alarmed,
+            at_most(alarmed, len(clean), delta),
+        )
+    ]  # fmt: skip
+    if asked.missed is None:
+        return Certified(at, tuple(found))
+    violating = [climb for climb in climbs if climb.broken is not None]
+    failures = sum(not climb.warned(at).detected for climb in violating)
+    judged = judge(law, "missed", failures, len(violating), asked.missed, delta)
+    if isinstance(judged, Lack):
+        return Certified(at, tuple(found), (judged,))
+    return Certified(at, (*found, judged))
+
+
+def judge(
+    law: str, rate: Rate, failures: int, runs: int, most: float, delta: float
+) -> Guarantee | Lack:
+    """Whether so many failures guarantee a rate."""
+    bound = at_most(failures, runs, delta) if runs else 1.0
+    if bound <= most:
+        return Guarantee(law, rate, most, runs, failures, bound)
+    fewest = runs_needed(failures / runs if runs else 0.0, most, delta)
+    more = None if fewest is None else max(fewest - runs, 1)
+    missed = "missed" if rate == "missed" else "with an alarm"
+    why = f"{failures} of {runs} {KINDS[rate]} runs are {missed}"
+    if rate == "false_alarms":
+        why = f"{failures} of {runs} {KINDS[rate]} runs have an alarm"
+    if runs:
+        why += f", so up to {bound:.2f} may be"
+    return Lack(law, rate, runs, more, f"{why}, and {most:g} is asked for")
+
+
+def runs_needed(rate: float, most: float, delta: float) -> int | None:
+    """The fewest runs that guarantee a rate if failures come as often as so far."""
+    if rate >= most or most <= 0.0:
+        return None
+    low, high = 0, 1
+    while at_most(math.ceil(rate * high), high, delta) > most:
+        low, high = high, 2 * high
+        if high > MANY:
+            return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        if at_most(math.ceil(rate * middle), middle, delta) <= most:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def over_groups(
+    failures: Iterable[tuple[int, int]], delta: float
+) -> tuple[float, float]:
+    """The mean of the groups' own rates, and its upper confidence bound.
+
+    Each group counts once, however many runs it has, and groups are taken as drawn
+    independently of each other; runs within one need not be. The bound is the lower
+    of Hoeffding's and Bentkus'.
+
+    Args:
+        failures: Of each group how many runs failed, and how many there are.
+        delta: The probability that the bound is too low.
+    """
+    from scipy.special import bdtr
+
+    rates = [part / whole for part, whole in failures if whole]
+    n = len(rates)
+    if not n:
+        return 0.0, 1.0
+    mean = sum(rates) / n
+
+    def possible(at: float) -> float:
+        """The probability of so low a mean if the rate were that high."""
+        if at <= mean:
+            return 1.0
+        if at >= 1.0:
+            return 0.0
+        divergence = (1 - mean) * math.log((1 - mean) / (1 - at))
+        if mean > 0:
+            divergence += mean * math.log(mean / at)
+        bentkus = math.e * float(bdtr(math.ceil(n * mean), n, at))
+        return min(math.exp(-n * divergence), bentkus, 1.0)
+
+    low, high = mean, 1.0
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (low, middle) if possible(middle) <= delta else (middle, high)
+    return mean, high
+
+
+def alike(failures: Sequence[tuple[int, int]], draws: int = 2000) -> float:
+    """How probable it is that groups differ so much if all fail equally often.
+
+    Runs are dealt to the groups at random; what is compared is how far the groups'
+    failures lie from what the common rate has them.
+
+    Args:
+        failures: Of each group how many runs failed, and how many there are.
+        draws: How often they are dealt.
+    """
+    import numpy as np
+
+    sizes = np.array([whole for _, whole in failures if whole])
+    parts = np.array([part for part, whole in failures if whole])
+    total, failed = int(sizes.sum()), int(parts.sum())
+    if len(sizes) < 2 or failed in (0, total):
+        return 1.0
+    random = np.random.default_rng(0)
+    dealt = random.multivariate_hypergeometric(sizes, failed, draws, method="marginals")
+    expected = sizes * failed / total
+    apart = (((dealt - expected) ** 2) / sizes).sum(axis=1)
+    own = float((((parts - expected) ** 2) / sizes).sum())
+    return float((np.count_nonzero(apart >= own - 1e-9) + 1) / (draws + 1))

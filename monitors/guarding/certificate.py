@@ -1,0 +1,193 @@
+"""The certificate of a guard: what is guaranteed of its alarms, and on which runs.
+
+A guard with a certificate is a folder that `forewarn warrant` wrote: the model, the
+policy, and the certificate, which names both by their digests. A guard keeps its
+certificate only while it is these files that it runs by.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.files import read_bytes, read_json, write_json
+from forewarn.abstractions.serial import Strict, validated
+from forewarn.monitors.evaluation.certified import Guarantee, Rate
+from forewarn.monitors.guarding.policy import Policy
+
+FORMAT = "forewarn.warrant/1"
+MODEL, POLICY, CERTIFICATE = "model.json", "policy.yaml", "certificate.json"
+PAGE = "certificate.html"
+
+
+class InvalidCertificate(InvalidInput):
+    """A certificate that cannot be read, or that is of another guard."""
+
+
+class Guaranteed(Strict):
+    """A guarantee, as the file has it."""
+
+    law: str
+    rate: Rate
+    most: float = Field(ge=0, le=1)
+    runs: int = Field(ge=0)
+    failures: int = Field(ge=0)
+    bound: float = Field(ge=0, le=1)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The guarantee itself."""
+        return Guarantee(**self.model_dump())
+
+
+class BaseRate(Strict):
+    """How often a law is broken in the runs of the certificate."""
+
+    law: str
+    violating: int = Field(ge=0)
+    runs: int = Field(ge=0)
+
+
+class OverGroups(Strict):
+    """What holds of a new group, each counted once.
+
+    `mean` is the mean of the groups' own rates, and `bound` its upper confidence bound.
+    `alike` is the probability that groups which fail equally often differ so much.
+    """
+
+    law: str
+    rate: Rate
+    groups: int
+    mean: float
+    bound: float
+    alike: float
+
+
+class Clip(Strict):
+    """The frames around the moment that counts: times, and what the signals were."""
+
+    times_s: list[float]
+    signals: dict[str, list[Any]]
+
+
+class Wrong(Strict):
+    """A run of the certificate that the guard would have judged wrongly."""
+
+    run: str
+    group: str
+    law: str
+    what: Literal["wrongly stopped", "wrongly let pass"]
+    at_s: float
+    clip: Clip
+
+
+class Certificate(Strict):
+    """What is guaranteed of a guard.
+
+    Fields:
+        laws: The laws, as a guard is told them, with the threshold of each; None where
+            the law alone decides.
+        over: What the runs are made of: frames of signals, or calls of tools.
+        runs: Digests of the runs, by what they were used for.
+    """
+
+    format: Literal["forewarn.warrant/1"]
+    made_by: str
+    laws: dict[str, float | None]
+    over: Literal["frames", "calls"]
+    horizon_s: float | None
+    confidence: float = Field(gt=0, lt=1)
+    guarantees: list[Guaranteed]
+    assumption: str
+    base_rates: list[BaseRate]
+    group: str
+    over_groups: list[OverGroups]
+    runs: dict[str, dict[str, str]]
+    guard: dict[str, str]
+    shadow: list[Wrong]
+
+    def write(self, folder: Path) -> None:
+        """Writes it into the folder of its guard."""
+        write_json(folder / CERTIFICATE, self.model_dump(mode="json"))
+
+    def differ(self) -> list[OverGroups]:
+        """The rates in which groups differ by more than chance."""
+        return [each for each in self.over_groups if each.alike < DIFFERENT]
+
+    def covers(self, policy: Policy) -> bool:
+        """Whether a policy alarms just where the certified one does."""
+        if self.horizon_s is None:
+            return policy.laws == () or set(policy.laws) == set(self.laws)
+        if policy.horizon_s != self.horizon_s or policy.judge_by != "point":
+            return False
+        for law, at in self.laws.items():
+            steps = policy.steps_for(law)
+            if not steps or steps[0].threshold != at or not steps[0].inclusive:
+                return False
+        return True
+
+
+DIFFERENT = 0.05
+"""Groups differ if chance makes them differ so much more rarely than this."""
+
+
+def is_warranted(path: Path) -> bool:
+    """Whether a folder holds a guard with a certificate."""
+    return (path / CERTIFICATE).is_file()
+
+
+def guard_files(model: Path, policy: Path | None = None) -> tuple[Path, Path | None]:
+    """The files that a guard runs by, where a model may be named by its guard's folder.
+
+    Args:
+        model: A model's file, or the folder of a guard with a certificate.
+        policy: A policy's file; by default the one in the folder.
+    """
+    if not model.is_dir():
+        return model, policy
+    if not is_warranted(model):
+        raise InvalidInput(
+            "this folder holds no guard",
+            source=str(model),
+            mend="`forewarn warrant` writes one; or name a model's file",
+        )
+    return model / MODEL, policy or model / POLICY
+
+
+def digest_of(path: Path) -> str:
+    """The SHA-256 of a file."""
+    return hashlib.sha256(read_bytes(path)).hexdigest()
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """The digests of a guard's files."""
+    return {name: digest_of(folder / name) for name in (MODEL, POLICY)}
+
+
+def load_certificate(folder: Path) -> Certificate:
+    """The certificate of the guard in a folder.
+
+    Raises:
+        InvalidCertificate: It cannot be read, or a file of the guard was changed.
+    """
+    path = folder / CERTIFICATE
+    content = read_json(path)
+    found = validated(Certificate, content, str(path), InvalidCertificate)
+    changed = [name for name, of in digests(folder).items() if found.guard[name] != of]
+    if changed:
+        raise InvalidCertificate(
+            f"{changed[0]} is not the file that was certified",
+            source=str(path),
+            mend="make the guard again with `forewarn warrant`",
+        )
+    return found
+
+
+def counted(runs: Mapping[str, Mapping[str, str]]) -> dict[str, int]:
+    """How many runs were used for what."""
+    return {use: len(some) for use, some in runs.items()}

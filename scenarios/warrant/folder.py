@@ -1,0 +1,69 @@
+"""The folder of a guard with a certificate: written whole, or not at all."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.files import write_json
+from forewarn.monitors.chains.formats.own import models_as_dict
+from forewarn.monitors.guarding.certificate import (
+    MODEL,
+    POLICY,
+    Certificate,
+    digests,
+    is_warranted,
+)
+from forewarn.monitors.guarding.policy import write_policy
+from forewarn.scenarios.warrant.making import Made
+from forewarn.scenarios.warrant.page import write_page
+
+
+def write_guard(folder: Path, made: Made) -> Certificate:
+    """Writes a guard and its certificate; what was there before goes.
+
+    Raises:
+        InvalidInput: There is something else in the folder.
+    """
+    refuse_other(folder)
+    policy, certificate = made.policy, made.certificate
+    if policy is None or certificate is None:
+        raise InvalidInput("there is no guarantee, so there is no guard to write")
+    with _in_place_of(folder) as new:
+        write_json(new / MODEL, models_as_dict(made.models))
+        write_policy(new / POLICY, policy)
+        certificate = certificate.model_copy(update={"guard": digests(new)})
+        certificate.write(new)
+        write_page(new, certificate)
+    return certificate
+
+
+def refuse_other(folder: Path) -> None:
+    """Refuses a folder that holds anything but a guard."""
+    if folder.exists() and not is_warranted(folder) and any(folder.iterdir()):
+        raise InvalidInput(
+            "the folder holds other files", source=str(folder), mend="name a new folder"
+        )
+
+
+@contextmanager
+def _in_place_of(folder: Path) -> Iterator[Path]:
+    """A new folder that takes the place of this one once all is written."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".warrant-") as spare:
+        new, old = Path(spare) / "new", Path(spare) / "old"
+        new.mkdir()
+        yield new
+        if folder.exists():
+            folder.rename(old)
+        try:
+            new.rename(folder)
+        except OSError:
+            if old.exists():
+                old.rename(folder)
+            raise
+        shutil.rmtree(old, ignore_errors=True)

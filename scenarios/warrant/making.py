@@ -1,0 +1,413 @@
+"""Makes a guard with a certificate from runs of frames.
+
+The runs are dealt to three parts. From the first the predicates are chosen and the
+chain is learned; the second says what its risks have meant; the third gives the
+thresholds and the certificate, and nothing else is made of it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from forewarn import __version__
+from forewarn.abstractions.abstraction import Abstraction
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.monitors.chains.model import Model
+from forewarn.monitors.evaluation.certified import (
+    Asked,
+    Certified,
+    Guarantee,
+    Lack,
+    alike,
+    certify,
+    over_groups,
+)
+from forewarn.monitors.evaluation.figures import Promise, needed
+from forewarn.monitors.evaluation.foretold import Foretold, calibrate, climb_of
+from forewarn.monitors.evaluation.warned import Climb
+from forewarn.monitors.finding.choice import FOLDS, Chosen, choose_by_law, given
+from forewarn.monitors.finding.corpus import Corpus
+from forewarn.monitors.guarding.certificate import (
+    FORMAT,
+    BaseRate,
+    Certificate,
+    Clip,
+    Guaranteed,
+    OverGroups,
+    Wrong,
+)
+from forewarn.monitors.guarding.policy import Policy, Step
+from forewarn.monitors.laws.lawbook import Law
+from forewarn.monitors.risk.calibration import Calibration
+from forewarn.monitors.trust.hindsight import Judge
+from forewarn.scenarios.training.train import HOLD_S, holds, learned
+from forewarn.scenarios.warrant.runs import Past, deal, once
+
+Shown = Callable[[Iterable[Any], str, int], Iterable[Any]]
+
+PARTS = ("certificate", "calibration", "learning")
+CALIBRATION = 0.15
+"""The share of the runs that says what the risks have meant."""
+
+CLIP_S = 3.0
+"""So much before and after the moment that counts is shown of a run."""
+
+CLIP_FRAMES = 13
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What came of it.
+
+    Args:
+        models: The models; empty where the law alone decides.
+        policy: The policy with the thresholds; None if something cannot be guaranteed.
+        certificate: The certificate; None likewise.
+        lacks: What cannot be guaranteed, and why.
+        climbs: Of each law how far the risk rose in the runs of the certificate.
+        parts: How many runs were used for what.
+        again: How many runs were left out because they come twice.
+    """
+
+    models: tuple[Model, ...]
+    policy: Policy | None
+    certificate: Certificate | None
+    lacks: tuple[Lack, ...]
+    climbs: dict[str, list[Climb]]
+    parts: dict[str, int]
+    again: int
+
+
+def assumption(group: str | None) -> str:
+    """What the guarantees rest on."""
+    each = f"each {group}'s runs" if group else "each run"
+    return (
+        "Runs to come are drawn as the runs of the certificate were, and independently"
+        f" of each other. {each[0].upper()}{each[1:]} lay in one part only. Nothing is"
+        " assumed of the model: it may be wrong, and the guarantees hold all the same."
+    )
+
+
+def make(
+    past: Sequence[Past],
+    laws: Sequence[Law],
+    hand: Abstraction | None,
+    asked: Asked,
+    horizon_s: float,
+    group: str | None = None,
+    seed: int = 0,
+    search: bool = True,
+    progress: Shown = lambda items, *_: items,
+) -> Made:
+    """Chooses predicates, learns, sets thresholds and certifies them.
+
+    Args:
+        past: The runs.
+        laws: The laws, none with parts.
+        hand: An abstraction that was made by hand.
+        asked: What is to be guaranteed of each law.
+        horizon_s: How far ahead the risk looks.
+        group: What runs are grouped by, for people.
+        seed: Of the dealing.
+        search: Whether predicates are searched for, beside those made by hand.
+        progress: Shows how far it is.
+    """
+    new, again = once([each.stored.digest for each in past])
+    past = [past[number] for number in new]
+    asked = replace(asked, laws=len(laws))
+    aside = share_aside(len(past), asked)
+    parts = deal([each.group for each in past], [aside, CALIBRATION], seed)
+    use = dict(zip(PARTS, parts, strict=True))
+    counts = {name: len(some) for name, some in use.items()}
+    learning = [past[number] for number in use["learning"]]
+    runs = [each.run for each in past]
+    period_s = runs[0].header.period_s or 0.0
+    if hand is not None and hand.period_s:
+        period_s = hand.period_s
+    lacks = too_few(laws, past, use, asked, period_s)
+    if lacks:
+        return Made((), None, None, tuple(lacks), {}, counts, len(again))
+    if hand is not None and not search:
+        chosen = [Chosen(tuple(laws), given(hand))]
+    else:
+        corpus = Corpus([e.run for e in learning], laws, runs[0].vocabulary, period_s)
+        chosen = choose_by_law(corpus, laws, hand, horizon_s, progress=progress)
+    models: list[Model] = []
+    policies: dict[str, tuple[Step, ...]] = {}
+    curves: dict[str, Calibration] = {}
+    climbs: dict[str, list[Climb]] = {}
+    certified: dict[str, Certified] = {}
+    signals: dict[str, tuple[str, ...]] = {}
+    for each in chosen:
+        model = learned(
+            [one.stored for one in learning], [one.run for one in learning],
+            each.choice, each.laws,
+        )  # fmt: skip
+        models.append(model)
+        abstraction = each.choice.abstraction
+        judge = Judge(model, abstraction, each.laws, [horizon_s], period_s)
+        told = _told(judge, past, use["calibration"])
+        for law, several in _told(judge, past, use["certificate"]).items():
+            curve = calibrate(told[law], horizon_s)
+            curves[law] = curve
+            climbs[law] = [_climb(one, horizon_s, curve) for one in several]
+            (reach,) = curve(_array(judge.reach[law][horizon_s]))
+            certified[law] = certify(law, climbs[law], asked, float(reach))
+            signals[law] = tuple(
+                dict.fromkeys(
+                    [s for one in each.laws for s in one.signals]
+                    + list(abstraction.signals)
+                )
+            )
+    lacks = [lack for found in certified.values() for lack in found.lacks]
+    if lacks:
+        return Made(tuple(models), None, None, tuple(lacks), climbs, counts, len(again))
+    for law, found in certified.items():
+        assert found.threshold is not None  # noqa: S101
+        policies[law] = (Step("alert", found.threshold),)
+    hold_s = HOLD_S if holds(laws, runs, period_s) else horizon_s
+    policy = Policy(
+        name="warranted",
+        rules=policies,
+        horizon_s=horizon_s,
+        calibration={law: curve for law, curve in curves.items() if curve.points},
+        promises={law: _promise(found, asked) for law, found in certified.items()},
+        hold_s=hold_s,
+    )
+    guarantees = [g for found in certified.values() for g in found.guarantees]
+    thresholds = {law: found.threshold for law, found in certified.items()}
+    certificate = Certificate(
+        format=FORMAT,
+        made_by=f"forewarn {__version__}",
+        laws=thresholds,
+        over="frames",
+        horizon_s=horizon_s,
+        confidence=asked.confidence,
+        guarantees=[_guaranteed(each) for each in guarantees],
+        assumption=assumption(group),
+        base_rates=[_base_rate(law, several) for law, several in climbs.items()],
+        group=group or "",
+        over_groups=[
+            each
+            for law, several in climbs.items()
+            for each in groups_of(
+                law, several, thresholds[law] or 0.0, past, asked, group
+            )
+        ],
+        runs={
+            name: {past[n].stored.name: past[n].stored.digest for n in some}
+            for name, some in use.items()
+        },
+        guard={},
+        shadow=[
+            wrong
+            for law, several in climbs.items()
+            for wrong in shadow(
+                law, several, thresholds[law] or 0.0, past, signals[law]
+            )
+        ],
+    )
+    return Made(tuple(models), policy, certificate, (), climbs, counts, len(again))
+
+
+def share_aside(runs: int, asked: Asked) -> float:
+    """The share of the runs that thresholds and certificate are made from.
+
+    A third is enough where there are many; half where there are few.
+    """
+    fewest = needed(asked.false_alarms, asked.delta) or runs
+    return min(0.5, max(1 / 3, 2.0 * fewest / max(runs, 1)))
+
+
+def too_few(
+    laws: Sequence[Law],
+    past: Sequence[Past],
+    use: dict[str, list[int]],
+    asked: Asked,
+    period_s: float,
+) -> list[Lack]:
+    """What is lacking already before anything is learned."""
+    found: list[Lack] = []
+    runs = [each.run for each in past]
+    broken = Corpus(runs, laws, runs[0].vocabulary, period_s).broken_runs()
+    aside = len(use["certificate"]) / len(past)
+    for law in laws:
+        is_broken = broken[law.name]
+        clean = sum(not is_broken[n] for n in use["certificate"])
+        violating = len(use["certificate"]) - clean
+        for rate, there, most in (
+            ("false_alarms", clean, asked.false_alarms),
+            ("missed", violating, asked.missed),
+        ):
+            if most is None:
+                continue
+            fewest = needed(most, asked.delta)
+            if fewest is not None and there < fewest:
+                kind = "clean" if rate == "false_alarms" else "violating"
+                more = -(-(fewest - there) // aside)
+                why = (
+                    f"{there} {kind} runs are left for the certificate, and {fewest}"
+                    f" can guarantee a rate of {most:g} at the earliest"
+                )
+                found.append(Lack(law.name, rate, there, int(more), why))
+        taught = sum(is_broken[n] for n in use["learning"])
+        if taught < FOLDS and not any(lack.law == law.name for lack in found):
+            share = len(use["learning"]) / len(past)
+            more = -(-(FOLDS - taught) // max(share, 1e-9))
+            why = (
+                f"{taught} violating runs are left to learn from, and it takes {FOLDS}"
+            )
+            found.append(Lack(law.name, "missed", taught, int(more), why))
+    return found
+
+
+def _array(value: float) -> Any:
+    import numpy as np
+
+    return np.array([value])
+
+
+def _told(
+    judge: Judge, past: Sequence[Past], numbers: Sequence[int]
+) -> dict[str, list[Foretold]]:
+    found: dict[str, list[Foretold]] = {}
+    for number in numbers:
+        for law, each in judge.look(number, past[number].run):
+            found.setdefault(law, []).append(each)
+    return found
+
+
+def _climb(told: Foretold, horizon_s: float, curve: Calibration) -> Climb:
+    meant = replace(told, risks={horizon_s: curve(told.risks[horizon_s])})
+    return climb_of(meant, horizon_s, told.run, unknown_alarms=False)
+
+
+def _promise(found: Certified, asked: Asked) -> Promise:
+    """The same guarantees, as policies have them."""
+    by_rate = {each.rate: each for each in found.guarantees}
+    clean = by_rate["false_alarms"]
+    missed = by_rate.get("missed")
+    return Promise(
+        clean.most, missed.most if missed else None, asked.confidence, clean.runs,
+        clean.failures, missed.runs if missed else 0, missed.failures if missed else 0,
+    )  # fmt: skip
+
+
+def _guaranteed(each: Guarantee) -> Guaranteed:
+    return Guaranteed(
+        law=each.law, rate=each.rate, most=each.most, runs=each.runs,
+        failures=each.failures, bound=each.bound,
+    )  # fmt: skip
+
+
+def _base_rate(law: str, climbs: Sequence[Climb]) -> BaseRate:
+    violating = sum(climb.broken is not None for climb in climbs)
+    return BaseRate(law=law, violating=violating, runs=len(climbs))
+
+
+def groups_of(
+    law: str,
+    climbs: Sequence[Climb],
+    at: float,
+    past: Sequence[Past],
+    asked: Asked,
+    group: str | None,
+) -> list[OverGroups]:
+    """What holds of a new group, by the groups of the certificate's runs."""
+    if group is None:
+        return []
+    clean: dict[str, Counter[bool]] = {}
+    missed: dict[str, Counter[bool]] = {}
+    for climb in climbs:
+        own = past[climb.seed].group
+        warned = climb.warned(at)
+        if climb.broken is None:
+            clean.setdefault(own, Counter())[warned.alarm_s is not None] += 1
+        else:
+            missed.setdefault(own, Counter())[not warned.detected] += 1
+    found: list[OverGroups] = []
+    rates = [("false_alarms", clean)]
+    rates += [("missed", missed)] if asked.missed is not None else []
+    for rate, by_group in rates:
+        pairs = [(of[True], of.total()) for of in by_group.values()]
+        mean, bound = over_groups(pairs, asked.delta)
+        found.append(
+            OverGroups(
+                law=law,
+                rate="false_alarms" if rate == "false_alarms" else "missed",
+                groups=len(pairs), mean=mean, bound=bound, alike=alike(pairs),
+            )
+        )  # fmt: skip
+    return found
+
+
+def shadow(
+    law: str,
+    climbs: Sequence[Climb],
+    at: float,
+    past: Sequence[Past],
+    signals: Sequence[str],
+) -> list[Wrong]:
+    """Each run that the guard would have wrongly stopped, or wrongly let pass."""
+    found: list[Wrong] = []
+    for climb in climbs:
+        warned, own = climb.warned(at), past[climb.seed]
+        if climb.broken is None and warned.alarm_s is not None:
+            when = warned.alarm_s
+        elif climb.broken is not None and not warned.detected:
+            when = climb.broken.since_s
+        else:
+            continue
+        stopped = climb.broken is None
+        found.append(
+            Wrong(
+                run=own.stored.name, group=own.group, law=law, at_s=when,
+                what="wrongly stopped" if stopped else "wrongly let pass",
+                clip=clip(own, when, signals),
+            )
+        )  # fmt: skip
+    return found
+
+
+def clip(past: Past, at_s: float, signals: Sequence[str]) -> Clip:
+    """The frames around a moment."""
+    import numpy as np
+
+    times = past.run.times()
+    near = np.flatnonzero(np.abs(times - at_s) <= CLIP_S)
+    if near.size > CLIP_FRAMES:
+        picked = np.linspace(0, near.size - 1, CLIP_FRAMES).round().astype(int)
+        near = near[picked]
+    known = past.run.signals
+    return Clip(
+        times_s=[round(float(each), 3) for each in times[near]],
+        signals={
+            name: [_plain(value) for value in known[name][near].tolist()]
+            for name in signals
+            if name in known
+        },
+    )
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it; what is not a number is none."""
+    if isinstance(value, float):
+        return round(value, 3) if value - value == 0 else None
+    return value
+
+
+def check_laws(laws: Sequence[Law], past: Sequence[Past]) -> None:
+    """Refuses laws that the runs cannot answer."""
+    for each in past:
+        header = each.run.header
+        for law in laws:
+            lacking = [name for name in law.signals if not header.can_know(name)]
+            if lacking:
+                raise InvalidInput(
+                    f"it does not have {lacking[0]}, which {law.name} reads",
+                    source=str(each.stored.path),
+                    mend="leave the run out, or name a law that it can answer",
+                )

@@ -1,0 +1,218 @@
+"""The runs that a warrant is made from: their groups, their labels, and their parts.
+
+Runs of one group, such as one driver, never come to lie in two parts: what is learned
+from a driver would otherwise be judged by the same driver.
+"""
+
+from __future__ import annotations
+
+import csv
+import random
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from forewarn.abstractions.errors import InvalidInput, near_miss
+from forewarn.abstractions.files import lines
+from forewarn.abstractions.readers.stored import Stored, batches
+from forewarn.abstractions.trace import Kept
+from forewarn.monitors.laws.clocking import regular_period
+
+Shown = Callable[[Iterable[Any], str, int], Iterable[Any]]
+Label = Literal["safe", "unsafe"]
+
+FACTS = "runs.csv"
+"""A table beside the logs that says more about each run."""
+
+NAMES = ("run", "file", "seed")
+"""The columns by which it may name a run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a table says about runs, beside their logs.
+
+    Args:
+        columns: The names of its columns.
+        by_name: The row of each run, by file name or number.
+        source: The table's file.
+    """
+
+    columns: tuple[str, ...] = ()
+    by_name: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    source: str = ""
+
+    @classmethod
+    def read(cls, path: Path) -> Facts:
+        """Reads a CSV with a row a run."""
+        reader = csv.reader(text + "\n" for _, text in lines(path))
+        try:
+            columns = tuple(cell.strip() for cell in next(reader, []))
+            key = next((name for name in NAMES if name in columns), None)
+            if key is None:
+                raise InvalidInput(
+                    f"no column names the runs (has: {', '.join(columns):.200})",
+                    source=str(path),
+                    mend=f"add a column {' or '.join(NAMES)}",
+                )
+            rows = [dict(zip(columns, row, strict=False)) for row in reader if row]
+        except csv.Error as error:
+            raise InvalidInput(f"not CSV: {error}", source=str(path)) from None
+        return cls(columns, {row[key].strip(): row for row in rows}, str(path))
+
+    @classmethod
+    def beside(cls, paths: Iterable[Path]) -> Facts:
+        """Those that lie beside logs, if any do."""
+        for path in paths:
+            for folder in (path, path.parent, path.parent.parent):
+                if (found := folder / FACTS).is_file():
+                    return cls.read(found)
+        return cls()
+
+    def of(self, name: str, number: int) -> Mapping[str, str]:
+        """What is said of a run, by its name or its number."""
+        stem = name.split(".")[0]
+        for key in (name, stem, str(number)):
+            if key in self.by_name:
+                return self.by_name[key]
+        return {}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Past:
+    """A run of the logs.
+
+    Args:
+        stored: Where it lies.
+        run: What was kept of it; its header's seed is its number among all.
+        group: Its group; by default each run is one.
+        label: Whether people found it safe, where they said.
+    """
+
+    stored: Stored
+    run: Kept
+    group: str
+    label: Label | None = None
+
+
+def grouped(facts: Mapping[str, str], group: str | None, name: str, source: str) -> str:
+    """The group of a run.
+
+    Raises:
+        InvalidInput: Nothing says it.
+    """
+    if group is None:
+        return name
+    if group not in facts or not facts[group].strip():
+        raise InvalidInput(
+            f"nothing says the {group} of the run {name:.80}",
+            source=source,
+            mend=near_miss(group, facts)
+            or f"give --facts, a CSV with the columns run and {group}",
+        )
+    return facts[group].strip()
+
+
+def labelled(text: str, source: str) -> Label | None:
+    """A label as tables and logs have it."""
+    match text.strip().lower():
+        case "":
+            return None
+        case "safe":
+            return "safe"
+        case "unsafe":
+            return "unsafe"
+    raise InvalidInput(
+        f"the label {text!r:.40} is neither safe nor unsafe", source=source
+    )
+
+
+def read_past(
+    stored: Sequence[Stored],
+    names: Iterable[str] | None,
+    facts: Facts,
+    group: str | None,
+    period_s: float | None = None,
+    progress: Shown = lambda items, *_: items,
+) -> list[Past]:
+    """Reads runs of frames.
+
+    Args:
+        stored: Where they lie.
+        names: The signals to keep; None: all.
+        facts: What else is known of them.
+        group: The column of the facts that says their group.
+        period_s: The time between frames, where the runs do not say.
+        progress: Shows how far it is.
+    """
+    wanted = None if names is None else list(names)
+    read = (
+        pair
+        for batch in batches(stored, wanted, None, period_s)
+        for pair in zip(batch.runs, batch.apart(), strict=True)
+    )
+    found: list[Past] = []
+    for number, (origin, run) in enumerate(progress(read, "runs read", len(stored))):
+        header = run.header
+        if header.guarded:
+            raise InvalidInput(
+                "a guard intervened in this run, so nobody knows how it would have"
+                " gone on",
+                source=str(origin.path),
+                mend="use runs without a guard, or in shadow mode",
+            )
+        known = header.seed if header.seed is not None else number
+        said = facts.of(origin.name, known)
+        every_s = header.period_s or period_s or regular_period(run.times())
+        if every_s is None:
+            raise InvalidInput(
+                "its frames do not come regularly",
+                source=str(origin.path),
+                mend="give the time between two as --period",
+            )
+        if not len(run):
+            raise InvalidInput("there are no frames", source=str(origin.path))
+        header = replace(header, seed=number, period_s=every_s)
+        kept = Kept(header, run.times_s, run.signals, run.vocabulary)
+        own = grouped(said, group, origin.name, facts.source or str(origin.path))
+        label = labelled(said.get("label", ""), facts.source)
+        found.append(Past(origin, kept, own, label))
+    return found
+
+
+def once(
+    digests: Sequence[str], known: Collection[str] = ()
+) -> tuple[list[int], list[int]]:
+    """The numbers of runs that are new, and of those that come again, byte for byte."""
+    seen, new, again = set(known), list[int](), list[int]()
+    for number, digest in enumerate(digests):
+        (again if digest in seen else new).append(number)
+        seen.add(digest)
+    return new, again
+
+
+def deal(groups: Sequence[str], shares: Sequence[float], seed: int) -> list[list[int]]:
+    """Deals runs to parts, whole groups at a time, at random.
+
+    Args:
+        groups: The group of each run.
+        shares: Which share of all runs each part but the last is to have.
+        seed: Of the shuffling.
+    """
+    members: dict[str, list[int]] = {}
+    for number, group in enumerate(groups):
+        members.setdefault(group, []).append(number)
+    order = sorted(members)
+    random.Random(seed).shuffle(order)  # noqa: S311
+    parts: list[list[int]] = [[] for _ in range(len(shares) + 1)]
+    at = 0
+    for number, group in enumerate(order):
+        left = len(order) - number
+        full = at < len(shares) and len(parts[at]) >= shares[at] * len(groups)
+        # Each part gets a group, where there are as many.
+        starving = at < len(shares) and bool(parts[at]) and left <= len(shares) - at
+        if full or starving:
+            at += 1
+        parts[at] += members[group]
+    return [sorted(part) for part in parts]

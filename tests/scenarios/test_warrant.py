@@ -1,0 +1,145 @@
+"""A warrant: what is guaranteed, on which runs, and that nothing is half-written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forewarn.cli import main
+from forewarn.monitors.guarding.certificate import (
+    Certificate,
+    InvalidCertificate,
+    load_certificate,
+)
+from forewarn.plugins.loop.guarding import Guarding
+from forewarn.scenarios.warrant.page import render
+from forewarn.scenarios.warrant.runs import deal, once
+from tests.scenarios import warranted
+
+
+def warrant(*arguments: object) -> Result:
+    return CliRunner().invoke(main, ["warrant", *(str(each) for each in arguments)])
+
+
+@pytest.fixture(scope="module")
+def certificate() -> Certificate:
+    return load_certificate(warranted.guard())
+
+
+def test_it_says_what_is_guaranteed_and_on_which_runs(certificate: Certificate) -> None:
+    alarms, missed = certificate.guarantees
+    assert (alarms.rate, alarms.most, alarms.law) == ("false_alarms", 0.05, "gentle")
+    assert alarms.bound <= 0.05 and missed.bound <= missed.most == 0.3
+    used = certificate.runs
+    assert alarms.runs + missed.runs == len(used["certificate"])
+    assert sum(map(len, used.values())) == 320
+    (rate,) = certificate.base_rates
+    assert rate.violating == missed.runs and rate.runs == len(used["certificate"])
+
+
+def test_no_driver_lies_in_two_parts(certificate: Certificate) -> None:
+    numbers = [
+        {int(name.split("-")[1].split(".")[0]) % 8 for name in runs}
+        for runs in certificate.runs.values()
+    ]
+    assert all(numbers)
+    assert sum(map(len, numbers)) == len(set().union(*numbers)) == 8
+
+
+def test_the_shadow_report_has_each_run_that_was_judged_wrongly(
+    certificate: Certificate,
+) -> None:
+    alarms, missed = certificate.guarantees
+    whats = [each.what for each in certificate.shadow]
+    assert whats.count("wrongly stopped") == alarms.failures
+    assert whats.count("wrongly let pass") == missed.failures
+    assert len(whats) > 0
+    for each in certificate.shadow:
+        clip = each.clip
+        assert clip.times_s[0] <= each.at_s <= clip.times_s[-1]
+        assert len(clip.signals["acceleration"]) == len(clip.times_s)
+
+
+def test_what_logs_call_their_runs_is_data(certificate: Certificate) -> None:
+    page = render(certificate)
+    assert "driver &lt;" in page and "driver <" not in page
+    assert "<script" not in page
+    assert page == (warranted.guard() / "certificate.html").read_text()
+
+
+def test_it_loads_wherever_a_model_and_a_policy_load() -> None:
+    guarding = Guarding.load(warranted.guard())
+    (steps,) = guarding.policy.rules.values()
+    certificate = load_certificate(warranted.guard())
+    assert certificate.covers(guarding.policy)
+    assert steps[0].threshold == certificate.laws["gentle"]
+    assert [law.name for law in guarding.watch().laws] == ["gentle"]
+
+
+def test_a_changed_file_loses_the_certificate(tmp_path: Path) -> None:
+    guard = tmp_path / "guard"
+    guard.mkdir()
+    for file in warranted.guard().iterdir():
+        (guard / file.name).write_bytes(file.read_bytes())
+    policy = guard / "policy.yaml"
+    policy.write_text(policy.read_text().replace("hold_s: 2", "hold_s: 3"))
+    with pytest.raises(InvalidCertificate, match="policy.yaml is not the file"):
+        load_certificate(guard)
+
+
+def test_too_few_runs_are_refused_and_nothing_is_written(tmp_path: Path) -> None:
+    warranted.write_logs(tmp_path / "logs", 90)
+    out = tmp_path / "guard"
+    done = warrant(tmp_path / "logs", "--law", warranted.LAW, "--out", out, "--json")
+    assert done.exit_code == 1
+    payload = json.loads(done.stdout)
+    assert payload["granted"] is False and payload["certificate"] is None
+    assert {need["rate"] for need in payload["needs"]} == {"false_alarms", "missed"}
+    assert all(need["more"] > 0 for need in payload["needs"])
+    assert not out.exists() and [each.name for each in tmp_path.iterdir()] == ["logs"]
+    told = warrant(tmp_path / "logs", "--law", warranted.LAW, "--out", out)
+    assert "it needs" in told.stdout and "more clean runs" in told.stdout
+
+
+def test_it_takes_the_place_of_a_guard_and_of_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("precious")
+    done = warrant(warranted.logs(), "--law", warranted.LAW, "--out", tmp_path)
+    assert done.exit_code == 2 and "holds other files" in done.stderr
+    assert (tmp_path / "mine.txt").read_text() == "precious"
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--group", "road"], "nothing says the road of the run"),
+        (["--law", "always wet_road_friction > 1"], "wet_road_friction"),
+    ],
+)
+def test_what_is_missing_is_named(more: list[str], said: str, tmp_path: Path) -> None:
+    law = [] if "--law" in more else ["--law", warranted.LAW]
+    done = warrant(warranted.logs(), *law, *more, "--out", tmp_path / "guard")
+    assert done.exit_code == 2 and said in done.stderr
+
+
+@given(
+    st.lists(st.sampled_from("abcdefgh"), min_size=3, max_size=60),
+    st.integers(0, 5),
+)
+def test_groups_are_dealt_whole_and_each_run_once(groups: list[str], seed: int) -> None:
+    parts = deal(groups, [0.4, 0.2], seed)
+    assert sorted(number for part in parts for number in part) == list(
+        range(len(groups))
+    )
+    homes = [{groups[number] for number in part} for part in parts]
+    assert sum(map(len, homes)) == len(set(groups))
+    if len(set(groups)) >= 3:
+        assert all(parts)
+
+
+def test_a_run_that_comes_twice_counts_once() -> None:
+    assert once(["a", "b", "a", "c"], known=["c"]) == ([0, 1], [2, 3])

@@ -96,7 +96,9 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
         return await handler(request)
 
     def _check(self, request: ModelRequest[Any]) -> None:
-        """Rejects tools that the model's provider runs."""
+        """Rejects tools that the provider runs, and rules that no tool can break."""
+        here = [tool for tool in request.tools if not isinstance(tool, dict)]
+        self.guard.check_rules({tool.name: list(tool.args) for tool in here})
         for tool in request.tools:
             if isinstance(tool, dict) and not self._harmless.intersection(
                 (tool.get("name"), tool.get("type"))

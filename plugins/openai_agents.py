@@ -51,8 +51,9 @@ def guarded_tools(
 
     Raises:
         InvalidInput: A tool runs elsewhere, where nobody can stop it, or does not
-            report failures.
+            report failures; or a rule is about commands and no tool is given one.
     """
+    guard.check_rules({t.name: _arguments(t) for t in tools})
     found: list[Tool] = []
     for tool in tools:
         if tool.name in harmless:
@@ -71,6 +72,11 @@ def guarded_tools(
                 mend="leave it out, or name it among the harmless ones",
             )
     return found
+
+
+def _arguments(tool: Tool) -> list[str]:
+    schema = getattr(tool, "params_json_schema", {})
+    return list(schema.get("properties", ()))
 
 
 def _is_of_a_server(tool: FunctionTool) -> bool:

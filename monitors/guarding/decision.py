@@ -319,3 +319,6 @@ class Bound(Protocol):
 
     def unmatched(self, actions: Collection[str]) -> Sequence[str]:
         """The names of its rules that none of these actions can match."""
+
+    def unheard(self, tools: Mapping[str, Collection[str]]) -> Sequence[str]:
+        """The names of its rules about what no argument of these tools can be."""

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import pairwise
 
+from forewarn.monitors.rules.arguments import Arguments, looks_like_sql
 from forewarn.monitors.rules.code_calls import FILES, NETWORK, RUNNING, Asked, Table
 from forewarn.monitors.rules.code_program import (
     MAX_CHARACTERS,
@@ -21,9 +22,11 @@ from forewarn.monitors.rules.code_program import (
     parsed,
     receiver,
     unfenced,
+    without_magic,
 )
 from forewarn.monitors.rules.condition import UnknownSignal
 from forewarn.monitors.rules.predicates import Event, Library, Predicate, library_of
+from forewarn.monitors.rules.shell import programs_of, steps_of
 
 _DIGESTS = ("hashlib.md5", "hashlib.sha1")
 _HASHES = (*_DIGESTS, "hashlib.sha256", "hashlib.sha512", "hashlib.sha224",
@@ -287,33 +290,29 @@ FAULTS: Table = {
 }
 
 
-_PYTHON = frozenset("code source script program python query".split())
-_SHELL = frozenset("command commands cmd shell bash".split())
-_RUNS_PYTHON = re.compile(r"python|jupyter|notebook|repl")
-_RUNS_SHELL = re.compile(r"bash|shell|terminal|console|\b[a-z]?sh\b|\bcmd\b")
-
-
-def program_of(event: Event, known: Known) -> Program:
+def program_of(event: Event, known: Known, arguments: Arguments) -> Program:
     """All that an action would run, as one program; a shell's command is a call.
 
-    What is run is told by the argument's name, or by the tool's for arguments of other
-    names. Text that is no Python is taken for a command.
+    Text that is no Python is taken for a command, unless it is SQL.
     """
-    tool = f"{event.action} {event.tool}".casefold().replace("_", " ")
+    tool = f"{event.action} {event.tool}".strip()
     pythons: list[str] = []
     commands: list[str] = []
     readable = True
-    for name, text in _texts("", event.arguments):
-        key = name.casefold()
-        if key in _PYTHON or (key not in _SHELL and _RUNS_PYTHON.search(tool)):
-            if parsed(text) is not None:
-                pythons.append(unfenced(text))
-                continue
-            readable = False
-            if key != "query":  # a question, or SQL
-                commands.append(text)
-        elif key in _SHELL or _RUNS_SHELL.search(tool):
+    for role, text in arguments.texts(tool, event.arguments):
+        if role == "code" and parsed(text) is None:
+            text, magic = without_magic(text)
+            commands += magic
+        if role == "shell":
             commands.append(text)
+        elif role == "code" and parsed(text) is not None:
+            pythons.append(unfenced(text))
+        elif role == "code" and not looks_like_sql(text):
+            readable = False
+            commands.append(text)
+    if sum(map(len, commands)) <= MAX_CHARACTERS:
+        for step in (step for text in commands for step in steps_of(text)):
+            pythons += (text for text in programs_of(step) if parsed(text) is not None)
     calls = [f"_shell.system({text!r})" for text in commands]
     imported = ["import os as _shell"] if calls else []
     whole = "\n".join([*pythons, *imported, *calls])
@@ -323,38 +322,29 @@ def program_of(event: Event, known: Known) -> Program:
     return program
 
 
-def _texts(name: str, value: object) -> Iterator[tuple[str, str]]:
-    """Every text among arguments, however deep, with the name that it goes by."""
-    if isinstance(value, str):
-        yield name, value
-    elif isinstance(value, Mapping):
-        for key, part in value.items():
-            yield from _texts(str(key), part)
-    elif isinstance(value, list | tuple):
-        if value and all(isinstance(part, str) for part in value):
-            yield name, " ".join(value)
-            return
-        for part in value:
-            yield from _texts(name, part)
+_USUAL = Arguments()
 
 
 class Session:
     """What a code agent's cells have made known so far.
 
+    Args:
+        arguments: What its tools' arguments are.
+
     Attributes:
         program: The program of the event; an empty one where it has none.
     """
 
-    __slots__ = ("program", "_known")
+    __slots__ = ("program", "_arguments", "_known")
 
-    def __init__(self) -> None:
-        self._known = Known()
+    def __init__(self, arguments: Arguments = _USUAL) -> None:
+        self._arguments, self._known = arguments, Known()
         self.program = Program("")
 
     def read(self, event: Event) -> None:
         """Parses what is about to run, or takes in what did."""
         if event.moment == "before":
-            self.program = program_of(event, self._known)
+            self.program = program_of(event, self._known, self._arguments)
         elif event.moment == "after":
             self._known = self.program.known
         else:
@@ -382,5 +372,6 @@ def code() -> Library:
         "code",
         library_of(_predicate(name, *each) for name, each in _ALL.items()),
         start=Session,
+        begin=Session,
         fields={"action": lambda event, state: event.action or None},
     )

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import ast
 import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
 from forewarn.abstractions.files import read_yaml
+from forewarn.monitors.rules import code_shell
 from forewarn.monitors.rules.code_program import (
     NONE,
     Call,
     Program,
     Texts,
     host_of,
-    plain_path,
+    is_admin,
+    is_system,
 )
+from forewarn.monitors.rules.shell import Step, steps_of
 
 
 @cache
@@ -76,17 +80,6 @@ _WATCHERS = frozenset(
     "psutil pyperclip watchdog pynput pyautogui mss clipboard keyboard pyscreenshot"
     " inotify GPUtil pyinotify scapy pyshark".split()
 )
-COMMAND_DELETES = re.compile(
-    r"\brm\s+-|\brmdir\b|\bshred\b|\bmkfs|\bdd\s+.{0,200}of=|\bdel\s"
-)
-_COMMAND_INSTALLS = re.compile(
-    r"\b(pip3?|apt(-get)?|yum|dnf|npm|conda|brew|gem|snap)\s+(\S{1,80}\s+){0,6}?install\b"
-)
-_COMMAND_FETCHES = re.compile(r"\b(curl|wget|nc|ncat|telnet|ssh|scp|ftp)\s")
-_COMMAND_RIGHTS = re.compile(
-    r"\b(sudo|su|chmod|chown|chattr|setcap|visudo|usermod|passwd)\s"
-)
-_COMMAND_KILLS = re.compile(r"\b(kill|pkill|killall|shutdown|reboot|halt|systemctl)\b")
 
 
 def commands(program: Program) -> str:
@@ -99,14 +92,21 @@ def commands(program: Program) -> str:
                 part.value if isinstance(part, ast.Constant) else ""
                 for part in call.node.args[0].elts  # type: ignore[attr-defined]
             ]
-            found.append(" ".join(str(part) for part in parts))
+            found.append(shlex.join(str(part) for part in parts))
         else:
             found += sorted(call.texts)
     return "\n".join(found)
 
 
-def says(pattern: re.Pattern[str]) -> Asked:
-    return lambda program: bool(pattern.search(commands(program)))
+def steps(program: Program) -> list[Step]:
+    """The shell commands of a program, parsed."""
+    if program.steps is None:
+        program.steps = steps_of(commands(program))
+    return program.steps
+
+
+def _stepping(asked: Callable[[list[Step]], bool]) -> Asked:
+    return lambda program: asked(steps(program))
 
 
 def _runs_unknown(program: Program) -> bool:
@@ -170,6 +170,13 @@ def _called(node: ast.AST) -> str:
     return ""
 
 
+def _is_native(call: Call) -> bool:
+    loads = ("CDLL", "WinDLL", "PyDLL", "LoadLibrary", "dlopen")
+    return call.method in loads or call.name.startswith(
+        ("ctypes.cdll", "ctypes.windll", "ctypes.pythonapi")
+    )
+
+
 def _spawns(program: Program) -> bool:
     makers = ("os.fork", "multiprocessing.Process", "threading.Thread")
     loops = program.all(ast.While, ast.For)
@@ -193,16 +200,16 @@ RUNNING: Table = {
     "runs_unknown": ("A command is run that is not in the program.", _runs_unknown),
     "installs": (
         "Software is installed.",
-        lambda p: says(_COMMAND_INSTALLS)(p) or any(p.called("pip.main")),
+        lambda p: code_shell.installs(steps(p)) or any(p.called("pip.main")),
     ),
     "command_fetches": (
         "A command reaches over the network.",
-        says(_COMMAND_FETCHES),
+        _stepping(code_shell.fetches_by),
     ),
     "changes_rights": (
         "Somebody's rights are changed, or the program takes on others.",
         lambda p: (
-            says(_COMMAND_RIGHTS)(p)
+            code_shell.changes_rights(steps(p))
             or any(
                 p.called(
                     "os.chmod",
@@ -220,19 +227,46 @@ RUNNING: Table = {
         "Rights are taken on, and an error on the way leaves them on.",
         _keeps_rights,
     ),
+    "installs_foreign": (
+        "Software is installed from elsewhere than the usual registry.",
+        _stepping(code_shell.installs_foreign),
+    ),
+    "runs_fetched": (
+        "What a command fetches is run.",
+        _stepping(code_shell.runs_fetched),
+    ),
+    "runs_hidden": (
+        "What a command decodes is run.",
+        _stepping(code_shell.runs_hidden),
+    ),
+    "spawns_terminal": (
+        "A shell is given a terminal of its own.",
+        lambda p: any(p.called("pty.spawn", "pty.fork")),
+    ),
+    "calls_native": (
+        "Native code is called, past all that Python checks.",
+        lambda p: any(map(_is_native, p.calls)),
+    ),
+    "hides_traces": (
+        "The record of what was done is cleared or cut off.",
+        lambda p: code_shell.hides_traces(commands(p), steps(p)),
+    ),
     "kills": (
         "A process is ended.",
-        lambda p: any(calls(p, "kills")) or says(_COMMAND_KILLS)(p),
+        lambda p: any(calls(p, "kills")) or code_shell.kills(steps(p)),
     ),
     "kills_others": (
         "Processes that the program did not start are ended.",
         lambda p: (
             (any(calls(p, "kills")) and "psutil" in p.imports())
             or any(p.called("os.kill", "os.killpg"))
-            or says(_COMMAND_KILLS)(p)
+            or code_shell.kills(steps(p))
         ),
     ),
-    "spawns_in_loop": ("Processes or threads are started in a loop.", _spawns),
+    "spawns_in_loop": (
+        "Processes or threads are started in a loop, or by themselves.",
+        lambda p: _spawns(p) or code_shell.forks_endlessly(commands(p)),
+    ),
     "evaluates": (
         "Text is run as a program.",
         _calling("evaluates"),
@@ -262,42 +296,21 @@ RUNNING: Table = {
 }
 
 
-_ADMIN = re.compile(
-    r"/(etc|root|proc|sys|boot|dev|var/(log|spool|lib|run|mail|backups)|run)(/|$)"
-)
-_PROGRAMS = re.compile(
-    r"/(usr|opt|bin|sbin|lib|lib64|srv|mnt|media|System|Library)(/|$)"
-)
-_SECRETS = re.compile(
-    r"(^|/)(\.ssh|\.aws|\.gnupg|\.netrc|\.env|id_[rd]sa\w*|passwd\S*|shadow\S*|sudoers\S*"
-    r"|gshadow|credentials?\S*|\.git-credentials|\.kube|\.pgpass)(/|$)"
-)
 _STARTUP = re.compile(
     r"(^|/)(\.bashrc|\.bash_profile|\.profile|\.zshrc|\.bash_aliases|bash\.bashrc"
     r"|rc\.local|crontab|cron\.\w+|authorized_keys|autostart|systemd)(/|$)"
 )
-_HARMLESS = frozenset(("/dev/null", "/dev/stdin", "/dev/stdout", "/usr/bin/env"))
 SCRIPT = re.compile(r"\.(py|pyw|sh|bash|bat|ps1|rb|pl|js|exe|so|dll|cmd|vbs)$")
 
 
-def _is_admin(path: str) -> bool:
-    plain = plain_path(path)
-    return plain not in _HARMLESS and bool(
-        _ADMIN.match(plain) or _SECRETS.search(plain)
-    )
-
-
-def _is_system(path: str) -> bool:
-    plain = plain_path(path)
-    return _is_admin(path) or (plain not in _HARMLESS and bool(_PROGRAMS.match(plain)))
-
-
 def _read(program: Program) -> Texts:
-    return NONE.union(*(paths for paths, mode in opens(program) if mode == "r"))
+    opened = NONE.union(*(paths for paths, mode in opens(program) if mode == "r"))
+    return opened | set(code_shell.read_by(steps(program)))
 
 
 def _written(program: Program) -> Texts:
-    return NONE.union(*(paths for paths, mode in opens(program) if mode != "r"))
+    opened = NONE.union(*(paths for paths, mode in opens(program) if mode != "r"))
+    return opened | set(code_shell.written_by(steps(program)))
 
 
 def _changed(program: Program) -> Texts:
@@ -311,7 +324,12 @@ def _changed(program: Program) -> Texts:
         "os.makedirs",
     )
     changes = (*calls(program, "deletes", "copies"), *program.called(*others))
-    return NONE.union(*(call.texts for call in changes))
+    changed = NONE.union(*(call.texts for call in changes))
+    return changed | set(code_shell.changed_by(steps(program)))
+
+
+def deletes_widely(program: Program) -> bool:
+    return code_shell.deletes_widely(steps(program))
 
 
 FILES: Table = {
@@ -321,16 +339,16 @@ FILES: Table = {
     ),
     "reads_admin_file": (
         "A file of the system's administration is read, or one with secrets.",
-        lambda p: any(map(_is_admin, _read(p))),
+        lambda p: any(map(is_admin, _read(p))),
     ),
     "reads_system_file": (
         "A file outside the user's own folders is read.",
-        lambda p: any(map(_is_system, _read(p))),
+        lambda p: any(map(is_system, _read(p))),
     ),
     "writes_file": ("A file is written.", writes),
     "writes_system_file": (
         "A file outside the user's own folders is written.",
-        lambda p: any(map(_is_system, _written(p))),
+        lambda p: any(map(is_system, _written(p))),
     ),
     "writes_program": (
         "A file is written that can be run.",
@@ -338,7 +356,10 @@ FILES: Table = {
     ),
     "writes_startup_file": (
         "A file is changed that runs when somebody logs in or a machine starts.",
-        lambda p: any(map(_STARTUP.search, _written(p) | _changed(p))),
+        lambda p: (
+            any(map(_STARTUP.search, _written(p) | _changed(p)))
+            or code_shell.schedules(steps(p))
+        ),
     ),
     "copies": (
         "A file is copied, moved or linked.",
@@ -347,14 +368,14 @@ FILES: Table = {
     "copies_system_file": (
         "A file is copied from or to a place outside the user's own folders.",
         lambda p: any(
-            _is_system(text) for call in calls(p, "copies") for text in call.texts
+            is_system(text) for call in calls(p, "copies") for text in call.texts
         ),
     ),
     "lists": ("A folder is listed.", _calling("lists")),
     "lists_system_folder": (
         "A folder outside the user's own is listed.",
         lambda p: any(
-            _is_system(text) for call in calls(p, "lists") for text in call.texts
+            is_system(text) for call in calls(p, "lists") for text in call.texts
         ),
     ),
     "climbs_out": (
@@ -363,19 +384,19 @@ FILES: Table = {
     ),
     "deletes": (
         "A file or folder is deleted.",
-        lambda p: any(calls(p, "deletes")) or says(COMMAND_DELETES)(p),
+        lambda p: any(calls(p, "deletes")) or code_shell.deletes(steps(p)),
     ),
     "deletes_tree": (
         "A folder is deleted with all that is in it.",
-        lambda p: any(p.called("shutil.rmtree")) or says(COMMAND_DELETES)(p),
+        lambda p: any(p.called("shutil.rmtree")) or deletes_widely(p),
     ),
     "changes_system": (
         "What lies outside the user's own folders is deleted, moved or changed.",
-        lambda p: any(map(_is_system, _changed(p))),
+        lambda p: any(map(is_system, _changed(p))),
     ),
     "touches_system": (
         "A path outside the user's own folders stands in the program.",
-        lambda p: any(t.startswith("/") and _is_system(t) for t in p.texts),
+        lambda p: any(t.startswith("/") and is_system(t) for t in p.texts),
     ),
 }
 
@@ -417,8 +438,31 @@ def _callee(node: ast.Call) -> str:
     return node.func.id if isinstance(node.func, ast.Name) else ""
 
 
+def _sends_environment(program: Program) -> bool:
+    """The whole environment is at hand where something is sent."""
+    if code_shell.sends_environment(steps(program)):
+        return True
+    parts = {
+        id(node.value)
+        for node in program.nodes
+        if isinstance(node, ast.Subscript)
+        or (isinstance(node, ast.Attribute) and node.attr in ("get", "setdefault"))
+    }
+    whole = (
+        node
+        for node in program.nodes
+        if isinstance(node, ast.Attribute | ast.Name)
+        and isinstance(node.ctx, ast.Load)
+        and program._name(node) == "os.environ"
+        and id(node) not in parts
+    )
+    return posts(program) and any(whole)
+
+
 def _redirects(program: Program) -> bool:
     """A shell that is tied to a socket."""
+    if code_shell.ties_shell(steps(program)):
+        return True
     sockets = "socket" in program.imports()
     ties = any(program.called("os.dup2", "pty.spawn"))
     runs = any(calls(program, "shells", "evaluates"))
@@ -432,6 +476,10 @@ NETWORK: Table = {
     "posts_file": (
         "What a file holds is sent over the network.",
         lambda p: posts(p) and any(mode == "r" for _, mode in opens(p)),
+    ),
+    "sends_environment": (
+        "All variables of the environment are sent over the network.",
+        _sends_environment,
     ),
     "fetches_plainly": (
         "Something is fetched without encryption from another machine.",

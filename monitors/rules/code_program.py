@@ -14,6 +14,8 @@ import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from forewarn.monitors.rules.shell import Step
+
 MAX_CHARACTERS = 50_000
 """A longer program is not parsed, and counts as one that cannot be read."""
 
@@ -80,13 +82,17 @@ class Program:
     Attributes:
         readable: Whether it can be parsed.
         too_long: Whether it is too long to be looked at.
+        steps: The shell commands in it, once they have been asked for.
     """
 
-    __slots__ = ("calls", "known", "nodes", "readable", "texts", "too_long", "tree")
+    __slots__ = (
+        "calls", "known", "nodes", "readable", "steps", "texts", "too_long", "tree",
+    )  # fmt: skip
 
     def __init__(self, text: str, known: Known | None = None) -> None:
         self.known = known.copy() if known else Known()
         self.too_long = False
+        self.steps: list[Step] | None = None
         self._read(parsed(text))
         try:
             self._follow()
@@ -299,6 +305,19 @@ def unfenced(text: str) -> str:
     return _PROMPT.sub("", text) if _PROMPT.match(text.lstrip()) else text
 
 
+_MAGIC = re.compile(
+    r"^[ \t]*(?:!|%(?=(?:pip|sx|system|bash|sh)\b)|%%?\w+)(.*)$", re.MULTILINE
+)
+
+
+def without_magic(text: str) -> tuple[str, list[str]]:
+    """A notebook's cell without its magic, and the commands that the magic runs."""
+    if "!" not in text and "%" not in text:
+        return text, []
+    commands = [found[1] for found in _MAGIC.finditer(text)]
+    return _MAGIC.sub("", text), commands
+
+
 def _joined(between: str, *parts: Texts) -> Texts:
     """Every way to join them; nothing where a part is not known."""
     found = [""]
@@ -331,6 +350,38 @@ def plain_path(text: str) -> str:
     while path.startswith("../"):
         path = path[2:] if not path.startswith("../../") else path[3:]
     return path
+
+
+_ADMIN = re.compile(
+    r"/(etc|root|proc|sys|boot|dev|var/(log|spool|lib|run|mail|backups)|run)(/|$)"
+)
+_PROGRAMS = re.compile(
+    r"/(usr|opt|bin|sbin|lib|lib64|srv|mnt|media|System|Library)(/|$)"
+)
+_SECRETS = re.compile(
+    r"(^|/)(\.ssh|\.aws|\.gnupg|\.netrc|\.env|id_[rd]sa\w*|passwd\S*|shadow\S*|sudoers\S*"
+    r"|gshadow|credentials?\S*|\.git-credentials|\.kube|\.pgpass)(/|$)"
+)
+_HARMLESS = re.compile(
+    r"/dev/(null|zero|u?random|tty|std\w+)$|/usr/bin/env$"
+    r"|/proc/(cpuinfo|meminfo|version|uptime|loadavg|stat|mounts)$"
+    r"|/etc/(os-release|lsb-release|hosts|hostname|timezone|localtime|resolv\.conf"
+    r"|mime\.types)$|/sys/(class|devices/system/cpu)(/|$)"
+)
+
+
+def is_admin(path: str) -> bool:
+    plain = plain_path(re.sub(r"^~|^\$HOME", "/home/user", path))
+    return not _HARMLESS.match(plain) and bool(
+        _ADMIN.match(plain) or _SECRETS.search(plain)
+    )
+
+
+def is_system(path: str) -> bool:
+    plain = plain_path(path)
+    return is_admin(path) or (
+        not _HARMLESS.match(plain) and bool(_PROGRAMS.match(plain))
+    )
 
 
 def host_of(text: str) -> str | None:

@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from forewarn.abstractions.errors import InvalidInput, SignalFault
 from forewarn.monitors.guarding.decision import RANK
+from forewarn.monitors.rules.arguments import arguments_of
 from forewarn.monitors.rules.condition import (
     Condition,
     UnknownSignal,
@@ -104,7 +105,8 @@ class Engine:
             and (rule.domain or rules.domain) == library.domain
         )
         self._first = rules.match == "first"
-        self._library = library.only(n for rule in self.rules for n in rule.predicates)
+        asked = library.only(n for rule in self.rules for n in rule.predicates)
+        self._library = asked.mapped(arguments_of(rules.arguments))
         # By moment and action, where the text of an action plays no part.
         self._heard: dict[tuple[str, str], list[tuple[CompiledRule, bool]]] = {}
         self._by_name = rules.matching == "plain"

@@ -10,6 +10,7 @@ from forewarn.abstractions.errors import InvalidInput, SignalFault
 from forewarn.abstractions.files import read_yaml
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action, Judgement
+from forewarn.monitors.rules.arguments import arguments_of
 from forewarn.monitors.rules.engine import Engine, Firing, plain_name, severest
 from forewarn.monitors.rules.libraries import add_written, library
 from forewarn.monitors.rules.predicates import Event
@@ -55,6 +56,7 @@ class RuleJudge:
                     mend="put it into a file of its own, or turn it off",
                 )
         self._engine = Engine(rules, known)
+        self._arguments = arguments_of(rules.arguments)
         self._first = rules.match == "first"
         asked = [compiled.rule for compiled in self._engine.rules]
         self._ticks = any(rule.trigger.moment == "tick" for rule in asked)
@@ -77,6 +79,13 @@ class RuleJudge:
             and each.rule.trigger.actions
             and there.isdisjoint(map(plain_name, each.rule.trigger.actions))
         ]
+
+    def unheard(self, tools: Mapping[str, Collection[str]]) -> Sequence[str]:
+        """Its enforced rules about programs and commands, if no tool is given one."""
+        if self._set.domain != "code" or self._arguments.has(tools, ("shell", "code")):
+            return ()
+        rules = (each for each in self._engine.rules if each.rule.mode == "enforce")
+        return [each.rule.name for each in rules if each.predicates]
 
     def as_dict(self) -> Mapping[str, Any]:
         return {**self._set.as_dict(), PREDICATES: list(self._predicates)}
@@ -138,6 +147,8 @@ class RuleJudge:
             yield Event("tick", values=values, time_s=time_s)
         if proposal is not None:
             name, arguments = proposal.name, proposal.arguments
+            if self._set.domain == "household":
+                arguments = self._arguments.about(name, arguments)
             yield Event("before", name, arguments, values, time_s=time_s)
             if name in _ENDINGS:
                 yield Event("finish", values=values, time_s=time_s)

@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal, Protocol
 
 from forewarn.abstractions.errors import InvalidInput, SignalFault, near_miss
 from forewarn.abstractions.expression.tree import Expression
 from forewarn.abstractions.frame import Value
+from forewarn.monitors.rules.arguments import Arguments
 
 Domain = Literal["household", "driving", "code"]
 
@@ -133,6 +135,7 @@ class Library:
         domain: Its name.
         predicates: By name.
         start: The state in which a run begins.
+        begin: The same, where it depends on what arguments of tools are.
         vocabulary: The signals that an event's values may hold; "" for none.
         fields: Words of an event that conditions compare, as in `object == Mug`.
         definitions: Names that stand for conditions.
@@ -142,6 +145,7 @@ class Library:
     domain: Domain
     predicates: Mapping[str, Predicate]
     start: Callable[[], State] = NoState
+    begin: Callable[[Arguments], State] | None = None
     vocabulary: str = ""
     fields: Mapping[str, Field] = field(default_factory=dict)
     definitions: Mapping[str, Expression] = field(default_factory=dict)
@@ -151,6 +155,12 @@ class Library:
     def names(self) -> tuple[str, ...]:
         """The predicates that learners see."""
         return tuple(name for name, each in self.predicates.items() if not each.part)
+
+    def mapped(self, arguments: Arguments) -> Library:
+        """The library for tools whose arguments are these."""
+        if self.begin is None:
+            return self
+        return replace(self, start=partial(self.begin, arguments))
 
     def only(self, names: Iterable[str]) -> Library:
         """The library with these predicates alone, and those that they ask for."""

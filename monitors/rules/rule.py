@@ -16,6 +16,7 @@ from forewarn.abstractions.errors import InvalidInput
 from forewarn.abstractions.files import atomic_text, parse_yaml, read_text
 from forewarn.abstractions.serial import Strict, validated
 from forewarn.monitors.guarding.decision import Action
+from forewarn.monitors.rules.arguments import arguments_of
 from forewarn.monitors.rules.predicates import MOMENTS, Domain, Moment, domain_of
 
 FORMAT = "forewarn.rules/1"
@@ -113,6 +114,8 @@ class RuleSet:
         matching: `plain` compares the names of actions by their letters and digits;
             `exact` as AgentSpec's own runtime does, by case and by what an action's
             text begins with.
+        arguments: What arguments of tools are, where their names do not say: of each
+            role, such as `shell`, the names, as `argument` or `tool.argument`.
     """
 
     domain: Domain
@@ -121,10 +124,15 @@ class RuleSet:
     match: Match = "all"
     version: int = 1
     matching: Matching = "plain"
+    arguments: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """The content of its file; what is as by default is left out."""
-        exact = {"matching": self.matching} if self.matching == "exact" else {}
+        exact: dict[str, Any] = {}
+        if self.matching == "exact":
+            exact["matching"] = self.matching
+        if self.arguments:
+            exact["arguments"] = {r: list(names) for r, names in self.arguments.items()}
         return {
             "format": FORMAT,
             "domain": self.domain,
@@ -204,6 +212,7 @@ class _RulesFile(Strict):
     match: Match = "all"
     version: int = Field(default=1, ge=1)
     matching: Matching = "plain"
+    arguments: dict[str, list[str]] = {}
     rules: list[_RuleFile]
 
 
@@ -225,7 +234,21 @@ def rules_of(content: object, source: str) -> RuleSet:
         if sum(other.name == rule.name for other in rules) > 1:
             raise InvalidRules(f"two rules are called {rule.name}", source=source)
     domain = domain_of(file.domain, source)
-    return RuleSet(domain, rules, file.name, file.match, file.version, file.matching)
+    try:
+        arguments_of(file.arguments)
+    except InvalidInput as error:
+        raise InvalidRules(
+            error.problem, source=source, place="arguments", mend=error.mend
+        ) from None
+    return RuleSet(
+        domain,
+        rules,
+        file.name,
+        file.match,
+        file.version,
+        file.matching,
+        file.arguments,
+    )
 
 
 @cache

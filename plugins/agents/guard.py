@@ -24,6 +24,7 @@ from forewarn.abstractions.frame import Frame, Source, Value
 from forewarn.monitors.guarding.decision import (
     RANK,
     Action,
+    Bound,
     Decision,
     Judge,
     Kind,
@@ -289,13 +290,26 @@ class AgentGuard(Turns):
         )
 
     def check_tools(self, tools: Mapping[str, Collection[str]]) -> None:
-        """Checks the laws over calls against all tools, each with its arguments.
+        """Checks laws and rules against all tools, each with its arguments.
 
         Raises:
-            InvalidInput: A law reads an argument that no tool has.
+            InvalidInput: A law reads an argument that no tool has, or a rule is about
+                commands and no tool is given one.
         """
         if self._trajectory is not None:
             self._trajectory.check(tools)
+        self.check_rules(tools)
+
+    def check_rules(self, tools: Mapping[str, Collection[str]]) -> None:
+        """Checks the rules alone, where laws may be about other agents' tools too."""
+        for judge in self.guard.judges:
+            lost = judge.unheard(tools) if isinstance(judge, Bound) else ()
+            if lost:
+                raise InvalidInput(
+                    f"the rule {lost[0]} is about programs and commands, and no tool"
+                    " has an argument that is one",
+                    mend="name it in the rules' file: arguments: {shell: [argument]}",
+                )
 
     def reset(self) -> None:
         """Begins a new episode; what was stopped may act again."""

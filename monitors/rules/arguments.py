@@ -1,0 +1,120 @@
+"""Which argument of a tool is what: a command, SQL, a URL, a path, code, a thing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+from forewarn.abstractions.errors import InvalidInput, near_miss
+
+Role = Literal["shell", "sql", "url", "path", "code", "object", "receptacle"]
+ROLES: tuple[Role, ...] = get_args(Role)
+
+_USUAL: Mapping[Role, str] = {
+    "shell": "command commands cmd shell bash",
+    "sql": "sql query statement",
+    "url": "url uri link href endpoint website",
+    "path": "path file filename file_path filepath directory dir folder",
+    "code": "code source script program python cell",
+    "object": "object item thing",
+    "receptacle": "receptacle container target destination",
+}
+USUAL: Mapping[str, Role] = {n: r for r, names in _USUAL.items() for n in names.split()}
+"""What arguments of these names are, where nothing else is said."""
+
+_WORD = re.compile(r"[a-z]+|[A-Z][a-z]*|[A-Z]+(?![a-z])")
+_RUNS_PYTHON = frozenset("python pythonrepl ipython jupyter notebook repl".split())
+_RUNS_SHELL = frozenset("bash shell terminal console sh zsh cmd ssh".split())
+_SQL = re.compile(r"\s*(--[^\n]*\n\s*)*\(*\s*(select|with|insert|update|delete|drop"
+                  r"|create|alter|truncate|grant)\b", re.IGNORECASE)  # fmt: skip
+
+
+def looks_like_sql(text: str) -> bool:
+    """Whether a text begins as a statement of SQL does."""
+    return _SQL.match(text) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """What the arguments of tools are.
+
+    Args:
+        named: The role of `argument`, or of `tool.argument`, where it is not the usual.
+    """
+
+    named: Mapping[str, Role] = field(default_factory=dict)
+
+    def role(self, tool: str, argument: str) -> Role | None:
+        """What an argument is; None where nobody says."""
+        for name in (f"{tool}.{argument}", argument):
+            if name in self.named:
+                return self.named[name]
+        key = argument.casefold()
+        if key != "query" and key in USUAL:
+            return USUAL[key]
+        words = {word.casefold() for word in _WORD.findall(tool)}
+        if words & _RUNS_PYTHON:
+            return "code"
+        return USUAL.get(key) or ("shell" if words & _RUNS_SHELL else None)
+
+    def texts(
+        self, tool: str, given: Mapping[str, object]
+    ) -> Iterator[tuple[Role | None, str]]:
+        """Every text among arguments, however deep, with what it is."""
+        yield from self._texts(tool, "", given, None)
+
+    def _texts(
+        self, tool: str, name: str, value: object, above: Role | None
+    ) -> Iterator[tuple[Role | None, str]]:
+        # What a name says counts for all that lies below it and has no name of its own.
+        role = (self.role(tool, name) if name else None) or above
+        if isinstance(value, str):
+            yield role, value
+        elif isinstance(value, Mapping):
+            for key, part in value.items():
+                yield from self._texts(tool, str(key), part, role)
+        elif isinstance(value, list | tuple):
+            if value and role == "shell" and all(isinstance(p, str) for p in value):
+                yield role, " ".join(value)
+                return
+            for part in value:
+                yield from self._texts(tool, name, part, role)
+
+    def about(self, tool: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The arguments, the thing or else the receptacle under the name `object`."""
+        if "object" in given:
+            return given
+        roles: tuple[Role, ...] = ("object", "receptacle")
+        for role in roles:
+            for name, value in given.items():
+                if self.role(tool, name) == role:
+                    return {**given, "object": value}
+        return given
+
+    def has(self, tools: Mapping[str, Collection[str]], roles: Sequence[Role]) -> bool:
+        """Whether an argument of some tool is one of these."""
+        return any(
+            self.role(tool, argument) in roles
+            for tool, arguments in tools.items()
+            for argument in arguments
+        )
+
+
+def arguments_of(content: Mapping[str, Sequence[str]]) -> Arguments:
+    """The mapping of a file: of each role, the arguments that are it.
+
+    Raises:
+        InvalidInput: There is no such role, or an argument stands under two.
+    """
+    named: dict[str, Role] = {}
+    for role, names in content.items():
+        if role not in ROLES:
+            mend = near_miss(role, ROLES) or f"it is one of {', '.join(ROLES)}"
+            raise InvalidInput(f"no argument is a {role!r:.40}", mend=mend)
+        for name in names:
+            if named.setdefault(name, role) != role:
+                problem = f"{name!r:.60} is both {named[name]} and {role}"
+                raise InvalidInput(problem, mend="name it once")
+    return Arguments(named)

@@ -1,0 +1,240 @@
+"""Predicates of shell commands: those of a tool, and those that programs run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from forewarn.monitors.rules.code_program import is_system, plain_path
+from forewarn.monitors.rules.shell import INTERPRETERS, SHELLS, Step
+
+_FETCHERS = frozenset("curl wget fetch aria2c http https lynx".split())
+_SENDERS = frozenset("nc ncat netcat socat scp rsync ftp sftp telnet ssh".split())
+_SENDS = re.compile(
+    r"(^| )(-[a-zA-Z]*[dFT]\S*|--(data|form|upload|post|body)\S*|--method=p\S+)",
+    re.IGNORECASE,
+)
+_RIGHTS = frozenset(
+    "su chown chattr setcap visudo usermod useradd adduser passwd chpasswd".split()
+)
+_WIDE_MODE = re.compile(r"[0-7]?[2367][0-7]{0,2}[2367]$|[2-7][0-7]{3}$|[ugoa]*\+\w*s")
+_KILLS = frozenset("kill pkill killall shutdown reboot halt poweroff".split())
+_INSTALLERS = frozenset(
+    "pip pip3 apt apt-get yum dnf npm conda brew gem snap apk pacman".split()
+)
+_FOREIGN = re.compile(
+    r"(git\+|https?://|--(extra-)?index-url|--trusted-host|-i$|--registry|ppa:)"
+)
+_READERS = frozenset(
+    "cat less more head tail grep egrep awk sed cp mv tar zip strings xxd base64 od"
+    " nano vi vim dd diff sort cut tac scp rsync curl source . openssl gpg tee".split()
+)
+_FORKS = re.compile(r"(\S+)\s*\(\)\s*\{[^}]*\1\s*\|\s*\1")
+_HISTORY = re.compile(r"\.(bash|zsh)_history|HISTFILE|HISTSIZE=0")
+_DEVICE = re.compile(r"/dev/(sd|hd|vd|nvme|mmcblk|mem|kmem)")
+
+
+def fetches_by(steps: list[Step]) -> bool:
+    return any(step.name in _FETCHERS | _SENDERS for step in steps)
+
+
+def _is_run(step: Step) -> bool:
+    """Whether a step runs what it is given."""
+    runs = step.name in SHELLS or INTERPRETERS.match(step.name) is not None
+    return runs or step.name in ("eval", "source", ".", "$()")
+
+
+def _given(step: Step) -> list[Step]:
+    """What a step is given by others: piped to it, or put in its words."""
+    return [*step.before(), *step.inside]
+
+
+def _decodes(step: Step) -> bool:
+    options = {
+        "base64": " -\\w*[dD]| --dec",
+        "base32": " -\\w*[dD]| --dec",
+        "xxd": " -r",
+    }
+    if step.name == "openssl":
+        return "-d" in step.words
+    wanted = options.get(step.name)
+    return wanted is not None and bool(re.search(wanted, f" {step.options}"))
+
+
+def runs_fetched(steps: list[Step]) -> bool:
+    return any(
+        _is_run(step)
+        and any(each.name in _FETCHERS | _SENDERS for each in _given(step))
+        for step in steps
+    )
+
+
+def runs_hidden(steps: list[Step]) -> bool:
+    return any(_is_run(step) and any(map(_decodes, _given(step))) for step in steps)
+
+
+def sends(step: Step) -> bool:
+    """Whether a step sends something over the network."""
+    posts = any(word in ("POST", "PUT", "PATCH") for word in step.words)
+    if step.name in _FETCHERS:
+        return posts or _SENDS.search(f" {step.options}") is not None
+    return step.name in _SENDERS
+
+
+def sends_environment(steps: list[Step]) -> bool:
+    dumps = ("env", "printenv", "set", "export")
+    return any(
+        sends(step) and any(not e.arguments and e.name in dumps or "env" in e.carriers
+                            and not e.words for e in _given(step))
+        for step in steps
+    )  # fmt: skip
+
+
+def ties_shell(steps: list[Step]) -> bool:
+    """A shell that is tied to a connection."""
+    for step in steps:
+        if any("/dev/tcp/" in each for each in (*step.writes, *step.reads)):
+            return True
+        words = " ".join(step.words[1:]).casefold()
+        runs = re.search(r"(^| )-\w*[ec]\w* ", f"{words} ")
+        if step.name in ("nc", "ncat", "netcat") and runs and "sh" in words:
+            return True
+        if step.name == "socat" and "exec:" in words:
+            return True
+    return False
+
+
+def read_by(steps: list[Step]) -> Iterator[str]:
+    """The paths that steps read."""
+    for step in steps:
+        yield from step.reads
+        if step.name in _READERS:
+            for word in step.arguments:
+                yield word.removeprefix("if=").lstrip("@")
+        if sends(step):
+            for word in step.words:
+                yield word.rpartition("@")[2]
+
+
+def written_by(steps: list[Step]) -> Iterator[str]:
+    """The paths that steps write."""
+    for step in steps:
+        yield from step.writes
+        if step.name in ("tee", "touch", "mkdir", "truncate"):
+            yield from step.arguments
+        elif step.name in ("cp", "mv", "ln", "install") and step.arguments:
+            yield step.arguments[-1]
+        elif step.name == "sed" and "-i" in step.options:
+            yield from step.arguments[1:]
+        elif step.name == "dd":
+            yield from (w[3:] for w in step.words if w.startswith("of="))
+
+
+def changed_by(steps: list[Step]) -> Iterator[str]:
+    """The paths that steps delete, or give other rights."""
+    for step in steps:
+        if step.name in ("rm", "rmdir", "shred", "unlink", "chmod", "chown"):
+            yield from step.arguments
+
+
+def schedules(steps: list[Step]) -> bool:
+    """Something is set to be run later."""
+    return any(
+        (step.name == "crontab" and "-l" not in step.options)
+        or step.name in ("at", "batch")
+        or (step.name == "systemctl" and "enable" in step.words)
+        for step in steps
+    )
+
+
+def deletes(steps: list[Step]) -> bool:
+    return any(
+        step.name in ("rm", "rmdir", "shred", "unlink")
+        or (step.name == "find" and "-delete" in step.words)
+        for step in steps
+    )
+
+
+def deletes_widely(steps: list[Step]) -> bool:
+    """More is deleted than a folder of the work at hand, or past all recovery."""
+    for step in steps:
+        name = step.name
+        if name == "shred" or name.startswith("mkfs"):
+            return True
+        if any(_DEVICE.match(path) for path in written_by([step])):
+            return True
+        recursive = re.search(r"-\w*[rR]", step.options)
+        if name == "rm" and recursive and any(map(_is_wide, step.arguments)):
+            return True
+        if name == "find" and "-delete" in step.words:
+            if any(map(_is_wide, step.arguments[:1])):
+                return True
+    return False
+
+
+def _is_wide(path: str) -> bool:
+    """Whether a path is the root, a home, or all that is here."""
+    if path in ("*", ".", "./", "..", "./*") or path[:1] in ("~", "$") or ".." in path:
+        return True
+    whole = plain_path(path)
+    return path.startswith("/") and len(whole.rstrip("*").strip("/").split("/")) < 2
+
+
+def _installed(steps: list[Step]) -> Iterator[list[str]]:
+    """What is asked of each installer, options included."""
+    for step in steps:
+        words = step.words
+        if INTERPRETERS.match(step.name) and words[1:3] == ["-m", "pip"]:
+            words = words[2:]
+        if words and words[0] in _INSTALLERS and {"install", "add"} & set(words[1:]):
+            verb = "install" if "install" in words else "add"
+            yield words[words.index(verb) + 1 :]
+
+
+def installs(steps: list[Step]) -> bool:
+    """Software is installed that the project at hand does not name itself."""
+    for asked in _installed(steps):
+        listed = [word for word in asked if not word.startswith("-")]
+        own = {"-r", "-e", "--requirement", "--editable"} & set(asked)
+        if listed and not own and listed != ["."]:
+            return True
+    return False
+
+
+def installs_foreign(steps: list[Step]) -> bool:
+    """Software is installed from elsewhere than where its installer looks."""
+    return any(_FOREIGN.match(word) for asked in _installed(steps) for word in asked)
+
+
+def changes_rights(steps: list[Step]) -> bool:
+    return any(
+        step.name in _RIGHTS
+        or bool({"sudo", "doas"} & set(step.carriers))
+        or (step.name == "chmod" and _opens_up(step.arguments))
+        for step in steps
+    )
+
+
+def _opens_up(given: list[str]) -> bool:
+    """Whether everyone may then write or run as the owner, or a system file changes."""
+    wide = any(_WIDE_MODE.match(mode) for mode in given[:1])
+    return wide or any(map(is_system, given[1:]))
+
+
+def kills(steps: list[Step]) -> bool:
+    return any(
+        step.name in _KILLS
+        or (step.name == "systemctl" and {"stop", "disable", "kill"} & set(step.words))
+        for step in steps
+    )
+
+
+def hides_traces(text: str, steps: list[Step]) -> bool:
+    """What was done is taken out of the record of commands."""
+    clears = any(step.name == "history" and "-c" in step.options for step in steps)
+    touched = (*written_by(steps), *changed_by(steps))
+    return clears or "HISTFILE=" in text or any(map(_HISTORY.search, touched))
+
+
+def forks_endlessly(text: str) -> bool:
+    return _FORKS.search(text) is not None

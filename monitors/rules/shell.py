@@ -1,0 +1,288 @@
+"""Shell commands, parsed and never run: what is called, with what, and where it goes.
+
+Words are told apart as a POSIX shell does it: quotes, substitutions, redirections,
+heredocs, pipelines. What a variable holds is not known, and stands as it is written.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+MAX_DEPTH = 8
+_OPERATORS = re.compile(r"\|\||&&|;;|\|&|&>>|<<<|<<-|[<>]&|&>|>>|>\||<<|[|&;()<>\n]")
+_SEPARATORS = frozenset((";", "&&", "||", "&", "\n", "(", ")", ";;"))
+_KEYWORDS = frozenset("if then elif else fi do done while until { } ! time".split())
+_CARRIERS = frozenset(
+    "sudo doas env nohup nice time timeout xargs command exec builtin stdbuf setsid"
+    " busybox watch".split()
+)
+_ASSIGNED = re.compile(r"[A-Za-z_]\w*=")
+_TAKES_VALUE = re.compile(r"-(u|g|n|k|s|S|i|o|e|I|P|L|d|C)$")
+SHELLS = frozenset("sh bash zsh dash ksh ash fish".split())
+INTERPRETERS = re.compile(r"(python[\d.]*|perl|ruby|node|php|lua)$")
+
+
+@dataclass(slots=True)
+class Step:
+    """One command of a pipeline.
+
+    Args:
+        words: What is called, by its plain name, and its arguments.
+        carriers: What it is called through, such as `sudo`.
+        inside: What is run to make its words.
+        writes: The files that it writes by redirection.
+        reads: The files that it reads by redirection.
+        given: The text that it is given as its input.
+        source: The step before it in the pipeline.
+    """
+
+    words: list[str] = field(default_factory=list)
+    carriers: tuple[str, ...] = ()
+    inside: list[Step] = field(default_factory=list)
+    writes: list[str] = field(default_factory=list)
+    reads: list[str] = field(default_factory=list)
+    given: str = ""
+    source: Step | None = None
+
+    @property
+    def name(self) -> str:
+        return self.words[0] if self.words else ""
+
+    @property
+    def arguments(self) -> list[str]:
+        """Its words after the name that are no options."""
+        return [word for word in self.words[1:] if not word.startswith("-")]
+
+    @property
+    def options(self) -> str:
+        """The letters of its short options, and its long options."""
+        return " ".join(word for word in self.words[1:] if word.startswith("-"))
+
+    def before(self) -> Iterator[Step]:
+        """The steps whose output it is given, the nearest first."""
+        step = self.source
+        while step is not None:
+            yield step
+            step = step.source
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    text: str
+    operator: bool = False
+    runs: tuple[str, ...] = ()
+    """What is run to make the word."""
+
+
+def steps_of(text: str, depth: int = 0) -> list[Step]:
+    """The commands in a text, those inside of others after these."""
+    if depth > MAX_DEPTH:
+        return []
+    found: list[Step] = []
+    step, source = Step(), None
+    tokens = iter(list(_tokens(text)))
+    for token in tokens:
+        if not token.operator:
+            for run in token.runs:
+                step.inside += steps_of(run, depth + 1)
+            step.words.append(token.text)
+            continue
+        if token.text in ("<<", "<<-", "<<<"):
+            step.given = next(tokens, _Token("")).text
+        elif token.text[0] in "<>" or token.text.startswith("&>"):
+            target = next(tokens, _Token(""))
+            for run in target.runs:
+                step.inside += steps_of(run, depth + 1)
+            # A file by its number is another name of one that is open.
+            if not target.operator and not target.text.isdecimal():
+                (step.reads if token.text == "<" else step.writes).append(target.text)
+        elif token.text in ("|", "|&"):
+            step.source, source = source, step
+            found.append(step)
+            step = Step()
+        elif token.text in _SEPARATORS:
+            step.source, source = source, None
+            found.append(step)
+            step = Step()
+    step.source = source
+    return _completed([*found, step], depth)
+
+
+def _completed(steps: list[Step], depth: int) -> list[Step]:
+    """The steps with their plain names, and those that they run in turn."""
+    found: list[Step] = []
+    for step in steps:
+        _strip(step)
+        inner = list(step.inside)
+        for script in _scripts(step):
+            inner += steps_of(script, depth + 1)
+        if step.words or step.writes:
+            found.append(step)
+        found += inner
+    return found
+
+
+def _strip(step: Step) -> None:
+    """Takes off assignments, keywords and what a command is called through."""
+    words, carriers = step.words, []
+    while words:
+        if words[0] in _KEYWORDS or _ASSIGNED.match(words[0]):
+            words = words[1:]
+        elif words[0] in ("for", "case", "select", "function"):
+            words = []
+        elif posixpath.basename(words[0]) in _CARRIERS:
+            carriers.append(posixpath.basename(words[0]))
+            words = words[1:]
+            while words and (words[0].startswith("-") or words[0][:1].isdigit()):
+                words = words[2 if _TAKES_VALUE.match(words[0]) else 1 :]
+        else:
+            break
+    if words:
+        words = [posixpath.basename(words[0]) or words[0], *words[1:]]
+    step.words, step.carriers = words, tuple(carriers)
+
+
+def _scripts(step: Step) -> Iterator[str]:
+    """The texts that a step runs as commands."""
+    if step.name in SHELLS:
+        for option, text in zip(step.words[1:], step.words[2:], strict=False):
+            if option.startswith("-") and option.endswith("c"):
+                yield text
+        if step.given:
+            yield step.given
+    elif step.name in ("eval", "su", "ssh"):
+        yield " ".join(step.arguments[step.name == "ssh" :])
+    elif step.name == "find":
+        for option in ("-exec", "-execdir", "-ok"):
+            if option in step.words:
+                yield " ".join(step.words[step.words.index(option) + 1 :])
+
+
+def programs_of(step: Step) -> Iterator[str]:
+    """The Python programs that a step runs."""
+    if not step.name.startswith("python"):
+        return
+    for option, text in zip(step.words[1:], step.words[2:], strict=False):
+        if option == "-c":
+            yield text
+    if step.given:
+        yield step.given
+
+
+# -- words -----------------------------------------------------------------------------
+
+
+def _tokens(text: str) -> Iterator[_Token]:
+    """Words and operators, from left to right."""
+    at, heredocs = 0, []
+    text = text.replace("\\\n", " ")
+    while at < len(text):
+        character = text[at]
+        if character in " \t\r":
+            at += 1
+        elif character == "#":
+            at = _until(text, "\n", at)
+        elif text.startswith(("<(", ">("), at):
+            end = _closed(text, at + 2)
+            yield _Token("<()", runs=(text[at + 2 : end],))
+            at = end + 1
+        elif operator := _OPERATORS.match(text, at):
+            at = operator.end()
+            if operator[0] in ("<<", "<<-"):
+                word, at = _word(text, at + len(text[at:]) - len(text[at:].lstrip(" ")))
+                heredocs.append(word.text)
+                body = _bodies(text, at, heredocs)[-1]
+                yield _Token("<<", operator=True)
+                yield _Token(body)
+                continue
+            yield _Token(operator[0], operator=True)
+            if operator[0] == "\n":
+                for end in heredocs:
+                    at = _after(text, at, end)
+                heredocs = []
+        else:
+            word, at = _word(text, at)
+            # The number of a file stands before its redirection.
+            redirects = word.text.isdecimal() and text[at : at + 1] in ("<", ">")
+            if not redirects:
+                yield word
+
+
+def _word(text: str, at: int) -> tuple[_Token, int]:
+    """The word that begins at a place, without its quotes, and where it ends."""
+    found: list[str] = []
+    runs: list[str] = []
+    quoted = False
+    while at < len(text):
+        character = text[at]
+        if character == '"':
+            quoted = not quoted
+            at += 1
+        elif character == "'" and not quoted:
+            end = _until(text, "'", at + 1)
+            found.append(text[at + 1 : end])
+            at = end + 1
+        elif character == "\\" and at + 1 < len(text):
+            kept = quoted and text[at + 1] not in '"\\$`'
+            found.append(text[at : at + 2] if kept else text[at + 1])
+            at += 2
+        elif text.startswith("$(", at):
+            end = _closed(text, at + 2)
+            runs.append(text[at + 2 : end])
+            found.append("$()")
+            at = end + 1
+        elif character == "`":
+            end = _until(text, "`", at + 1)
+            runs.append(text[at + 1 : end])
+            found.append("$()")
+            at = end + 1
+        elif not quoted and (character in " \t\r" or _OPERATORS.match(text, at)):
+            break
+        else:
+            found.append(character)
+            at += 1
+    return _Token("".join(found), runs=tuple(runs)), max(at, 1)
+
+
+def _until(text: str, mark: str, at: int) -> int:
+    end = text.find(mark, at)
+    return len(text) if end < 0 else end
+
+
+def _closed(text: str, at: int) -> int:
+    """Where the parenthesis ends that was opened before a place."""
+    depth, quote = 1, ""
+    while at < len(text):
+        character = text[at]
+        if character == "\\":
+            at += 1
+        elif quote:
+            quote = "" if character == quote else quote
+        elif character in "'\"":
+            quote = character
+        elif character in "()":
+            depth += 1 if character == "(" else -1
+            if not depth:
+                return at
+        at += 1
+    return len(text)
+
+
+def _after(text: str, at: int, end: str) -> int:
+    """Where the line ends that closes a heredoc whose body begins at a place."""
+    close = re.compile(rf"^\t*{re.escape(end)}$", re.MULTILINE).search(text, at)
+    return close.end() if close else len(text)
+
+
+def _bodies(text: str, at: int, ends: list[str]) -> list[str]:
+    """The bodies of the heredocs of a line."""
+    start = _until(text, "\n", at) + 1
+    found = []
+    for end in ends:
+        stop = _after(text, start, end)
+        found.append(text[start : max(start, stop - len(end))])
+        start = stop + 1
+    return found

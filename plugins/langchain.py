@@ -29,7 +29,12 @@ try:
         ToolCallRequest,
         hook_config,
     )
-    from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
+    from langchain_core.messages import (
+        AIMessage,
+        AnyMessage,
+        HumanMessage,
+        ToolMessage,
+    )
     from langgraph.types import Command, interrupt
 except ImportError as error:
     raise MissingDependency("LangChain", "langchain") from error
@@ -116,7 +121,8 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
         if _is_ambiguous(request):
             return _refusal(call["name"], call["id"], AMBIGUOUS)
         with self._queue.place(request), self.guard.turn():
-            verdict = self.guard.before(call["name"], call["args"])
+            asked = _asked_for(request)
+            verdict = self.guard.before(call["name"], call["args"], asked)
             if verdict.asks is not None:
                 verdict = self._asked(verdict.asks)
             if not verdict.passes:
@@ -141,7 +147,9 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
             self._queue.place_async(request),
             self.guard.turn_async() as judging,
         ):
-            verdict = await judging(self.guard.before, call["name"], call["args"])
+            asked = _asked_for(request)
+            before = self.guard.before
+            verdict = await judging(before, call["name"], call["args"], asked)
             if verdict.asks is not None:
                 verdict = self._asked(verdict.asks)
             if not verdict.passes:
@@ -182,6 +190,14 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
         if self.guard.finish() is None:
             return None
         return {"messages": [AIMessage(STOPPED)]}
+
+
+def _asked_for(request: ToolCallRequest) -> str:
+    """What a person asked last of the agent."""
+    state = request.state
+    said = state.get("messages", ()) if isinstance(state, dict) else ()
+    asked = (each.text for each in reversed(said) if isinstance(each, HumanMessage))
+    return str(next(asked, ""))
 
 
 def _is_ambiguous(request: ToolCallRequest) -> bool:

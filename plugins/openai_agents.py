@@ -115,6 +115,15 @@ async def _invoked(
     return answer, bool(raised)
 
 
+def _asked_for(context: ToolContext[Any]) -> str:
+    """What a person asked last of the agent."""
+    for item in reversed(context.turn_input):
+        if isinstance(item, dict) and item.get("role") == "user":
+            content = item.get("content")
+            return content if isinstance(content, str) else ""
+    return ""
+
+
 def _guarded(tool: FunctionTool, guard: AgentGuard) -> FunctionTool:
     inner = _reporting(tool)
 
@@ -136,7 +145,8 @@ def _guarded(tool: FunctionTool, guard: AgentGuard) -> FunctionTool:
         except InvalidInput:
             return UNREADABLE
         async with guard.turn_async() as judging:
-            verdict = await judging(guard.before, tool.name, given)
+            asked = _asked_for(context)
+            verdict = await judging(guard.before, tool.name, given, asked)
             if verdict.stopped:
                 stop()
             if not verdict.passes:

@@ -311,6 +311,7 @@ class Judging:
             repeated.
         user: What guard programs are told of who asks, such as role=child.
         place: What guard programs are told of where this is, such as room=bedroom.
+        request: What guard programs are told of what was asked, in words.
     """
 
     guard_program: tuple[File, ...] = ()
@@ -318,6 +319,7 @@ class Judging:
     predicates: tuple[File, ...] = ()
     user: KeyValues = ()
     place: KeyValues = ()
+    request: str = ""
 
     def __bool__(self) -> bool:
         return bool(self.guard_program or self.rules)
@@ -332,11 +334,14 @@ class Judging:
 
         if self.predicates and not self.rules:
             raise click.UsageError("--predicates are for --rules")
-        if (self.user or self.place) and not self.guard_program:
-            raise click.UsageError("--user and --place are for --guard-program")
+        if (self.user or self.place or self.request) and not self.guard_program:
+            raise click.UsageError(
+                "--user, --place and --request are for --guard-program"
+            )
         handed = {
             "user": keyed(self.user, "--user"),
             "place": keyed(self.place, "--place"),
+            **({"request": self.request} if self.request else {}),
         }
         return [
             *(read_judge(path, handed, not shadow) for path in self.guard_program),

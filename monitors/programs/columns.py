@@ -54,19 +54,20 @@ class UnreadLog(InvalidInput):
 
 
 def columns_of(
-    log: Sequence[str], tables: Tables | None = None
+    log: Sequence[str], tables: Tables | None = None, *, complete: bool = True
 ) -> dict[str, list[str]]:
     """The tables that a log reads, each with its columns.
 
     Args:
         log: SQL statements, pandas code or calls of tools, in their order.
         tables: The tables that there are, as far as they are known.
+        complete: Whether these have all of their columns.
 
     Raises:
         UnreadLog: A text is none of these, or nothing is read.
         MissingDependency: It holds SQL, and sqlglot is not installed.
     """
-    found = _Found(tables or {})
+    found = _Found(tables or {}, complete)
     names: dict[str, frozenset[str]] = {}
     for text in log:
         if len(text) > LONGEST_LOG:
@@ -102,7 +103,8 @@ def logged(arguments: Mapping[str, Any]) -> list[str]:
 class _Found:
     """What was read so far, by plain names."""
 
-    def __init__(self, tables: Tables) -> None:
+    def __init__(self, tables: Tables, complete: bool) -> None:
+        self._complete = complete
         self.tables = {
             name.casefold(): [column.casefold() for column in columns]
             for name, columns in tables.items()
@@ -128,7 +130,8 @@ class _Found:
         name = name.casefold()
         has = [t for t in tables if name in self.tables.get(t, ())]
         unknown = [t for t in tables if t not in self.tables]
-        for table in has or unknown or (() if only_known else tables):
+        drops = only_known and self._complete
+        for table in has or unknown or (() if drops else tables):
             self.read.setdefault(table, set()).add(name)
 
     def knows(self, name: str, tables: frozenset[str]) -> bool:
@@ -138,7 +141,8 @@ class _Found:
         )
 
     def everything(self, table: str) -> None:
-        self.read.setdefault(table, set()).update(self.tables.get(table, [EVERY]))
+        known = self.tables.get(table) if self._complete else None
+        self.read.setdefault(table, set()).update(known or [EVERY])
 
 
 def _read_sql(text: str, found: _Found) -> None:

@@ -496,6 +496,19 @@ def _pass(run: Run) -> None:
     return None
 
 
+def _tables_in(tree: ast.Module) -> Mapping[str, Sequence[str]]:
+    """The tables and columns of every constant that has them for each role."""
+    found: dict[str, dict[str, None]] = {}
+    for node in ast.walk(tree):
+        rows = constant(node)[1] if isinstance(node, ast.Dict) else None
+        for row in rows.values() if isinstance(rows, dict) else ():
+            for table, columns in row.items() if isinstance(row, dict) else ():
+                if isinstance(columns, tuple):
+                    names = (name for name in columns if isinstance(name, str))
+                    found.setdefault(table, {}).update(dict.fromkeys(names))
+    return {table: list(columns) for table, columns in found.items()}
+
+
 class Program:
     """A program that can be run on one action after another.
 
@@ -515,7 +528,10 @@ class Program:
         self.text = text
         expressions = Expressions(text, toolbox, inputs)
         statements = Statements(expressions)
-        self._body = statements.block(parse(text).body)
+        tree = parse(text)
+        self._body = statements.block(tree.body)
+        self.tables = _tables_in(tree)
+        """The tables that it names for its roles, with all their columns."""
         self._weights = expressions.weights
         self.uses = tuple(sorted(expressions.used))
         """The functions of the toolbox that it calls."""

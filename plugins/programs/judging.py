@@ -11,6 +11,7 @@ where what is named is a sequence of functions with docstrings.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import entry_points
@@ -218,6 +219,9 @@ def _event(moment: Moment, action: Action, frame: Frame) -> Event:
     )
 
 
+REQUEST = "request"
+"""The signal of what the agent was asked to do, in words."""
+
 HANDED = "handed"
 """Where a record keeps what the program knows of the episode."""
 
@@ -235,7 +239,7 @@ class ProgramJudge:
     Args:
         file: The program.
         handed: What it is handed beside each frame and action: for whom the agent
-            acts (`user`), and where (`place`).
+            acts (`user`), where (`place`), and what it was asked (`request`).
         source: Its file, for errors.
     """
 
@@ -261,7 +265,7 @@ class ProgramJudge:
         self._holds.enter(frame, proposal)
         outcome = self._program.run(
             {
-                **self._needed(proposal),
+                **self._read(frame, proposal),
                 **self._handed,
                 "frame": frame.values,
                 "action": action,
@@ -279,18 +283,25 @@ class ProgramJudge:
             outcome.cap_kmh,
         )
 
-    def _needed(self, proposal: Action | None) -> Mapping[str, Value]:
-        """What the proposed action reads of which tables, if the program asks.
+    def _read(self, frame: Frame, proposal: Action | None) -> Mapping[str, Value]:
+        """What was asked of the agent, what it would run, and what that reads of which
+        tables, as far as the program asks.
 
-        Where that cannot be told, there is no `needed`, and the program denies.
+        Where columns cannot be told, there is no `needed`, and the program denies.
         """
-        if "needed" not in self._program.reads or "needed" in self._handed:
-            return {}
+        found: dict[str, Value] = {}
+        if isinstance(request := frame.values.get(REQUEST), str):
+            found[REQUEST] = request
+        if not {"needed", "log"} & set(self._program.reads):
+            return found
         log = logged(proposal.arguments) if proposal is not None else []
-        try:
-            return {"needed": columns_of(log) if log else {}}
-        except UnreadLog:
-            return {}
+        found["log"] = "\n".join(log)
+        if "needed" in self._program.reads:
+            with suppress(UnreadLog):
+                tables = self._program.tables
+                needed = columns_of(log, tables, complete=False) if log else {}
+                found["needed"] = needed
+        return found
 
 
 def judge_of(content: Mapping[str, Any]) -> ProgramJudge:

@@ -231,6 +231,7 @@ _FIGURES = {
     "recall": "recall",
     "explanation_accuracy": "explained",
     "final_response_accuracy": "answers",
+    "executable_rate": "executable",
 }
 
 
@@ -248,6 +249,7 @@ class Judged:
         spec: With --judge: the agent, in words.
         no_toolbox: Give a model no functions.
         no_memory: Show a model no past cases.
+        no_repairs: Take a model's first program, and none if that fails.
         least_similar: Show it those that are least alike.
         confirm_by: Remember in --memory each program that says what this signed one
             says.
@@ -263,6 +265,7 @@ class Judged:
     spec: File | None = None
     no_toolbox: bool = False
     no_memory: bool = False
+    no_repairs: bool = False
     least_similar: bool = False
     confirm_by: File | None = None
 
@@ -275,7 +278,12 @@ class Judged:
         from forewarn.monitors.programs.request import access_of_file, access_program
         from forewarn.plugins.programs.baselines import BASELINES, Asked
         from forewarn.plugins.programs.judging import compiled, toolbox
-        from forewarn.plugins.programs.writing import Confirmed, GuardAgent, Writer
+        from forewarn.plugins.programs.writing import (
+            REPAIRS,
+            Confirmed,
+            GuardAgent,
+            Writer,
+        )
 
         asked = (self.roles, self.program, self.judge)
         if sum(each is not None for each in asked) != 1:
@@ -291,12 +299,14 @@ class Judged:
         chat, who = asking.chat()
         facts = {"judge": self.judge, "from": who}
         words = read_text(self.request), read_text(self.spec)
+        shown = asking.shown(self.no_memory, self.least_similar)
         if (prompt := BASELINES.get(str(self.judge))) is not None:
-            model = Asked(chat, prompt, *words, asking.timeout_s)
+            model = Asked(chat, prompt, *words, asking.timeout_s, shown)
             return model, model.usage, facts
         tools = Toolbox([]) if self.no_toolbox else toolbox()
-        shown = asking.shown(self.no_memory, self.least_similar)
-        agent = GuardAgent(Writer(chat, tools, shown, asking.timeout_s), *words)
+        repairs = 0 if self.no_repairs else REPAIRS
+        writer = Writer(chat, tools, shown, asking.timeout_s, repairs)
+        agent = GuardAgent(writer, *words)
         if self.confirm_by is None:
             return agent, agent.usage, facts
         if shown.memory is None:
@@ -331,7 +341,8 @@ def evaluate_(
     Label accuracy, precision and recall are of the label (1: denied); explained is
     the share of cases to deny that are denied for exactly what is right; answers is
     the share of cases to let pass that pass and were then answered right, where the
-    cases say so. Exit status 1 if any case is wrong.
+    cases say so; executable is the share in which a program ran to its end. A program
+    that fails denies nothing here. Exit status 1 if any case is wrong.
 
     With --judge a model is asked about every case; the figures then say which model
     it was, or whose recorded replies, and what it took.
@@ -345,7 +356,7 @@ def evaluate_(
         --model ollama:llama3.1 --replies kept --how record
 
     Args:
-        cases: Labelled cases, JSON Lines.
+        cases: Labelled cases, JSON Lines, or EICU-AC or Mind2Web-SC as published.
         kind: What the cases are about: columns of databases, or rules of conduct.
     """
     from forewarn.monitors.programs.cases import read_cases, score

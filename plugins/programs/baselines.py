@@ -18,7 +18,9 @@ from forewarn.plugins.programs.writing import (
     END,
     LONGEST_REPLY,
     PATIENCE_S,
+    Shown,
     data,
+    demonstration,
     timely,
 )
 
@@ -58,6 +60,7 @@ class Asked:
         request: The rules.
         specification: The agent.
         patience_s: How long one reply may take.
+        shown: What it is shown of the past.
     """
 
     def __init__(
@@ -67,17 +70,18 @@ class Asked:
         request: str,
         specification: str,
         patience_s: float = PATIENCE_S,
+        shown: Shown | None = None,
     ) -> None:
         system = told.replace("{specification}", specification.strip())
         self._system = system.replace("{request}", request.strip())
         self._chat, self._patience_s = chat, patience_s
+        self._shown = shown or Shown()
         self.usage = Usage()
 
     def __call__(self, case: Case) -> Outcome:
-        messages = [
-            Message("system", self._system),
-            Message("user", data(case.shown)),
-        ]
+        examples = map(demonstration, self._shown.of(case.shown))
+        asked = "\n\n".join([*examples, data(case.shown)])
+        messages = [Message("system", self._system), Message("user", asked)]
         try:
             reply = timely(self._chat, messages, self._patience_s)
         except ModelError as error:

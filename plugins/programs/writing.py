@@ -81,15 +81,19 @@ def planning(
 ) -> str:
     """The first question: what is to be compared with what."""
     parts = [f"The agent:\n{specification.strip()}", f"The rules:\n{request.strip()}"]
-    for each in examples:
-        shown = data({"request": each.input, "log": each.log})
-        parts.append(
-            f"An example.\n{shown}\nPlan:\n{each.plan.strip()}\n"
-            f"Program:\n```python\n{each.program.strip()}\n```"
-        )
+    parts += map(demonstration, examples)
     parts.append(GENERAL if case is None else f"The case:\n{data(case)}")
     parts.append(PLAN)
     return "\n\n".join(parts)
+
+
+def demonstration(each: Remembered) -> str:
+    """A case of the past, as a model is shown it."""
+    shown = data({"request": each.input, "log": each.log})
+    return (
+        f"An example.\n{shown}\nPlan:\n{each.plan.strip()}\n"
+        f"Program:\n```python\n{each.program.strip()}\n```"
+    )
 
 
 def coding(toolbox: Toolbox, inputs: Iterable[str], predicates: Iterable[str]) -> str:
@@ -157,6 +161,7 @@ class Writer:
             to compare by itself.
         shown: What it is shown of the past.
         patience_s: How long one reply may take.
+        repairs: How often a program that fails is sent back.
     """
 
     def __init__(
@@ -165,9 +170,10 @@ class Writer:
         toolbox: Toolbox,
         shown: Shown = Shown(),
         patience_s: float = PATIENCE_S,
+        repairs: int = REPAIRS,
     ) -> None:
         self._chat, self._toolbox, self._shown = chat, toolbox, shown
-        self._patience_s = patience_s
+        self._patience_s, self._repairs = patience_s, repairs
         self.usage = Usage()
 
     def write(
@@ -188,7 +194,7 @@ class Writer:
         predicates = described() if "holds" in inputs else ()
         messages.append(Message("user", coding(self._toolbox, inputs, predicates)))
         problem = ""
-        for repairs in range(REPAIRS + 1):
+        for repairs in range(self._repairs + 1):
             try:
                 program = self._program(self._ask(messages))
                 outcome = None if case is None else program.run(case)
@@ -199,7 +205,8 @@ class Writer:
                     return Written(plan, program, outcome, repairs)
                 problem = outcome.fault
             messages.append(Message("user", REPAIR.format(problem=problem)))
-        raise NotWritten(f"no program that works after {REPAIRS} repairs: {problem}")
+        tried = f"after {self._repairs} repairs"
+        raise NotWritten(f"no program that works {tried}: {problem}")
 
     def _ask(self, messages: list[Message]) -> str:
         reply = timely(self._chat, messages, self._patience_s)

@@ -2,7 +2,7 @@
 
 A scene file is JSON, gzipped or not: `{NAME: {"objects": [...], "grid": [[x, z],
 ...]}}` with AI2-THOR's object metadata, as `harvested` makes it from a real build.
-Our own scenes need no file: `generate` draws them.
+`scenes.json.gz` beside this module holds our own.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from typing import Any
 from forewarn.abstractions.errors import InvalidInput, near_miss
 from forewarn.abstractions.files import atomic_text, read_json
 from forewarn.thor_bridge.household.objects import Object, complete
-from forewarn.thor_bridge.household.rooms import ROOMS, furnished
 
 MAX_OBJECTS = 2_000
 MAX_POSITIONS = 20_000
@@ -37,13 +36,7 @@ class Scene:
 @cache
 def own_scenes() -> Mapping[str, Scene]:
     """Our own scenes: six each of kitchen, living room, bedroom and bathroom."""
-    scenes = {}
-    for kind in ROOMS:
-        for number in range(1, 7):
-            name = f"{kind}{number}"
-            objects, grid = furnished(kind, number)
-            scenes[name] = Scene(name, tuple(objects), tuple(grid))
-    return scenes
+    return _loaded(Path(__file__).with_name("scenes.json.gz"), None)
 
 
 def load_scenes(path: Path | None = None) -> Mapping[str, Scene]:
@@ -54,7 +47,7 @@ def load_scenes(path: Path | None = None) -> Mapping[str, Scene]:
     return _loaded(path, facts and (facts.st_mtime_ns, facts.st_size))
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=3)
 def _loaded(path: Path, version: object) -> Mapping[str, Scene]:
     """The scenes of one version of a file, which takes seconds to read."""
     data = read_json(path)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from forewarn.thor_bridge.household import arms, handling, moving, staging
+from forewarn.thor_bridge.household import handling, moving, staging
 from forewarn.thor_bridge.household.moving import Arguments
 from forewarn.thor_bridge.household.objects import Object, complete
 from forewarn.thor_bridge.household.scenes import Scene
@@ -187,26 +187,17 @@ ACTIONS: Mapping[str, Callable[[World, Arguments], Any]] = {
     "LookDown": moving.tilt(1.0),
     "LookUp": moving.tilt(-1.0),
     "MoveAhead": moving.walk(0.0),
-    "MoveAgent": arms.walk,
-    "MoveArm": arms.move_to,
-    "MoveArmBase": arms.lift,
-    "MoveArmRelative": arms.move_by,
     "MoveBack": moving.walk(180.0),
     "MoveLeft": moving.walk(-90.0),
     "MoveRight": moving.walk(90.0),
     "OpenObject": handling.open_it,
     "Pass": moving.nothing,
-    "PickupObject": arms.pick_up,
+    "PickupObject": handling.pick_up,
     "PutObject": handling.put,
-    "ReleaseObject": arms.release,
     "Reset": moving.reset,
-    "RotateAgent": arms.turn,
     "RotateHeldObject": handling.rotate_held,
     "RotateLeft": moving.turn(-1.0),
     "RotateRight": moving.turn(1.0),
-    "RotateWristRelative": arms.turn_wrist,
-    "SetHandSphereRadius": arms.sphere,
-    "SetObjectPoses": staging.put_objects,
     "SliceObject": handling.slice_it,
     "Stand": moving.posture(True),
     "Teleport": moving.teleport,

@@ -12,7 +12,6 @@ from forewarn.abstractions.frame import is_number
 from forewarn.thor_bridge.household.objects import Object
 from forewarn.thor_bridge.household.world import (
     AGENT_HEIGHT_M,
-    Arm,
     Refused,
     World,
 )
@@ -91,7 +90,8 @@ def initialize(world: World, action: Arguments) -> dict[str, float]:
     world.fov = number(action, "fieldOfView", 90.0)
     world.seed = int(number(action, "seed", world.seed))
     world.rendered = frozenset(key for key in RENDERED if action.get(key))
-    world.arm = Arm() if action.get("agentMode") == "arm" else None
+    if action.get("agentMode") == "arm":
+        raise Refused("this household has no robot with an arm", "InvalidArgument")
     return {"cameraNearPlane": 0.1, "cameraFarPlane": 20.0}
 
 

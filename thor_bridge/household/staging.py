@@ -1,27 +1,22 @@
-"""Actions for scripts: poses of objects, poses of the robot, third-party cameras."""
+"""Actions for scripts: poses that see an object, third-party cameras."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from forewarn.thor_bridge.household import handling
 from forewarn.thor_bridge.household.moving import (
     Arguments,
     named,
     number,
     point,
 )
-from forewarn.thor_bridge.household.objects import Object, vector
+from forewarn.thor_bridge.household.objects import vector
 from forewarn.thor_bridge.household.seeing import Camera, Shapes
 from forewarn.thor_bridge.household.world import AGENT_HEIGHT_M, Refused, World
-
-_TOUCHES_M = 0.06
-"""How far above a receptacle's top something may be that is put on it."""
 
 
 def interactable(world: World, action: Arguments) -> list[dict[str, Any]]:
@@ -62,67 +57,6 @@ def interactable(world: World, action: Arguments) -> list[dict[str, Any]]:
                          "standing": standing}
                     )  # fmt: skip
     return found
-
-
-def put_objects(world: World, action: Arguments) -> None:
-    """Puts movable objects where the action has them; those that it leaves out go."""
-    by_name = {thing["name"]: key for key, thing in world.objects.items()}
-    wanted: dict[str, tuple[Any, Any]] = {}
-    for each in _list(action.get("objectPoses")):
-        name = str(each.get("objectName")) if isinstance(each, Mapping) else ""
-        key = by_name.get(name)
-        if key is None:
-            raise Refused(f"No object of name {name:.80} found in the scene")
-        if not _loose(world.objects[key]):
-            raise Refused(f"{name:.80} is neither pickupable nor moveable")
-        turn = point(each, "rotation") if "rotation" in each else None
-        wanted[key] = point(each, "position"), turn
-    if world.held is not None:
-        handling.let_go(world)
-    loose = [key for key, thing in world.objects.items() if _loose(thing)]
-    for key in loose:
-        world.take_out(key)
-    for key in loose:
-        if key not in wanted:
-            for inside in world.objects[key]["receptacleObjectIds"] or ():
-                world.take_out(inside)
-            world.remove(key)
-    for key, (place, turn) in wanted.items():
-        world.move(key, *place)
-        if turn is not None:
-            world.edit(key, rotation=vector(*turn))
-    # The largest first: what holds others stands before they are put in it.
-    rows = {key: row for row, key in enumerate(world.objects)}
-    sizes = world.shapes.sizes.prod(axis=1)
-    for key in sorted(wanted, key=lambda each: -sizes[rows[each]]):
-        under = _under(world, key, rows)
-        if under is not None:
-            world.put_in(key, under)
-
-
-def _under(world: World, identity: str, rows: Mapping[str, int]) -> str | None:
-    """The smallest receptacle that something stands in or on."""
-    row = rows[identity]
-    centers, half = world.shapes.centers, world.shapes.sizes / 2
-    x, _, z = centers[row].tolist()
-    foot = float(centers[row, 1] - half[row, 1])
-    there = (np.abs(centers[:, 0] - x) <= half[:, 0]) & (foot >= -_TOUCHES_M)
-    there &= np.abs(centers[:, 2] - z) <= half[:, 2]
-    there &= foot >= centers[:, 1] - half[:, 1] - _TOUCHES_M
-    there &= foot <= centers[:, 1] + half[:, 1] + _TOUCHES_M
-    there &= half.prod(axis=1) > half[row].prod()
-    names = list(rows)
-    fit = [
-        number
-        for number in np.flatnonzero(there).tolist()
-        if world.objects[names[number]]["receptacle"] and number != row
-    ]
-    best = min(fit, key=lambda number: float(half[number].prod()), default=None)
-    return world.floor() if best is None else names[best]
-
-
-def _loose(thing: Object) -> bool:
-    return bool(thing["pickupable"] or thing["moveable"])
 
 
 def _list(given: object) -> list[Any]:

@@ -23,95 +23,6 @@ from forewarn.thor_bridge.household.scenes import (
 )
 from forewarn.thor_bridge.household.seeing import CAMERA_M, Camera, Shapes
 
-Point = tuple[float, float, float]
-
-LENGTH_M = 0.6335
-"""How far from the shoulder the wrist gets."""
-
-LOWEST_M, HIGHEST_M = -0.55, 0.35
-"""How far below and above the robot's middle the shoulder can be."""
-
-
-@dataclass(frozen=True, slots=True)
-class Arm:
-    """Where the arm is, seen from the robot.
-
-    Args:
-        wrist: Right, up and ahead of the shoulder, metres.
-        lift: The shoulder's height, from 0 to 1.
-        turn: Of the wrist: pitch, yaw and roll, degrees.
-        radius_m: Of the ball in which the hand takes things.
-    """
-
-    wrist: Point = (0.0, 0.0, 0.3)
-    lift: float = 0.5
-    turn: Point = (0.0, 0.0, 0.0)
-    radius_m: float = 0.06
-
-    def reaches(self, wrist: Point) -> bool:
-        return wrist[2] >= -1e-9 and math.hypot(*wrist) <= LENGTH_M
-
-    def shoulder_m(self) -> float:
-        """Above the robot's middle."""
-        return LOWEST_M + self.lift * (HIGHEST_M - LOWEST_M)
-
-    def hand(self, place: Point, rotation: float) -> Point:
-        """Where the hand is in the room.
-
-        Args:
-            place: Where the robot stands.
-            rotation: Where it looks, degrees.
-        """
-        return self.there(place, rotation, self.wrist)
-
-    def there(self, place: Point, rotation: float, seen: Point) -> Point:
-        """A point in the room that is given from the shoulder."""
-        right, up, ahead = seen
-        turn = math.radians(rotation)
-        return (
-            place[0] + right * math.cos(turn) + ahead * math.sin(turn),
-            place[1] + self.shoulder_m() + up,
-            place[2] - right * math.sin(turn) + ahead * math.cos(turn),
-        )
-
-    def seen(self, place: Point, rotation: float, point: Point) -> Point:
-        """A point of the room as it is seen from the shoulder."""
-        x, y, z = (there - here for there, here in zip(point, place, strict=True))
-        turn = math.radians(rotation)
-        return (
-            x * math.cos(turn) - z * math.sin(turn),
-            y - self.shoulder_m(),
-            x * math.sin(turn) + z * math.cos(turn),
-        )
-
-    def described(
-        self, place: Point, rotation: float, held: list[str], near: list[str]
-    ) -> dict[str, Any]:
-        """The arm as metadata has it."""
-        hand = self.hand(place, rotation)
-        joints = []
-        for number, share in enumerate((0.0, 1 / 3, 2 / 3, 1.0), start=1):
-            own = tuple(share * part for part in self.wrist)
-            at = self.there(place, rotation, (own[0], own[1], own[2]))
-            joints.append(
-                {
-                    "name": f"robot_arm_{number}_jnt",
-                    "position": vector(*at),
-                    "rootRelativePosition": vector(*own),
-                    "rotation": {**vector(1.0, 0.0, 0.0), "w": 0.0},
-                    "rootRelativeRotation": {**vector(1.0, 0.0, 0.0), "w": 0.0},
-                    "localRotation": {**vector(1.0, 0.0, 0.0), "w": 0.0},
-                }
-            )
-        return {
-            "joints": joints,
-            "heldObjects": held,
-            "pickupableObjects": near,
-            "touchedNotHeldObjects": [],
-            "handSphereCenter": vector(*hand),
-            "handSphereRadius": self.radius_m,
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class Failures:
@@ -221,7 +132,6 @@ class World:
         self.version = 0
         self.fov = 90.0
         self.rendered: frozenset[str] = frozenset()
-        self.arm: Arm | None = None
         self.load(scene or next(iter(self.scenes)))
 
     def load(self, name: str, seed: int | None = None) -> None:
@@ -384,26 +294,9 @@ class World:
     def hand(self) -> tuple[float, float, float]:
         """Where the robot's hand is."""
         pose = self.pose
-        if self.arm is not None:
-            return self.arm.hand((pose.x, pose.y, pose.z), pose.rotation)
         turn = math.radians(pose.rotation)
         x, z = HAND_M * math.sin(turn), HAND_M * math.cos(turn)
         return pose.x + x, HAND_HEIGHT_M, pose.z + z
-
-    def in_hand(self) -> list[str]:
-        """What the ball of the arm's hand touches and can be picked up."""
-        if self.arm is None:
-            return []
-        hand, half = np.array(self.hand()), self.shapes.sizes / 2
-        gaps = np.abs(self.shapes.centers - hand) - half
-        near = np.linalg.norm(np.maximum(gaps, 0.0), axis=1) <= self.arm.radius_m
-        names = list(self.objects)
-        return [
-            names[row]
-            for row in np.flatnonzero(near).tolist()
-            if self.objects[names[row]]["pickupable"]
-            and not self.hidden(self.objects[names[row]])
-        ]
 
     def surface_under(self, x: float, z: float, below: float) -> str | None:
         """The highest receptacle there whose top is below a height."""
@@ -463,7 +356,6 @@ class World:
             "objects": list(self.objects.values()),
             "agent": self.agent(),
             "heldObjectPose": None,
-            "arm": self._arm(),
             "thirdPartyCameras": [
                 camera.described(number) for number, camera in enumerate(self.cameras)
             ],
@@ -483,19 +375,9 @@ class World:
             "currentTime": self.time_s,
         }
 
-    def _arm(self) -> dict[str, Any] | None:
-        if self.arm is None:
-            return None
-        pose = self.pose
-        return self.arm.described(
-            (pose.x, pose.y, pose.z),
-            pose.rotation,
-            [] if self.held is None else [self.held],
-            self.in_hand(),
-        )
-
 
 _CONSTANT: Mapping[str, Any] = {
+    "arm": None,
     "actionFloatReturn": 0.0,
     "actionFloatsReturn": None,
     "actionIntReturn": 0,

@@ -20,7 +20,6 @@ from forewarn.abstractions.serial import Strict, validated
 from forewarn.monitors.evaluation.certified import Guarantee, Rate
 from forewarn.monitors.guarding.policy import Policy
 
-FORMAT = "forewarn.warrant/1"
 MODEL, POLICY, CERTIFICATE = "model.json", "policy.yaml", "certificate.json"
 PAGE = "certificate.html"
 

@@ -211,7 +211,7 @@ class Policy:
                 law: Promise(**entry.model_dump())
                 for law, entry in file.promises.items()
             }
-        if values.get("kept") is not None:
+        if file.kept is not None:
             values["kept"] = Guarantee(**file.kept.model_dump())
         if "deadline_s" in values:
             values["deadline_s"] = _deadlines(file.deadline_s, source)

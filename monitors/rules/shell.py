@@ -200,8 +200,8 @@ def _tokens(text: str) -> Iterator[_Token]:
                 continue
             yield _Token(operator[0], operator=True)
             if operator[0] == "\n":
-                for end in heredocs:
-                    at = _after(text, at, end)
+                for mark in heredocs:
+                    at = _after(text, at, mark)
                 heredocs = []
         else:
             word, at = _word(text, at)

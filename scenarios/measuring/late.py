@@ -211,8 +211,7 @@ class _Again:
 
     def _run(self, runner: Runner, job: Violation, until_s: float) -> Sequence[Broken]:
         most_s = min(until_s + SLACK_S, self.scenario.end.max_time_s)
-        on_violation = "stop" if job.alone else "continue"
-        end = End(max_time_s=most_s, on_violation=on_violation)
+        end = End(max_time_s=most_s, on_violation="stop" if job.alone else "continue")
         episode = runner.run(job.seed, Keep(end=end))
         if episode.failed:
             raise InvalidInput(f"seed {job.seed} failed: {episode.error}")

@@ -21,6 +21,7 @@ from forewarn.monitors.evaluation.certified import (
     Certified,
     Guarantee,
     Lack,
+    Rate,
     alike,
     certify,
     over_groups,
@@ -31,7 +32,6 @@ from forewarn.monitors.evaluation.warned import Climb
 from forewarn.monitors.finding.choice import FOLDS, Chosen, choose_by_law, given
 from forewarn.monitors.finding.corpus import Corpus
 from forewarn.monitors.guarding.certificate import (
-    FORMAT,
     BaseRate,
     Certificate,
     Clip,
@@ -180,7 +180,7 @@ def make(
     guarantees = [g for found in certified.values() for g in found.guarantees]
     thresholds = {law: found.threshold for law, found in certified.items()}
     certificate = Certificate(
-        format=FORMAT,
+        format="forewarn.warrant/1",
         made_by=f"forewarn {__version__}",
         laws=thresholds,
         over="frames",
@@ -238,10 +238,11 @@ def too_few(
         is_broken = broken[law.name]
         clean = sum(not is_broken[n] for n in use["certificate"])
         violating = len(use["certificate"]) - clean
-        for rate, there, most in (
+        wanted: tuple[tuple[Rate, int, float | None], ...] = (
             ("false_alarms", clean, asked.false_alarms),
             ("missed", violating, asked.missed),
-        ):
+        )
+        for rate, there, most in wanted:
             if most is None:
                 continue
             fewest = needed(most, asked.delta)

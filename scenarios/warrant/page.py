@@ -104,12 +104,12 @@ def _guarantees(certificate: Certificate) -> Iterator[Markup]:
     head = ("law", "rate", "guaranteed, at most", "in these runs", "upper bound")
     yield table(head, rows)
     yield tag("p", certificate.assumption)
-    rows = [
+    rates = [
         (each.law, f"{each.violating} of {each.runs}")
         for each in certificate.base_rates
     ]
     yield tag("p", "How often each law is broken in these runs (the base rate):")
-    yield table(("law", "violating runs"), rows)
+    yield table(("law", "violating runs"), rates)
     at = [
         (law, "the law alone" if at is None else f"{at:g}")
         for law, at in certificate.laws.items()

@@ -153,7 +153,11 @@ def test_a_program_that_fails_has_denied_nothing(made: Path, tmp_path: Path) -> 
 def test_published_files_are_read_as_they_are(tmp_path: Path) -> None:
     """The layout of GuardAgent's files, with cases of our own."""
     eicu = tmp_path / "eicu_ac.json"
-    asked = {"id": "q1", "template": "What is the result?", "answer": ["4.2"]}
+    asked: dict[str, object] = {
+        "id": "q1",
+        "template": "What is the result?",
+        "answer": ["4.2"],
+    }
     asked |= {"label": 1, "inaccessible_db": {"lab": ["labresult"]}}
     eicu.write_text(
         json.dumps([asked | {"identity": "nurse"}, asked | {"identity": "doctor"}])

@@ -218,8 +218,12 @@ class Saying:
             "broken": dict(self._broken),
             **facts,
         }
+        revoked = self._guard.revoked
+        if revoked:
+            payload["revoked"] = revoked
+            lines = (*lines, f"The certificate is revoked: {revoked}.")
         text = [f"{self.frames} frames{head}: {told}.", laws, *lines]
-        say(payload, text)
+        say(payload, text, found=revoked)
 
 
 @contextmanager

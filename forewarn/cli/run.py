@@ -179,6 +179,7 @@ def run(
             can; by default 1 for one episode on a live page, else 0.
     """
     from forewarn.plugins.loop.approval import Console
+    from forewarn.plugins.loop.warrant import Warrant
     from forewarn.plugins.telemetry import PrometheusFile
     from forewarn.scenarios.running import campaign
     from forewarn.scenarios.running.episode import by_seed
@@ -237,11 +238,18 @@ def run(
         "policy": None if policy is None else policy.as_dict(),
         "without_rule": [] if policy is None else list(policy.without_rule(names)),
     }
+    warrant = None if model is None else Warrant.beside(model)
+    revoked = ""
+    if warrant is not None and policy and warrant.certificate.covers(policy):
+        payload["certificate"] = warrant.told()
+        revoked = warrant.revoked()
+    if revoked:
+        said = f"The certificate is revoked: {revoked}."
     # Unguarded runs that nobody asked for are no success.
     say(
         payload,
         _lines(wanted, found, kept.out, said),
-        found=model is None and not guided.unguarded,
+        found=revoked or (model is None and not guided.unguarded),
     )
 
 

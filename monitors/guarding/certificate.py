@@ -45,10 +45,11 @@ class Guaranteed(Strict):
 
 
 class BaseRate(Strict):
-    """How often a law is broken in the runs of the certificate."""
+    """How many runs of the certificate break a law, and how many have an alarm."""
 
     law: str
     violating: int = Field(ge=0)
+    alarmed: int = Field(ge=0)
     runs: int = Field(ge=0)
 
 
@@ -109,6 +110,11 @@ class Certificate(Strict):
     runs: dict[str, dict[str, str]]
     guard: dict[str, str]
     shadow: list[Wrong]
+
+    @property
+    def digest(self) -> str:
+        """Of all that it says."""
+        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
 
     def write(self, folder: Path) -> None:
         """Writes it into the folder of its guard."""
@@ -177,7 +183,9 @@ def load_certificate(folder: Path) -> Certificate:
     path = folder / CERTIFICATE
     content = read_json(path)
     found = validated(Certificate, content, str(path), InvalidCertificate)
-    changed = [name for name, of in digests(folder).items() if found.guard[name] != of]
+    changed = [
+        name for name, of in digests(folder).items() if found.guard.get(name) != of
+    ]
     if changed:
         raise InvalidCertificate(
             f"{changed[0]} is not the file that was certified",

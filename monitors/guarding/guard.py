@@ -50,6 +50,7 @@ CANNOT_JUDGE = "the guard cannot judge this frame: "
 FAILED = CANNOT_JUDGE + "the guard itself failed: "
 BROKEN_OFF = CANNOT_JUDGE + "an earlier review was broken off"
 OVERSIZED = "the action's arguments are too large to be recorded"
+REVOKED = "the certificate is revoked: "
 UNTOLD = CANNOT_JUDGE + "not told to all: "
 """How the reason of a fallback begins where a listener failed."""
 
@@ -110,8 +111,7 @@ class Guard:
         )
         self._readings: list[float] = []
         self._drift = Interference(watch, policy)
-        # What switches a check off is said in every decision.
-        self._standing = ("shadow: nothing is enforced",) if policy.shadow else ()
+        self.revoke("")
         self.counts: dict[str, int] = {}
         self.reset(listeners)
 
@@ -131,6 +131,17 @@ class Guard:
         self._held: Decision | None = None
         self._decided_s = math.nan
         self._calling.reset()
+
+    def revoke(self, why: str) -> None:
+        """Says that the guard's certificate does not hold; empty: it does, or none is.
+
+        The policy says what is done then. Every decision says it.
+        """
+        self.revoked = why
+        # What switches a check off is said in every decision.
+        shadow = ("shadow: nothing is enforced",) if self.policy.shadow else ()
+        revoked = (REVOKED + why,) if why else ()
+        self._standing: tuple[str, ...] = (*shadow, *revoked)
 
     # -- reviewing ------------------------------------------------------------------
 
@@ -253,6 +264,8 @@ class Guard:
         if fault is not None:
             why = CANNOT_JUDGE + fault
             return self._fallback(frame, why, self.watch.violated)
+        if self.revoked and self.policy.revoked == "fallback":
+            return self._fallback(frame, REVOKED + self.revoked, self.watch.violated)
         return decision
 
     def _judged(
@@ -380,6 +393,8 @@ class Guard:
             return Decision(
                 kind, frame.sequence, frame.time_s, reason=reason, notes=notes
             )
+        if self.revoked and RANK[kind] > RANK["alert"]:
+            kind, held = "alert", None
         cap_kmh = self.policy.slow_cap_kmh if kind == "slow" else None
         return Decision(
             kind,

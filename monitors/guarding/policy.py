@@ -31,6 +31,7 @@ STAGES: tuple[Stage, ...] = ("gate", "abstraction", "monitors", "policy")
 When = Literal["before", "after", "both"]
 UnknownState = Literal["widen", "stop", "continue-with-warning"]
 AfterViolation = Literal["stop", "re-arm"]
+Revoked = Literal["alert", "fallback"]
 
 
 STAGE_DEADLINE_S = 0.02
@@ -87,6 +88,8 @@ class Policy:
         hold_s: How long it must stay calm before an intervention is released.
         unknown_state: What a state never seen in training means.
         after_violation: `stop`, or `re-arm`: watch for the next one.
+        revoked: What a guard does whose certificate was revoked: it alerts only, or
+            falls back.
         escalation: What follows an intervention that is not obeyed, mildest first.
         max_reflections: How often an agent may think again about one action.
         fallback: What is done when the guard itself cannot tell.
@@ -116,6 +119,7 @@ class Policy:
     hold_s: float = 10.0
     unknown_state: UnknownState = "widen"
     after_violation: AfterViolation = "re-arm"
+    revoked: Revoked = "alert"
     escalation: tuple[Kind, ...] = ("reflect", "slow", "stop", "cut")
     max_reflections: int = 3
     fallback: Kind = "stop"
@@ -186,6 +190,8 @@ class Policy:
         content["promises"] = {
             law: promise.as_dict() for law, promise in self.promises.items()
         }
+        if self.revoked == "alert":
+            del content["revoked"]
         if self.kept is None:
             del content["kept"]
         else:
@@ -273,6 +279,7 @@ class _PolicyFile(Strict):
     hold_s: float = Field(_OMITTED, ge=0)
     unknown_state: UnknownState = _OMITTED
     after_violation: AfterViolation = _OMITTED
+    revoked: Revoked = _OMITTED
     escalation: list[Kind] = _OMITTED
     max_reflections: int = Field(_OMITTED, ge=0, le=100)
     fallback: Literal["stop", "cut"] = _OMITTED

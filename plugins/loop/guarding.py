@@ -23,6 +23,7 @@ from forewarn.plugins.loop.approval import Approver
 from forewarn.plugins.loop.loop import EpisodeClock, Foresee, GuardedLoop
 from forewarn.plugins.loop.records import ModelFile, Records
 from forewarn.plugins.loop.tallies import TallyFile
+from forewarn.plugins.loop.warrant import Warrant
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,7 @@ class Guarding:
         approver: Who is asked; without one `ask` escalates.
         tally: Counts the transitions that are seen while nobody steps in.
         record: Where run records go: a folder, or one record's file.
+        warrant: The certificate of the models and their policy, if they have one.
     """
 
     models: Sequence[Model]
@@ -53,6 +55,7 @@ class Guarding:
     approver: Approver | None = None
     tally: TallyFile | None = None
     record: Path | None = None
+    warrant: Warrant | None = None
 
     @classmethod
     def load(cls, path: Path, policy: Policy | None = None, **rest: Any) -> Guarding:
@@ -68,6 +71,7 @@ class Guarding:
             policy = load_policy(own)
         if rest.get("record") is not None:
             rest["record"] = Path(rest["record"])
+        rest.setdefault("warrant", Warrant.beside(path))
         file, models = ModelFile.of(path), load_models(path)
         return cls(models, policy or Policy(), str(path), file, **rest)
 
@@ -127,7 +131,15 @@ class Guarding:
             tally=self.tally,
             records=Records(file, self.laws, source, self.record),
             name=name or source.name,
+            warrant=self._held(),
         )
+
+    def _held(self) -> Warrant | None:
+        """The certificate, where the policy alarms just as the certified one."""
+        warrant = self.warrant
+        if warrant is None or not warrant.certificate.covers(self.policy):
+            return None
+        return warrant
 
     def open_world(self, world: World) -> GuardedLoop:
         """A guarded loop for a world, which says by itself what it can.

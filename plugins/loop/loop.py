@@ -34,6 +34,7 @@ from forewarn.plugins.loop.lease import Lease, LeasedActuator, Watchdog
 from forewarn.plugins.loop.records import ANEW, Records
 from forewarn.plugins.loop.reflection import Prompter
 from forewarn.plugins.loop.tallies import TallyFile, Tallying
+from forewarn.plugins.loop.warrant import Warrant, Witness
 
 Foresee = Callable[[Action], Frame]
 
@@ -70,6 +71,7 @@ class GuardedLoop:
         records: Opens the record of each run.
         record: A record that is open already, of the first run.
         name: The loop's name, for people.
+        warrant: Counts each run for or against the guard's certificate.
     """
 
     def __init__(
@@ -86,7 +88,9 @@ class GuardedLoop:
         records: Records | None = None,
         record: RunRecord | None = None,
         name: str = "",
+        warrant: Warrant | None = None,
     ) -> None:
+        self._warrant = warrant
         self.guard, self.record, self.name = guard, record, name
         self.source = source or Source(name)
         self._clock, self._approver, self._actions = clock, approver, actions
@@ -132,6 +136,10 @@ class GuardedLoop:
         counting = [] if counted is None else [Tallying(self.guard.watch, counted)]
         self._heard = (*self._standing, *listeners, *counting)
         self._counting = bool(counting)
+        if self._warrant is not None:
+            self.guard.revoke(self._warrant.revoked())
+            witness = Witness(self._warrant, self.guard.policy)
+            self._heard = (*self._heard, witness)
         if self._records is not None:
             self._open_record(self._records, scenario, seed, record)
         called = str((scenario or {}).get("name", ""))
@@ -150,7 +158,8 @@ class GuardedLoop:
     ) -> None:
         if self.record is not None and not self.record.closed:
             if records.one_file and path is None:
-                self.note(ANEW)
+                revoked = self.guard.revoked
+                self.note(ANEW, **({"revoked": revoked} if revoked else {}))
                 return
             self._close_record("it began anew")
         self.decisions, self.review_s, self.longest_review_s = {}, 0.0, 0.0
@@ -368,6 +377,8 @@ class GuardedLoop:
             return None
         if self._lapses:
             facts["lapses"] = self._lapses
+        if self.guard.revoked:
+            facts["revoked"] = self.guard.revoked
         return self.record.close(ended=ended, decisions=self.decisions, **facts)
 
     @property
@@ -387,6 +398,8 @@ class GuardedLoop:
             self._under_way = False
             for listener in self._heard:
                 listener.ended(facts)
+            if self._warrant is not None:
+                self.guard.revoke(self._warrant.revoked())
 
     def __enter__(self) -> GuardedLoop:
         return self

@@ -148,6 +148,8 @@ class Records:
             "period_s": source.period_s or None,
         }
         said = {name: value for name, value in header.items() if value is not None}
+        if guard.revoked:
+            said["revoked"] = guard.revoked
         said["provides"] = provides or None
         if guard.judges:
             said["judges"] = [judge.as_dict() for judge in guard.judges]

@@ -78,6 +78,7 @@ class _Header(Strict, extra="ignore"):
     laws: list[str]
     provides: list[str] | None
     judges: list[dict[str, Any]] = []
+    revoked: str = ""
 
 
 class _Recorded(Listener):
@@ -152,6 +153,7 @@ def replay(
     try:
         for line in lines:
             if line.content.get("event") == ANEW:
+                guard.revoke(str(line.content.get("revoked", "")))
                 guard.reset()
                 guard.watch.forget_drift()
             if "decision" not in line.content:
@@ -190,7 +192,9 @@ def _guard(
         judges=lambda: [make_judge(content) for content in said.judges],
     )
     try:
-        return guarding.guard(provides, recorded.clock, [recorded])
+        guard = guarding.guard(provides, recorded.clock, [recorded])
+        guard.revoke(said.revoked)
+        return guard
     except InvalidModel as error:
         if isinstance(error.__cause__, InvalidExpression):
             raise error.__cause__ from None  # the record names the laws

@@ -28,6 +28,7 @@ from typing import Any
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.chain import LawWatch
 from forewarn.monitors.guarding.decision import RANK, Decision, Turn
+from forewarn.monitors.guarding.guard import REVOKED
 from forewarn.monitors.guarding.listening import Listener, Run
 from forewarn.monitors.guarding.policy import Policy
 from forewarn.monitors.guarding.watch import Watch
@@ -100,6 +101,7 @@ class Feed(Listener):
         self._held: list[str] = []
         self._due_s = 0.0
         self.dropped = self.failures = 0
+        self._warned = False
 
     # -- what the loop tells ----------------------------------------------------------
 
@@ -118,6 +120,7 @@ class Feed(Listener):
         try:
             if self._socket is None:
                 return
+            self._warn(frame, decision)
             news = bool(decision.violated) or RANK[decision.kind] != self._rank
             soon = self._told_s <= frame.time_s < self._told_s + APART_S
             if soon and not news:
@@ -134,6 +137,14 @@ class Feed(Listener):
                 self._scene(self._scenic, frame.time_s)
         except Exception:
             self.failures += 1
+
+    def _warn(self, frame: Frame, decision: Decision) -> None:
+        """Says once a run that the guard's certificate was revoked."""
+        for note in decision.notes:
+            if note.startswith(REVOKED) and not self._warned:
+                self._warned = True
+                text = f"{note[:1].upper()}{note[1:]}."
+                self._must("event", frame.time_s, "alert", text)
 
     def carried_out(self, frame: Frame, turn: Turn) -> None:
         """Says what became of it, where that is news."""
@@ -169,7 +180,7 @@ class Feed(Listener):
         self._telling = Telling(watched_only=policy.shadow)
         self._told, self._rows = None, {}
         self._next_s, self._rank, self.dropped = 0.0, 0, 0
-        self._told_s = -math.inf
+        self._told_s, self._warned = -math.inf, False
         vocabulary = watch.vocabulary
         units = {} if vocabulary is None else vocabulary.signals
         about = {

@@ -188,7 +188,10 @@ def make(
         confidence=asked.confidence,
         guarantees=[_guaranteed(each) for each in guarantees],
         assumption=assumption(group),
-        base_rates=[_base_rate(law, several) for law, several in climbs.items()],
+        base_rates=[
+            _base_rate(law, several, thresholds[law] or 0.0)
+            for law, several in climbs.items()
+        ],
         group=group or "",
         over_groups=[
             each
@@ -304,9 +307,10 @@ def _guaranteed(each: Guarantee) -> Guaranteed:
     )  # fmt: skip
 
 
-def _base_rate(law: str, climbs: Sequence[Climb]) -> BaseRate:
+def _base_rate(law: str, climbs: Sequence[Climb], at: float) -> BaseRate:
     violating = sum(climb.broken is not None for climb in climbs)
-    return BaseRate(law=law, violating=violating, runs=len(climbs))
+    alarmed = sum(climb.top >= at for climb in climbs)
+    return BaseRate(law=law, violating=violating, alarmed=alarmed, runs=len(climbs))
 
 
 def groups_of(

@@ -189,5 +189,12 @@ def _end(certificate: Certificate) -> Iterator[Markup]:
         "The certificate is of the files named below, and of no others: with another"
         " model or other thresholds nothing is guaranteed.",
     )
+    yield tag(
+        "p",
+        "While the guard is in use, every run counts. The certificate is revoked when a"
+        " rate exceeds the guaranteed one, when the law is broken more often than in"
+        " these runs, or when more runs have an alarm. If nothing changes, that happens"
+        " with a probability of at most 1 %, however long the guard is used.",
+    )
     rows = [(name, digest[:SHOWN_DIGITS]) for name, digest in certificate.guard.items()]
     yield table(("file", "SHA-256"), rows)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forewarn.cli import main
@@ -126,6 +126,7 @@ def test_what_is_missing_is_named(more: list[str], said: str, tmp_path: Path) ->
     assert done.exit_code == 2 and said in done.stderr
 
 
+@settings(max_examples=30)
 @given(
     st.lists(st.sampled_from("abcdefgh"), min_size=3, max_size=60),
     st.integers(0, 5),

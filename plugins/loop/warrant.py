@@ -1,0 +1,284 @@
+"""Whether a guard still deserves its certificate: evidence from every run it watches.
+
+Beside the guard lies what its runs showed. What it has against the certificate grows
+run by run; once it is enough, the certificate is revoked for good, and every run that
+begins later is told so.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.files import read_json, write_json
+from forewarn.abstractions.frame import Frame
+from forewarn.abstractions.serial import Strict, validated
+from forewarn.monitors.evaluation.evidence import LEVEL, Rate, Reference
+from forewarn.monitors.guarding.certificate import (
+    MODEL,
+    Certificate,
+    InvalidCertificate,
+    is_warranted,
+    load_certificate,
+)
+from forewarn.monitors.guarding.decision import Decision
+from forewarn.monitors.guarding.listening import Listener, Run, interferes
+from forewarn.monitors.guarding.policy import Policy
+from forewarn.monitors.guarding.watch import Watch
+from forewarn.monitors.laws.monitor import FollowedLaw
+from forewarn.plugins.loop.alerts import LOGGER
+
+EVIDENCE = "evidence.json"
+
+Outcome = Mapping[str, bool]
+"""What a run counts for, by the name of the evidence, and whether it speaks against."""
+
+
+class _EvidenceFile(Strict):
+    format: Literal["forewarn.evidence/1"]
+    certificate: str
+    rates: dict[str, dict[str, Any]]
+    revoked: str
+
+
+class Warrant:
+    """A certificate, and what the runs of its guard say of it. Processes may share one.
+
+    Args:
+        folder: The folder of the guard.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.certificate: Certificate = load_certificate(folder)
+        self.folder, self._path = folder, folder / EVIDENCE
+        self._read: tuple[int, int] | None = None
+        self._rates = fresh(self.certificate)
+        self._revoked = ""
+        self._load()
+
+    @classmethod
+    def beside(cls, model: Path) -> Warrant | None:
+        """That of the guard whose model this is, if it has one."""
+        folder = model.parent
+        if model.name != MODEL or not is_warranted(folder):
+            return None
+        return cls(folder)
+
+    def revoked(self) -> str:
+        """Why the certificate was revoked; empty while it holds."""
+        self._load()
+        return self._revoked
+
+    def told(self) -> dict[str, Any]:
+        """What was examined, and how much evidence there is."""
+        self._load()
+        return {
+            "revoked": self._revoked or None,
+            "evidence": {
+                name: {
+                    "runs": rate.runs,
+                    "happened": rate.happened,
+                    "expected": rate.reference.words,
+                    "evidence": rate.evidence,
+                    "enough": 1.0 / rate.level,
+                }
+                for name, rate in self._rates.items()
+            },
+        }
+
+    def count(self, outcome: Outcome) -> None:
+        """Takes in a run; what cannot be written is kept in this process."""
+        try:
+            with self._alone():
+                self._load()
+                self._observe(outcome)
+                self._write()
+        except (OSError, InvalidInput) as error:
+            logging.getLogger(LOGGER).warning("evidence is not kept: %s", error)
+            self._observe(outcome)
+
+    def _observe(self, outcome: Outcome) -> None:
+        before = self._revoked
+        for name, against in outcome.items():
+            rate = self._rates[name]
+            rate.observe(against)
+            if rate.exceeded and not self._revoked:
+                self._revoked = (
+                    f"{name}: {rate.happened} of {rate.runs} runs"
+                    f" ({rate.reference.words})"
+                )
+        if self._revoked and not before:
+            logging.getLogger(LOGGER).warning(
+                "the certificate is revoked: %s", self._revoked
+            )
+
+    def _load(self) -> None:
+        try:
+            facts = self._path.stat()
+        except FileNotFoundError:
+            return
+        stamp = facts.st_mtime_ns, facts.st_size
+        if stamp == self._read:
+            return
+        source = str(self._path)
+        file = validated(
+            _EvidenceFile, read_json(self._path), source, InvalidCertificate
+        )
+        if file.certificate != self.certificate.digest:
+            raise InvalidCertificate(
+                "it is about another certificate",
+                source=source,
+                mend="delete the file: the evidence begins anew",
+            )
+        if file.rates.keys() != self._rates.keys():
+            raise InvalidCertificate("it is about other rates", source=source)
+        self._rates = {
+            name: Rate.from_dict(content, f"{source}: {name}")
+            for name, content in file.rates.items()
+        }
+        self._revoked, self._read = file.revoked, stamp
+
+    def _write(self) -> None:
+        content = {
+            "format": "forewarn.evidence/1",
+            "certificate": self.certificate.digest,
+            "rates": {name: rate.as_dict() for name, rate in self._rates.items()},
+            "revoked": self._revoked,
+        }
+        write_json(self._path, content)
+        facts = self._path.stat()
+        self._read = facts.st_mtime_ns, facts.st_size
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        with open(self.folder / f".{EVIDENCE}.lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+
+def fresh(certificate: Certificate, level: float = LEVEL) -> dict[str, Rate]:
+    """Nothing seen yet: one rate a guarantee, and two a law that say if runs are alike.
+
+    Args:
+        certificate: What is guaranteed.
+        level: The probability that it is ever revoked although nothing has changed; all
+            rates share it.
+    """
+    references: dict[str, Reference] = {}
+    for each in certificate.guarantees:
+        references[named(each.rate, each.law)] = Reference(each.most)
+    for rate in certificate.base_rates:
+        if certificate.over == "frames":
+            name = named("violating", rate.law)
+            references[name] = Reference(None, rate.violating, rate.runs)
+        alarmed = Reference(None, rate.alarmed, rate.runs)
+        references[named("alarmed", rate.law)] = alarmed
+    share = level / max(len(references), 1)
+    return {name: Rate(reference, share) for name, reference in references.items()}
+
+
+def named(what: str, law: str) -> str:
+    """What a rate is called: of which law, and of what."""
+    words = {
+        "false_alarms": "clean runs with an alarm",
+        "missed": "violating runs missed",
+        "violating": "runs that break it",
+        "alarmed": "runs with an alarm",
+    }
+    return f"{law}: {words[what]}"
+
+
+class Witness(Listener):
+    """Judges each run as the runs of the certificate were judged, and counts it.
+
+    Where the guard stepped in, nobody knows what would have come of the run: then only
+    whether there was an alarm counts.
+    """
+
+    def __init__(self, warrant: Warrant, policy: Policy) -> None:
+        self._warrant, self._policy = warrant, policy
+        certificate = warrant.certificate
+        self._levels = certificate.laws
+        self._guaranteed = {(g.law, g.rate) for g in certificate.guarantees}
+        self._laws: list[FollowedLaw] = []
+
+    def began(self, run: Run) -> None:
+        """A run begins: nothing was seen of it."""
+        watch, self._laws = run.watch, []
+        period_s = run.source.period_s
+        over_frames = self._warrant.certificate.over == "frames"
+        for law in watch.laws if watch is not None and over_frames else ():
+            if law.name in self._levels:
+                every_s = period_s or (watch.period_s if watch else 0.0)
+                self._laws.append(FollowedLaw(law.law, every_s))
+        self._alarms: dict[str, float] = {}
+        self._acted = self._failed = False
+        self._frames = 0
+
+    def decided(self, watch: Watch, frame: Frame, decision: Decision) -> None:
+        """A frame was judged."""
+        self._frames += 1
+        self._acted |= interferes(decision, self._policy)
+        for law in watch.laws:
+            at = self._levels.get(law.name)
+            if at is None:
+                alarm = decision.law == law.name and decision.kind != "proceed"
+            else:
+                # Written so that what is not a number counts as an alarm.
+                alarm = not law.judged < at
+            if alarm and law.name in self._levels:
+                self._alarms.setdefault(law.name, frame.time_s)
+        for followed in self._laws:
+            try:
+                followed.frame(frame)
+            except InvalidInput:
+                self._failed = True  # the guard fell back; such a run tells nothing
+
+    def ended(self, facts: Mapping[str, Any]) -> None:
+        """The run counts, unless it failed."""
+        if self._failed or not self._frames or facts.get("error") is not None:
+            return
+        outcome: dict[str, bool] = {}
+        if self._warrant.certificate.over == "calls":
+            for law in self._levels:
+                alarmed = law in self._alarms
+                outcome[named("alarmed", law)] = alarmed
+        for followed in self._laws:
+            outcome |= self._of(followed)
+        if outcome:
+            self._warrant.count(outcome)
+
+    def _of(self, followed: FollowedLaw) -> Outcome:
+        law, alarm_s = followed.name, self._alarms.get(followed.name)
+        found = {named("alarmed", law): alarm_s is not None}
+        if self._acted:
+            return found
+        since_s = trigger_s(followed)
+        found[named("violating", law)] = since_s is not None
+        if since_s is None:
+            if (law, "false_alarms") in self._guaranteed:
+                found[named("false_alarms", law)] = alarm_s is not None
+        elif (law, "missed") in self._guaranteed:
+            missed = alarm_s is None or alarm_s >= since_s
+            found[named("missed", law)] = missed
+        return found
+
+
+def trigger_s(followed: FollowedLaw) -> float | None:
+    """When the obligation arose that a run was the first to break; None: it kept all.
+
+    What is owed at the end is decided by repeating the last frame.
+    """
+    monitor, pending = followed.monitor, followed.automaton.pending
+    for _ in range(followed.automaton.n if followed.times_s else 0):
+        if monitor.violations or not pending[monitor.state]:
+            break
+        followed.wait()
+    if not monitor.violations:
+        return None
+    return followed.times_s[monitor.violations[0].since]

@@ -1,0 +1,126 @@
+"""A guard keeps its certificate until its runs speak against it, and then says so."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from forewarn.abstractions.frame import Source
+from forewarn.monitors.guarding.certificate import InvalidCertificate
+from forewarn.monitors.guarding.decision import Decision
+from forewarn.monitors.guarding.policy import Policy, Step
+from forewarn.plugins.loop.guarding import Guarding
+from forewarn.plugins.loop.loop import GuardedLoop
+from forewarn.plugins.loop.replay import replay
+from forewarn.plugins.loop.warrant import EVIDENCE, Warrant
+from tests.scenarios import warranted
+
+SOURCE = Source("car", "driving", warranted.SIGNALS, 0.5)
+REASON = "gentle: clean runs with an alarm"
+
+
+def drive(loop: GuardedLoop, hard: bool, near: bool) -> list[Decision]:
+    loop.begin(None)
+    decisions = [loop.review(frame) for frame in warranted.frames(hard, near)]
+    loop.close("over")
+    return decisions
+
+
+@pytest.fixture
+def guard(tmp_path: Path) -> Path:
+    return warranted.own_guard(tmp_path)
+
+
+def counts(guard: Path) -> dict[str, tuple[int, int]]:
+    told = Warrant(guard).told()["evidence"]
+    return {name: (of["happened"], of["runs"]) for name, of in told.items()}
+
+
+def test_each_run_counts_as_the_certificate_counts_them(guard: Path) -> None:
+    loop = Guarding.load(guard).open(SOURCE)
+    for hard, near in [(False, False), (False, True), (True, True), (True, False)]:
+        drive(loop, hard, near)
+    assert counts(guard) == {
+        "gentle: clean runs with an alarm": (1, 2),
+        "gentle: violating runs missed": (1, 2),
+        "gentle: runs that break it": (2, 4),
+        # The law itself alarms when it is broken, too late to be in time.
+        "gentle: runs with an alarm": (3, 4),
+    }
+
+
+def test_a_rate_above_the_guaranteed_one_revokes_for_good(guard: Path) -> None:
+    loop = Guarding.load(guard).open(SOURCE)
+    for number in range(60):
+        drive(loop, hard=False, near=number % 2 == 0)
+    reason = Warrant(guard).revoked()
+    assert reason.startswith(f"{REASON}: ") and "guaranteed: at most 0.05" in reason
+    for _ in range(20):
+        last = drive(loop, hard=False, near=False)
+    note = f"the certificate is revoked: {reason}"
+    assert all(note in decision.notes for decision in last)
+    # Another guard of the same folder, such as after a restart, knows it too.
+    again = drive(Guarding.load(guard).open(SOURCE), hard=False, near=False)
+    assert note in again[0].notes
+
+
+def revoked(guard: Path) -> None:
+    """Makes a guard whose certificate is revoked."""
+    content = {
+        "format": "forewarn.evidence/1",
+        "certificate": Warrant(guard).certificate.digest,
+        "rates": {n: r.as_dict() for n, r in Warrant(guard)._rates.items()},
+        "revoked": "too many alarms",
+    }
+    (guard / EVIDENCE).write_text(json.dumps(content))
+
+
+@pytest.mark.parametrize(("then", "kind"), [("alert", "alert"), ("fallback", "stop")])
+def test_the_policy_says_what_a_revoked_guard_does(
+    guard: Path, tmp_path: Path, then: str, kind: str
+) -> None:
+    guarding = Guarding.load(guard)
+    (step,) = guarding.policy.rules["gentle"]
+    policy = replace(guarding.policy, rules={"gentle": (Step("stop", step.threshold),)})
+    policy = Policy.from_dict(policy.as_dict() | {"revoked": then}, "test")
+    record = tmp_path / "run.jsonl"
+    guarding = replace(guarding, policy=policy, record=record)
+    held = drive(guarding.open(SOURCE), hard=False, near=True)
+    assert held[-1].kind == "stop"
+    record.unlink()
+    revoked(guard)
+    decisions = drive(guarding.open(SOURCE), hard=False, near=True)
+    assert decisions[-1].kind == kind
+    assert (decisions[0].kind == "stop") is (then == "fallback")
+    header, *_, last = map(json.loads, record.read_text().splitlines())
+    assert header["revoked"] == last["revoked"] == "too many alarms"
+    assert replay(record) == (len(decisions), None)
+
+
+def test_a_run_in_which_the_guard_stepped_in_tells_only_of_its_alarm(
+    guard: Path,
+) -> None:
+    guarding = Guarding.load(guard)
+    (step,) = guarding.policy.rules["gentle"]
+    policy = replace(guarding.policy, rules={"gentle": (Step("stop", step.threshold),)})
+    drive(replace(guarding, policy=policy).open(SOURCE), hard=False, near=True)
+    assert counts(guard)[REASON] == (0, 0)
+    assert counts(guard)["gentle: runs with an alarm"] == (1, 1)
+
+
+def test_with_other_thresholds_there_is_no_certificate(guard: Path) -> None:
+    guarding = Guarding.load(guard, Policy(rules={"gentle": (Step("alert", 0.9),)}))
+    drive(guarding.open(SOURCE), hard=False, near=True)
+    assert not (guard / EVIDENCE).exists()
+
+
+def test_evidence_about_another_certificate_is_rejected(guard: Path) -> None:
+    drive(Guarding.load(guard).open(SOURCE), hard=False, near=False)
+    path = guard / EVIDENCE
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps(content | {"certificate": "0" * 64}))
+    with pytest.raises(InvalidCertificate, match="another certificate"):
+        Warrant(guard)

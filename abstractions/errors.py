@@ -12,7 +12,7 @@ import itertools
 import re
 import unicodedata
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -146,6 +146,8 @@ class Unreachable(ForewarnError):
 
 def said(error: BaseException) -> str:
     """What an error says of itself, also where it cannot."""
+    if isinstance(error, ForewarnError):
+        return str(error)
     try:
         return f"{type(error).__name__}: {error}"
     except Exception:
@@ -156,14 +158,16 @@ def mend_of(error: BaseException, path: Path) -> str:
     """What the user would most likely do about a file that cannot be read."""
     if isinstance(error, FileNotFoundError):
         if not path.parent.is_dir():
-            return f"the folder {path.parent} is not there"
-        names = itertools.islice(path.parent.iterdir(), _LOOKED_AT)
-        close = near_miss(path.name, (each.name for each in names))
-        return close or f"no file of that name is in {path.parent.absolute().name}"
+            return f"there is no folder {path.parent}"
+        there = itertools.islice(path.parent.iterdir(), _LOOKED_AT)
+        # A common suffix makes no two names alike.
+        stems = {each.stem: each.name for each in there if each.suffix == path.suffix}
+        close = near_miss(path.stem, stems, stems)
+        return close or f"it is not in the folder {path.parent.absolute()}"
     if isinstance(error, IsADirectoryError):
         return "name a file in it"
     if isinstance(error, PermissionError):
-        return "its rights keep it from you"
+        return "permission denied for this user"
     if isinstance(error, EOFError | zlib.error | gzip.BadGzipFile):
         return "it is cut off or damaged: copy it again"
     return ""
@@ -173,11 +177,22 @@ OF_LOGS = "say in a scenario what its columns hold, and give that: docs/own-worl
 """What to do with a log of somebody else's where a trace is wanted."""
 
 
-def near_miss(word: str, known: Iterable[str]) -> str:
-    """A hint for `mend`: the closest known word, or nothing."""
+def near_miss(
+    word: str, known: Iterable[str], shown: Mapping[str, str] | None = None
+) -> str:
+    """A hint for `mend`: the closest known word, or nothing.
+
+    Args:
+        word: The word that is not known.
+        known: The words that are.
+        shown: What to show for a known word; by default the word.
+    """
     plain = {_plain(each): each for each in known}
     close = difflib.get_close_matches(_plain(word), plain, n=1)
-    return f"did you mean {plain[close[0]]}?" if close else ""
+    if not close:
+        return ""
+    found = plain[close[0]]
+    return f"did you mean {shown[found] if shown else found}?"
 
 
 def _plain(word: str) -> str:

@@ -109,8 +109,52 @@ def _explain(details: ErrorDetails, model: type[BaseModel]) -> tuple[str, str]:
         return f"{given!r:.60} is not {expected}", mend or f"write {expected}"
     if kind in ("value_error", "assertion_error"):
         return str(details["ctx"]["error"]), ""
+    return _said(details), _written(kind, details)
+
+
+_KINDS = {
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "dict_type": "a mapping of keys",
+    "model_type": "a mapping of keys",
+    "string_type": "text",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+}
+"""What is expected where pydantic names a Python type."""
+
+
+def _said(details: ErrorDetails) -> str:
+    """What pydantic says, with what was found."""
+    given = details["input"]
+    if isinstance(given, dict):
+        found = "a mapping of keys"
+    elif isinstance(given, list | tuple):
+        found = "a list"
+    else:
+        found = "nothing" if given is None else f"{given!r:.60}"
+    if expected := _KINDS.get(details["type"]):
+        return f"expected {expected}, found {found}"
     message = details["msg"]
-    return message[0].lower() + message[1:], ""
+    message = message[0].lower() + message[1:]
+    if message.startswith("input should"):
+        return f"it {message.removeprefix('input ')}, and is {found}"
+    return message
+
+
+def _written(kind: str, details: ErrorDetails) -> str:
+    """How to write what is expected."""
+    given = details["input"]
+    if kind in ("list_type", "tuple_type") and isinstance(given, str | int | float):
+        return f"write [{given!r:.60}]"
+    if kind == "string_type" and isinstance(given, int | float):
+        return f'write "{given}"'
+    number = isinstance(given, str) and re.match(r"-?\d+\.?\d*", given)
+    if kind in ("float_type", "int_type") and number:
+        return f"write {number.group()} without quotes or unit"
+    return ""
 
 
 def _literal_at(model: type[BaseModel], path: tuple[int | str, ...]) -> str:
@@ -184,6 +228,5 @@ def from_json(
     except ValidationError as failure:
         first = failure.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
-        problem = first["msg"][0].lower() + first["msg"][1:]
-        raise error(problem, source=source, place=place) from failure
+        raise error(_said(first), source=source, place=place) from failure
     return value

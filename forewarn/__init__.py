@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from forewarn.monitors.laws.formula import parse_formula
     from forewarn.monitors.laws.lawbook import Law, find_laws
     from forewarn.monitors.laws.monitor import Monitor
-    from forewarn.monitors.rules.judging import read_judge
     from forewarn.plugins.agents import AgentGuard
     from forewarn.plugins.loop.alerts import LogAlerts
     from forewarn.plugins.loop.approval import Deferred
     from forewarn.plugins.loop.guarding import Guarding
+    from forewarn.plugins.programs.judging import read_judge
     from forewarn.scenarios.schema import load_scenario
     from forewarn.scenarios.shipped import shipped_with
 
@@ -126,11 +126,11 @@ __getattr__, __dir__ = _front(
         "monitors.laws.formula": ("parse_formula",),
         "monitors.laws.lawbook": ("Law", "find_laws"),
         "monitors.laws.monitor": ("Monitor",),
-        "monitors.rules.judging": ("read_judge",),
         "plugins.agents": ("AgentGuard",),
         "plugins.loop.alerts": ("LogAlerts",),
         "plugins.loop.approval": ("Deferred",),
         "plugins.loop.guarding": ("Guarding",),
+        "plugins.programs.judging": ("read_judge",),
         "scenarios.schema": ("load_scenario",),
         "scenarios.shipped": ("shipped_with",),
     },

@@ -154,9 +154,7 @@ class Actions:
                     mend=near_miss(name, spec.arguments),
                 )
             if lack := spec.arguments[name].lack(value):
-                raise InvalidAction(
-                    f"the {name} of the action {spec.name} is {value!r:.60}, {lack}"
-                )
+                raise InvalidAction(f"{spec.name}: {name} is {value!r:.60}, {lack}")
         for name, argument in spec.arguments.items():
             if argument.required and name not in action.arguments:
-                raise InvalidAction(f"the action {spec.name} lacks its {name}")
+                raise InvalidAction(f"{spec.name}: {name} is missing")

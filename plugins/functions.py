@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
@@ -13,7 +14,7 @@ from traceback import walk_tb
 from types import ModuleType
 from typing import Any
 
-from forewarn.abstractions.errors import InvalidInput, near_miss, said
+from forewarn.abstractions.errors import InvalidInput, mend_of, near_miss, said
 
 _files: set[str] = set()
 """Those that a function was found in, as their code names them."""
@@ -31,6 +32,12 @@ def found(place: str) -> Callable[..., Any]:
     module, _, name = place.rpartition(":")
     try:
         held = _of_file(Path(module)) if module.endswith(".py") else _module(module)
+    except FileNotFoundError as error:
+        path = Path(module)
+        raise InvalidInput(
+            f"no file {module!r:.200}, which should hold {name}",
+            mend=mend_of(error, path),
+        ) from None
     except (ImportError, AttributeError, OSError, SyntaxError, ValueError) as error:
         raise InvalidInput(
             f"no function {place!r:.200}: {error}",
@@ -46,6 +53,35 @@ def found(place: str) -> Callable[..., Any]:
         raise InvalidInput(f"{place!r:.200} is not a function")
     called: Callable[..., Any] = named
     return called
+
+
+def takes(
+    function: Any, setting: str, *names: str, options: Mapping[str, Any] | None = None
+) -> Any:
+    """The function, if it can be called with these arguments.
+
+    Args:
+        function: A function or class of the user's own.
+        setting: The setting that names it, for the message.
+        names: What the positional arguments are.
+        options: The keyword arguments.
+
+    Raises:
+        InvalidInput: It cannot be called so.
+    """
+    name = getattr(function, "__qualname__", type(function).__name__)
+    wanted = f"it is called as {name}({', '.join([*names, *(options or {})])})"
+    if not callable(function):
+        problem = f"{name} is not a function, and has no __call__"
+        raise InvalidInput(problem, source=setting, mend=wanted)
+    try:
+        inspect.signature(function).bind(*names, **(options or {}))
+    except ValueError:
+        pass  # of a built-in function that does not say what it takes
+    except TypeError as error:
+        problem = f"{name} does not fit: {error}"
+        raise InvalidInput(problem, source=setting, mend=wanted) from None
+    return function
 
 
 def said_where(error: BaseException) -> str | None:

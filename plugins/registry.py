@@ -146,7 +146,7 @@ def _make(
     role: Role, name: str, settings: Settings | None, source: str, *parts: Any
 ) -> Any:
     factory = load(role, name)
-    where = source or f"{role} {name}"
+    where = f"{source}: {role}" if source else f"{role} {name}"
     given = _settings(factory, dict(settings or {}), where, len(parts))
     made = factory(*parts, **given)
     contract = _CONTRACTS[role]

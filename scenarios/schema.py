@@ -19,7 +19,7 @@ from forewarn.abstractions.expression import Expression, parse_expression
 from forewarn.abstractions.files import inside, parse_yaml, read_text
 from forewarn.abstractions.serial import Strict, validated
 from forewarn.monitors.laws.lawbook import Law, find_laws
-from forewarn.monitors.rules.judging import read_judge
+from forewarn.monitors.rules.judging import rule_judge
 from forewarn.plugins.contracts import TaskBook
 from forewarn.plugins.registry import make_task_book
 from forewarn.scenarios.draws import Draw, Plain, draw_all, filled
@@ -218,7 +218,7 @@ def _judges(file: _ScenarioFile, source: str, folder: Path) -> tuple[str, ...]:
     )
     if predicates and not rules:
         raise InvalidScenario("predicates are for rules", source=source)
-    judges = (read_judge(path, predicates) for path in rules)
+    judges = (rule_judge(path, predicates) for path in rules)
     return tuple(json.dumps(judge.as_dict()) for judge in judges)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from forewarn.abstractions.errors import InvalidExpression, near_miss
 from forewarn.abstractions.expression.tree import (
+    OF_TEXT,
     Arithmetic,
     Call,
     Choice,
@@ -207,10 +208,13 @@ class TermParser(Cursor, ABC):
         try:
             common_unit(node)
         except InvalidExpression as error:
-            mend = error.mend
+            problem, mend = error.problem, error.mend
             if self._vocabulary is None:
-                mend = "name the vocabulary that has it, as in vocabulary: driving"
-            self._fail(error.problem, token, mend=mend)
+                names = [each.name for each in node.walk() if isinstance(each, Name)]
+                problem = f"the unit of {', '.join(names)} is not known here"
+                mend = "name the vocabulary: --vocabulary driving, or in the file"
+                mend += " vocabulary: driving"
+            self._fail(problem, token, mend=mend)
 
     def _number(self) -> Expression:
         token = self._peek
@@ -318,6 +322,9 @@ class TermParser(Cursor, ABC):
             return self._curve()
         if name.text in _PAST and self.remembers:
             return self._past(name)
+        if name.text in OF_TEXT:
+            mend = f'write signal {name.text} "…"'
+            self._fail(f"{name.text} stands after a signal", name, mend=mend)
         words = [self._object()]
         while self._accept(","):
             words.append(self._object())
@@ -363,7 +370,10 @@ class TermParser(Cursor, ABC):
         token = self._take()
         if token.kind != "name":
             problem = f"expected an object's name, found {token}"
-            self._fail(problem, token, mend="write objects as in is_open(Microwave)")
+            mend = "write objects as in is_open(Microwave)"
+            if token.kind == "text":
+                mend = 'texts are compared by signal starts_with "…" or matches "…"'
+            self._fail(problem, token, mend=mend)
         return token.text
 
     def _check_predicate(self, name: Token, count: int) -> None:
@@ -390,6 +400,8 @@ class TermParser(Cursor, ABC):
             alias = self._vocabulary.aliases.get(token.text)
             known = [*self._vocabulary.signals, *self._definitions]
             mend = f"write {alias.signal}" if alias else near_miss(token.text, known)
+            if token.text in ("None", "null"):
+                mend = "write `is none` or `is not none`"
             problem = f"unknown signal {token.text!r}"
             self._fail(problem, token, mend=mend or self._has(known))
         return Name(token.text, declared.unit or "")

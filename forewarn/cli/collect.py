@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import click
 
 from forewarn.cli.command import (
+    Chance,
     FolderPlace,
     Formerly,
     Many,
@@ -50,16 +51,16 @@ class Enough:
     Args:
         until: Stop when enough is known. pac: how likely each law is to be broken, from
             every state. rate: how often it is broken in a run.
-        epsilon: With --until: how far off a probability may be.
-        delta: With --until: the probability that it is farther off.
+        epsilon: With --until: maximum error of a probability.
+        delta: With --until: probability of a larger error.
         within: With --until pac: how many seconds the probability looks ahead; by
             default the scenario's horizon.
         budget: With --until: when to give up, such as 400, 90s or 10min.
     """
 
     until: Literal["pac", "rate"] | None = None
-    epsilon: float = 0.1
-    delta: float = 0.05
+    epsilon: Chance = 0.1
+    delta: Chance = 0.05
     within: Positive | None = None
     budget: Annotated[str, "EPISODES|TIME"] = "1000"
 

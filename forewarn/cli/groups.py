@@ -329,7 +329,6 @@ class Judging:
 
         Programs that nobody signed are taken only where none is enforced.
         """
-        from forewarn.monitors.rules.judging import read_judge as read_rules
         from forewarn.plugins.programs.judging import read_judge
 
         if self.predicates and not self.rules:
@@ -338,14 +337,17 @@ class Judging:
             raise click.UsageError(
                 "--user, --place and --request are for --guard-program"
             )
-        handed = {
+        facts = {
             "user": keyed(self.user, "--user"),
             "place": keyed(self.place, "--place"),
             **({"request": self.request} if self.request else {}),
         }
         return [
-            *(read_judge(path, handed, not shadow) for path in self.guard_program),
-            *(read_rules(path, self.predicates) for path in self.rules),
+            *(
+                read_judge(path, facts=facts, enforced=not shadow)
+                for path in self.guard_program
+            ),
+            *(read_judge(path, self.predicates) for path in self.rules),
         ]
 
 

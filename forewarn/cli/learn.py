@@ -11,6 +11,7 @@ import click
 
 from forewarn.abstractions.errors import naming
 from forewarn.cli.command import (
+    Chance,
     File,
     Place,
     command,
@@ -48,15 +49,15 @@ class Learning:
         abstraction_out: Where the abstraction that was found goes; by default beside
             the model.
         update: Continue this model with more traces.
-        epsilon: The error that the guarantee may leave a risk.
+        epsilon: Maximum error of a risk, for a guarantee.
         delta: The probability of a larger error.
     """
 
     out: File
     abstraction_out: File | None = None
     update: File | None = None
-    epsilon: float | None = None
-    delta: float | None = None
+    epsilon: Chance | None = None
+    delta: Chance | None = None
 
     def check(self, wish: Wish) -> None:
         """Rejects options that do not go together."""

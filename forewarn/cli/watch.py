@@ -201,7 +201,7 @@ def monitor(
     book: Book,
     vocabulary: Annotated[str | None, "NAME|FILE"] = None,
     map_: tuple[Annotated[str, "COLUMN=SIGNAL"], ...] = (),
-    ego: Annotated[int | None, "ID"] = None,
+    ego: Annotated[int | None, click.INT, "ID"] = None,
     out: FilePlace | None = None,
     working: Working,
 ) -> None:

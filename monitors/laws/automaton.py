@@ -268,7 +268,7 @@ def compile_law(
     if found is None:
         raise TooLarge(
             f"{formula!r} needs more than {max_states} states"
-            + (f" at a clock of {period_s:g} s" if period_s else ""),
+            + (f" if checked every {period_s:g} s" if period_s else ""),
             mend=_coarser_clock(formula, period_s, letters, max_states),
         )
     return found.automaton(formula)
@@ -290,8 +290,11 @@ def _coarser_clock(
         found = _explored(formula, normal, letters, max_states)
         if found is None:
             break
-        fits = f"a clock of {period:g} s fits, with {found.automaton(formula).n} states"
-    return fits or "no coarser clock fits"
+        fits = (
+            f"check it every {period:g} s, by --period or the abstraction's period_s:"
+            f" {found.automaton(formula).n} states; or write shorter times"
+        )
+    return fits or "write shorter times, or split the law"
 
 
 def _explored(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NoReturn
 from forewarn.abstractions.errors import InvalidExpression, near_miss
 from forewarn.abstractions.expression.parser import ExpressionParser
 from forewarn.abstractions.expression.terms import Token
-from forewarn.abstractions.expression.tree import Expression, within
+from forewarn.abstractions.expression.tree import OF_TEXT, Expression, within
 
 if TYPE_CHECKING:
     from forewarn.abstractions.vocabularies.vocabulary import Vocabulary
@@ -168,7 +168,7 @@ _PREFIX: dict[str, type[_Unary]] = {
 }  # fmt: skip
 _INFIX: dict[str, type[_Binary]] = {"until": Until, "U": Until, "since": Since}
 _NEXT = ("next", "X")
-_WORDS = [word for word in (*_PREFIX, *_INFIX, *_NEXT) if len(word) > 1]
+_WORDS = [w for w in (*_PREFIX, *_INFIX, *_NEXT, *OF_TEXT) if len(w) > 1]
 _TIME_UNITS: dict[str, TimeUnit] = {
     "s": "s", "ms": "ms", "min": "min", "steps": "steps", "step": "steps",
 }  # fmt: skip
@@ -224,9 +224,7 @@ class _FormulaParser(ExpressionParser):
             known = each.kind != "name" or each.text in self._all_words()
             close = "" if known else near_miss(each.text, _WORDS)
             if close:
-                super()._fail(
-                    f"{each.text!r} is not an operator of time", each, mend=close
-                )
+                super()._fail(f"{each.text!r} is not an operator", each, mend=close)
         super()._fail(problem, token, mend=mend)
 
     def _counted(self) -> Expression:
@@ -245,7 +243,13 @@ class _FormulaParser(ExpressionParser):
 
     def _all_words(self) -> set[str]:
         signals = self._vocabulary.signals if self._vocabulary else ()
-        return {*self.keywords, *self.operators, *self._definitions, *signals}
+        return {
+            *self.keywords,
+            *self.operators,
+            *OF_TEXT,
+            *self._definitions,
+            *signals,
+        }
 
     def _binary(self) -> Expression:
         token = self._peek

@@ -189,7 +189,7 @@ def judge_of(content: Mapping[str, Any]) -> RuleJudge:
     return RuleJudge(rules_of(given, "the rules"), predicates)
 
 
-def read_judge(path: Path | str, predicates: Sequence[Path | str] = ()) -> RuleJudge:
+def rule_judge(path: Path | str, predicates: Sequence[Path | str] = ()) -> RuleJudge:
     """The judge of a file of rules, with files of predicates that they use."""
     named = [read_yaml(Path(each)) for each in predicates]
     return RuleJudge(load_rules(Path(path)), named)

@@ -64,13 +64,13 @@ class Sample(Argument):
                 return found
         except (TypeError, ValueError, KeyError, IndexError, AttributeError):
             pass
-        raise InvalidInput(f"{value!r:.60} is not in {space!s:.80}")
+        raise InvalidInput(f"{value!r:.60} is not in the action space {space!s:.80}")
 
     def lack(self, value: object) -> str:
         try:
             self.element(value)
         except InvalidInput:
-            return f"not in {self.space!s:.80}"
+            return f"not in the action space {self.space!s:.80}"
         return ""
 
     def some(self, luck: Random) -> Any:

@@ -8,7 +8,12 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from forewarn.abstractions.errors import InvalidInput, MissingDependency, said
+from forewarn.abstractions.errors import (
+    InvalidInput,
+    MissingDependency,
+    naming,
+    said,
+)
 from forewarn.abstractions.expression.parser import parse_expression
 from forewarn.abstractions.expression.scalar import compile_test
 from forewarn.abstractions.frame import Frame, Value
@@ -16,7 +21,7 @@ from forewarn.abstractions.vocabularies.vocabulary import Vocabulary, load_vocab
 from forewarn.monitors.guarding.decision import Action, Decision
 from forewarn.plugins.actions import Actions, ActionSpec
 from forewarn.plugins.contracts import Example, Source, SteppedWorld
-from forewarn.plugins.functions import found, said_where
+from forewarn.plugins.functions import found, said_where, takes
 
 try:
     import gymnasium
@@ -105,10 +110,20 @@ class EnvWorld(SteppedWorld):
         options: dict[str, Any] | None = None,
     ) -> None:
         speaks = load_vocabulary(vocabulary)
-        read = signals if isinstance(signals, Mapping) else _called(signals)
-        self._senses = Senses(read, speaks)
+        self._read = signals if isinstance(signals, Mapping) else _called(signals)
+        with naming("signals"):
+            self._senses = Senses(self._read, speaks)
         self._stop, self._slow = _called(stop), _called(slow)
-        self._autopilot, self._shows = _called(autopilot), _shown_by(shows, speaks)
+        self._autopilot = _called(autopilot)
+        for name, given, *names in (
+            ("stop", self._stop if callable(self._stop) else None, "env"),
+            ("slow", self._slow, "env", "action", "cap_kmh"),
+            ("autopilot", self._autopilot, "env"),
+        ):
+            if given is not None:
+                takes(given, name, *names)
+        with naming("shows"):
+            self._shows = _shown_by(shows, speaks)
         self._env = _made(env, options or {})
         self._space = sample(self._env.action_space)
         if not callable(self._stop) and (lack := self._space.lack(self._stopping())):
@@ -126,11 +141,18 @@ class EnvWorld(SteppedWorld):
     def begin(self, seed: int) -> None:
         self._last = self._env.reset(seed=seed)
         self._senses.reset(self._env.unwrapped)
+        # An environment may say nothing in info before its first step.
+        self._check = not self._last[1]
+        if not self._check:
+            self._senses.check(*self._last)
 
     def move(self, action: Action | None) -> None:
         seen = self._env.step(self._meant(action))
         observation, _, terminated, truncated, info = seen
         self._last = observation, info
+        if self._check:
+            self._senses.check(observation, info)
+            self._check = False
         if terminated:
             self.over = "the environment says that the episode is over"
         elif truncated:
@@ -187,9 +209,14 @@ class EnvPilot:
     def __init__(
         self, *, policy: Called, options: dict[str, Any] | None = None
     ) -> None:
-        itself = policy == AUTOPILOT
-        made = None if itself else _called(policy)
-        self._policy = made(**(options or {})) if isinstance(made, type) else made
+        made = None if policy == AUTOPILOT else _called(policy)
+        if isinstance(made, type):
+            made = takes(made, "policy", options=options)(**(options or {}))
+        if made is not None:
+            takes(made, "policy", "observation")
+        if (begin := getattr(made, "reset", None)) is not None:
+            takes(begin, "policy", "seed")
+        self._policy = made
 
     def reset(self, seed: int) -> None:
         begin = getattr(self._policy, "reset", None)
@@ -249,6 +276,11 @@ def _made(env: Called, options: Mapping[str, Any]) -> Any:
     except Exception as error:  # whatever an environment of somebody else's raises
         why = said_where(error) or said(error)
         raise InvalidInput(f"no environment {env!r:.80}: {why}") from error
+    if not isinstance(made, gymnasium.Env | VectorEnv):
+        raise InvalidInput(
+            f"env: {env!r:.80} gives {made!r:.60}, which is no gymnasium.Env",
+            mend="return the environment",
+        )
     return only(made) if isinstance(made, VectorEnv) else made
 
 

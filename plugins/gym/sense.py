@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from pydantic import Field
+from pydantic import field_validator
 
-from forewarn.abstractions.errors import InvalidInput, near_miss
+from forewarn.abstractions.errors import InvalidInput, near_miss, suggest
 from forewarn.abstractions.frame import Value
 from forewarn.abstractions.serial import Strict, validated
 from forewarn.abstractions.vocabularies.signals import Alias
@@ -33,10 +33,19 @@ class Reading(Strict):
         none_codes: Numbers that stand for "not there".
     """
 
-    at: str = Field(pattern=f"^{_PLACE.pattern}$")
+    at: str
     unit: str | None = None
     codes: dict[float, bool | str] = {}
     none_codes: list[float] = []
+
+    @field_validator("at")
+    @classmethod
+    def _is_a_place(cls, at: str) -> str:
+        if not _PLACE.fullmatch(at):
+            hint = near_miss(re.split(r"[.\[]", at)[0], ("observation", "info"))
+            mend = hint or "write observation[0] or info.name"
+            raise ValueError(f"{at!r:.60} is no place ({mend})")
+        return at
 
 
 class Senses:
@@ -57,7 +66,7 @@ class Senses:
         if isinstance(shown, type):
             shown = shown()
         if isinstance(shown, Mapping):
-            self._shown: Shown = _mapped(shown, vocabulary)
+            self._shown: Shown = _Map(shown, vocabulary)
             self.provides: tuple[str, ...] | None = tuple(shown)
         else:
             self._shown = shown
@@ -69,6 +78,15 @@ class Senses:
         """An episode begins in that environment."""
         if self._hears is not None:
             self._hears(env)
+
+    def check(self, observation: Any, info: Mapping[str, Any]) -> None:
+        """Rejects a map with a place that is not there.
+
+        Raises:
+            InvalidInput: With what is there instead.
+        """
+        if isinstance(self._shown, _Map):
+            self._shown.check(observation, info)
 
     def values(self, observation: Any, info: Mapping[str, Any]) -> dict[str, Value]:
         """The signals of this moment; NumPy's numbers become Python's."""
@@ -86,30 +104,56 @@ def _number(value: Any) -> Any:
     return float(value) if type(value) is int else value
 
 
-def _mapped(
-    entries: Mapping[str, str | Reading], vocabulary: Vocabulary | None
-) -> Shown:
-    """The function that reads each signal where the map says."""
-    readers = {
-        name: _reader(name, entry, vocabulary) for name, entry in entries.items()
-    }
+class _Map:
+    """Reads each signal where a map says."""
 
-    def shown(observation: Any, info: Mapping[str, Any]) -> dict[str, Any]:
+    def __init__(
+        self, entries: Mapping[str, str | Reading], vocabulary: Vocabulary | None
+    ) -> None:
+        self._readers = {
+            name: _reader(name, entry, vocabulary) for name, entry in entries.items()
+        }
+
+    def __call__(self, observation: Any, info: Mapping[str, Any]) -> dict[str, Any]:
         sources = {"observation": observation, "info": info}
         found = {}
-        for name, (source, steps, convert) in readers.items():
+        for name, (source, steps, convert) in self._readers.items():
             value: Any = sources[source]
             try:
                 for step in steps:
                     value = value[step]
-            except (KeyError, IndexError):
+            except (KeyError, IndexError, TypeError):
                 continue  # it is not known now: the signal is absent
             if convert is not None:
                 value = convert(_number(value))
             found[name] = value
         return found
 
-    return shown
+    def check(self, observation: Any, info: Mapping[str, Any]) -> None:
+        """Rejects a place that is not there."""
+        sources = {"observation": observation, "info": info}
+        for name, (source, steps, _) in self._readers.items():
+            value, here = sources[source], source
+            for step in steps:
+                try:
+                    value = value[step]
+                except (KeyError, IndexError, TypeError):
+                    raise InvalidInput(
+                        f"{here} has no {step!r:.60}",
+                        source=f"signals: {name}",
+                        mend=_there(value, step),
+                    ) from None
+                here += f".{step}" if isinstance(step, str) else f"[{step}]"
+
+
+def _there(value: Any, step: str | int) -> str:
+    """What there is instead of a step."""
+    if isinstance(value, Mapping):
+        return suggest(str(step), map(str, value)) or "it is empty"
+    try:
+        return f"it has {len(value)} elements, the first with index 0"
+    except TypeError:
+        return f"it is {value!r:.60}"
 
 
 def _reader(

@@ -20,11 +20,13 @@ from typing import Any, get_args
 
 from forewarn.abstractions.errors import ForewarnError, InvalidInput, suggest
 from forewarn.abstractions.expression.tree import signals_of
+from forewarn.abstractions.files import read_yaml
 from forewarn.abstractions.frame import Frame
 from forewarn.monitors.guarding.decision import Action, Judgement
 from forewarn.monitors.guarding.decision import Kind as Intervention
 from forewarn.monitors.programs.columns import UnreadLog, columns_of, logged
 from forewarn.monitors.programs.file import (
+    FORMAT,
     ProgramFile,
     load_program,
     program_of,
@@ -42,6 +44,7 @@ from forewarn.monitors.programs.language import Program
 from forewarn.monitors.programs.running import Answer
 from forewarn.monitors.programs.values import Value
 from forewarn.monitors.rules.condition import Condition, parse_condition
+from forewarn.monitors.rules.judging import RuleJudge, rule_judge
 from forewarn.monitors.rules.libraries import library
 from forewarn.monitors.rules.predicates import (
     Domain,
@@ -311,13 +314,40 @@ def judge_of(content: Mapping[str, Any]) -> ProgramJudge:
     return ProgramJudge(program_of(given, "the guard program"), handed)
 
 
-def read_judge(path: Path, handed: Mapping[str, Value], enforced: bool) -> ProgramJudge:
-    """The judge of a program's file.
+def read_judge(
+    path: Path | str,
+    predicates: Sequence[Path | str] = (),
+    *,
+    facts: Mapping[str, Value] | None = None,
+    enforced: bool = True,
+) -> RuleJudge | ProgramJudge:
+    """The judge that a file describes: rules, or a guard program.
+
+    Args:
+        path: The file.
+        predicates: Files of predicates that the rules use.
+        facts: What a guard program is told, such as `{"user": {"role": "child"}}`.
+        enforced: Whether the judge's decisions are carried out. If so, a guard
+            program must be signed.
 
     Raises:
-        NotSigned: It is to be enforced, and nobody signed it as it is.
+        InvalidInput: An argument is for the other kind of file.
+        NotSigned: The program is to be enforced, and is not signed as it is.
     """
+    path = Path(path)
+    content = read_yaml(path)
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        if facts:
+            problem = "facts are for guard programs, and this file holds rules"
+            raise InvalidInput(problem, source=str(path))
+        return rule_judge(path, predicates)
+    if predicates:
+        raise InvalidInput(
+            "predicates are for rules, and this file holds a guard program",
+            source=str(path),
+            mend="give what the program is told as facts=…",
+        )
     file = load_program(path)
     if enforced:
         require_signature(file, str(path))
-    return ProgramJudge(file, handed, str(path))
+    return ProgramJudge(file, facts or {}, str(path))

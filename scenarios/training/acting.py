@@ -282,18 +282,19 @@ def best_of(tried: Sequence[Acted], allowed: float = 1.0) -> Acted:
     if not within:
         least = min(tried, key=lambda each: each.prolonged)
         raise InvalidInput(
-            f"acting from {least.threshold:g} on makes {least.prolonged} of"
-            f" {least.clean} clean runs longer by a tenth, and from everywhere else"
-            " more than are allowed",
-            mend="allow more by --max-slowed, or alert only",
+            f"at every threshold more clean runs are slowed by more than 10 % than"
+            f" --max-slowed allows; the fewest, {least.prolonged} of {least.clean}, at"
+            f" {least.threshold:g}",
+            mend="raise --max-slowed, or alert only",
         )
     best = max(within, key=lambda each: each.worth)
     if best.worth <= 0 or not math.isfinite(best.worth):
         raise InvalidInput(
-            f"acting is worth nothing at {best.cost:g} violations for a needless"
-            f" intervention: at best it prevents {best.prevented} of {best.violating},"
-            f" and steps in in {best.clean_stopped} clean runs",
-            mend="state a lower --cost, or alert only",
+            f"at the best threshold the intervention prevents {best.prevented} of"
+            f" {best.violating} violations and happens in {best.clean_stopped} clean"
+            f" runs, which is not worth it at a cost of {best.cost:g} violations each",
+            mend="try the other of --preset stop and slow, another action for `stop` in"
+            " the scenario, a lower --cost, or alert only",
         )
     same = (each for each in within if each.hold_s == best.hold_s)
     alike = [each for each in same if _alike(each, best)]

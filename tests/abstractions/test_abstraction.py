@@ -278,7 +278,7 @@ def test_the_fingerprint_is_of_the_meaning() -> None:
         ({"predicates": ["wet", 3]}, "predicates.1: write a condition"),
         ({"predicates": [{"wen": "wet"}]}, "unknown key 'wen' (did you mean when?)"),
         ({"predicate": ["wet"]}, "unknown key 'predicate' (did you mean predicates?)"),
-        ({"period_s": 0}, "period_s: input should be greater than 0"),
+        ({"period_s": 0}, "period_s: it should be greater than 0, and is 0"),
         ({"period_s": math.nan}, "period_s"),
         ({"format": "forewarn.abstraction/2"}, "format"),
         ({"vocabulary": "drivign"}, "does not ship with forewarn (did you mean driv"),

@@ -108,12 +108,18 @@ def test_settings_reach_the_plug() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"sped_kmh": 45}, r"s.yaml: sped_kmh: unknown key .*did you mean speed_kmh"),
-        ({"speed_kmh": "fast"}, "s.yaml: speed_kmh: input should be a valid number"),
-        ({"speed_kmh": 0.0}, "s.yaml: speed_kmh: input should be greater than 0"),
-        ({"speed_kmh": float("nan")}, "s.yaml: speed_kmh: "),
-        ({"lead": 1}, "s.yaml: lead: input should be a valid boolean"),
-        ({1: 2}, "s.yaml: the names of settings are words"),
+        (
+            {"sped_kmh": 45},
+            r"s.yaml: world: sped_kmh: unknown key .*did you mean speed_kmh",
+        ),
+        (
+            {"speed_kmh": "fast"},
+            "s.yaml: world: speed_kmh: expected a number, found 'fast'",
+        ),
+        ({"speed_kmh": 0.0}, "s.yaml: world: speed_kmh: it should be greater than 0"),
+        ({"speed_kmh": float("nan")}, "s.yaml: world: speed_kmh: "),
+        ({"lead": 1}, "s.yaml: world: lead: expected true or false"),
+        ({1: 2}, "s.yaml: world: the names of settings are words"),
     ],
 )
 def test_settings_are_checked_by_the_signature(

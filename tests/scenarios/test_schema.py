@@ -57,9 +57,9 @@ def test_a_formula_can_be_named() -> None:
     [
         ("title:", "titel:", "x: titel: unknown key 'titel' (did you mean title?)"),
         ("name: tiny-road", "name: a/b", "x: name: string should match pattern"),
-        ("max_time_s: 30", "max_time_s: 0", "x: end.max_time_s: input should be gr"),
+        ("max_time_s: 30", "max_time_s: 0", "x: end.max_time_s: it should be gr"),
         ("$speed", "$speeed", "x: tiny.speed_kmh: nothing is drawn for $speeed (did"),
-        ("sd: 6", "sd: -6", "x: draws.speed.normal.sd: input should be greater"),
+        ("sd: 6", "sd: -6", "x: draws.speed.normal.sd: it should be greater"),
         ("mean: 47", "mean: 7", "x: draws.speed.normal: the mean must lie between"),
         ("normal: {mean: 47, sd: 6, low: 36, high: 58}", "{}", "x: draws.speed: give"),
         ("- no_collision", "- no_colision", "x: laws: no law 'no_colision' in the b"),

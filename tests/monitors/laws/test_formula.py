@@ -255,7 +255,7 @@ def test_what_is_temporal_is_known(formula: Formula) -> None:
     [
         ("alway(speed > 3)", "did you mean always?"),
         ("alway(collision)", "did you mean always?"),
-        ("alway speed > 3", "column 1: 'alway' is not an operator of time"),
+        ("alway speed > 3", "column 1: 'alway' is not an operator"),
         (
             "always(speed > 3 -> eventualy[0, 2 s] brake > 2)",
             "did you mean eventually?",

@@ -113,7 +113,7 @@ def test_a_map_reads_places_units_codes_and_what_is_not_there() -> None:
     ("entry", "says"),
     [
         ({"sped": "observation[0]"}, "speed"),
-        ({"speed": "observation.__class__()"}, "pattern"),
+        ({"speed": "observation.__class__()"}, "is no place"),
         ({"speed": {"at": "observation[0]", "unit": "m"}}, "cannot be in 'm'"),
         ({"speed": {"in": "observation[0]"}}, "in"),
     ],
@@ -238,8 +238,74 @@ def test_what_goes_wrong_in_a_user_s_own_file_is_named_by_its_line(
     assert f"mine.py, line {line}: {what}" in done.stderr
 
 
+WRONG = """
+from forewarn.plugins.gym.bridge import Car
+
+class E(Car):
+    def reset(self, **given):
+        return super().reset(**given)[0], {"speed": 1.0}
+
+    def step(self, action):
+        return *super().step(action)[:4], {"speed": 1.0}
+
+class P:
+    def __call__(self, observation): return [0.0]
+
+class NeedsPath:
+    def __init__(self, path): ...
+    def __call__(self, observation): return [0.0]
+
+class NoCall: ...
+
+class BadReset:
+    def reset(self): ...
+    def __call__(self, observation): return [0.0]
+
+class Big:
+    def __call__(self, observation): return [7.0]
+
+def nothing(): ...
+"""
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes", "says"),
+    [
+        ("mine.py:P", "mine.py:NeedsPath",
+         "policy: NeedsPath does not fit: missing a required argument: 'path'"),
+        ("mine.py:P", "mine.py:NoCall",
+         "policy: NoCall is not a function"),
+        ("mine.py:P", "mine.py:BadReset",
+         "policy: BadReset.reset does not fit"),
+        ("mine.py:P", "mine.py:Big",
+         "act: action is [7.0], not in the action space Box"),
+        ("mine.py:P", "mein.py:P",
+         "which should hold P (did you mean mine.py?)"),
+        ("mine.py:E", "mine.py:nothing",
+         "gives None, which is no gymnasium.Env"),
+        ("info.speed", "info.sped",
+         "signals: speed: info has no 'sped' (did you mean speed?)"),
+        ("info.speed", '"observation[3]"',
+         "observation has no 3 (it has 1 elements, the first with index 0)"),
+    ],
+)  # fmt: skip
+def test_mistakes_in_a_user_s_own_environment_are_named(
+    was: str, becomes: str, says: str, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.py").write_text(WRONG)
+    text = SCENARIO.format(signals="{speed: info.speed}")
+    text = text.replace("forewarn.plugins.gym.bridge:Car", "$here/mine.py:E")
+    text = text.replace("mine.py:policy", "mine.py:P")
+    (tmp_path / "mine.yaml").write_text(text.replace(was, becomes))
+    command = ["collect", tmp_path / "mine.yaml", "--episodes", "1", "--out", tmp_path]
+    done = CliRunner().invoke(main, [str(each) for each in command])
+    assert done.exit_code == 2 and says in done.stderr
+
+
 def test_a_stop_that_is_no_action_is_refused_before_it_is_needed() -> None:
-    with pytest.raises(InvalidInput, match=r"stop: \[5.0\] is not in Box"):
+    with pytest.raises(
+        InvalidInput, match=r"stop: \[5.0\] is not in the action space Box"
+    ):
         car(stop=[5.0])
 
 

@@ -146,11 +146,11 @@ def test_a_record_keeps_enough_to_make_the_judge_again() -> None:
 def test_only_what_is_signed_as_it_is_is_enforced(tmp_path: Path) -> None:
     path = tmp_path / "guard.yaml"
     write_program(path, _file(STOVE))
-    read_judge(path, {}, enforced=False)
+    read_judge(path, enforced=False)
     with pytest.raises(NotSigned, match="nobody has signed it"):
-        read_judge(path, {}, enforced=True)
+        read_judge(path)
     write_program(path, _file(STOVE).signed("Ada"))
-    assert read_judge(path, {}, enforced=True).rules
+    assert read_judge(path).rules
     for part, other in (
         ("child", "adult"), ("words", "word"), ("a robot", "a car"), ("Ada", "Eve"),
     ):  # fmt: skip
@@ -161,7 +161,23 @@ def test_only_what_is_signed_as_it_is_is_enforced(tmp_path: Path) -> None:
             assert load_program(path).signed_by == ("Eve",)
             continue
         with pytest.raises(NotSigned, match="changed since Ada signed it"):
-            read_judge(path, {}, enforced=True)
+            read_judge(path)
+
+
+def test_one_function_reads_rules_and_programs(tmp_path: Path) -> None:
+    from forewarn import read_judge as public
+    from forewarn.monitors.rules.judging import RuleJudge
+
+    assert public is read_judge
+    program, rules = tmp_path / "guard.yaml", tmp_path / "rules.yaml"
+    write_program(program, _file(STOVE))
+    rules.write_text("format: forewarn.rules/1\ndomain: household\nrules: []\n")
+    assert isinstance(read_judge(str(program), enforced=False), ProgramJudge)
+    with pytest.raises(InvalidInput, match="predicates are for rules"):
+        read_judge(program, {"user": {}}, enforced=False)  # type: ignore[arg-type]
+    assert isinstance(read_judge(rules), RuleJudge)
+    with pytest.raises(InvalidInput, match="facts are for guard programs"):
+        read_judge(rules, facts={"user": "a"})
 
 
 def test_a_file_reads_as_it_was_written(tmp_path: Path) -> None:

@@ -52,6 +52,20 @@ def certify(
 ) -> Guarantee:
     """What these runs say of the policy; ask whether it is `certified`."""
     policy = replace(policy, shadow=False)
+    pairs = acted_on(scenario, model, policy, wanted.seeds, on, folder, progress)
+    return certified(scenario, digest_of(model), policy, wanted, pairs)
+
+
+def acted_on(
+    scenario: Scenario,
+    model: Path,
+    policy: Policy,
+    seeds: Sequence[int],
+    on: Pool,
+    folder: Path,
+    progress: Progress = lambda items, *_: items,
+) -> list[tuple[Episode, Episode]]:
+    """The runs of these seeds without a guard, and with one that acts."""
 
     def run(planned: Plan, seeds: Sequence[int], what: str) -> list[Episode]:
         todo = jobs(planned, scenario, seeds, folder)
@@ -61,11 +75,11 @@ def certify(
         return done
 
     acting = plan(scenario, model, policy)
-    guarded = run(acting, wanted.seeds, "held-out episodes with the guard")
+    guarded = run(acting, seeds, "held-out episodes with the guard")
     # Where it never stepped in, the run is the same without it.
     touched = [each.seed for each in guarded if each.interventions]
-    alone = run(plan(scenario), touched, "of these without it")
-    return certified(scenario, digest_of(model), policy, wanted, alone, guarded)
+    alone = {each.seed: each for each in run(plan(scenario), touched, "without it")}
+    return [(alone.get(each.seed, each), each) for each in guarded]
 
 
 def certified(
@@ -73,27 +87,15 @@ def certified(
     model: str,
     policy: Policy,
     wanted: Wanted,
-    alone: Sequence[Episode],
-    guarded: Sequence[Episode],
+    pairs: Sequence[tuple[Episode, Episode]],
 ) -> Guarantee:
-    """As `certify`, of runs that were done.
-
-    Args:
-        scenario: Whose runs they are.
-        model: The digest of the model's file.
-        policy: By which the guard acted.
-        wanted: What is to be certified.
-        alone: The runs without a guard, at least those in which it stepped in.
-        guarded: All runs with it.
-    """
-    before = {each.seed: each for each in alone}
-    pairs = [(before.get(each.seed, each), each) for each in guarded]
+    """As `certify`, of runs that were done."""
     return Guarantee(
         wanted.violating,
         wanted.slowed,
         wanted.confidence,
-        len(guarded),
-        sum(bool(each.violations) for each in guarded),
+        len(pairs),
+        sum(bool(after.violations) for _, after in pairs),
         sum(slowed(*pair) for pair in pairs),
         (wanted.seeds[0], wanted.seeds[-1]),
         scenario.name,

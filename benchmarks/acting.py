@@ -1,0 +1,142 @@
+"""What the shipped stop policies leave, on held-out runs that nothing was made of.
+
+Each scenario runs with the guard stopping the vehicle, and without it where it stepped
+in. The table says what is left, and at what price; with --policies the same runs are
+repeated with the policies of another folder. Then each policy is certified a hundred
+times, on runs drawn from these, and each guarantee is held to 5,000 other draws.
+--keep certifies the shipped policies by these runs: they are used for nothing else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from forewarn.abstractions.files import read_json, write_json
+from forewarn.monitors.evaluation.guarantee import Guarantee, runs_for
+from forewarn.monitors.guarding.policy import load_policy, write_policy
+from forewarn.plugins.loop.records import digest_of
+from forewarn.scenarios.measuring.pairs import compare
+from forewarn.scenarios.running.campaign import pool
+from forewarn.scenarios.schema import load_scenario
+from forewarn.scenarios.shipped import FOLDER, Shipped
+from forewarn.scenarios.training.certifying import Wanted, acted_on, certified
+
+SCENARIOS = ("s4", "s6", "merge", "roundabout", "chain-braking", "highway-lanes")
+FIRST_SEED = 8_000_000
+CERTIFIED, SLOWED, CONFIDENCE = 0.02, 0.1, 0.95
+TIMES, HELD_OUT = 100, 5_000
+
+HEAD = (
+    "scenario", "policy", "violations without", "left", "clean runs stopped",
+    "slowed by a tenth", "standing", "standing until the limit", "certified", "false",
+)  # fmt: skip
+
+
+def measure(name: str, folder: Path, seeds: range, jobs: int) -> dict[str, Any]:
+    """What the stop policy of a folder does on these runs."""
+    scenario, model = load_scenario(name), Shipped.in_folder(FOLDER, name).model
+    policy = load_policy(Shipped.in_folder(folder, name).acting)
+    with tempfile.TemporaryDirectory() as place:
+        pairs = acted_on(scenario, model, policy, seeds, pool(jobs), Path(place))
+    wanted = Wanted(CERTIFIED, SLOWED, CONFIDENCE, seeds)
+    kept = certified(scenario, digest_of(model), policy, wanted, pairs)
+    before, after = [b for b, _ in pairs], [a for _, a in pairs]
+    return {
+        "seeds": [seeds[0], seeds[-1]],
+        **compare(before, after, scenario),
+        "broke": [bool(each.violations) for each in after],
+        "kept": kept.as_dict(),
+        "lacking": kept.lacking(),
+    }
+
+
+def keep(name: str, found: dict[str, Any]) -> None:
+    """Writes the guarantee of these runs into the policy that ships, or none."""
+    path = Shipped.in_folder(FOLDER, name).acting
+    kept = None
+    if not found["lacking"]:
+        kept = Guarantee(**{**found["kept"], "seeds": tuple(found["kept"]["seeds"])})
+    write_policy(path, replace(load_policy(path), kept=kept))
+
+
+def certifications(broke: Sequence[bool]) -> tuple[int, int]:
+    """How many of a hundred certifications succeed, and how many of these are false."""
+    rng, outcomes = np.random.default_rng(0), np.asarray(broke)
+    runs = runs_for(2, CERTIFIED, CONFIDENCE)
+    stated = false = 0
+    for _ in range(TIMES):
+        if rng.choice(outcomes, runs).sum() <= 2:
+            stated += 1
+            false += rng.choice(outcomes, HELD_OUT).mean() > CERTIFIED
+    return stated, false
+
+
+def row(name: str, which: str, found: dict[str, Any]) -> tuple[object, ...]:
+    """A row of the table."""
+    alone, guarded = found["outcomes"]["unguarded"], found["outcomes"]["guarded"]
+    stated, false = certifications(found["broke"])
+    return (
+        name, which, f"{alone['violating']} of {alone['runs']}", guarded["violating"],
+        found["clean_stopped"], f"{found['prolonged']} of {found['clean_pairs']}",
+        f"{guarded['stationary_s'] - alone['stationary_s']:+.0f} s",
+        guarded["standing"], f"{stated} of {TIMES}", false,
+    )  # fmt: skip
+
+
+def table(found: dict[str, dict[str, dict[str, Any]]]) -> Iterator[str]:
+    """The table in Markdown, and what is left in all."""
+    yield "| " + " | ".join(HEAD) + " |"
+    yield "|" + "---|" * len(HEAD)
+    for name, ways in found.items():
+        for which, facts in ways.items():
+            yield "| " + " | ".join(map(str, row(name, which, facts))) + " |"
+    yield ""
+    for which in dict.fromkeys(which for ways in found.values() for which in ways):
+        sides = [ways[which]["outcomes"] for ways in found.values()]
+        without = sum(each["unguarded"]["violating"] for each in sides)
+        left = sum(each["guarded"]["violating"] for each in sides)
+        stopped = sum(ways[which]["clean_stopped"] for ways in found.values())
+        yield (
+            f"{which}: {left} of {without} violations left;"
+            f" {stopped} clean runs stopped."
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("scenarios", nargs="*", default=SCENARIOS)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--policies", type=Path, help="compare those of this folder")
+    parser.add_argument(
+        "--keep", action="store_true", help="write the guarantees into the policies"
+    )
+    parser.add_argument("--episodes", type=int, default=400)
+    parser.add_argument("--seed", type=int, default=FIRST_SEED)
+    parser.add_argument("--jobs", type=int, default=1)
+    options = parser.parse_args()
+    seeds = range(options.seed, options.seed + options.episodes)
+    folders = {"shipped": FOLDER}
+    if options.policies:
+        folders["other"] = options.policies
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    for name in options.scenarios:
+        for which, folder in folders.items():
+            path = options.out / f"{name}.{which}.json"
+            if not path.exists():
+                write_json(path, measure(name, folder, seeds, options.jobs))
+            found.setdefault(name, {})[which] = read_json(path)
+        if options.keep:
+            keep(name, found[name]["shipped"])
+    for line in table(found):
+        print(line)
+
+
+if __name__ == "__main__":
+    main()

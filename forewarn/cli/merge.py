@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from forewarn.cli.command import (
 from forewarn.cli.printing import (
     progress,
     say_models,
+    shown,
     table,
 )
 
@@ -46,7 +47,9 @@ def merge_tallies(
     A guard keeps a tally with --tally. In which order they are merged makes no
     difference, and one that is in the model already is not added again. A tally of
     another abstraction, another period or other laws is bad input. One whose
-    transitions the others reject is left out, and the status is then 1.
+    transitions the others reject is left out, and the status is then 1. So is one of a
+    guard that stopped runs for a law of this model: its counts depend on the thresholds
+    that they would feed.
 
     \b
     Examples:
@@ -56,7 +59,8 @@ def merge_tallies(
     Args:
         into: The model that they are added to. It is written anew: whole, or not at
             all.
-        accept: Add also a tally whose transitions the others reject.
+        accept: Add also a tally whose transitions the others reject, or whose guard
+            stopped runs for a law of this model.
         horizon: How many seconds the risks look ahead whose changes are shown.
         delta: How improbable it may be that an interval misses.
     """
@@ -95,7 +99,7 @@ def merge_tallies(
             write_json(written, content)
             load_models(written)
         write_json(into, content)
-    refused = any(each.refused for each in found)
+    refused = any(each.refused or each.stopped for each in found)
     say_models(payloads, lines, found=refused)
 
 
@@ -113,6 +117,11 @@ def _payload(
             {"id": tally.id, "state": why.state, "evidence": why.evidence}
             for tally, why in found.refused
         ],
+        "stopped": {each.id: dict(each.stopped_by) for each in found.stopped},
+        "censored": {
+            "runs": sum(each.traces for each in found.added),
+            "stopped_by": found.censored,
+        },
         "beyond": found.beyond,
         "contributors": contributors(found.model),
         "transitions": found.model.training.get("transitions"),
@@ -135,6 +144,12 @@ def _lines(
             f" {why.state} (evidence {why.evidence:.1f}, from 1 on too much);"
             " --accept takes it all the same"
         )
+    for tally in found.stopped:
+        yield (
+            f"refused {tally.id}: of {tally.traces} runs its guard cut off"
+            f" {_stops(tally.stopped_by)}, so what follows a high risk is missing from"
+            " its counts; count in shadow mode, or --accept takes it all the same"
+        )
     if found.known:
         yield f"{len(found.known)} were in the model already"
     if not found.added:
@@ -148,6 +163,13 @@ def _lines(
         f" is {share:.1%} of what it holds now; {model.chain.n - before.chain.n} states"
         " are new"
     )
+    if found.censored:
+        runs = sum(each.traces for each in found.added)
+        yield (
+            f"Of these {runs} runs, interventions cut off {_stops(found.censored)}:"
+            " what came after is not counted, and risks come out too low if those runs"
+            " were worse than the others."
+        )
     most = sorted(found.added, key=lambda each: (-each.transitions, each.id))
     given = [(each.id, f"{each.transitions:,}") for each in most]
     yield from table(["contributor", "transitions"], given, most=_SHOWN)
@@ -179,6 +201,14 @@ def _lines(
     ]
     head = ["law", "state", "monitor", "before", "", "after", ""]
     yield from table(head, rows, most=_SHOWN)
+
+
+def _stops(stopped_by: Mapping[str, int]) -> str:
+    """How many runs were cut off, law by law."""
+    return ", ".join(
+        f"{times} for {shown(law) if law else 'a fault of the inputs'}"
+        for law, times in stopped_by.items()
+    )
 
 
 def _figures(risk: tuple[float, float, float]) -> tuple[str, str]:

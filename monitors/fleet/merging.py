@@ -7,7 +7,7 @@ one after the other.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -30,6 +30,7 @@ from forewarn.monitors.risk.evidence import (
     abstraction_of,
     assess,
     compile_for,
+    laws_named,
     needed_abstraction,
 )
 from forewarn.monitors.risk.tables import RiskTable
@@ -305,6 +306,8 @@ class Merge:
         known: The ids of those that were in it already.
         refused: Those that the others reject.
         beyond: Transitions that contributors did not keep, because too many differ.
+        stopped: Those whose guards stopped runs for the model's own laws: what follows
+            a risk above the threshold is missing from them.
     """
 
     model: Model
@@ -312,6 +315,15 @@ class Merge:
     known: tuple[str, ...]
     refused: tuple[tuple[FleetTally, Rejected], ...]
     beyond: int
+    stopped: tuple[FleetTally, ...] = ()
+
+    @property
+    def censored(self) -> dict[str, int]:
+        """How many of the added runs an intervention cut off, by law."""
+        total = Counter[str]()
+        for each in self.added:
+            total.update(each.stopped_by)
+        return dict(sorted(total.items()))
 
 
 def contributors(model: Model) -> dict[str, int]:
@@ -337,7 +349,8 @@ def merge(
     Args:
         model: A learned model.
         tallies: With the files that they come from, for errors.
-        accept: Take also those that the others reject.
+        accept: Take also those that the others reject, and those of guards that
+            stopped runs for a law of this model.
         source: The model's file, for errors.
 
     Raises:
@@ -365,6 +378,13 @@ def merge(
             known.add(each.id)
         else:
             fresh[each.id] = each
+    own = {law.name for law in laws_named(model)}
+    stopped = [
+        key
+        for key, each in sorted(fresh.items())
+        if not (accept or own.isdisjoint(each.stopped_by))
+    ]
+    cut_off = tuple(fresh.pop(key) for key in stopped)
     there = FleetTally.of("", subject, Tally.of(model))
     stack = Stack.of([there, *(fresh[key] for key in sorted(fresh))])
     found = [] if accept else rejected(stack)
@@ -384,6 +404,7 @@ def merge(
         tuple(sorted(known)),
         tuple((stack.tallies[each.index], each) for each in found),
         sum(each.beyond for each in added),
+        cut_off,
     )
 
 

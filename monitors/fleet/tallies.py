@@ -11,9 +11,10 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -30,6 +31,9 @@ from forewarn.monitors.chains.model import Model
 
 FORMAT = "forewarn.tally/1"
 SEVERAL = "forewarn.tallies/1"
+
+MOST_LAWS, MOST_CHARACTERS = 1_000, 10_000
+"""The laws that a tally may name, and the length of a name."""
 
 _Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 Ints = NDArray[np.int64]
@@ -77,8 +81,8 @@ class Subject:
         names = {"abstraction": "abstraction", "period_s": "period", "laws": "laws"}
         differs = [
             said
-            for field, said in names.items()
-            if getattr(self, field) != getattr(other, field)
+            for name, said in names.items()
+            if getattr(self, name) != getattr(other, name)
         ]
         if differs:
             raise InvalidTally(
@@ -100,6 +104,11 @@ class _File(Strict):
     steps: list[list[int]]
     starts: list[int]
     ends: list[int]
+    # How many traces an intervention cut off, by the law that called for it.
+    stopped_by: dict[
+        Annotated[str, Field(max_length=MOST_CHARACTERS)],
+        Annotated[int, Field(gt=0, le=MAX_COUNT)],
+    ] = Field(default_factory=dict, max_length=MOST_LAWS)
 
 
 class _Several(Strict):
@@ -119,6 +128,8 @@ class FleetTally:
         starts: Where traces began, and how often.
         ends: Where they ended.
         beyond: Transitions that were not kept, because too many differ.
+        stopped_by: How many traces an intervention cut off, by the law that called for
+            it; empty for a fault of the guard's inputs.
     """
 
     id: str
@@ -128,10 +139,16 @@ class FleetTally:
     starts: Ints
     ends: Ints
     beyond: int = 0
+    stopped_by: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(
-        cls, own_id: str, subject: Subject, tally: Tally, beyond: int = 0
+        cls,
+        own_id: str,
+        subject: Subject,
+        tally: Tally,
+        beyond: int = 0,
+        stopped_by: Mapping[str, int] = MappingProxyType({}),
     ) -> FleetTally:
         """What was counted so far, under an id."""
         states = tuple(sorted(tally.seen))
@@ -153,12 +170,18 @@ class FleetTally:
             _table(pairs(tally.starts), 2),
             _table(pairs(tally.ends), 2),
             beyond,
+            dict(sorted(stopped_by.items())),
         )
 
     @property
     def transitions(self) -> int:
         """How many were counted."""
         return int(self.steps[:, 2].sum())
+
+    @property
+    def traces(self) -> int:
+        """How many traces began."""
+        return int(self.starts[:, 1].sum())
 
     def tally(self) -> Tally:
         """The counts by state name, to be continued."""
@@ -175,7 +198,7 @@ class FleetTally:
         """The content of its file; the same counts give the same bytes."""
         cuts = np.searchsorted(self.steps[:, 0], np.arange(1, len(self.states)))
         rows = np.split(self.steps[:, 1:], cuts) if self.states else []
-        return {
+        content = {
             "format": FORMAT,
             "id": self.id,
             "abstraction": self.subject.abstraction,
@@ -187,6 +210,7 @@ class FleetTally:
             "starts": self.starts.ravel().tolist(),
             "ends": self.ends.ravel().tolist(),
         }
+        return content | ({"stopped_by": self.stopped_by} if self.stopped_by else {})
 
 
 def summed(tallies: Iterable[FleetTally]) -> FleetTally:
@@ -196,16 +220,17 @@ def summed(tallies: Iterable[FleetTally]) -> FleetTally:
         ValueError: There is none.
     """
     ordered = sorted(tallies, key=lambda each: each.id)
-    total = Tally()
+    total, stopped_by = Tally(), Counter[str]()
     for each in ordered:
         ordered[0].subject.refuse_other(each.subject, each.id)
         total.add(each.tally())
+        stopped_by.update(each.stopped_by)
     if not ordered:
         raise ValueError("nothing to sum")
     ids = "\n".join(each.id for each in ordered)
     own_id = hashlib.sha256(ids.encode()).hexdigest()[:20]
     beyond = sum(each.beyond for each in ordered)
-    return FleetTally.of(own_id, ordered[0].subject, total, beyond)
+    return FleetTally.of(own_id, ordered[0].subject, total, beyond, stopped_by)
 
 
 def summed_by_subject(tallies: Iterable[FleetTally]) -> list[FleetTally]:
@@ -273,7 +298,9 @@ def parse_tally(content: object, source: str = "") -> FleetTally:
     if not ordered:
         raise InvalidTally("its states are not ascending", source=source)
     subject = Subject(file.abstraction, file.period_s, file.laws)
-    found = FleetTally(file.id, subject, states, steps, starts, ends, file.beyond)
+    found = FleetTally(
+        file.id, subject, states, steps, starts, ends, file.beyond, file.stopped_by
+    )
     tally = found.tally()
     if tally.ends != bounded(tally).ends:
         raise InvalidTally(

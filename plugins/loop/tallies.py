@@ -9,11 +9,13 @@ from __future__ import annotations
 import logging
 import secrets
 import threading
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from forewarn.abstractions.errors import InvalidInput
+from forewarn.abstractions.frame import Frame
 from forewarn.monitors.chains.learning import LiveTally, Tally
 from forewarn.monitors.chains.model import Model
 from forewarn.monitors.fleet.tallies import (
@@ -23,12 +25,25 @@ from forewarn.monitors.fleet.tallies import (
     read_tallies,
     write_tallies,
 )
+from forewarn.monitors.guarding.decision import Turn
 from forewarn.monitors.guarding.listening import Listener, Run
 from forewarn.monitors.guarding.watch import Watch
 from forewarn.plugins.loop.alerts import LOGGER
 
-Counted = tuple[Tally, int]
-"""What was counted, and how many transitions were not kept."""
+
+class Counted(NamedTuple):
+    """What was counted.
+
+    Args:
+        tally: The transitions.
+        beyond: How many were not kept.
+        stopped_by: How many runs an intervention cut off, by law.
+    """
+
+    tally: Tally
+    beyond: int
+    stopped_by: Mapping[str, int]
+
 
 EVERY = 6_000
 """An episode that goes on is written whenever so many frames were read."""
@@ -60,10 +75,15 @@ class TallyFile:
             try:
                 kept = self._kept() if self.path.exists() else []
                 own_id = kept[0].id if kept else self._new_id()
-                there = {each.subject: (each.tally(), each.beyond) for each in kept}
+                there = {
+                    each.subject: Counted(each.tally(), each.beyond, each.stopped_by)
+                    for each in kept
+                }
                 tallies = [
-                    FleetTally.of(own_id, subject, bounded(tally), beyond)
-                    for subject, (tally, beyond) in _added(there, waiting).items()
+                    FleetTally.of(own_id, subject, bounded(tally), beyond, stopped_by)
+                    for subject, (tally, beyond, stopped_by) in _added(
+                        there, waiting
+                    ).items()
                 ]
                 write_tallies(self.path, tallies)
             except (OSError, InvalidInput) as error:
@@ -89,11 +109,12 @@ def _added(
     """Both together; neither is changed."""
     found: dict[Subject, Counted] = {}
     for subject in dict.fromkeys([*one, *other]):
-        total, beyond = Tally(), 0
-        for tally, more in (each[subject] for each in (one, other) if subject in each):
-            total.add(tally)
-            beyond += more
-        found[subject] = total, beyond
+        total, beyond, stops = Tally(), 0, Counter[str]()
+        for part in (each[subject] for each in (one, other) if subject in each):
+            total.add(part.tally)
+            beyond += part.beyond
+            stops.update(part.stopped_by)
+        found[subject] = Counted(total, beyond, stops)
     return found
 
 
@@ -114,9 +135,12 @@ class Tallying(Listener):
                 (Subject.of(part.model), live, part.abstraction.state_name)
             )
         self._frames = 0
+        self._stopped_by = ""
+        self._cut_off = False
 
     def began(self, run: Run) -> None:
         """From now on the models' states are counted."""
+        self._stopped_by, self._cut_off = "", False
         for part, (_, live, _) in zip(self._parts, self._live, strict=True):
             part.tally = live
 
@@ -126,18 +150,24 @@ class Tallying(Listener):
         if self._frames % EVERY == 0:
             self._hand_over(ended=False)
 
+    def carried_out(self, frame: Frame, turn: Turn) -> None:
+        """The first intervention of a run cuts off what is counted of it."""
+        if not (turn.passes or self._cut_off):
+            self._stopped_by, self._cut_off = turn.decision.law, True
+
     def ended(self, facts: Mapping[str, Any]) -> None:
         """Writes what was counted; a run that failed has no end."""
-        self._hand_over(ended=facts.get("error") is None)
+        stops = {self._stopped_by: 1} if self._cut_off else {}
+        self._hand_over(ended=facts.get("error") is None, stops=stops)
         for part in self._parts:
             part.tally = None
 
-    def _hand_over(self, ended: bool) -> None:
+    def _hand_over(self, ended: bool, stops: Mapping[str, int] | None = None) -> None:
         counted: dict[Subject, Counted] = {}
         for subject, live, name in self._live:
             tally = live.take(name, ended)
-            if tally.frames or tally.ends:
-                counted[subject] = tally, live.beyond
+            if tally.frames or tally.ends or stops:
+                counted[subject] = Counted(tally, live.beyond, stops or {})
                 live.beyond = 0
         if counted:
             self._file.add(counted)

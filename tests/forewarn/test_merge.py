@@ -13,6 +13,7 @@ from forewarn.cli import main
 from forewarn.monitors.chains.learning import Tally
 from forewarn.monitors.chains.model import load_model
 from forewarn.monitors.fleet.tallies import read_tallies
+from forewarn.scenarios.schema import load_scenario
 from tests.scenarios import learned
 
 WORLD = "tiny-road"
@@ -66,6 +67,18 @@ def test_a_guard_that_steps_in_counts_less(watched: Path, tmp_path: Path) -> Non
     )  # fmt: skip
     assert read_tallies(acting)[0].transitions < read_tallies(watched)[0].transitions
     assert acting.stat().st_size < 4_000
+    (tally,) = read_tallies(acting)
+    assert sum(tally.stopped_by.values()) <= tally.traces == 12
+    assert set(tally.stopped_by) <= {law.name for law in load_scenario(WORLD).laws}
+    assert not read_tallies(watched)[0].stopped_by
+    model = tmp_path / "model.json"
+    shutil.copy(learned.model(WORLD), model)
+    done = call("merge-tallies", acting, "--into", model)
+    assert done.exit_code == 1 and "what follows a high risk is missing" in done.stdout
+    assert model.read_bytes() == learned.model(WORLD).read_bytes()
+    done = call("merge-tallies", acting, "--into", model, "--accept")
+    assert done.exit_code == 0
+    assert "Of these 12 runs, interventions cut off" in done.stdout
 
 
 def test_the_same_runs_give_the_same_tally(watched: Path, tmp_path: Path) -> None:

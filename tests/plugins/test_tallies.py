@@ -113,6 +113,8 @@ def test_nothing_after_an_intervention_is_counted(tmp_path: Path) -> None:
     expected = sequences([SLOW, FAST, OVER], [SLOW, SLOW])
     del expected.ends[OVER]
     assert counted(path) == expected
+    (law,) = driven.loop.guard.watch.laws
+    assert read_tallies(path)[0].stopped_by == {law.name: 1}
 
 
 def test_an_episode_that_broke_off_has_no_end(tmp_path: Path) -> None:

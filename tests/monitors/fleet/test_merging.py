@@ -26,6 +26,7 @@ from forewarn.monitors.fleet.tallies import (
     summed,
 )
 from forewarn.monitors.laws.lawbook import find_laws
+from forewarn.monitors.risk.evidence import laws_named
 from tests.monitors.fleet.cases import (
     ABSTRACTION,
     BASE,
@@ -142,6 +143,25 @@ def test_a_state_that_is_not_valid_is_refused_as_from_a_trace() -> None:
     )  # fmt: skip
     with pytest.raises(InvalidInput, match="which the support does not"):
         merged(base, named(of([NAMES[0], NAMES[1]]), "vehicle-1"))
+
+
+def test_a_guard_that_stopped_for_the_models_own_law_does_not_feed_its_threshold() -> (
+    None
+):
+    (law,) = laws_named(BASE)
+    runs = of(NAMES[:2], NAMES[:1])
+    own = FleetTally.of("own-stops", SUBJECT, runs, stopped_by={law.name: 1})
+    others = FleetTally.of("other-law", SUBJECT, runs, stopped_by={"other": 2, "": 1})
+    assert parse_tally(own.as_dict()).stopped_by == {law.name: 1}
+    both = [("a file", own), ("a file", others)]
+    found = merge(BASE, both)
+    assert [each.id for each in found.stopped] == ["own-stops"]
+    assert [each.id for each in found.added] == ["other-law"]
+    assert found.censored == {"": 1, "other": 2}
+    accepted = merge(BASE, both, accept=True)
+    assert not accepted.stopped
+    assert accepted.censored == {"": 1, law.name: 1, "other": 2}
+    assert summed([own, others]).stopped_by == accepted.censored
 
 
 def test_whoever_saw_another_world_is_refused_unless_accepted() -> None:

@@ -64,8 +64,21 @@ def acted_on(
     on: Pool,
     folder: Path,
     progress: Progress = lambda items, *_: items,
+    known: Sequence[tuple[Episode, Episode]] = (),
 ) -> list[tuple[Episode, Episode]]:
-    """The runs of these seeds without a guard, and with one that acts."""
+    """The runs of these seeds without a guard, and with one that acts.
+
+    Args:
+        scenario: Whose runs they are.
+        model: The guard's model.
+        policy: By which it acts.
+        seeds: Theirs.
+        on: Where they run.
+        folder: Where their files go.
+        progress: Shows how far it is.
+        known: Such pairs by a policy that steps in wherever this one does; where it
+            did not, nothing is run again.
+    """
 
     def run(planned: Plan, seeds: Sequence[int], what: str) -> list[Episode]:
         todo = jobs(planned, scenario, seeds, folder)
@@ -74,11 +87,15 @@ def acted_on(
             raise InvalidInput(f"seed {failed[0].seed} failed: {failed[0].error}")
         return done
 
+    alone = {before.seed: before for before, _ in known}
+    calm = [after for _, after in known if not after.interventions]
+    left = sorted({*seeds}.difference(each.seed for each in calm))
     acting = plan(scenario, model, policy)
-    guarded = run(acting, seeds, "held-out episodes with the guard")
+    guarded = by_seed([*calm, *run(acting, left, "held-out episodes with the guard")])
     # Where it never stepped in, the run is the same without it.
     touched = [each.seed for each in guarded if each.interventions]
-    alone = {each.seed: each for each in run(plan(scenario), touched, "without it")}
+    new = [seed for seed in touched if seed not in alone]
+    alone |= {each.seed: each for each in run(plan(scenario), new, "without it")}
     return [(alone.get(each.seed, each), each) for each in guarded]
 
 
